@@ -1,0 +1,1 @@
+"""Run a command on untrusted input: isolated, limited, many at a time."""

@@ -1,0 +1,34 @@
+"""What to run and how far it may go."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+MIB = 1 << 20
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How far one command may go before it is ended."""
+
+    wall_seconds: float = 120.0
+    cpu_seconds: int = 120
+    memory_bytes: int = 2560 * MIB
+    file_bytes: int = 2048 * MIB
+    directory_bytes: int = 4096 * MIB
+    directory_files: int = 4096
+    open_files: int = 1024
+    stderr_bytes: int = 64 * 1024
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """One program on untrusted input.
+
+    `argv[0]` is an absolute path; `directory` is its working directory and the only place that it can write to;
+    `environment` is complete, nothing is inherited.
+    """
+
+    argv: tuple[str, ...]
+    directory: Path
+    environment: Mapping[str, str] = {}
+    limits: Limits = Limits()

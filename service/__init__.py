@@ -1,0 +1,1 @@
+"""Geomill: a metered HTTP service that converts geospatial files."""
