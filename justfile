@@ -1,0 +1,158 @@
+# The project's commands. Run them as `./just NAME`: the wrapper finds Python and brings `just` itself.
+
+set positional-arguments
+set shell := ["sh", "-eu", "-c"]
+
+export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
+export UV_SYSTEM_CERTS := "1"  # private certificate authorities are in the system's store
+export VIRTUAL_ENV := justfile_directory() / ".venv"
+
+# List the recipes.
+[private]
+default:
+    @just --list --unsorted
+
+# Set up what is missing and serve on 127.0.0.1:8080, all data in .geomill.
+[group('run')]
+serve *ARGS: ready
+    exec geomill serve "$@"
+
+# Set up everything that developing needs.
+[group('run')]
+setup: (environment "dev") gdal build
+
+# Set up everything that serving needs.
+[group('run')]
+ready: (environment "serve") gdal build
+
+# Run the tests: all, or what pytest makes of ARGS.
+[group('check')]
+test *ARGS: setup
+    exec pytest "$@"
+
+# Run every check that a change must pass, the tests last.
+[group('check')]
+check: formatted lint types imports test
+
+# Judge the code by ruff's rules.
+[group('check')]
+lint: (environment "dev")
+    ruff check
+
+# Check the types strictly.
+[group('check')]
+types: (environment "dev")
+    mypy
+
+# Check that packages import only what the architecture allows.
+[group('check')]
+imports: (environment "dev")
+    lint-imports
+
+# Check that the code is formatted.
+[private]
+formatted: (environment "dev")
+    ruff format --check
+
+# Format the code, and mend what ruff can mend itself.
+[group('maintain')]
+format: (environment "dev")
+    ruff format
+    ruff check --fix
+
+# Measure: run bench/NAME.py.
+[group('maintain')]
+bench NAME *ARGS: setup
+    shift && exec python -m bench.{{ NAME }} "$@"
+
+# Compile the converters' fork server, where a C compiler is.
+[group('maintain')]
+[script("sh", "-eu")]
+build:
+    compiler=$(command -v "${CC:-cc}" || command -v gcc || command -v clang) || exit 0
+    for source in sandbox/forkserver/*.c; do
+        library=${source%.c}.so
+        if [ ! -e "$source" ] || [ "$library" -nt "$source" ]; then continue; fi
+        "$compiler" -O2 -fPIC -shared -Wall -Wextra -o "$library.new" "$source" -ldl && mv "$library.new" "$library"
+    done
+
+# Bring the locks up to date with pyproject.toml; --upgrade takes the newest of all.
+[group('maintain')]
+[script("sh", "-eu")]
+lock *ARGS:
+    compile() { # set of packages, then what it is made of
+        name=$1 && shift
+        uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+            --no-emit-index-url --no-emit-find-links "$@" --output-file "requirements/$name.lock"
+    }
+    compile tools --group tools "$@"
+    compile dev --group dev --extra embedded --constraints requirements/tools.lock pyproject.toml "$@"
+    compile serve --extra embedded --constraints requirements/dev.lock pyproject.toml
+    just unaddressed
+
+# A lock names packages and their hashes, never where they come from: that is the business of each machine.
+[private]
+unaddressed:
+    @! grep -nE '://|^-' requirements/*.lock
+
+# Remove the environment, caches and builds, but no data.
+[group('maintain')]
+clean:
+    rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+    find service sandbox tests bench -name __pycache__ -prune -exec rm -rf {} +
+
+# Bring the environment to what a lock says, unless it is there; "dev" holds all that "serve" does.
+[no-exit-message]
+[private]
+[script("sh", "-eu")]
+environment lock:
+    stamp=.venv/environment.stamp
+    wanted=$(cat pyproject.toml requirements/*.lock | cksum)
+    is_prepared() { case $(cat $stamp 2>/dev/null) in "{{ lock }} $wanted" | "dev $wanted") ;; *) false ;; esac; }
+    if is_prepared; then exit; fi
+    exec 9<requirements/tools.lock # one call prepares the environment; the others wait, then find it prepared
+    python -c 'import fcntl; fcntl.flock(0, fcntl.LOCK_EX)' <&9
+    if is_prepared; then exit; fi
+    echo "Installing the packages of requirements/{{ lock }}.lock." >&2
+    index=${UV_DEFAULT_INDEX-${PIP_INDEX_URL-$(python -m pip config get global.index-url 2>/dev/null)}} || true
+    if [ -n "$index" ]; then export UV_DEFAULT_INDEX="$index"; fi # uv does not read pip's configuration
+    rm -f $stamp
+    if uv pip sync --quiet --require-hashes requirements/tools.lock requirements/{{ lock }}.lock; then
+        uv pip install --quiet --no-deps --no-build-isolation --editable .
+    else
+        echo "uv could not; trying pip, which is slower." >&2
+        python -m pip install --quiet --require-hashes -r requirements/tools.lock -r requirements/{{ lock }}.lock
+        python -m pip install --quiet --no-deps --no-build-isolation --editable .
+    fi
+    echo "{{ lock }} $wanted" >$stamp
+
+# Install GDAL's programs with the system's package manager, unless they are here or GEOMILL_OGR2OGR names one.
+[no-exit-message]
+[private]
+[script("sh", "-eu")]
+gdal:
+    if [ -n "${GEOMILL_OGR2OGR-}" ] || command -v ogr2ogr >/dev/null; then exit; fi
+    as_root="sudo -n"
+    if [ "$(id -u)" = 0 ]; then as_root=; fi
+    while read -r manager install; do
+        if command -v "$manager" >/dev/null; then break; fi
+    done <<'END'
+    apt-get apt-get update -q && apt-get install -q -y --no-install-recommends gdal-bin
+    dnf dnf install -y gdal
+    apk apk add gdal-tools
+    pacman pacman -Sy --noconfirm gdal
+    brew brew install gdal
+    none
+    END
+    if [ "$manager" = none ]; then
+        echo "Geomill converts with GDAL's ogr2ogr, which is not here. Install GDAL, or name it: GEOMILL_OGR2OGR=/path/to/ogr2ogr" >&2
+        exit 1
+    fi
+    if [ "$manager" = brew ]; then as_root=; fi # it refuses to run as root
+    if [ -n "$as_root" ] && ! $as_root true 2>/dev/null; then
+        echo "Geomill converts with GDAL's ogr2ogr, which is not here. Install it, then try again:" >&2
+        echo "    sudo sh -c '$install'" >&2
+        exit 1
+    fi
+    echo "Installing GDAL: $install" >&2
+    $as_root sh -c "export DEBIAN_FRONTEND=noninteractive; $install" </dev/null >&2
