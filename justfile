@@ -32,7 +32,7 @@ test *ARGS: setup
 
 # Run every check that a change must pass, the tests last.
 [group('check')]
-check: formatted lint types imports test
+check: unaddressed formatted lint types imports test
 
 # Judge the code by ruff's rules.
 [group('check')]
