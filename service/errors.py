@@ -18,6 +18,8 @@ GeomillError
 │   ├── IdempotencyKeyInUse     ┐
 │   ├── TooManyRequests         ├ carry retry_after_seconds
 │   └── Overloaded              ┘
+│       └── DatabaseUnavailable the same answer; the operator's log has the cause
+├── StorageUnavailable          the store of results is at fault, nobody's request or file
 └── Rejection                   this file cannot be converted: HTTP 200, success false
     ├── LimitRefusal            a plan limit, the wallet, access or a payment refused it
     └── MultipleLayers          several layers, and the target stores one
@@ -121,6 +123,26 @@ class TooManyRequests(RetryableFault):
 
 class Overloaded(RetryableFault):
     """The service is saturated or draining."""
+
+
+class DatabaseUnavailable(Overloaded):
+    """PostgreSQL cannot be reached or does not answer in time (contract 1: the answer is that of `Overloaded`)."""
+
+
+StorageFault = Literal["down", "slow", "full", "denied", "misconfigured"]
+"""What is wrong with the store, for the log and for whoever runs the service."""
+
+
+class StorageUnavailable(GeomillError):
+    """The store of results cannot be used; the conversion that needed it fails and counts as nothing.
+
+    `message` is for the caller; `fault` and `detail` are for the operator and never part of an answer.
+    """
+
+    def __init__(self, fault: StorageFault, detail: str) -> None:
+        super().__init__("Results cannot be stored at the moment. Nothing was counted; try again in a few minutes.")
+        self.fault = fault
+        self.detail = detail
 
 
 class LayerCount(msgspec.Struct, frozen=True):

@@ -35,6 +35,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     database_url: Annotated[
         str, Meta(description="PostgreSQL to use (postgresql://…); empty: an embedded one in the data directory.")
     ] = ""
+    link_secrets: Annotated[
+        str,
+        Meta(
+            description="Secrets that sign the links of the local file store, 32 characters or more each, separated by "
+            "commas: the first signs, all are accepted; empty: one is made and kept in the data directory."
+        ),
+    ] = ""
+    postgres_bin_dir: Annotated[
+        str,
+        Meta(description="Directory of the embedded database's programs (postgres, initdb); empty: the newest found."),
+    ] = ""
+    postgres_user: Annotated[
+        str,
+        Meta(description="User that runs the embedded database when Geomill runs as root; empty: postgres or nobody."),
+    ] = ""
     log_format: Annotated[
         Literal["auto", "console", "json"], Meta(description="Form of the log; auto: console on a terminal, else JSON.")
     ] = "auto"

@@ -1,0 +1,95 @@
+"""Download links of the local store: what they grant, signed with HMAC-SHA256 so that nobody can change or extend it.
+
+Everything the answer depends on is signed: the object, its name for the client, its media type, the expiry. The
+signature is taken over the texts as they stand in the URL (decoded), and compared as text, so there is no second
+spelling of a value that would pass.
+"""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Sequence
+from urllib.parse import parse_qsl, quote, urlencode
+
+import msgspec
+
+from service.errors import DownloadExpired, DownloadRefused
+from service.storage.port import ObjectKey
+
+PREFIX = "/files"
+VERSION = 1
+
+_PARAMETERS = ["expires", "signature", "type"]
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """What a link lets its holder fetch, and until which second (Unix time, exclusive)."""
+
+    key: ObjectKey
+    download_name: str
+    media_type: str
+    expires: int
+
+
+class LinkSigner:
+    """Signs with the first secret and accepts any, so that secrets can be replaced while links are out."""
+
+    def __init__(self, secrets: Sequence[bytes]) -> None:
+        self._secrets = tuple(secrets)
+
+    def sign(self, grant: Grant) -> str:
+        """Return the path-absolute URL that grants `grant`."""
+        texts = (grant.key, grant.download_name, grant.media_type, str(grant.expires))
+        query = {"type": texts[2], "expires": texts[3], "signature": _signature(self._secrets[0], texts)}
+        return f"{PREFIX}/{quote(grant.key)}/{quote(grant.download_name, safe='')}?{urlencode(query)}"
+
+    def verify(self, key: str, name: str, query: str, now: float) -> Grant:
+        """Return what the link with these (decoded) path segments and this query string grants.
+
+        Raises:
+            DownloadRefused: this service did not sign it, or not like this.
+            DownloadExpired: it did, and `now` is past its expiry.
+        """
+        values = _parse(query)
+        texts = (key, name, values["type"], values["expires"])
+        if not self._signed(texts, values["signature"]):
+            raise _refused()
+        grant = Grant(ObjectKey(key), name, values["type"], int(values["expires"]))
+        if now >= grant.expires:
+            raise _expired()
+        return grant
+
+    def _signed(self, texts: Sequence[str], signature: str) -> bool:
+        given = signature.encode()
+        return any(hmac.compare_digest(_signature(secret, texts).encode(), given) for secret in self._secrets)
+
+
+def _expired() -> DownloadExpired:
+    return DownloadExpired(
+        "This download link has expired. Read the job again for a fresh one; if the job is Expired, convert again."
+    )
+
+
+def _refused() -> DownloadRefused:
+    return DownloadRefused(
+        "This download link is not valid: it is incomplete or was changed. Use downloadUrl exactly as it was given."
+    )
+
+
+def _parse(query: str) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=8)
+    except ValueError:
+        raise _refused() from None
+    if sorted(name for name, _ in pairs) != _PARAMETERS:
+        raise _refused()
+    return dict(pairs)
+
+
+def _signature(secret: bytes, texts: Sequence[str]) -> str:
+    try:
+        message = msgspec.json.encode([VERSION, *texts])
+    except UnicodeEncodeError:
+        raise _refused() from None
+    digest = hmac.digest(secret, message, hashlib.sha256)
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

@@ -1,0 +1,149 @@
+"""The local store: a directory of this host and signed links to it, for a service on one machine."""
+
+import errno
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from anyio import CapacityLimiter, fail_after, to_thread
+
+from service.clock import Clock, utc_now
+from service.errors import NotFound, StorageFault, StorageUnavailable
+from service.storage.disk import SHARDS, Disk, open_output
+from service.storage.links import Grant, LinkSigner
+from service.storage.names import clean_name
+from service.storage.port import Link, ObjectKey, StoredObject, is_key, link_seconds, split_key
+
+T = TypeVar("T")
+
+THREADS = 16
+CHECK_SECONDS = 5.0
+MIN_FREE_BYTES = 256 << 20
+
+_FAULTS: dict[int, StorageFault] = {
+    errno.ENOSPC: "full",
+    errno.EDQUOT: "full",
+    errno.EFBIG: "full",
+    errno.EACCES: "denied",
+    errno.EPERM: "denied",
+    errno.EROFS: "denied",
+    errno.ETIMEDOUT: "slow",
+}
+
+
+class Download(msgspec.Struct, frozen=True):
+    """A stored file that the holder of a link may fetch."""
+
+    path: Path
+    stat: os.stat_result
+    etag: str
+    media_type: str
+    download_name: str
+
+
+@asynccontextmanager
+async def open_local(
+    root: Path,
+    link_secrets: Sequence[bytes],
+    *,
+    clock: Clock = utc_now,
+    min_free_bytes: int = MIN_FREE_BYTES,
+) -> AsyncIterator["LocalStorage"]:
+    """Open the store under `root`, which is made if need be; several processes may have it open.
+
+    The first of `link_secrets` signs, all are accepted. With less than `min_free_bytes` left, `check` fails.
+
+    Raises:
+        StorageUnavailable: the directory cannot be made or used.
+    """
+    disk = Disk(root)
+    store = LocalStorage(disk, LinkSigner(link_secrets), clock, min_free_bytes)
+    await store.run(disk.prepare)
+    yield store
+
+
+class LocalStorage:
+    """The `Storage` of one machine; `open_local` opens it."""
+
+    regions: frozenset[str] = frozenset()
+
+    def __init__(self, disk: Disk, signer: LinkSigner, clock: Clock, min_free_bytes: int) -> None:
+        self._disk = disk
+        self._signer = signer
+        self._clock = clock
+        self._min_free_bytes = min_free_bytes
+        self._threads = CapacityLimiter(THREADS)
+
+    async def put(self, key: ObjectKey, path: Path, *, media_type: str, download_name: str) -> None:  # noqa: ARG002 - the link carries them
+        """See `Storage.put`."""
+        name = _name(key)
+        open_output(path).close()
+        await self.run(partial(self._disk.put, name, path))
+
+    async def link(self, key: ObjectKey, *, expires_at: datetime, download_name: str, media_type: str) -> Link | None:
+        """See `Storage.link`; the URL is path-absolute."""
+        start, seconds = link_seconds(self._clock(), expires_at)
+        if not seconds:
+            return None
+        grant = Grant(ObjectKey(_name(key)), clean_name(download_name), media_type, start + seconds)
+        return Link(self._signer.sign(grant), datetime.fromtimestamp(grant.expires, UTC))
+
+    async def delete(self, keys: Sequence[ObjectKey]) -> None:
+        """See `Storage.delete`."""
+        await self.run(partial(self._disk.delete, [_name(key) for key in keys]))
+
+    async def objects(self) -> AsyncIterator[StoredObject]:
+        """See `Storage.objects`: one directory of 256 at a time is held in memory."""
+        for shard in SHARDS:
+            for name, found in await self.run(partial(self._disk.list, shard)):
+                if is_key(name):
+                    yield StoredObject(ObjectKey(name), found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+
+    async def check(self) -> None:
+        """See `Storage.check`: writes and removes a file, and looks at the free space."""
+        try:
+            with fail_after(CHECK_SECONDS):
+                free_bytes = await self.run(self._disk.free_bytes, abandon=True)
+        except TimeoutError:
+            raise StorageUnavailable("slow", f"the disk did not answer within {CHECK_SECONDS:.0f} s") from None
+        if free_bytes < self._min_free_bytes:
+            needed = f"{self._min_free_bytes >> 20} MiB are kept for conversions under way"
+            raise StorageUnavailable("full", f"{free_bytes >> 20} MiB are free; {needed}")
+
+    async def resolve(self, key: str, name: str, query: str) -> Download:
+        """Return what the link with these (decoded) path segments and this query string lets its holder fetch.
+
+        Raises:
+            DownloadRefused: the link is not one of ours, or was changed.
+            DownloadExpired: its time has passed.
+            NotFound: the object is gone already.
+        """
+        grant = self._signer.verify(key, name, query, self._clock().timestamp())
+        found = await self.run(partial(self._disk.find, grant.key))
+        if found is None:
+            raise NotFound("This result is no longer stored. Convert the file again.")
+        return Download(self._disk.path(grant.key), found, f'"{grant.key}"', grant.media_type, grant.download_name)
+
+    async def run(self, work: Callable[[], T], *, abandon: bool = False) -> T:
+        """Do blocking work in a thread of this store's own allowance and translate what the system complains about.
+
+        Cancellation waits for the thread, so that nothing is written behind the back of a caller who is gone;
+        `abandon` is for work that leaves nothing.
+        """
+        try:
+            return await to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=abandon)
+        except OSError as error:
+            fault = _FAULTS.get(error.errno or 0, "down")
+            raise StorageUnavailable(fault, error.strerror or "input/output error") from error
+
+
+def _name(key: ObjectKey) -> str:
+    region, name = split_key(key)
+    if region:
+        raise StorageUnavailable("misconfigured", f"the local store has no region {region}")
+    return name

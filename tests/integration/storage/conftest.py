@@ -1,0 +1,122 @@
+"""One stage per store: the store opened for real, a clock that tests move, and a client that has only the link."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from service.errors import DownloadExpired, DownloadRefused, NotFound, RequestFault
+from service.http.endpoints.files import download_file
+from service.storage.local import open_local
+from service.storage.port import Link, ObjectKey, Storage, new_key
+
+SECRET = b"a secret that signs links in tests"
+STATUS = {DownloadRefused: 403, DownloadExpired: 410, NotFound: 404}
+
+Fetch = Callable[..., Awaitable[httpx.Response]]
+
+
+class MovableClock:
+    """The time of this host, and by how far a test has moved it."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta()
+
+    def __call__(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """What a test of either store works with."""
+
+    storage: Storage
+    client: httpx.AsyncClient
+    clock: MovableClock
+    directory: Path
+
+    async def put(self, content: bytes, key: ObjectKey | None = None, *, name: str = "roads.zip") -> ObjectKey:
+        """Store `content` as a converter's output would be, and leave no other name of it."""
+        key = key or new_key()
+        output = self.directory / "output"
+        output.write_bytes(content)
+        await self.storage.put(key, output, media_type="application/zip", download_name=name)
+        output.unlink()
+        return key
+
+    async def link(
+        self,
+        key: ObjectKey,
+        *,
+        lasts: timedelta = timedelta(hours=4),
+        name: str = "roads.zip",
+        media_type: str = "application/zip",
+    ) -> Link:
+        """Return a link that lasts that long from now, by the stage's clock."""
+        expires_at = self.clock() + lasts
+        link = await self.storage.link(key, expires_at=expires_at, download_name=name, media_type=media_type)
+        assert link is not None
+        return link
+
+    async def get(self, key: ObjectKey, headers: Mapping[str, str] | None = None) -> httpx.Response:
+        """Fetch the object through a fresh link."""
+        return await self.client.get((await self.link(key)).url, headers=headers)
+
+    async def keys(self) -> set[ObjectKey]:
+        """Return all keys in the store."""
+        return {found.key async for found in self.storage.objects()}
+
+
+@asynccontextmanager
+async def local_stage(root: Path, clock: MovableClock, directory: Path) -> AsyncIterator[Stage]:
+    """Open a local store and the endpoint that serves its links."""
+    async with AsyncExitStack() as stack:
+        storage = await stack.enter_async_context(open_local(root, [SECRET], clock=clock))
+        transport = httpx.ASGITransport(_gateway(storage))
+        client = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://gateway"))
+        yield Stage(storage, client, clock, directory)
+
+
+def _gateway(storage: Storage) -> Callable[..., Awaitable[None]]:
+    async def fault(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestFault)
+        return PlainTextResponse(error.message, STATUS[type(error)])
+
+    routes = [Route("/files/{key}/{name}", download_file)]
+    app = Starlette(routes=routes, exception_handlers={RequestFault: fault})
+
+    async def with_services(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        await app({**scope, "state": {"services": SimpleNamespace(storage=storage)}}, receive, send)
+
+    return with_services
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    """A clock that starts with the host's time."""
+    return MovableClock()
+
+
+@pytest.fixture
+async def local(tmp_path: Path, clock: MovableClock) -> AsyncIterator[Stage]:
+    """The local store."""
+    (tmp_path / "work").mkdir()
+    async with local_stage(tmp_path / "store", clock, tmp_path / "work") as stage:
+        yield stage
+
+
+@pytest.fixture(params=["local"])
+def stage(request: pytest.FixtureRequest) -> Stage:
+    """Each store in turn."""
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Stage)
+    return found
