@@ -32,7 +32,7 @@ test *ARGS: setup
 
 # Run every check that a change must pass, the tests last.
 [group('check')]
-check: unaddressed formatted lint types imports test
+check: locked formatted lint types imports test
 
 # Judge the code by ruff's rules.
 [group('check')]
@@ -88,12 +88,13 @@ lock *ARGS:
     compile tools --group tools "$@"
     compile dev --group dev --extra embedded --constraints requirements/tools.lock pyproject.toml "$@"
     compile serve --extra embedded --constraints requirements/dev.lock pyproject.toml
-    just unaddressed
+    just locked
 
-# A lock names packages and their hashes, never where they come from: that is the business of each machine.
+# The locks hold all that pyproject.toml asks for, and never tell where it comes from: that is each machine's business.
 [private]
-unaddressed:
+locked: (environment "dev")
     @! grep -nE '://|^-' requirements/*.lock
+    uv pip check --quiet
 
 # Remove the environment, caches and builds, but no data.
 [group('maintain')]
@@ -137,7 +138,7 @@ gdal:
     while read -r manager install; do
         if command -v "$manager" >/dev/null; then break; fi
     done <<'END'
-    apt-get apt-get update -q && apt-get install -q -y --no-install-recommends gdal-bin
+    apt-get apt-get update -qq && apt-get install -qq -y --no-install-recommends gdal-bin
     dnf dnf install -y gdal
     apk apk add gdal-tools
     pacman pacman -Sy --noconfirm gdal
