@@ -143,9 +143,8 @@ gdal:
     apk apk add gdal-tools
     pacman pacman -Sy --noconfirm gdal
     brew brew install gdal
-    none
     END
-    if [ "$manager" = none ]; then
+    if [ -z "$manager" ]; then
         echo "Geomill converts with GDAL's ogr2ogr, which is not here. Install GDAL, or name it: GEOMILL_OGR2OGR=/path/to/ogr2ogr" >&2
         exit 1
     fi

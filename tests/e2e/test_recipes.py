@@ -1,0 +1,89 @@
+"""The recipes that set up a machine, tried with package managers that only say what they were asked."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+JUSTFILE = Path(__file__).parents[2] / "justfile"
+JUST = Path(sys.prefix) / "bin" / "just"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A directory for PATH: what every system has, apt-get, and no GDAL; its user is root."""
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    for name in ("cat", "sh", "true"):
+        program = next(path for folder in ("/bin", "/usr/bin") if (path := Path(folder, name)).exists())
+        (directory / name).symlink_to(program)
+    _program(directory, "apt-get", 'echo apt-get "$@"')
+    _program(directory, "id", "echo 0")
+    return directory
+
+
+def test_gdal_is_installed_where_that_is_permitted(machine: Path) -> None:
+    """Root has the package lists fetched and GDAL installed, without a question."""
+    result = _gdal(machine)
+    assert result.returncode == 0
+    assert result.stderr.splitlines()[1:] == [
+        "apt-get update -qq",
+        "apt-get install -qq -y --no-install-recommends gdal-bin",
+    ]
+
+
+def test_gdal_is_installed_through_sudo_that_asks_nothing(machine: Path) -> None:
+    """An ordinary user with passwordless sudo gets GDAL too."""
+    _program(machine, "id", "echo 1000")
+    _program(machine, "sudo", 'test "$1" = -n && shift && exec "$@"')
+    result = _gdal(machine)
+    assert result.returncode == 0
+    assert "apt-get install" in result.stderr
+
+
+@pytest.mark.parametrize("sudo", [None, "exit 1"], ids=["no sudo", "sudo with a password"])
+def test_without_permission_the_command_is_told(machine: Path, sudo: str | None) -> None:
+    """An ordinary user is told what to run, and nothing is tried."""
+    _program(machine, "id", "echo 1000")
+    if sudo:
+        _program(machine, "sudo", sudo)
+    result = _gdal(machine)
+    assert result.returncode == 1
+    assert "sudo sh -c 'apt-get update -qq && apt-get install" in result.stderr
+    assert "\napt-get" not in result.stderr
+
+
+def test_a_system_without_a_known_package_manager_is_told_what_is_missing(machine: Path) -> None:
+    """Where nothing can be installed, the message names the program and the setting."""
+    (machine / "apt-get").unlink()
+    result = _gdal(machine)
+    assert result.returncode == 1
+    assert "ogr2ogr" in result.stderr
+    assert "GEOMILL_OGR2OGR" in result.stderr
+
+
+@pytest.mark.parametrize("present", ["named", "on the path"])
+def test_gdal_that_is_here_is_left_alone(machine: Path, present: str) -> None:
+    """A program that GEOMILL_OGR2OGR names, or one on the path, ends the search."""
+    _program(machine, "ogr2ogr" if present == "on the path" else "elsewhere", "exit 1")
+    environment = {"GEOMILL_OGR2OGR": str(machine / "elsewhere")} if present == "named" else {}
+    result = _gdal(machine, environment)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def _program(directory: Path, name: str, script: str) -> None:
+    path = directory / name
+    path.unlink(missing_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def _gdal(machine: Path, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [JUST, "--justfile", JUSTFILE, "gdal"],
+        env={"PATH": str(machine)} | (environment or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
