@@ -1,0 +1,164 @@
+"""What this host's GDAL offers, looked at once at start-up (spec 1 r2, contract 6)."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+import service
+from service.engine.proj import DATABASE, private_database
+from service.formats.format import Format, Reader, Writer
+from service.formats.registry import FORMATS
+
+DRIVER_LINE = re.compile(r"^ {2}(?P<name>.+?) -(?P<kinds>[a-z ,]+)- \((?P<abilities>[a-z+]+)\)")
+VERSION = re.compile(r"GDAL (?P<version>[\w.]+)")
+PROBE_SECONDS = 30
+PARQUET_MODULES = ("pyarrow", "pyogrio")
+
+
+class ConverterMissing(Exception):
+    """The host has no usable ogr2ogr; the message says what to do."""
+
+
+class Availability(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether this host can read and write a format; `reason` says why not, "" when nothing is missing."""
+
+    format: Format
+    input: bool
+    output: bool
+    reason: str = ""
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """The converter of this host and what it can do. Everything is an absolute path."""
+
+    ogr2ogr: str
+    version: str
+    drivers: Mapping[str, str]
+    """Every driver with its abilities as GDAL writes them: "ro", "rw+v"."""
+    python: str
+    source_root: str
+    """Where `service` lies, which programs of ours in the jail import."""
+    proj_directories: tuple[str, ...]
+    gdal_data: str
+    has_arrow: bool
+    """Whether pyarrow and pyogrio are there, which do GeoParquet where GDAL does not."""
+
+    @property
+    def proj_database(self) -> Path:
+        """The proj.db in use."""
+        return Path(self.proj_directories[0]) / DATABASE
+
+    @property
+    def ogrinfo(self) -> str:
+        """The program that lists layers, beside ogr2ogr."""
+        return str(Path(self.ogr2ogr).with_name("ogrinfo"))
+
+    @property
+    def formats(self) -> tuple[Availability, ...]:
+        """Every format with its availability."""
+        return tuple(_availability(row, self) for row in FORMATS)
+
+    @property
+    def unavailable(self) -> dict[str, str]:
+        """The formats that cannot be written here, token to reason."""
+        return {
+            entry.format.token: entry.reason
+            for entry in self.formats
+            if entry.format.writing is not None and not entry.output
+        }
+
+    def can_write(self, driver: str) -> bool:
+        """Whether GDAL has `driver` and it creates files."""
+        return "+" in self.drivers.get(driver, "")
+
+
+def probe(ogr2ogr: Path, data_dir: Path, environment: Mapping[str, str]) -> Capabilities:
+    """Look at the `ogr2ogr` of this host. Blocking, up to a second the first time; later starts take 0.1 s.
+
+    Args:
+        ogr2ogr: the program, absolute.
+        data_dir: where the private copy of PROJ's database is kept.
+        environment: variables that say where data lies: PROJ_LIB, PROJ_DATA and GDAL_DATA.
+
+    Raises:
+        ConverterMissing: the program is not there, does not run, or has no database of coordinate systems.
+    """
+    listing = _output_of(ogr2ogr, "--formats")
+    version = VERSION.search(_output_of(ogr2ogr, "--version"))
+    prefix = ogr2ogr.resolve().parent.parent
+    proj = _proj_directory(prefix, environment)
+    return Capabilities(
+        ogr2ogr=str(ogr2ogr),
+        version=version["version"] if version else "unknown",
+        drivers={match["name"]: match["abilities"] for match in map(DRIVER_LINE.match, listing.splitlines()) if match},
+        python=sys.executable,
+        source_root=str(Path(service.__file__).resolve().parent.parent),
+        proj_directories=(str(private_database(proj / DATABASE, data_dir / "proj")), str(proj)),
+        gdal_data=environment.get("GDAL_DATA") or _existing(prefix / "share" / "gdal"),
+        has_arrow=all(importlib.util.find_spec(name) is not None for name in PARQUET_MODULES),
+    )
+
+
+def _output_of(program: Path, argument: str) -> str:
+    try:
+        done = subprocess.run(
+            [program, argument], capture_output=True, timeout=PROBE_SECONDS, check=True, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ConverterMissing(
+            f"{program} cannot be run ({type(error).__name__}). Install GDAL (Debian: apt-get install gdal-bin; "
+            "macOS: brew install gdal) or set GEOMILL_OGR2OGR to the program's path."
+        ) from None
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _proj_directory(prefix: Path, environment: Mapping[str, str]) -> Path:
+    listed = f"{environment.get('PROJ_DATA', '')}:{environment.get('PROJ_LIB', '')}".split(":")
+    candidates = [Path(name) for name in listed if name] + [
+        root / "share" / "proj" for root in (prefix, Path("/usr"), Path("/usr/local"), Path("/opt/homebrew"))
+    ]
+    for candidate in candidates:
+        if (candidate / DATABASE).is_file():
+            return candidate.resolve()
+    raise ConverterMissing(
+        "PROJ's database proj.db was not found. Install proj-data or set PROJ_DATA to its directory."
+    )
+
+
+def _existing(path: Path) -> str:
+    return str(path) if path.is_dir() else ""
+
+
+def _availability(row: Format, host: Capabilities) -> Availability:
+    reads, writes = _can_read(row, host), _can_write(row, host)
+    lacking = (row.reading is not None and not reads) or (row.writing is not None and not writes)
+    return Availability(format=row, input=reads, output=writes, reason=_reason(row, host) if lacking else "")
+
+
+def _can_read(row: Format, host: Capabilities) -> bool:
+    if row.reading is None:
+        return False
+    by_arrow = row.reading.reader is Reader.PARQUET and host.has_arrow
+    return by_arrow or any(driver in host.drivers for driver in row.reading.drivers)
+
+
+def _can_write(row: Format, host: Capabilities) -> bool:
+    if row.writing is None:
+        return False
+    by_arrow = row.writing.writer is Writer.PARQUET and host.has_arrow
+    return by_arrow or host.can_write(row.writing.driver)
+
+
+def _reason(row: Format, host: Capabilities) -> str:
+    driver = row.writing.driver if row.writing is not None else row.reading.drivers[0] if row.reading else row.title
+    if row.writing is not None and row.writing.writer is Writer.PARQUET:
+        return (
+            f"GDAL {host.version} has no {driver} driver and the packages {' and '.join(PARQUET_MODULES)} are missing."
+        )
+    lacks = "cannot write with its" if driver in host.drivers else "has no"
+    return f"GDAL {host.version} {lacks} {driver} driver."

@@ -1,0 +1,68 @@
+"""The environment of every converter: only the drivers that a run needs, no network, nothing of the host's settings."""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from service.engine.capabilities import Capabilities
+
+NOWHERE = "127.0.0.1:1"
+NOTHING_BEYOND_THE_FILE: Mapping[str, str] = MappingProxyType(
+    {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/nonexistent",
+        "LC_ALL": "C.UTF-8",
+        "CPL_TMPDIR": ".",
+        "GDAL_DRIVER_PATH": "disable",
+        "PROJ_NETWORK": "OFF",
+        "SPATIALITE_LOAD": "NO",  # its virtual tables read any file of the host
+        "OGR_SQLITE_STATIC_VIRTUAL_OGR": "NO",  # the same through GDAL's own
+        "GML_DOWNLOAD_WFS_SCHEMA": "NO",
+        "GML_SKIP_RESOLVE_ELEMS": "ALL",
+        "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": ".none",
+        "GDAL_HTTP_PROXY": NOWHERE,
+        "GDAL_HTTPS_PROXY": NOWHERE,
+        "http_proxy": f"http://{NOWHERE}",
+        "https_proxy": f"http://{NOWHERE}",
+        "all_proxy": f"http://{NOWHERE}",
+    }
+)
+SPEED: Mapping[str, str] = MappingProxyType(
+    {
+        "OGR_SQLITE_SYNCHRONOUS": "OFF",
+        "OGR_SQLITE_JOURNAL": "OFF",  # a job that crashes is lost anyway
+        "OGR_GEOJSON_MAX_OBJ_SIZE": "0",  # the memory limit is the limit
+    }
+)
+
+
+def converter_environment(
+    capabilities: Capabilities, drivers: Iterable[str], extra: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
+    """The complete environment of a GDAL program that may use `drivers` and no others."""
+    skipped = sorted(set(capabilities.drivers) - set(drivers))
+    return {
+        **NOTHING_BEYOND_THE_FILE,
+        **SPEED,
+        **_data_directories(capabilities),
+        **extra,
+        "GDAL_SKIP": ",".join(skipped),
+    }
+
+
+def python_environment(capabilities: Capabilities) -> dict[str, str]:
+    """The complete environment of a program of ours in the jail."""
+    return {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/nonexistent",
+        "LC_ALL": "C.UTF-8",
+        "PYTHONPATH": capabilities.source_root,
+        "PYTHONSAFEPATH": "1",  # the working directory belongs to the untrusted file
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+    }
+
+
+def _data_directories(capabilities: Capabilities) -> dict[str, str]:
+    proj = ":".join(capabilities.proj_directories)
+    found = {"PROJ_LIB": proj, "PROJ_DATA": proj}
+    return found | ({"GDAL_DATA": capabilities.gdal_data} if capabilities.gdal_data else {})

@@ -1,0 +1,188 @@
+"""What is in the work file, as JSON. Runs in the jail: `python -m service.engine.facts WORK_FILE NOISE FACTS_FILE`.
+
+The standard library only. On the way the file is made fit for every target: empty geometries become null, since their
+NaN coordinates cannot be reprojected, and columns that the driver made up and left unfilled go.
+"""
+
+import json
+import sqlite3
+import struct
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from service.engine.exits import Exit
+from service.engine.gpkg import (
+    EMPTY_FLAG,
+    FIRST_CURVE,
+    GEOMETRY,
+    WKB_TYPES,
+    columns,
+    has_geometry,
+    open_work_file,
+    quoted,
+    split_code,
+    tables,
+    wkb_offset,
+)
+from service.engine.wkb import parts_by_family
+
+MAX_LAYERS = 1000
+MAX_COLUMNS = 2000
+DBF_BYTES = 254
+COLUMNS_A_QUERY = 400
+FIELD_TYPES = {
+    "BOOLEAN": "boolean",
+    "TINYINT": "integer",
+    "SMALLINT": "integer",
+    "MEDIUMINT": "integer",
+    "INT": "integer",
+    "INTEGER": "integer",
+    "REAL": "real",
+    "FLOAT": "real",
+    "DOUBLE": "real",
+    "DATE": "date",
+    "DATETIME": "datetime",
+    "BLOB": "binary",
+}
+NO_SYSTEM = ("LOCAL_CS", "ENGCRS", "ENGINEERINGCRS", "UNDEFINED")
+
+
+def main(work_file: str, noise: str, facts_file: str) -> None:
+    """Write the facts about `work_file` to `facts_file`.
+
+    Args:
+        work_file: the GeoPackage; empty geometries in it become null.
+        noise: JSON object of columns that the driver makes up and what is in them when nothing was there.
+        facts_file: the file to write.
+    """
+    connection = open_work_file(work_file)
+    names = list(tables(connection))
+    if len(names) > MAX_LAYERS:
+        sys.exit(Exit.TOO_MANY_LAYERS)
+    layers = [_layer(connection, name, json.loads(noise)) for name in names]
+    Path(facts_file).write_text(json.dumps({"layers": layers, "in_work_file": True}), encoding="utf-8")
+
+
+def _layer(connection: sqlite3.Connection, table: str, noise: Mapping[str, Sequence[str]]) -> dict[str, object]:
+    _drop_noise(connection, table, noise)
+    (features,) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
+    facts: dict[str, object] = {
+        "name": table,
+        "table": table,
+        "features": features,
+        "null_geometries": features,
+        "fields": list(_fields(connection, table)),
+    }
+    if has_geometry(connection, table):
+        facts |= _geometry_facts(connection, table, features) | {"crs": _crs(connection, table)}
+    return facts
+
+
+def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -> dict[str, object]:
+    histogram: Counter[str] = Counter()
+    has_z = has_curves = False
+    for code, empty, count in list(_heads(connection, table)):
+        if empty:
+            _empty_to_null(connection, table)
+            continue
+        basic, z = split_code(code)
+        if basic not in WKB_TYPES:
+            sys.exit(Exit.UNKNOWN_GEOMETRY)
+        histogram[WKB_TYPES[basic]] += count
+        has_z, has_curves = has_z or z, has_curves or basic >= FIRST_CURVE
+    longest = connection.execute(f"SELECT max(length({GEOMETRY})) FROM {quoted(table)}").fetchone()[0]  # noqa: S608
+    return {
+        "geometry_types": dict(histogram),
+        "null_geometries": features - sum(histogram.values()),
+        "has_z": has_z,
+        "has_curves": has_curves,
+        "longest_geometry_bytes": longest or 0,
+        "collection_parts": dict(_collection_parts(connection, table)) if histogram["GeometryCollection"] else {},
+    }
+
+
+def _heads(connection: sqlite3.Connection, table: str) -> Iterator[tuple[int, bool, int]]:
+    """WKB code, emptiness and count of the geometries in `table`, grouped inside SQLite: a tenth of the time."""
+    offsets = " ".join(f"WHEN '{flags:02X}' THEN {wkb_offset(flags) + 1}" for flags in range(64))
+    query = f"""
+        SELECT flags, hex(substr({GEOMETRY}, at, 5)), count(*) FROM (
+            SELECT {GEOMETRY}, flags, CASE flags {offsets} END AS at FROM (
+                SELECT {GEOMETRY}, hex(substr({GEOMETRY}, 4, 1)) AS flags FROM {quoted(table)}
+                WHERE {GEOMETRY} IS NOT NULL))
+        GROUP BY 1, 2
+    """  # noqa: S608 -- quoted
+    for flags, head, count in connection.execute(query):
+        raw = bytes.fromhex(head)
+        (code,) = struct.unpack("<I" if raw[:1] == b"\x01" else ">I", raw[1:])
+        yield code, bool(int(flags, 16) & EMPTY_FLAG), count
+
+
+def _empty_to_null(connection: sqlite3.Connection, table: str) -> None:
+    empty = ", ".join(f"'{flags:02X}'" for flags in range(64) if flags & EMPTY_FLAG)
+    connection.execute(
+        f"UPDATE {quoted(table)} SET {GEOMETRY} = NULL WHERE hex(substr({GEOMETRY}, 4, 1)) IN ({empty})"  # noqa: S608
+    )
+
+
+def _collection_parts(connection: sqlite3.Connection, table: str) -> Counter[str]:
+    parts: Counter[str] = Counter()
+    for (blob,) in connection.execute(f"SELECT {GEOMETRY} FROM {quoted(table)} WHERE {GEOMETRY} IS NOT NULL"):  # noqa: S608
+        wkb = blob[wkb_offset(blob[3]) :]
+        basic, _ = split_code(struct.unpack("<I" if wkb[0] else ">I", wkb[1:5])[0])
+        if WKB_TYPES.get(basic) == "GeometryCollection":
+            parts.update(parts_by_family(wkb).keys())
+    return parts
+
+
+def _crs(connection: sqlite3.Connection, table: str) -> dict[str, object]:
+    query = """
+        SELECT s.srs_id, s.organization, s.organization_coordsys_id, s.definition
+        FROM gpkg_geometry_columns g JOIN gpkg_spatial_ref_sys s USING (srs_id) WHERE g.table_name = ?
+    """
+    row = connection.execute(query, (table,)).fetchone()
+    if row is None or row[0] in {0, -1}:
+        return {"known": False}
+    _, organization, code, definition = row
+    if str(organization).upper() == "EPSG" and code > 0:
+        return {"known": True, "epsg": code}
+    return {"known": not str(definition).upper().lstrip().startswith(NO_SYSTEM)}
+
+
+def _fields(connection: sqlite3.Connection, table: str) -> Iterator[dict[str, object]]:
+    found = columns(connection, table)
+    if len(found) > MAX_COLUMNS:
+        sys.exit(Exit.TOO_MANY_COLUMNS)
+    kinds = {name: FIELD_TYPES.get(declared.partition("(")[0].strip(), "text") for name, declared in found}
+    lengths = _lengths(connection, table, [name for name, kind in kinds.items() if kind == "text"])
+    for name, kind in kinds.items():
+        longest, over = lengths.get(name, (0, 0))
+        yield {"name": name, "type": kind, "longest_bytes": longest, "over_dbf_limit": over}
+
+
+def _lengths(connection: sqlite3.Connection, table: str, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """The longest value of each text column in bytes, and how many are longer than a .dbf holds."""
+    found: dict[str, tuple[int, int]] = {}
+    for start in range(0, len(names), COLUMNS_A_QUERY):
+        chunk = names[start : start + COLUMNS_A_QUERY]
+        sizes = [f"length(CAST({quoted(name)} AS BLOB))" for name in chunk]
+        wanted = ", ".join(f"max({size}), sum({size} > {DBF_BYTES})" for size in sizes)
+        row = connection.execute(f"SELECT {wanted} FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
+        found |= {name: (row[2 * at] or 0, row[2 * at + 1] or 0) for at, name in enumerate(chunk)}
+    return found
+
+
+def _drop_noise(connection: sqlite3.Connection, table: str, noise: Mapping[str, Sequence[str]]) -> None:
+    names = [name for name, _ in columns(connection, table)]
+    suspects = [name for name in names if name in noise or "*" in noise]
+    for name in suspects:
+        usual = ("", *noise.get(name, noise.get("*", ())))
+        marks = ", ".join("?" * len(usual))
+        query = f"SELECT 1 FROM {quoted(table)} WHERE {quoted(name)} NOT IN ({marks}) LIMIT 1"  # noqa: S608 -- quoted
+        if connection.execute(query, usual).fetchone() is None:
+            connection.execute(f"ALTER TABLE {quoted(table)} DROP COLUMN {quoted(name)}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

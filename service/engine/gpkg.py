@@ -1,0 +1,73 @@
+"""The work file from the inside: a GeoPackage read with nothing but sqlite3. Runs in the jail."""
+
+import sqlite3
+from collections.abc import Iterator
+
+FID = "__fid"
+GEOMETRY = "__geom"
+WKB_TYPES = {
+    1: "Point",
+    2: "LineString",
+    3: "Polygon",
+    4: "MultiPoint",
+    5: "MultiLineString",
+    6: "MultiPolygon",
+    7: "GeometryCollection",
+    8: "LineString",
+    9: "LineString",
+    10: "Polygon",
+    11: "MultiLineString",
+    12: "MultiPolygon",
+    15: "MultiPolygon",
+    16: "MultiPolygon",
+    17: "Polygon",
+}
+"""Geometry types by their code, curves and surfaces under the simple type that stands for them."""
+FIRST_CURVE = 8
+EMPTY_FLAG = 0x10
+ENVELOPE_BYTES = {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}
+HEADER_BYTES = 8
+
+
+def quoted(identifier: str) -> str:
+    """`identifier` as SQL text."""
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def wkb_offset(flags: int) -> int:
+    """Where the WKB of a geometry blob begins, from the flags in its fourth byte."""
+    return HEADER_BYTES + ENVELOPE_BYTES.get(flags >> 1 & 7, 0)
+
+
+def split_code(code: int) -> tuple[int, bool]:
+    """The basic code of a WKB type, and whether it has Z, in ISO and in extended WKB."""
+    has_z = bool(code & 0x80000000) or (code & 0xFFFF) // 1000 in {1, 3}
+    return (code & 0xFFFF) % 1000, has_z
+
+
+def open_work_file(path: str) -> sqlite3.Connection:
+    """Open the work file for reading and writing, without a journal: a crash loses the job anyway."""
+    connection = sqlite3.connect(f"file:{path}?mode=rw", uri=True, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = OFF")
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute("PRAGMA foreign_keys = OFF")
+    return connection
+
+
+def tables(connection: sqlite3.Connection) -> Iterator[str]:
+    """The tables that are layers, in the order in which they were written."""
+    query = "SELECT table_name FROM gpkg_contents WHERE data_type IN ('features', 'attributes') ORDER BY rowid"
+    for (name,) in connection.execute(query).fetchall():
+        yield name
+
+
+def columns(connection: sqlite3.Connection, table: str) -> list[tuple[str, str]]:
+    """Name and declared type of the columns of `table`, without the two that the work file adds."""
+    rows = connection.execute(f"PRAGMA table_info({quoted(table)})").fetchall()
+    return [(row[1], str(row[2]).upper()) for row in rows if row[1] not in {FID, GEOMETRY}]
+
+
+def has_geometry(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether `table` has a geometry column."""
+    query = "SELECT 1 FROM gpkg_geometry_columns WHERE table_name = ?"
+    return connection.execute(query, (table,)).fetchone() is not None

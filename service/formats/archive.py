@@ -1,0 +1,192 @@
+"""Reading an untrusted ZIP: what is in it, and unpacking some of it, within bounds.
+
+Headers are hints. Names are shown and compared, never used as paths; sizes are counted while unpacking; the central
+directory cannot be larger than a cap because the reader's file object refuses to read more at once.
+"""
+
+import stat
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from lzma import LZMAError
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from service.errors import Rejection
+from service.formats.names import shown
+
+MIB = 1 << 20
+ENCRYPTED = 0x1
+UTF8_NAME = 0x800
+CHUNK = 256 * 1024
+MAX_READ = 4 * MIB
+"""More than any honest central directory; also bounds what parsing one can cost."""
+
+NESTED = frozenset({".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".z", ".lzma", ".jar", ".iso"})
+METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA})
+BROKEN = (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError, NotImplementedError, ValueError, RuntimeError)
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a ZIP may hold. The ratio counts once more than `ratio_from_bytes` are unpacked."""
+
+    members: int = 5_000
+    unpacked_bytes: int = 1024 * MIB
+    ratio: int = 200
+    ratio_from_bytes: int = 64 * MIB
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A file in the ZIP. `path` is its untrusted name in full, with `/` between the parts."""
+
+    path: str
+    info: zipfile.ZipInfo
+
+    @property
+    def base(self) -> str:
+        """The name without folders."""
+        return PurePosixPath(self.path).name
+
+    @property
+    def extension(self) -> str:
+        """The extension in lower case."""
+        return PurePosixPath(self.base).suffix.casefold()
+
+    @property
+    def stem(self) -> str:
+        """The full path without its extension, in lower case: what the parts of one shapefile share."""
+        return self.path[: len(self.path) - len(self.extension)].casefold()
+
+    @property
+    def is_clutter(self) -> bool:
+        """Whether an operating system left it: resource forks, dot files."""
+        parts = PurePosixPath(self.path).parts
+        return any(part.startswith(".") or part == "__MACOSX" for part in parts)
+
+
+class Archive:
+    """An opened ZIP whose members have been looked at and found harmless."""
+
+    def __init__(self, zip_file: zipfile.ZipFile, size_bytes: int, bounds: Bounds) -> None:
+        self._zip = zip_file
+        self._size_bytes = size_bytes
+        self._bounds = bounds
+        self._unpacked_bytes = 0
+        self.members = tuple(_checked(zip_file, bounds))
+
+    def unpack(self, member: Member, target: Path) -> None:
+        """Write the content of `member` to the new file `target`.
+
+        Raises:
+            Rejection: it is damaged, or the ZIP unpacks to more than the bounds allow.
+        """
+        try:
+            with self._zip.open(member.info) as packed, target.open("xb") as unpacked:
+                while chunk := packed.read(CHUNK):
+                    self._count(len(chunk))
+                    unpacked.write(chunk)
+        except FileExistsError:
+            raise
+        except BROKEN as error:
+            _raise_if_disk(error)
+            raise Rejection(f"{shown(member.path)!r} in the ZIP is damaged. Create the ZIP again.") from None
+
+    def _count(self, size_bytes: int) -> None:
+        self._unpacked_bytes += size_bytes
+        if self._unpacked_bytes > self._bounds.unpacked_bytes:
+            limit = self._bounds.unpacked_bytes // MIB
+            raise Rejection(f"The ZIP unpacks to more than {limit} MiB. Split the data into smaller files.")
+        too_dense = self._unpacked_bytes > self._bounds.ratio * max(self._size_bytes, 1)
+        if too_dense and self._unpacked_bytes > self._bounds.ratio_from_bytes:
+            raise Rejection(
+                f"The ZIP unpacks to more than {self._bounds.ratio} times its size and was not read further."
+            )
+
+
+@contextmanager
+def open_archive(path: Path, bounds: Bounds) -> Iterator[Archive]:
+    """Open the ZIP at `path`.
+
+    Raises:
+        Rejection: it is no ZIP, or holds what no upload may hold: encrypted members, links, names that leave the ZIP,
+            archives, too many members.
+    """
+    with path.open("rb") as file:
+        try:
+            zip_file = zipfile.ZipFile(_Capped(file))
+        except BROKEN as error:
+            _raise_if_disk(error)
+            raise Rejection("The file is not a readable ZIP archive. Create the ZIP again.") from None
+        with zip_file:
+            yield Archive(zip_file, path.stat().st_size, bounds)
+
+
+class _Capped:
+    """A file that is never read further than `MAX_READ` at once."""
+
+    def __init__(self, file: BufferedReader) -> None:
+        self._file = file
+        self.seek = file.seek
+        self.tell = file.tell
+        self.seekable = file.seekable
+        self.close = file.close
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= MAX_READ:
+            raise Rejection("The ZIP's table of contents is too large. Put fewer files into it.")
+        return self._file.read(size)
+
+
+def _raise_if_disk(error: BaseException) -> None:
+    if isinstance(error, OSError) and error.errno is not None:
+        raise error
+
+
+def _checked(zip_file: zipfile.ZipFile, bounds: Bounds) -> Iterator[Member]:
+    infos = zip_file.infolist()
+    if len(infos) > bounds.members:
+        raise Rejection(f"The ZIP holds {len(infos)} entries; at most {bounds.members} are read.")
+    for info in infos:
+        member = Member(path=_decoded(info), info=info)
+        _refuse_dangerous(member)
+        if not info.is_dir() and not member.is_clutter:
+            _refuse_unreadable(member)
+            yield member
+
+
+def _decoded(info: zipfile.ZipInfo) -> str:
+    """The name with `/` between its parts; names without the UTF-8 flag are often UTF-8 all the same."""
+    name = info.orig_filename
+    if not info.flag_bits & UTF8_NAME:
+        try:
+            name = name.encode("cp437").decode("utf-8")
+        except UnicodeError:
+            name = info.orig_filename
+    return unicodedata.normalize("NFC", name.replace("\\", "/"))
+
+
+def _refuse_dangerous(member: Member) -> None:
+    kind = stat.S_IFMT(member.info.external_attr >> 16)
+    if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
+        raise Rejection(
+            f"{shown(member.path)!r} in the ZIP is a link or a special file. Put only ordinary files into it."
+        )
+    parts = PurePosixPath(member.path).parts
+    leaves = member.path.startswith("/") or ".." in parts or member.path[1:2] == ":"
+    if leaves or not member.path or not member.path.isprintable():
+        raise Rejection(f"{shown(member.path)!r} in the ZIP is not a name inside the ZIP. Create the ZIP again.")
+
+
+def _refuse_unreadable(member: Member) -> None:
+    if member.info.flag_bits & ENCRYPTED:
+        raise Rejection(f"{shown(member.path)!r} in the ZIP is encrypted. Send it without a password.")
+    if member.extension in NESTED:
+        raise Rejection(f"{shown(member.path)!r} in the ZIP is itself an archive. Put its files into the ZIP directly.")
+    if member.info.compress_type not in METHODS:
+        raise Rejection(
+            f"{shown(member.path)!r} in the ZIP is packed by an unusual method. Create the ZIP with ordinary deflate."
+        )

@@ -1,0 +1,45 @@
+"""Which EPSG codes are coordinate systems for maps, asked of PROJ's own database (contract 5)."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from service.errors import Rejection
+
+SYSTEM = "SELECT name, type, deprecated FROM crs_view WHERE auth_name = 'EPSG' AND code = ?"
+SUCCESSORS = """
+SELECT replacement_code FROM deprecation
+WHERE deprecated_auth_name = 'EPSG' AND deprecated_code = ? AND replacement_auth_name = 'EPSG'
+  AND table_name IN ('geodetic_crs', 'projected_crs', 'compound_crs')
+"""
+MAP_TYPES = frozenset({"geographic 2D", "geographic 3D", "projected", "compound"})
+MAX_CODE = (1 << 31) - 1
+
+
+class CrsCatalogue:
+    """The coordinate systems of one PROJ database. A look-up takes about a millisecond."""
+
+    def __init__(self, database: Path) -> None:
+        self._uri = f"{database.resolve().as_uri()}?mode=ro&immutable=1"
+
+    def resolve(self, epsg: int, parameter: str) -> int:
+        """The code under which GDAL uses `epsg`, the value of `parameter`: deprecated codes have a successor.
+
+        Raises:
+            Rejection: the code is unknown, or its system is vertical, geocentric or of an engineering kind.
+        """
+        with closing(sqlite3.connect(self._uri, uri=True)) as connection:
+            row = connection.execute(SYSTEM, (str(epsg),)).fetchone() if 0 < epsg <= MAX_CODE else None
+            successors = connection.execute(SUCCESSORS, (str(epsg),)).fetchall() if row and row[2] else []
+        if row is None:
+            raise Rejection(
+                f"EPSG:{epsg} ({parameter}) is not a known coordinate system. Codes are listed at https://epsg.io; "
+                "4326 (WGS 84) is the default."
+            )
+        name, kind, _ = row
+        if kind not in MAP_TYPES:
+            raise Rejection(
+                f"EPSG:{epsg} ({parameter}, {name}) is of the type {kind!r} and cannot hold a map. Choose a "
+                "geographic or projected one, such as 4326 or 3857."
+            )
+        return int(successors[0][0]) if len(successors) == 1 else epsg

@@ -1,0 +1,107 @@
+"""The datasets of an output: how the layers of an input are named, typed, split and their columns called."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from service.formats.facts import Layer
+from service.formats.format import ColumnRule, Format, Writing, writing_of
+from service.formats.geometry import FAMILIES, NO_GEOMETRY, SPLIT_FAMILIES, Family, declared_type
+from service.formats.names import column_names, safe_name, unique, xml_name
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column of a layer and the name under which it is written."""
+
+    name: str
+    written: str
+
+
+class Dataset(msgspec.Struct, frozen=True, kw_only=True):
+    """One dataset to write: a layer, or those features of it that are of one family."""
+
+    layer: Layer
+    name: str
+    columns: tuple[Column, ...]
+    geometry_type: str
+    """The type that is declared: one name, "" for several families, "None" for a table."""
+    features: int
+    only_types: tuple[str, ...] = ()
+    """The geometry types that go into this dataset; empty: all."""
+    takes_nulls: bool = True
+    """Whether features without geometry go into it."""
+    linearise: bool = False
+
+    @property
+    def declares_z(self) -> bool:
+        """Whether its geometries are three-dimensional."""
+        return self.layer.has_z and self.geometry_type != NO_GEOMETRY
+
+
+def make_datasets(target: Format, stem: str, layers: Sequence[Layer]) -> tuple[Dataset, ...]:
+    """The datasets into which `layers` are written in the format `target`.
+
+    A single layer is called after the upload, several keep their names as far as the target can hold them.
+    """
+    writing = writing_of(target)
+    names = (stem,) if len(layers) == 1 else unique([safe_name(layer.name) for layer in layers])
+    if writing.column_names is ColumnRule.XML:
+        names = unique([xml_name(name) for name in names])
+    return tuple(part for layer, name in zip(layers, names, strict=True) for part in _parts(writing, layer, name))
+
+
+def needs_splitting(writing: Writing, layer: Layer) -> bool:
+    """Whether `layer` holds more than one dataset of the target can."""
+    return writing.one_family and (len(layer.families) > 1 or Family.COLLECTION in layer.families)
+
+
+def _parts(writing: Writing, layer: Layer, name: str) -> list[Dataset]:
+    whole = Dataset(
+        layer=layer,
+        name=name,
+        columns=_columns(writing, layer),
+        geometry_type=_declared(layer.geometry_types),
+        features=layer.features,
+        linearise=layer.has_curves and not writing.curves,
+    )
+    return _split(whole) if needs_splitting(writing, layer) else [whole]
+
+
+def _split(whole: Dataset) -> list[Dataset]:
+    counts = {family: _types_of(whole.layer, family) for family in SPLIT_FAMILIES}
+    present = [family for family in SPLIT_FAMILIES if counts[family]]
+    if not present:
+        return [msgspec.structs.replace(whole, geometry_type=NO_GEOMETRY)]
+    most = max(present, key=lambda family: sum(counts[family].values()))
+    nulls = whole.layer.null_geometries
+    return [
+        msgspec.structs.replace(
+            whole,
+            name=f"{whole.name}_{family}" if len(present) > 1 else whole.name,
+            geometry_type=_declared(counts[family]),
+            features=sum(counts[family].values()) + (nulls if family is most else 0),
+            only_types=tuple(counts[family]),
+            takes_nulls=family is most,
+        )
+        for family in present
+    ]
+
+
+def _types_of(layer: Layer, family: Family) -> dict[str, int]:
+    counts = {name: count for name, count in layer.geometry_types.items() if FAMILIES[name] is family and count}
+    for name, count in layer.collection_parts.items():
+        if FAMILIES[name] is family and count:
+            counts[name] = counts.get(name, 0) + count
+    return counts
+
+
+def _declared(types: Mapping[str, int]) -> str:
+    present = [name for name, count in types.items() if count]
+    return (declared_type(present) or "") if present else NO_GEOMETRY
+
+
+def _columns(writing: Writing, layer: Layer) -> tuple[Column, ...]:
+    names = [field.name for field in layer.fields]
+    return tuple(
+        Column(name, written) for name, written in zip(names, column_names(writing.column_names, names), strict=True)
+    )

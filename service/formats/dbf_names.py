@@ -1,0 +1,45 @@
+"""The column names that a Shapefile can hold: 10 bytes of UTF-8 each, unique without regard to case.
+
+The names are made here, before anything is written, so that the data-loss report and the file cannot differ.
+"""
+
+from collections.abc import Sequence
+
+NAME_BYTES = 10
+VALUE_BYTES = 254
+EMPTY_NAME = "field"
+"""What a name is called of which nothing is left."""
+
+
+def clip(text: str, limit_bytes: int) -> str:
+    """The longest prefix of whole characters of `text` within `limit_bytes` of UTF-8."""
+    return text.encode("utf-8", "replace")[:limit_bytes].decode("utf-8", "ignore")
+
+
+def shortened(name: str) -> str:
+    """The name that `name` has in a Shapefile, before collisions are looked at (spec 2.4).
+
+    It equals `name` when the name fits.
+    """
+    cleaned = "".join("_" if character == ":" or not character.isprintable() else character for character in name)
+    return clip(cleaned, NAME_BYTES).rstrip(" ") or EMPTY_NAME
+
+
+def written_names(names: Sequence[str]) -> tuple[str, ...]:
+    """The name of each column of `names` as it is written, in the same order.
+
+    A column whose shortened name is taken gets a number instead of its last letters, so that no column is lost.
+    """
+    kept = {shortened(name).casefold() for name in names}
+    taken: set[str] = set()
+    return tuple(_claim(shortened(name), taken, kept) for name in names)
+
+
+def _claim(name: str, taken: set[str], kept: set[str]) -> str:
+    candidate, number = name, 0
+    while candidate.casefold() in taken or (number and candidate.casefold() in kept):
+        number += 1
+        suffix = f"_{number}"
+        candidate = clip(name, NAME_BYTES - len(suffix)).rstrip(" ") + suffix
+    taken.add(candidate.casefold())
+    return candidate

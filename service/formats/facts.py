@@ -1,0 +1,115 @@
+"""What is in a dataset: layers, counts, geometry types, columns, coordinate system.
+
+Facts about an untrusted file come from the jail as JSON; decoding them into these records is their validation.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from service.formats.geometry import Family, dominant_type, families_of
+
+MAX_LAYERS = 1000
+MAX_COLUMNS = 2000
+
+GEOMETRY_NAMES = "Point|MultiPoint|LineString|MultiLineString|Polygon|MultiPolygon|GeometryCollection"
+Count = Annotated[int, Meta(ge=0, le=1 << 40)]
+Name = Annotated[str, Meta(max_length=4096)]
+GeometryName = Annotated[str, Meta(pattern=f"^({GEOMETRY_NAMES})$")]
+
+
+class FieldType(StrEnum):
+    """The kinds of values that a column holds."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    REAL = "real"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    DATETIME = "datetime"
+    TIME = "time"
+    BINARY = "binary"
+
+
+class Field(msgspec.Struct, frozen=True):
+    """A column. `longest_bytes` is the length of its longest value in UTF-8, 0 unless it holds text."""
+
+    name: Name
+    type: FieldType = FieldType.TEXT
+    longest_bytes: Count = 0
+    over_dbf_limit: Count = 0
+    """How many values are longer than a Shapefile keeps."""
+
+
+class Crs(msgspec.Struct, frozen=True):
+    """The coordinate system that a layer records: known or not, and its EPSG code where it has one."""
+
+    known: bool = False
+    epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = None
+
+
+class Layer(msgspec.Struct, frozen=True, kw_only=True):
+    """A layer as it was read. `table` is what it is called in the work file, `name` in the upload."""
+
+    name: Name
+    table: Name = ""
+    features: Count
+    geometry_types: Annotated[Mapping[GeometryName, Count], Meta(max_length=7)] = {}
+    collection_parts: Annotated[Mapping[GeometryName, Count], Meta(max_length=7)] = {}
+    """What the collections fall apart into, one Multi geometry per family each."""
+    null_geometries: Count = 0
+    has_z: bool = False
+    has_curves: bool = False
+    longest_geometry_bytes: Count = 0
+    crs: Crs = Crs()
+    fields: Annotated[tuple[Field, ...], Meta(max_length=MAX_COLUMNS)] = ()
+    is_derived: bool = False
+    """Whether it repeats what another layer holds; it counts for nothing then."""
+
+    @property
+    def is_spatial(self) -> bool:
+        """Whether any feature has a geometry."""
+        return any(self.geometry_types.values())
+
+    @property
+    def families(self) -> frozenset[Family]:
+        """The geometry families that occur."""
+        return families_of(name for name, count in self.geometry_types.items() if count)
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is in a source, all layers.
+
+    `in_work_file` says that the work file exists, which the plan may then read instead of the upload.
+    """
+
+    layers: Annotated[tuple[Layer, ...], Meta(max_length=MAX_LAYERS)] = ()
+    warnings: Annotated[tuple[Name, ...], Meta(max_length=100)] = ()
+    in_work_file: bool = False
+
+    @property
+    def feature_count(self) -> int:
+        """How many features there are in all layers (spec 2.1)."""
+        return sum(layer.features for layer in self.layers if not layer.is_derived)
+
+    @property
+    def histogram(self) -> Counter[str]:
+        """How often each geometry type occurs in all layers."""
+        total: Counter[str] = Counter()
+        for layer in self.layers:
+            total.update({} if layer.is_derived else layer.geometry_types)
+        return total
+
+    @property
+    def geometry_type(self) -> str:
+        """The dominant geometry type as GeoJSON names it, "None" for a table (spec 2.1, contract 2)."""
+        return dominant_type(self.histogram)
+
+    @property
+    def is_spatial(self) -> bool:
+        """Whether any feature of any layer has a geometry."""
+        return any(layer.is_spatial for layer in self.layers)

@@ -1,0 +1,153 @@
+"""What one row of the format table says: how a format is read, how it is written, what it can hold."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+import msgspec
+
+from service.formats.geometry import ALL_FAMILIES, Family
+
+
+class Reader(StrEnum):
+    """How an upload gets into the work file."""
+
+    OGR = "ogr"
+    LINES = "lines"
+    DELIMITED = "delimited"
+    WORKBOOK = "workbook"
+    DATABASE = "database"
+    SHAPEFILE = "shapefile"
+    PARQUET = "parquet"
+
+
+class Writer(StrEnum):
+    """How a plan gets out of the work file."""
+
+    PER_LAYER = "per_layer"
+    """One run per dataset, all into one target or each into its own file."""
+    AT_ONCE = "at_once"
+    """One run for all layers: the driver cannot add to a file."""
+    PLACES = "places"
+    """CSV: geometry as columns."""
+    WORKBOOK = "workbook"
+    """Spreadsheets: through CSV, geometry as columns."""
+    TRACKS = "tracks"
+    """GPX: points and lines are layers of fixed names."""
+    LINES_OF_WKT = "lines_of_wkt"
+    PARQUET = "parquet"
+
+
+class Delivery(StrEnum):
+    """What is handed over."""
+
+    FILE = "file"
+    ARCHIVE = "archive"
+    """The directory that the driver wrote, zipped."""
+    KMZ = "kmz"
+    """The one file, zipped as doc.kml."""
+
+
+class ColumnRule(StrEnum):
+    """What a column may be called."""
+
+    ANY = "any"
+    XML = "xml"
+    DBF = "dbf"
+    MAPINFO = "mapinfo"
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """How a format is read."""
+
+    drivers: tuple[str, ...]
+    reader: Reader = Reader.OGR
+    options: tuple[str, ...] = ()
+    environment: Mapping[str, str] = MappingProxyType({})
+    records_crs: bool = True
+    json: bool = False
+    """Whether values may be missing, lists or objects, which only another JSON format keeps as they are."""
+    fixed_layers: bool = False
+    """Whether the driver always shows the same layers, filled or not."""
+    derived_layers: frozenset[str] = frozenset()
+    """Layers that repeat what another one holds; they are no layers of their own."""
+    noise_columns: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """Columns that the driver makes up, and their values when nothing was there beside null. `*`: any column."""
+
+
+class Writing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a format is written and what it can hold."""
+
+    driver: str
+    extension: str
+    """The extension of what is delivered."""
+    media_type: str
+    writer: Writer = Writer.PER_LAYER
+    member: str = ""
+    """The extension of what the driver writes, where that is not what is delivered."""
+    delivery: Delivery = Delivery.FILE
+    options: tuple[str, ...] = ()
+    multi_layer: bool = False
+    derived_layers: bool = False
+    """Whether layers that repeat others are worth keeping: in databases."""
+    one_file_per_layer: bool = False
+    epsg: int | None = None
+    holds: frozenset[Family] = ALL_FAMILIES
+    one_family: bool = False
+    """A dataset holds one family; others go into datasets of their own."""
+    type_options: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """How the driver is told a geometry type: by type, "" for mixed, "None" for a table; `{z}` is replaced."""
+    json: bool = False
+    """As in `Reading`."""
+    curves: bool = False
+    null_geometry: bool = True
+    tables: bool = True
+    """Whether a dataset without any geometry can be stored."""
+    z: bool = True
+    attributes: frozenset[str] | None = None
+    """The only attributes that are kept; None: all."""
+    column_names: ColumnRule = ColumnRule.ANY
+    fid_names: tuple[str, ...] = ()
+    geometry_names: tuple[str, ...] = ()
+    records_crs: bool = True
+    wraps_dateline: bool = False
+    max_rows: int | None = None
+    max_columns: int | None = None
+    max_text_bytes: int | None = None
+    """Longer values are cut."""
+    max_record_bytes: int | None = None
+    max_cell: int | None = None
+    """Longer values make a spreadsheet program complain."""
+    splits_collections: bool = False
+    """Whether the driver writes the parts of collections and multipoints as features of their own."""
+    time_zones: bool = True
+    trailer: bytes = b""
+    """What a complete file ends with, white space aside."""
+    environment: Mapping[str, str] = MappingProxyType({})
+    driver_is_optional: bool = False
+    """Not every build of GDAL can write it (spec 1 r2)."""
+
+
+class Format(msgspec.Struct, frozen=True, kw_only=True):
+    """One format. `name` is its value of outputFormat, None for a format that is only read."""
+
+    name: str | None
+    token: str
+    title: str
+    extensions: tuple[str, ...] = ()
+    reading: Reading | None = None
+    writing: Writing | None = None
+
+
+def reading_of(row: Format) -> Reading:
+    """How `row` is read; only for formats that can be an input."""
+    if row.reading is None:
+        raise LookupError(row.token)
+    return row.reading
+
+
+def writing_of(row: Format) -> Writing:
+    """How `row` is written; only for formats that can be an output."""
+    if row.writing is None:
+        raise LookupError(row.token)
+    return row.writing

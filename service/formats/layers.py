@@ -1,0 +1,76 @@
+"""Which layers of an input go into an output (issue of many layers and a target that stores one: spec 7)."""
+
+from collections.abc import Sequence
+
+from service.errors import LayerCount, MultipleLayers, Rejection
+from service.formats.facts import Facts, Layer
+from service.formats.format import Format, reading_of, writing_of
+from service.formats.names import shown
+from service.formats.request import ConversionRequest
+
+LISTED = 30
+
+
+def choose_layers(
+    source: Format, target: Format, facts: Facts, request: ConversionRequest
+) -> tuple[tuple[Layer, ...], tuple[str, ...]]:
+    """The layers to write, and warnings about those that are left out.
+
+    Raises:
+        MultipleLayers: several layers qualify and the target stores one.
+        Rejection: the request names a layer that is not there, or the input holds no layer at all.
+    """
+    if request.layer is not None:
+        return (_named(facts.layers, request.layer),), ()
+    filled = [layer for layer in facts.layers if layer.features and (not layer.is_derived or _keeps_derived(target))]
+    if not filled:
+        return (_first(facts.layers),), ()
+    dropped = _empty_ones(source, facts)
+    if writing_of(target).multi_layer:
+        return tuple(filled), dropped
+    return _the_only_one(target, filled, dropped)
+
+
+def _the_only_one(
+    target: Format, filled: Sequence[Layer], dropped: tuple[str, ...]
+) -> tuple[tuple[Layer, ...], tuple[str, ...]]:
+    spatial = [layer for layer in filled if layer.is_spatial]
+    candidates = spatial or filled
+    if len(candidates) > 1:
+        raise MultipleLayers(
+            f"The input holds {len(candidates)} layers and {target.title} stores one. Export one layer to its own "
+            "file, name one in the field layer, or choose a target for several layers such as GeoPackage.",
+            target_format=target.token,
+            layers=[LayerCount(layer=layer.name, features=layer.features) for layer in candidates],
+        )
+    tables = [layer.name for layer in filled if layer not in candidates]
+    return tuple(candidates), (
+        *dropped,
+        *(f"The table {shown(name)!r} without geometry was left out." for name in tables),
+    )
+
+
+def _keeps_derived(target: Format) -> bool:
+    return writing_of(target).derived_layers
+
+
+def _first(layers: Sequence[Layer]) -> Layer:
+    if not layers:
+        raise Rejection("The file holds no layer or table, so there is nothing to convert.")
+    return next((layer for layer in layers if not layer.is_derived), layers[0])
+
+
+def _empty_ones(source: Format, facts: Facts) -> tuple[str, ...]:
+    if reading_of(source).fixed_layers:
+        return ()
+    empty = [layer.name for layer in facts.layers if not layer.features]
+    return tuple(f"The layer {shown(name)!r} is empty and was left out." for name in empty[:LISTED])
+
+
+def _named(layers: Sequence[Layer], name: str) -> Layer:
+    exact = [layer for layer in layers if layer.name == name]
+    alike = [layer for layer in layers if layer.name.casefold() == name.casefold()]
+    if not exact and len(alike) != 1:
+        listed = ", ".join(shown(layer.name) for layer in layers[:LISTED])
+        raise Rejection(f"There is no layer {shown(name)!r} in the file. It holds: {listed or 'none'}.")
+    return (exact or alike)[0]

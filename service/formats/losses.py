@@ -1,0 +1,175 @@
+"""What a target cannot hold: refused where nothing of use would be left, told as a warning otherwise."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from service.errors import Rejection
+from service.formats.datasets import Dataset
+from service.formats.facts import Field, FieldType, Layer
+from service.formats.format import Format, Writing, writing_of
+from service.formats.geometry import FAMILIES
+from service.formats.names import shown
+
+LISTED = 20
+DBF_TEXT_BYTES = (80, 254)
+DBF_WIDTHS = {FieldType.INTEGER: 18, FieldType.REAL: 24, FieldType.BOOLEAN: 9, FieldType.DATE: 8}
+DBF_COLUMNS_ELSEWHERE = 255
+WKT_PER_BYTE = 2.5
+"""Characters of WKT per byte of binary geometry, at most, for coordinates of ordinary precision."""
+
+
+def refuse_unrepresentable(target: Format, layers: Sequence[Layer]) -> None:
+    """Refuse what `target` cannot represent at all (spec 1 r5).
+
+    Raises:
+        Rejection: names what the target cannot hold, how much of it there is, and what to do.
+    """
+    writing = writing_of(target)
+    if not writing.tables and not any(layer.is_spatial for layer in layers):
+        raise Rejection(f"{target.title} stores geometry, and no feature of the file has any. Choose CSV or GeoJSON.")
+    for layer in layers:
+        _refuse_families(target, writing, layer)
+        _refuse_size(target, writing, layer)
+
+
+def find_losses(target: Format, datasets: Sequence[Dataset]) -> tuple[str, ...]:
+    """Warnings about everything that `datasets` lose or that is called differently in the format `target`."""
+    layers = list({dataset.layer.name: dataset.layer for dataset in datasets}.values())
+    writing = writing_of(target)
+    return tuple(
+        warning
+        for warnings in (
+            _layer_renames(datasets),
+            _splits(target, writing, datasets),
+            _attributes(target, writing, layers),
+            _column_renames(datasets) if writing.attributes is None else (),
+            _geometries(target, writing, datasets, layers),
+            _values(target, writing, layers),
+        )
+        for warning in warnings
+    )
+
+
+def _refuse_families(target: Format, writing: Writing, layer: Layer) -> None:
+    foreign = {name: count for name, count in layer.geometry_types.items() if FAMILIES[name] not in writing.holds}
+    if sum(foreign.values()):
+        held = " and ".join(sorted(f"{family}s" for family in writing.holds))
+        found = ", ".join(f"{count} {name}" for name, count in foreign.items())
+        raise Rejection(
+            f"{target.title} stores {held} only; the file also holds {found}. "
+            "Choose another outputFormat, such as GeoPackage or KML, or leave those features out."
+        )
+
+
+def _refuse_size(target: Format, writing: Writing, layer: Layer) -> None:
+    if writing.max_rows is not None and layer.features > writing.max_rows:
+        raise Rejection(
+            f"{target.title} holds {writing.max_rows:,} rows a sheet; {shown(layer.name)!r} has {layer.features:,}. "
+            "Choose CSV, or split the file."
+        )
+    columns = len(layer.fields)
+    if writing.max_columns is not None and columns > writing.max_columns:
+        raise Rejection(
+            f"{target.title} holds {writing.max_columns:,} columns; the file has {columns:,}. Choose another."
+        )
+    if writing.max_record_bytes is not None and _record_bytes(layer.fields) > writing.max_record_bytes:
+        raise Rejection(
+            f"The {columns} columns are wider together than {target.title} can store "
+            f"({writing.max_record_bytes:,} bytes a record). Choose GeoPackage, or leave columns out."
+        )
+
+
+def _record_bytes(fields: Iterable[Field]) -> int:
+    narrow, wide = DBF_TEXT_BYTES
+    return 1 + sum(DBF_WIDTHS.get(field.type) or min(max(field.longest_bytes, narrow), wide) for field in fields)
+
+
+def _layer_renames(datasets: Sequence[Dataset]) -> Iterator[str]:
+    if len({dataset.layer.name for dataset in datasets}) > 1:
+        renamed = [
+            (dataset.layer.name, dataset.name)
+            for dataset in datasets
+            if dataset.name != dataset.layer.name and not dataset.only_types
+        ]
+        if renamed:
+            yield f"Layers were renamed: {_pairs(renamed)}."
+
+
+def _splits(target: Format, writing: Writing, datasets: Sequence[Dataset]) -> Iterator[str]:
+    split = [dataset for dataset in datasets if dataset.only_types]
+    if split and len(split) > len({dataset.layer.name for dataset in split}):
+        parts = ", ".join(f"{dataset.name} ({dataset.features:,})" for dataset in split[:LISTED])
+        yield f"{target.title} holds one family of geometries a dataset, so features were put into {parts}."
+    collections = sum(
+        layer.geometry_types.get("GeometryCollection", 0)
+        for layer in {dataset.layer.name: dataset.layer for dataset in datasets}.values()
+    )
+    if collections and (writing.one_family or writing.splits_collections):
+        yield f"{collections:,} geometry collections were split into their parts."
+
+
+def _attributes(target: Format, writing: Writing, layers: Sequence[Layer]) -> Iterator[str]:
+    if writing.attributes is None:
+        return
+    lost = [field.name for layer in layers for field in layer.fields if field.name not in writing.attributes]
+    if lost:
+        yield f"{target.title} keeps no such attributes; left out: {_list(dict.fromkeys(lost))}."
+
+
+def _column_renames(datasets: Sequence[Dataset]) -> Iterator[str]:
+    renamed = {
+        (column.name, column.written): None
+        for dataset in datasets
+        for column in dataset.columns
+        if column.name != column.written
+    }
+    if renamed:
+        yield f"Columns were renamed: {_pairs(list(renamed))}."
+
+
+def _geometries(
+    target: Format, writing: Writing, datasets: Sequence[Dataset], layers: Sequence[Layer]
+) -> Iterator[str]:
+    nulls = sum(layer.null_geometries for layer in layers)
+    if nulls and not writing.null_geometry:
+        yield f"{target.title} stores no features without geometry; {nulls:,} were left out."
+    if not writing.z and any(layer.has_z for layer in layers):
+        yield f"{target.title} stores no elevations; they were left out."
+    if any(dataset.linearise for dataset in datasets):
+        yield f"{target.title} stores no curves; they became lines of short segments."
+
+
+def _values(target: Format, writing: Writing, layers: Sequence[Layer]) -> Iterator[str]:
+    fields = [field for layer in layers for field in layer.fields]
+    limit = writing.max_text_bytes
+    cut = [field for field in fields if limit is not None and field.longest_bytes > limit]
+    if cut:
+        found = ", ".join(f"{shown(field.name)!r} ({field.over_dbf_limit:,} values)" for field in cut[:LISTED])
+        yield f"{target.title} stores {limit} bytes a text; longer values were cut in {found}."
+    if not writing.time_zones and any(field.type is FieldType.DATETIME for field in fields):
+        yield f"{target.title} stores no time zones; they were left out of dates with times."
+    if writing.max_record_bytes is not None and any(len(layer.fields) > DBF_COLUMNS_ELSEWHERE for layer in layers):
+        yield f"Many programs read only the first {DBF_COLUMNS_ELSEWHERE} columns of a {target.title}."
+    if writing.max_cell is not None and _has_long_cell(layers, writing.max_cell):
+        yield f"Some cells are longer than the {writing.max_cell:,} characters that spreadsheet programs show in full."
+
+
+def _has_long_cell(layers: Sequence[Layer], limit: int) -> bool:
+    return any(
+        (
+            layer.longest_geometry_bytes * WKT_PER_BYTE > limit
+            and FAMILIES.keys() & layer.geometry_types.keys() != {"Point"}
+        )
+        or any(field.longest_bytes > limit for field in layer.fields)
+        for layer in layers
+    )
+
+
+def _pairs(pairs: Sequence[tuple[str, str]]) -> str:
+    more = f" and {len(pairs) - LISTED} more" if len(pairs) > LISTED else ""
+    return ", ".join(f"{shown(old)!r} to {shown(new)!r}" for old, new in pairs[:LISTED]) + more
+
+
+def _list(names: Iterable[str]) -> str:
+    every = list(names)
+    more = f" and {len(every) - LISTED} more" if len(every) > LISTED else ""
+    return ", ".join(repr(shown(name)) for name in every[:LISTED]) + more

@@ -1,0 +1,117 @@
+"""What layers, files and columns are called in an output.
+
+Names come from untrusted files. What leaves here is safe as a file name, as a layer name and, for the rules that ask
+for it, as an XML name.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePosixPath
+from types import MappingProxyType
+
+from service.formats.dbf_names import clip, written_names
+from service.formats.format import ColumnRule
+
+STEM_BYTES = 60
+DEFAULT_STEM = "data"
+XML_NAME_BYTES = 200
+MAPINFO_NAME = 31
+NOT_IN_STEM = re.compile(r"[^\w.\-]+")
+NOT_IN_XML = re.compile(r"[^\w.\-]")
+NOT_IN_MAPINFO = re.compile(r"[^A-Za-z0-9_]")
+XML_RESERVED = re.compile(r"^(xml)", re.IGNORECASE)
+EDGES = "._- "
+SHOWN = 60
+
+
+def stem_of(untrusted_name: str, default: str = DEFAULT_STEM) -> str:
+    """A safe stem for outputs, after the client's file name or a layer's name: letters, digits, `_`, `-` and `.`."""
+    base = PurePosixPath(untrusted_name.replace("\\", "/")).name
+    return safe_name(base[: base.rfind(".")] if "." in base[1:] else base, default)
+
+
+def safe_name(untrusted_name: str, default: str = DEFAULT_STEM) -> str:
+    """`untrusted_name` with everything but letters, digits, `_`, `-` and `.` replaced, at most 60 bytes."""
+    name = NOT_IN_STEM.sub("_", unicodedata.normalize("NFC", untrusted_name.encode("utf-8", "replace").decode()))
+    return clip(name.strip(EDGES), STEM_BYTES).strip(EDGES) or default
+
+
+def unique(names: Sequence[str], limit_bytes: int = XML_NAME_BYTES) -> tuple[str, ...]:
+    """`names` made different from each other without regard to case, by a number at the end."""
+    wanted = {name.casefold() for name in names}
+    taken: set[str] = set()
+    return tuple(_numbered(name, taken, wanted, limit_bytes) for name in names)
+
+
+def shown(untrusted_text: str) -> str:
+    """`untrusted_text` as a message may show it: printable, on one line, not too long."""
+    text = "".join(character if character.isprintable() else "?" for character in untrusted_text)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def xml_name(name: str) -> str:
+    """`name` as the name of an XML element without a prefix."""
+    cleaned = NOT_IN_XML.sub("_", unicodedata.normalize("NFC", name))
+    starts_well = cleaned[:1].isalpha() or cleaned.startswith("_")
+    return clip(XML_RESERVED.sub(r"_\1", cleaned if starts_well else f"_{cleaned}"), XML_NAME_BYTES)
+
+
+def column_names(rule: ColumnRule, names: Sequence[str], reserved: Sequence[str] = ()) -> tuple[str, ...]:
+    """The name under which each column of `names` is written where `rule` holds, in the same order.
+
+    Args:
+        rule: what the target allows.
+        names: the columns of one dataset.
+        reserved: names that the target keeps for itself.
+    """
+    written = _RULES[rule](names)
+    blocked = {name.casefold() for name in reserved}
+    if not any(name.casefold() in blocked for name in written):
+        return written
+    return unique([f"{name}_" if name.casefold() in blocked else name for name in written])
+
+
+def free_name(candidates: Sequence[str], taken: Sequence[str]) -> str:
+    """The first of `candidates` that no column of `taken` has, or a numbered one."""
+    used = {name.casefold() for name in taken}
+    numbered = (f"{candidates[0]}_{number}" for number in range(1, len(used) + 2))
+    return next(name for name in (*candidates, *numbered) if name.casefold() not in used)
+
+
+def _numbered(name: str, taken: set[str], wanted: set[str], limit_bytes: int) -> str:
+    candidate, number = name, 1
+    while candidate.casefold() in taken or (number > 1 and candidate.casefold() in wanted):
+        number += 1
+        suffix = f"_{number}"
+        candidate = clip(name, limit_bytes - len(suffix)) + suffix
+    taken.add(candidate.casefold())
+    return candidate
+
+
+def _as_they_are(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(names)
+
+
+def _xml_names(names: Sequence[str]) -> tuple[str, ...]:
+    return unique([xml_name(name) for name in names])
+
+
+def _mapinfo_names(names: Sequence[str]) -> tuple[str, ...]:
+    return unique([_mapinfo_name(name) for name in names], MAPINFO_NAME)
+
+
+def _mapinfo_name(name: str) -> str:
+    plain = unicodedata.normalize("NFKD", name)
+    without_marks = "".join(character for character in plain if not unicodedata.combining(character))
+    return NOT_IN_MAPINFO.sub("_", without_marks)[:MAPINFO_NAME] or "field"
+
+
+_RULES: Mapping[ColumnRule, Callable[[Sequence[str]], tuple[str, ...]]] = MappingProxyType(
+    {
+        ColumnRule.ANY: _as_they_are,
+        ColumnRule.XML: _xml_names,
+        ColumnRule.DBF: written_names,
+        ColumnRule.MAPINFO: _mapinfo_names,
+    }
+)

@@ -1,0 +1,158 @@
+"""What to write for one file: the target, its datasets, their names, types and columns, and what gets lost.
+
+Pure: everything is decided from facts before anything is written, so what is refused costs no conversion, and what the
+warnings say is what the commands do.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import msgspec
+
+from service.errors import Rejection
+from service.formats.crs import CrsCatalogue
+from service.formats.datasets import Dataset, make_datasets, needs_splitting
+from service.formats.detect import Source
+from service.formats.facts import Facts, Layer
+from service.formats.format import Format, Writer, Writing, reading_of, writing_of
+from service.formats.layers import choose_layers
+from service.formats.losses import find_losses, refuse_unrepresentable
+from service.formats.names import column_names, free_name, shown
+from service.formats.registry import WGS84, default_output, find_output
+from service.formats.request import ConversionRequest
+
+GEOMETRY_NAMES = ("geometry", "geom", "the_geom")
+DIRECT_WRITERS = frozenset({Writer.PER_LAYER, Writer.AT_ONCE, Writer.PLACES})
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to write and what to say about it. `direct` plans read the upload, others the work file."""
+
+    target: Format
+    datasets: tuple[Dataset, ...]
+    stem: str
+    source_epsg: int | None
+    output_epsg: int | None
+    direct: bool
+    warnings: tuple[str, ...] = ()
+    fid_name: str = ""
+    geometry_name: str = ""
+
+    @property
+    def writing(self) -> Writing:
+        """How the target is written."""
+        return writing_of(self.target)
+
+
+def choose_target(
+    source: Source, request: ConversionRequest, unavailable: Mapping[str, str] = MappingProxyType({})
+) -> Format:
+    """The output format (spec 1 r2 to r4).
+
+    Args:
+        source: what was uploaded.
+        request: what is wanted.
+        unavailable: formats that this host cannot write, token to reason.
+
+    Raises:
+        Rejection: the name is unknown, the format is that of the input, or the host cannot write it.
+    """
+    target = default_output(source.format) if request.output is None else find_output(request.output)
+    if target.token == source.format.token:
+        raise Rejection(f"The file is {target.title} already. Choose another outputFormat.")
+    if target.token in unavailable:
+        raise Rejection(f"{target.title} cannot be written on this host: {unavailable[target.token]}")
+    return target
+
+
+def plan_conversion(
+    source: Source, target: Format, facts: Facts, request: ConversionRequest, catalogue: CrsCatalogue
+) -> Plan:
+    """Decide what to write.
+
+    Args:
+        source: what was uploaded.
+        target: what `choose_target` chose.
+        facts: what is in the upload, from the work file, or from a scan where `can_go_direct` says yes.
+        request: what is wanted.
+        catalogue: the coordinate systems that exist.
+
+    Raises:
+        MultipleLayers: the input holds several layers and the target stores one.
+        Rejection: the target cannot represent the data, or a coordinate system is unknown or unusable.
+    """
+    writing = writing_of(target)
+    source_epsg = None if request.source_epsg is None else catalogue.resolve(request.source_epsg, "sourceEpsg")
+    target_epsg = catalogue.resolve(request.target_epsg, "targetEpsg")
+    layers, warnings = choose_layers(source.format, target, facts, request)
+    if source_epsg is None:
+        _require_known_crs(layers)
+    refuse_unrepresentable(target, layers)
+    datasets = make_datasets(target, source.stem, layers)
+    written = [column.written for dataset in datasets for column in dataset.columns]
+    output_epsg = (writing.epsg or target_epsg) if any(layer.is_spatial for layer in layers) else None
+    return Plan(
+        target=target,
+        datasets=datasets,
+        stem=source.stem,
+        source_epsg=source_epsg,
+        output_epsg=output_epsg,
+        direct=not facts.in_work_file or _is_json_to_json(source, target, facts),
+        warnings=(
+            *facts.warnings,
+            *warnings,
+            *_crs_warnings(target, output_epsg, target_epsg),
+            *find_losses(target, datasets),
+        ),
+        fid_name=free_name(writing.fid_names, written) if writing.fid_names else "",
+        geometry_name=free_name(writing.geometry_names or GEOMETRY_NAMES, written),
+    )
+
+
+def can_go_direct(source: Source, target: Format, facts: Facts) -> bool:
+    """Whether one run straight from the upload gives what the way through the work file gives.
+
+    It does for GeoJSON whose names fit the target and whose features fit one dataset. `facts` may then come from a scan
+    of the text instead of a work file.
+    """
+    if _is_json_to_json(source, target, facts):
+        return True
+    writing = writing_of(target)
+    return (
+        reading_of(source.format).json
+        and writing.writer in DIRECT_WRITERS
+        and writing.attributes is None
+        and all(_fits(writing, layer) for layer in facts.layers)
+        and len(facts.layers) == 1
+    )
+
+
+def _is_json_to_json(source: Source, target: Format, facts: Facts) -> bool:
+    """Between JSON formats nothing but the direct way keeps lists and values that are missing instead of null."""
+    return reading_of(source.format).json and writing_of(target).json and len(facts.layers) == 1
+
+
+def _fits(writing: Writing, layer: Layer) -> bool:
+    names = [field.name for field in layer.fields]
+    distinct = len({name.casefold() for name in names}) == len(names)
+    keeps_names = column_names(writing.column_names, names) == tuple(names)
+    return distinct and keeps_names and not layer.has_curves and not needs_splitting(writing, layer)
+
+
+def _require_known_crs(layers: Sequence[Layer]) -> None:
+    for layer in layers:
+        if layer.is_spatial and not layer.crs.known:
+            raise Rejection(
+                f"The file does not say in which coordinate system {shown(layer.name)!r} is. "
+                "Send its EPSG code as sourceEpsg, for example 4326 for longitude and latitude."
+            )
+
+
+def _crs_warnings(target: Format, output_epsg: int | None, target_epsg: int) -> tuple[str, ...]:
+    if output_epsg is None or output_epsg == target_epsg == WGS84:
+        return ()
+    if output_epsg != target_epsg:
+        return (f"{target.title} is always written in EPSG:{output_epsg}; targetEpsg {target_epsg} was not used.",)
+    if not writing_of(target).records_crs:
+        return (f"{target.title} records no coordinate system; the coordinates are in EPSG:{output_epsg}.",)
+    return ()
