@@ -1,0 +1,162 @@
+"""The keeper: starts PostgreSQL, starts it again when it dies, and ends it when nobody uses it any more.
+
+A program of its own, run by path and with the standard library alone: it starts in milliseconds and stays small.
+Its one argument is the JSON of `Task`. It inherits the descriptor that holds `keeper.lock`.
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypedDict
+
+SHORT_LIFE_SECONDS = 10.0
+SHORT_LIVES = 5
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 5.0
+LEFTOVERS_SECONDS = 60.0
+SHUTDOWN_SECONDS = 60.0
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Task(TypedDict):
+    """What to keep running."""
+
+    command: list[str]
+    environment: dict[str, str]
+    identity: dict[str, Any]  # arguments of subprocess: user, group, extra_groups
+    descriptors: list[int]
+    users_lock: str
+    data: str
+    socket: str
+
+
+class Keeper:
+    """Keeps one server running for as long as the users' lock is held."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._guard = threading.Lock()
+        self._unused = threading.Event()
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def run(self) -> int:
+        """Return 0 after an orderly end, 1 when the server cannot be kept running."""
+        threading.Thread(target=self._stop_when_unused, daemon=True).start()
+        short_lives = 0
+        while not self._unused.is_set():
+            began = time.monotonic()
+            if not self._serve():
+                return 1
+            short_lives = short_lives + 1 if time.monotonic() - began < SHORT_LIFE_SECONDS else 0
+            if short_lives == SHORT_LIVES:
+                return 1
+            self._unused.wait(min(FIRST_PAUSE_SECONDS * 2**short_lives, LONGEST_PAUSE_SECONDS))
+        return 0
+
+    def _serve(self) -> bool:
+        """Run the server until it ends; False if another one is on the data."""
+        if not remove_stale_pid_files(Path(self._task["data"]), Path(self._task["socket"])):
+            _say("another PostgreSQL server works on these data")
+            return False
+        with self._guard:
+            if self._unused.is_set():
+                return True
+            self._server = self._start()
+        status = self._server.wait()
+        _say(f"the server ended with status {status}")
+        return True
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            self._task["command"],
+            stdin=subprocess.DEVNULL,
+            cwd="/",
+            env=self._task["environment"],
+            pass_fds=self._task["descriptors"],
+            preexec_fn=end_with_parent(),  # noqa: PLW1509 - runs after the change of user, which would undo it
+            **self._task["identity"],
+        )
+
+    def _stop_when_unused(self) -> None:
+        with open(self._task["users_lock"], "rb") as lock:  # noqa: PTH123
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with self._guard:
+                self._unused.set()
+            for ending in (signal.SIGINT, signal.SIGQUIT):  # fast, then immediate shutdown
+                if self._server is not None:
+                    self._server.send_signal(ending)
+                time.sleep(SHUTDOWN_SECONDS)
+
+
+def end_with_parent() -> Callable[[], None]:
+    """Make what a new process does so that the kernel interrupts it (fast shutdown) when this one dies."""
+    keeper = os.getpid()
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+
+    def prepare() -> None:
+        if prctl is not None:
+            prctl(_PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
+        if os.getppid() != keeper:
+            os._exit(1)
+
+    return prepare
+
+
+def remove_stale_pid_files(data: Path, socket: Path) -> bool:
+    """Remove the files of a killed server, which is taken for a living one if another process has its id now.
+
+    Waits for the last processes of a killed server, which may still be writing.
+
+    Returns:
+        False if some server goes on working on the data.
+    """
+    if not Path("/proc/self/cwd").exists():
+        return True  # PostgreSQL's own check is all there is
+    deadline = time.monotonic() + LEFTOVERS_SECONDS
+    while any(_servers_on(data)):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    (data / "postmaster.pid").unlink(missing_ok=True)
+    socket.with_name(f"{socket.name}.lock").unlink(missing_ok=True)
+    return True
+
+
+def _servers_on(data: Path) -> Iterator[int]:
+    """The processes of PostgreSQL that work in `data`; each of them has it as its working directory."""
+    place = data.stat()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            name = (process / "comm").read_text().strip()
+            if name == "postgres" and os.path.samestat((process / "cwd").stat(), place):
+                yield int(process.name)
+        except OSError:
+            continue  # it has ended, or is not ours to see
+
+
+def _say(text: str) -> None:
+    print(time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()), "keeper:", text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def main(argument: str) -> None:
+    """Leave the caller, so that it need not wait for this process, and keep the server."""
+    if os.fork():
+        return
+    # A terminal or a service manager may signal everybody at once; the server must outlive its draining users.
+    # Handlers, not SIG_IGN, because the server would inherit that.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    sys.exit(Keeper(json.loads(argument)).run())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

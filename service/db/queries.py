@@ -1,0 +1,75 @@
+"""The statements of `sql/queries/`, by name.
+
+A file is a sequence of blocks, each a line `-- name: claim_job`, at least one line of comment that says what the
+statement does, then the statement.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+import service
+
+_BLOCK = re.compile(r"^-- name:[ \t]*(?P<name>.*?)[ \t]*$", re.MULTILINE)
+
+
+class QueryFileError(Exception):
+    """A file of statements breaks the form described above: a defect of ours, met at start-up."""
+
+
+def sql_directory() -> Path:
+    """Where the SQL is: inside the installed package, or beside it in a checkout."""
+    package = Path(service.__file__).parent
+    installed = package / "_sql"
+    return installed if installed.is_dir() else package.parent / "sql"
+
+
+@cache
+def load(name: str, directory: Path | None = None) -> Mapping[str, str]:
+    """Read the named statements of `<directory>/<name>.sql`.
+
+    Args:
+        name: the file's name without its suffix.
+        directory: where the file is; by default `queries` in `sql_directory()`.
+
+    Raises:
+        QueryFileError: a block has a bad or doubled name, no sentence, or no statement.
+    """
+    path = (directory or sql_directory() / "queries") / f"{name}.sql"
+    return MappingProxyType(parse(path.read_text(encoding="utf-8"), path.name))
+
+
+def parse(text: str, file_name: str) -> dict[str, str]:
+    """Split `text` into its statements.
+
+    Raises:
+        QueryFileError: as `load`; the message begins with `file_name`.
+    """
+    preamble, *parts = _BLOCK.split(text)
+    if not parts or _statement(preamble):
+        raise QueryFileError(f"{file_name}: a statement must follow a line `-- name: …`.")
+    queries: dict[str, str] = {}
+    for query_name, block in zip(parts[::2], parts[1::2], strict=True):
+        where = f"{file_name}: `{query_name}`"
+        if not query_name.isidentifier():
+            raise QueryFileError(f"{where} is no name; use letters, digits and underscores.")
+        if query_name in queries:
+            raise QueryFileError(f"{where} stands there twice.")
+        queries[query_name] = _checked(block.strip(), where)
+    return queries
+
+
+def _checked(block: str, where: str) -> str:
+    if not re.match(r"--[ \t]*\S", block):
+        raise QueryFileError(f"{where} lacks the comment that says what it does.")
+    statement = _statement(block)
+    if not statement:
+        raise QueryFileError(f"{where} has no statement.")
+    return statement
+
+
+def _statement(block: str) -> str:
+    """`block` without the comment on top of it."""
+    return re.sub(r"\A(?:\s*--[^\n]*(?:\n|\Z))*", "", block).strip()

@@ -1,0 +1,106 @@
+"""Migrations against a real server."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import asyncpg
+import pytest
+
+from service.db.migrate import MigrationError, migrate, read_migrations
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    write(tmp_path, "0001_first.sql", "CREATE TABLE first (n int); INSERT INTO first VALUES (1);")
+    write(tmp_path, "0002_second.sql", "-- ünï\nCREATE TABLE second (n int);")
+    return tmp_path
+
+
+def write(directory: Path, name: str, script: str) -> None:
+    (directory / name).write_text(script, encoding="utf-8")
+
+
+async def tables(dsn: str) -> set[str]:
+    connection: asyncpg.Connection[Any] = await asyncpg.connect(dsn)
+    rows = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    await connection.close()
+    return {row["tablename"] for row in rows}
+
+
+async def test_applies_what_is_missing_in_order(empty_database_url: str, directory: Path) -> None:
+    """A fresh database gets every migration, the next call none, and a new file alone later."""
+    assert await migrate(empty_database_url, directory) == ["0001_first.sql", "0002_second.sql"]
+    assert await migrate(empty_database_url, directory) == []
+    write(directory, "0003_third.sql", "ALTER TABLE first ADD m int;")
+    assert await migrate(empty_database_url, directory) == ["0003_third.sql"]
+    assert await tables(empty_database_url) == {"first", "second", "migration"}
+
+
+async def test_many_at_once_apply_each_once(empty_database_url: str, directory: Path) -> None:
+    """Of several that migrate at the same time one does the work and the others find it done."""
+    applied: list[str] = []
+
+    async def run() -> None:
+        applied.extend(await migrate(empty_database_url, directory))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(8):
+            tasks.start_soon(run)
+    assert applied == ["0001_first.sql", "0002_second.sql"]
+
+
+async def test_failed_migration_leaves_nothing(empty_database_url: str, directory: Path) -> None:
+    """A migration that fails is undone as a whole, those before it stay, and a mended one is applied."""
+    write(directory, "0003_third.sql", "CREATE TABLE third (n int); SELECT 1 / 0;")
+    with pytest.raises(MigrationError, match=r"0003_third\.sql failed and was undone: division by zero"):
+        await migrate(empty_database_url, directory)
+    assert await tables(empty_database_url) == {"first", "second", "migration"}
+    write(directory, "0003_third.sql", "CREATE TABLE third (n int);")
+    assert await migrate(empty_database_url, directory) == ["0003_third.sql"]
+
+
+async def test_changed_migration_is_refused(empty_database_url: str, directory: Path) -> None:
+    """A file that was changed after it was applied stops everything, with its name."""
+    await migrate(empty_database_url, directory)
+    write(directory, "0001_first.sql", "CREATE TABLE first (n bigint);")
+    write(directory, "0003_third.sql", "CREATE TABLE third (n int);")
+    with pytest.raises(MigrationError, match=r"0001_first\.sql is not what was applied"):
+        await migrate(empty_database_url, directory)
+    assert "third" not in await tables(empty_database_url)
+
+
+async def test_renamed_migration_is_refused(empty_database_url: str, directory: Path) -> None:
+    """A file that took the number of another is not taken for it."""
+    await migrate(empty_database_url, directory)
+    (directory / "0002_second.sql").rename(directory / "0002_other.sql")
+    with pytest.raises(MigrationError, match=r"0002_other\.sql is not what was applied .* as 0002_second\.sql"):
+        await migrate(empty_database_url, directory)
+
+
+async def test_newer_database_is_refused(empty_database_url: str, directory: Path) -> None:
+    """A program that is older than the database does not touch it."""
+    await migrate(empty_database_url, directory)
+    (directory / "0002_second.sql").unlink()
+    with pytest.raises(MigrationError, match=r"newer than this version of Geomill: it has 0002_second\.sql"):
+        await migrate(empty_database_url, directory)
+
+
+@pytest.mark.parametrize("name", ["0003_gap.sql", "0001_again.sql", "02_short.sql", "0002.sql", "0002_Upper.sql"])
+def test_numbers_have_no_gap_and_no_double(tmp_path: Path, name: str) -> None:
+    """A file out of line is named before anything is applied."""
+    write(tmp_path, "0001_first.sql", "SELECT 1;")
+    write(tmp_path, name, "SELECT 1;")
+    with pytest.raises(MigrationError, match="expected a name of the form"):
+        read_migrations(tmp_path)
+
+
+async def test_project_migrations_apply(empty_database_url: str) -> None:
+    """The project's own migrations apply to an empty database, and a copy of the template needs none."""
+    assert await migrate(empty_database_url)
+    assert await migrate(empty_database_url) == []
+
+
+async def test_test_database_is_migrated(database_url: str) -> None:
+    """The database that a test gets has the project's schema already."""
+    assert await migrate(database_url) == []
