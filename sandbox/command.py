@@ -24,8 +24,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """One program on untrusted input.
 
-    `argv[0]` is an absolute path; `directory` is its working directory and the only place that it can write to;
-    `environment` is complete, nothing is inherited.
+    `argv[0]` is an absolute path; `directory` is its working directory, absolute, below the pool's work root, and
+    the only place that it can write to; `environment` is complete, nothing is inherited.
+
+    While a command runs its directory belongs to the sandbox: owner and mode may change, and the directory may be
+    replaced by another with the same entries, so a caller reaches it by its path and not by a descriptor.
     """
 
     argv: tuple[str, ...]

@@ -1,6 +1,11 @@
-"""How a run ended, as data."""
+"""How a run ended, as data, and the one place that decides it."""
 
+import os
+import re
+import signal
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 
 import msgspec
 
@@ -20,7 +25,10 @@ class Ending(StrEnum):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """How one run ended and what it used. What the program wrote is untrusted."""
+    """How one run ended and what it used. What the program wrote is untrusted.
+
+    `detail` is ours: for the log, says what failed when `ending` is INTERNAL. `launcher` names what started the run.
+    """
 
     ending: Ending
     exit_code: int | None = None
@@ -29,3 +37,77 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     cpu_seconds: float = 0.0
     peak_memory_bytes: int = 0
     untrusted_stderr: bytes = b""
+    detail: str = ""
+    launcher: str = ""
+
+
+class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """What was observed when a process ended; `judge` says what it means."""
+
+    wait_status: int
+    stopped_for: Ending | None = None
+    failure: str = ""
+    disk_full: bool = False
+    killed_for_memory: bool = False
+    over_cpu: bool = False
+    untrusted_stderr: bytes = b""
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, or None after a signal."""
+        return os.WEXITSTATUS(self.wait_status) if os.WIFEXITED(self.wait_status) else None
+
+    @property
+    def signal(self) -> int | None:
+        """The signal that ended it, or None."""
+        return os.WTERMSIG(self.wait_status) if os.WIFSIGNALED(self.wait_status) else None
+
+    def complains(self, pattern: re.Pattern[bytes]) -> bool:
+        """Whether it failed and its error output matches `pattern`."""
+        return self.wait_status != 0 and pattern.search(self.untrusted_stderr) is not None
+
+
+_NO_LIBRARIES = re.compile(rb"error while loading shared libraries")
+_NO_DISK = re.compile(rb"No space left on device|database or disk is full")
+_TOO_LARGE = re.compile(rb"File too large")
+_NO_MEMORY = re.compile(
+    rb"bad_alloc|MemoryError|[Oo]ut of memory|[Cc]annot allocate|Failure allocatin|Unexpected error\.", re.ASCII
+)
+
+# The first rule that holds decides. A full disk stands above a clean exit: several drivers end with code 0 and a
+# cut-off file when writing fails.
+_RULES: tuple[tuple[Ending, Callable[[ProcessEnd], bool]], ...] = (
+    (Ending.INTERNAL, lambda end: bool(end.failure) or end.complains(_NO_LIBRARIES)),
+    (Ending.DISK_FULL, lambda end: end.disk_full or end.complains(_NO_DISK)),
+    (Ending.CPU_TIME, lambda end: end.signal == signal.SIGXCPU or (end.signal == signal.SIGKILL and end.over_cpu)),
+    (Ending.OUTPUT_SIZE, lambda end: end.signal == signal.SIGXFSZ or end.complains(_TOO_LARGE)),
+    (Ending.MEMORY, lambda end: end.killed_for_memory or end.complains(_NO_MEMORY)),
+    (Ending.SIGNAL, lambda end: end.signal is not None),
+    (Ending.EXIT, lambda end: end.exit_code != 0),
+    (Ending.OK, lambda _: True),
+)
+
+
+def judge(end: ProcessEnd) -> Ending:
+    """Say how a run ended."""
+    return end.stopped_for or next(ending for ending, holds in _RULES if holds(end))
+
+
+_SENTENCES: Mapping[Ending, str] = MappingProxyType(
+    {
+        Ending.OK: "The conversion finished.",
+        Ending.EXIT: "The file could not be converted: it is damaged or is not what its name says.",
+        Ending.SIGNAL: "The converter crashed on this file: it is damaged, or beyond what its format allows.",
+        Ending.WALL_TIME: "The conversion took longer than one may; split the file or simplify its shapes.",
+        Ending.CPU_TIME: "The conversion needs more computing time than one may use; split the file.",
+        Ending.MEMORY: "The conversion needs more memory than one may use; split the file or simplify it.",
+        Ending.OUTPUT_SIZE: "The result is larger than one may be; split the file or choose another format.",
+        Ending.DISK_FULL: "The service has no room left to write the result; try again later.",
+        Ending.INTERNAL: "The service could not run the conversion; try again later.",
+    }
+)
+
+
+def plain_language(verdict: Verdict) -> str:
+    """One sentence for the person whose file it was."""
+    return _SENTENCES[verdict.ending]

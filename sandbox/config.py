@@ -1,0 +1,63 @@
+"""What a pool is told when it opens."""
+
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+
+class Mode(StrEnum):
+    """What to do where a required layer is missing."""
+
+    STRICT = "strict"
+    """Refuse to open."""
+    BEST_EFFORT = "best-effort"
+    """Open with what there is, and report it."""
+
+
+class LauncherName(StrEnum):
+    """The ways to start a program, fastest first."""
+
+    FORK_SERVER = "fork server"
+    WARM = "warm process"
+    EXEC = "plain exec"
+
+
+class Ogr2ogr(msgspec.Struct, frozen=True, kw_only=True):
+    """The program that the fork server and the warm processes hold ready.
+
+    `environment` is the part that all its commands share. `fork_server` is the compiled library, None without one.
+    """
+
+    program: Path
+    environment: Mapping[str, str] = {}
+    fork_server: Path | None = None
+
+
+class PythonServer(msgspec.Struct, frozen=True, kw_only=True):
+    """A Python process that holds modules ready, for commands of the form `(sys.executable, "-m", module, …)`."""
+
+    modules: tuple[str, ...] = ()
+    environment: Mapping[str, str] = {}
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """How a pool isolates and how much it runs at once.
+
+    Every `Command.directory` lies below `work_root`. `programs` may be executed besides Python and ogr2ogr;
+    `readable` are files and directories that a program can read besides the system's libraries and Python's.
+    `without` names layers to leave out, for tests and for hosts where one misbehaves.
+    """
+
+    work_root: Path
+    mode: Mode = Mode.STRICT
+    converters: int = os.cpu_count() or 1
+    waiting_room: int = 128
+    programs: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+    ogr2ogr: Ogr2ogr | None = None
+    python: PythonServer = PythonServer()
+    launchers: tuple[LauncherName, ...] = tuple(LauncherName)
+    without: frozenset[str] = frozenset()

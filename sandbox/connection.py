@@ -1,0 +1,119 @@
+"""The service's end: commands out, verdicts in, over one helper at a time; a lost helper is replaced."""
+
+import itertools
+
+import anyio
+import structlog
+
+from sandbox import policy
+from sandbox.command import Command
+from sandbox.config import Config
+from sandbox.helper import Helper
+from sandbox.policy import SandboxUnavailable
+from sandbox.report import Report
+from sandbox.verdict import Ending, Verdict
+from sandbox.wire import Finished, Ready, Start, Stop
+
+log = structlog.get_logger("sandbox")
+
+_RESTART_SECONDS = 0.2
+_PATIENCE_SECONDS = 15
+
+
+class _Pending:
+    """A run whose verdict is awaited; a lost spawner leaves the verdict as it is here."""
+
+    def __init__(self) -> None:
+        self.over = anyio.Event()
+        self.verdict = Verdict(ending=Ending.INTERNAL, detail="the spawner ended before the run did")
+
+
+class Connection:
+    """Runs commands for those who wait for their verdicts."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._pending: dict[int, _Pending] = {}
+        self._numbers = itertools.count(1)
+        self._helper: Helper | None = None
+        self._up = anyio.Event()
+        self._first_answer = anyio.Event()
+        self._refusal: Exception | None = None
+        self._report: Report | None = None
+        self._closing = False
+
+    async def opened(self) -> Report:
+        """Wait for the first helper.
+
+        Raises:
+            SandboxUnavailable: it lacks what strict mode requires, or did not come up.
+        """
+        await self._first_answer.wait()
+        if self._report is None:
+            raise self._refusal or SandboxUnavailable("The sandbox's helper process ended while it started.")
+        return self._report
+
+    async def run(self, slot: int, command: Command) -> Verdict:
+        """Run a command to its verdict; cancellation ends the run first and waits until nothing of it is left."""
+        with anyio.move_on_after(_PATIENCE_SECONDS):
+            await self._up.wait()
+        helper = self._helper
+        if helper is None:
+            return Verdict(ending=Ending.INTERNAL, detail="no spawner is up")
+        number, pending = next(self._numbers), _Pending()
+        self._pending[number] = pending
+        try:
+            await helper.send(Start(run=number, slot=slot, command=command))
+            await pending.over.wait()
+        finally:
+            if not pending.over.is_set():
+                with anyio.CancelScope(shield=True):
+                    await helper.send(Stop(run=number))
+                    await pending.over.wait()
+            del self._pending[number]
+        return pending.verdict
+
+    async def serve(self) -> None:
+        """Keep a helper up, and hand its verdicts out, until `close` or until the first one does not come up."""
+        while True:
+            try:
+                await self._live()
+            except (SandboxUnavailable, OSError) as error:
+                self._refusal = error
+            self._first_answer.set()
+            if self._closing or self._report is None:
+                return
+            log.error("sandbox.spawner_lost", reason=str(self._refusal or ""))
+            await anyio.sleep(_RESTART_SECONDS)
+
+    async def _live(self) -> None:
+        helper = await Helper.start(self._config)
+        try:
+            async for message in helper.messages():
+                match message:
+                    case Ready(report=report):
+                        self._came_up(helper, report)
+                    case Finished(run=number, verdict=verdict) if number in self._pending:
+                        self._pending[number].verdict = verdict
+                        self._pending[number].over.set()
+        finally:
+            self._went_down()
+            await helper.gone()
+
+    def _came_up(self, helper: Helper, report: Report) -> None:
+        policy.enforce(self._config.mode, report)
+        self._helper, self._report = helper, report
+        self._up.set()
+        self._first_answer.set()
+
+    def _went_down(self) -> None:
+        if self._helper is not None:
+            self._helper, self._up = None, anyio.Event()
+        for pending in self._pending.values():
+            pending.over.set()
+
+    def close(self) -> None:
+        """End the helper and all that it runs; `serve` returns when it is gone."""
+        self._closing = True
+        if self._helper is not None:
+            self._helper.hang_up()

@@ -1,0 +1,214 @@
+"""Where processes start and end; no other module forks a converter, signals one or waits for one.
+
+Theory of operation. `spawn` forks a child of the spawner. The child enters every layer, in order, and only then
+becomes the program. Between them stands the control socket: a layer or an exec that fails says so on it, and a
+program that starts closes it (close-on-exec). So a run either runs behind all its layers or ends with that failure.
+
+A `Run` watches one such child: it drains the error output, keeping the first part, looks at the directory from time
+to time, and holds the deadline. Whatever ends a run early goes through `stop`, the kill ladder: SIGKILL to the group
+and to the process (which may not lead its group yet), the same again while it is still there, and at last a verdict
+without it. Converters are not asked politely first: all that they could tidy up is a directory that is thrown away.
+
+When the child has ended the spawner kills what is left of its group *before* it is reaped, while its id cannot belong
+to anyone else, and `exited` makes the verdict.
+"""
+
+import os
+import resource
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import NoReturn
+
+from sandbox import quota
+from sandbox.command import Limits
+from sandbox.jail import Jail
+from sandbox.layers import Layer
+from sandbox.loop import Loop, Timer
+from sandbox.verdict import Ending, ProcessEnd, Verdict, judge
+
+_INSIST_SECONDS = 1.0
+_INSIST_TIMES = 5
+_FIRST_LOOK_SECONDS = 0.1
+_LOOK_SECONDS = 0.25
+_CHUNK = 1 << 16
+_NEVER_STARTED = 120
+
+
+class Child:
+    """A process that is or will be a program: its id, its control socket and the reading end of its error output."""
+
+    def __init__(self, pid: int, control: socket.socket, stderr: int) -> None:
+        self.pid = pid
+        self.control = control
+        self.stderr = stderr
+
+
+def spawn(layers: Sequence[Layer], argv: Sequence[str], environment: Mapping[str, str], jail: Jail) -> Child:
+    """Start a program behind `layers` and return at once."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    os.set_blocking(reader, False)
+    pid = os.fork()
+    if pid == 0:
+        _become(theirs, writer, layers, (argv, environment), jail)
+    theirs.close()
+    os.close(writer)
+    return Child(pid, ours, reader)
+
+
+def _become(
+    control: socket.socket,
+    stderr: int,
+    layers: Sequence[Layer],
+    program: tuple[Sequence[str], Mapping[str, str]],
+    jail: Jail,
+) -> NoReturn:
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        redirect(stderr)
+        os.chdir(jail.directory)
+        for layer in layers:
+            try:
+                layer.enter(jail)
+            except Exception as error:  # noqa: BLE001 - no failure may let the program start
+                control.send(f"{layer.name}: {error}".encode()[:1000])
+                os._exit(_NEVER_STARTED)
+        argv, environment = program
+        os.execve(argv[0], list(argv), dict(environment))  # noqa: S606
+    except Exception as error:  # noqa: BLE001
+        control.send(f"start: {error}".encode()[:1000])
+    finally:
+        os._exit(_NEVER_STARTED)
+
+
+def redirect(stderr: int) -> None:
+    """Nothing to read, nowhere to print, errors to `stderr`."""
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.dup2(stderr, 2)
+
+
+def kill_group(pid: int) -> None:
+    """SIGKILL to a process and to its group, if they are there."""
+    for kill in (os.killpg, os.kill):
+        with suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
+
+
+class Run:
+    """One command from its child to its verdict."""
+
+    def __init__(
+        self, loop: Loop, child: Child, jail: Jail, *, launcher: str, finished: Callable[[Verdict], None]
+    ) -> None:
+        self._loop = loop
+        self._child = child
+        self._directory = jail.directory
+        self._limits: Limits = jail.limits
+        self._launcher = launcher
+        self._finished = finished
+        self._began = time.monotonic()
+        self._stopped_for: Ending | None = None
+        self._failure = ""
+        self._stderr = bytearray()
+        self._over = False
+        self._listening = self._draining = True
+        loop.watch(child.stderr, self._drain)
+        loop.watch(child.control.fileno(), self._hear)
+        self._deadline = loop.after(self._limits.wall_seconds, lambda: self.stop(Ending.WALL_TIME))
+        self._look: Timer = loop.after(_FIRST_LOOK_SECONDS, self._look_at_directory)
+
+    @property
+    def pid(self) -> int:
+        """The process that runs it."""
+        return self._child.pid
+
+    def stop(self, reason: Ending) -> None:
+        """End it early; the first reason counts."""
+        if self._stopped_for is None and not self._over:
+            self._stopped_for = reason
+            self._insist(_INSIST_TIMES)
+
+    def _insist(self, times: int) -> None:
+        if self._over:
+            return
+        if times == 0:
+            self._failure, self._stopped_for = "its process cannot be ended", None
+            self._conclude(0, 0.0, 0)
+            return
+        kill_group(self._child.pid)
+        self._loop.after(_INSIST_SECONDS, lambda: self._insist(times - 1))
+
+    def exited(self, status: int, usage: resource.struct_rusage) -> None:
+        """Its process has been reaped: make the verdict."""
+        if not self._over:
+            self._drain()
+            self._hear()
+            if quota.exceeded(self._directory, self._limits):
+                self._stopped_for = self._stopped_for or Ending.OUTPUT_SIZE
+            self._conclude(status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+
+    def _conclude(self, status: int, cpu_seconds: float, peak_memory_bytes: int) -> None:
+        self._over = True
+        self._deadline.cancel()
+        self._look.cancel()
+        self._stop_draining()
+        self._stop_listening()
+        end = ProcessEnd(
+            wait_status=status,
+            stopped_for=self._stopped_for,
+            failure=self._failure,
+            disk_full=quota.disk_is_full(self._directory),
+            over_cpu=cpu_seconds >= self._limits.cpu_seconds,
+            untrusted_stderr=bytes(self._stderr),
+        )
+        self._finished(
+            Verdict(
+                ending=judge(end),
+                exit_code=end.exit_code,
+                signal=end.signal,
+                wall_seconds=time.monotonic() - self._began,
+                cpu_seconds=cpu_seconds,
+                peak_memory_bytes=peak_memory_bytes,
+                untrusted_stderr=end.untrusted_stderr,
+                detail=self._failure,
+                launcher=self._launcher,
+            )
+        )
+
+    def _drain(self) -> None:
+        if not self._draining:
+            return
+        with suppress(BlockingIOError):
+            data = os.read(self._child.stderr, _CHUNK)
+            self._stderr += data[: self._limits.stderr_bytes - len(self._stderr)]
+            if not data:
+                self._stop_draining()
+
+    def _stop_draining(self) -> None:
+        if self._draining:
+            self._draining = False
+            self._loop.unwatch(self._child.stderr)
+            os.close(self._child.stderr)
+
+    def _hear(self) -> None:
+        if self._listening:
+            with suppress(BlockingIOError, ConnectionResetError):
+                self._failure = self._child.control.recv(_CHUNK, socket.MSG_DONTWAIT).decode(errors="replace")
+                self._stop_listening()
+
+    def _stop_listening(self) -> None:
+        if self._listening:
+            self._listening = False
+            self._loop.unwatch(self._child.control.fileno())
+            self._child.control.close()
+
+    def _look_at_directory(self) -> None:
+        if quota.exceeded(self._directory, self._limits):
+            self.stop(Ending.OUTPUT_SIZE)
+        self._look = self._loop.after(_LOOK_SECONDS, self._look_at_directory)

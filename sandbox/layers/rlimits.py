@@ -1,0 +1,51 @@
+"""Resource limits of the process: memory, processor time, file size, descriptors, no core."""
+
+import os
+import resource
+import signal
+
+from sandbox.command import Limits
+from sandbox.jail import Jail
+from sandbox.report import Guard
+
+# The soft limit sends SIGXCPU, which tells the ending; the hard one kills whoever ignores it.
+_CPU_GRACE_SECONDS = 2
+
+
+def of(limits: Limits) -> tuple[tuple[int, int, int], ...]:
+    """The limits as (resource, soft, hard)."""
+    return (
+        (resource.RLIMIT_AS, limits.memory_bytes, limits.memory_bytes),
+        (resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + _CPU_GRACE_SECONDS),
+        (resource.RLIMIT_FSIZE, limits.file_bytes, limits.file_bytes),
+        (resource.RLIMIT_NOFILE, limits.open_files, limits.open_files),
+        (resource.RLIMIT_CORE, 0, 0),
+    )
+
+
+class ResourceLimits:
+    """Kernel limits on one process."""
+
+    name = "resource limits"
+    stops = "endless loops, memory hogs, endless files, descriptor floods"
+    guards = frozenset({Guard.LIMITS})
+
+    def probe(self) -> None:
+        """See that a descriptor limit refuses one more descriptor."""
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+        try:
+            descriptor = os.dup(0)
+        except OSError:
+            return
+        os.close(descriptor)
+        raise OSError("limits have no effect")
+
+    def enter(self, jail: Jail) -> None:
+        """Lower the limits, and let SIGXFSZ and SIGPIPE kill: Python ignores them and its children inherit that."""
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        for name, soft, hard in of(jail.limits):
+            _, ceiling = resource.getrlimit(name)
+            if ceiling != resource.RLIM_INFINITY:
+                soft, hard = min(soft, ceiling), min(hard, ceiling)  # noqa: PLW2901
+            resource.setrlimit(name, (soft, hard))

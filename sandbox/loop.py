@@ -1,0 +1,76 @@
+"""The spawner's event loop: readable descriptors, timers and ended children, in one thread.
+
+asyncio would triple the memory that every fork has to copy the tables of.
+"""
+
+import heapq
+import itertools
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable
+
+
+class Timer:
+    """A call that will be made unless it is cancelled."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self.call = call
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        """Make the call never happen."""
+        self.cancelled = True
+
+
+class Loop:
+    """Calls back on what happens."""
+
+    def __init__(self, on_child: Callable[[], None]) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._numbers = itertools.count()
+        self._on_child = on_child
+        self._woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        self.watch(self._woken, self._child_ended)
+
+    def watch(self, descriptor: int, call: Callable[[], None]) -> None:
+        """Call whenever `descriptor` is readable."""
+        self._selector.register(descriptor, selectors.EVENT_READ, call)
+
+    def unwatch(self, descriptor: int) -> None:
+        """Forget a descriptor; to be done before it is closed."""
+        self._selector.unregister(descriptor)
+
+    def after(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Call once, `seconds` from now."""
+        timer = Timer(call)
+        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._numbers), timer))
+        return timer
+
+    def turn(self) -> None:
+        """Wait for something to happen and tell everyone whom it concerns."""
+        for key, _ in self._selector.select(self._patience()):
+            # A call may have unregistered a descriptor whose event is still in this list.
+            if self._selector.get_map().get(key.fd) is key:
+                key.data()
+        self._run_timers()
+
+    def _patience(self) -> float | None:
+        while self._timers and self._timers[0][2].cancelled:
+            heapq.heappop(self._timers)
+        return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
+
+    def _run_timers(self) -> None:
+        now = time.monotonic()
+        while self._timers and self._timers[0][0] <= now:
+            timer = heapq.heappop(self._timers)[2]
+            if not timer.cancelled:
+                timer.call()
+
+    def _child_ended(self) -> None:
+        os.read(self._woken, 4096)
+        self._on_child()

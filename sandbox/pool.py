@@ -1,0 +1,108 @@
+"""The converters of one process: who may run, when, and where.
+
+A seat is taken at once or refused; `async with seat as slot` waits its turn; `await slot.run(command)` is a verdict.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import TracebackType
+
+import anyio
+
+from sandbox.command import Command
+from sandbox.config import Config
+from sandbox.connection import Connection
+from sandbox.policy import SandboxUnavailable
+from sandbox.report import Report
+from sandbox.room import PoolFull, Room
+from sandbox.verdict import Verdict
+
+__all__ = ["Pool", "PoolFull", "SandboxUnavailable", "Seat", "Slot", "open_pool"]
+
+
+class Slot:
+    """A converter that is this holder's until the seat is left; one command at a time."""
+
+    def __init__(self, connection: Connection, number: int) -> None:
+        self._connection = connection
+        self._number = number
+        self._one = anyio.Lock()
+
+    async def run(self, command: Command) -> Verdict:
+        """Run a command and say how it ended; never raises for what the command does.
+
+        When it is cancelled the run is ended, and nothing of it is left when the cancellation goes on.
+        """
+        async with self._one:
+            return await self._connection.run(self._number, command)
+
+
+class Seat:
+    """A place in the pool, held from now on: entered once, or given up."""
+
+    def __init__(self, room: Room, connection: Connection, tenant: str) -> None:
+        self._room = room
+        self._connection = connection
+        self._called = anyio.Event()
+        self._ticket = room.take(tenant, self._called.set)
+
+    async def __aenter__(self) -> Slot:
+        self._room.line_up(self._ticket)
+        try:
+            await self._called.wait()
+        except BaseException:
+            self.give_up()
+            raise
+        return Slot(self._connection, self._ticket.require_slot())
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Leave the pool to others; doing it twice changes nothing."""
+        self._room.leave(self._ticket)
+
+
+class Pool:
+    """A bounded number of converters behind a bounded waiting room, fair between tenants."""
+
+    def __init__(self, config: Config, connection: Connection, report: Report) -> None:
+        self._room = Room(config.converters, config.waiting_room)
+        self._connection = connection
+        self._report = report
+
+    def take_seat(self, tenant: str) -> Seat:
+        """Hold a seat for `tenant`.
+
+        Raises:
+            PoolFull: at once, when no seat is left for this tenant.
+        """
+        return Seat(self._room, self._connection, tenant)
+
+    def report(self) -> Report:
+        """Which isolation layers and which launchers are in use, and why the others are not."""
+        return self._report
+
+    @property
+    def seats_taken(self) -> int:
+        """How many seats are held, those of running commands included."""
+        return self._room.seats_taken
+
+
+@asynccontextmanager
+async def open_pool(config: Config) -> AsyncIterator[Pool]:
+    """Open a pool; when it closes every run has ended and no process is left.
+
+    Raises:
+        SandboxUnavailable: this host lacks what strict mode requires; the message says what.
+    """
+    connection = Connection(config)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(connection.serve)
+        try:
+            report = await connection.opened()
+            yield Pool(config, connection, report)
+        finally:
+            connection.close()

@@ -1,0 +1,49 @@
+"""What a pool found on this host: which layers hold, which launchers run. Data for `geomill doctor` and the log."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Guard(StrEnum):
+    """What a layer protects; each must be covered under strict mode."""
+
+    NETWORK = "network"
+    FILES = "file system"
+    LIMITS = "limits"
+
+
+class LayerReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One isolation layer: in use, or why not."""
+
+    name: str
+    stops: str
+    guards: frozenset[Guard]
+    active: bool
+    reason: str = ""
+
+
+class LauncherReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One launcher: passed its self-test, or why not."""
+
+    name: str
+    active: bool
+    reason: str = ""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """Layers in the order in which they are entered, and launchers, fastest first."""
+
+    layers: tuple[LayerReport, ...]
+    launchers: tuple[LauncherReport, ...]
+
+    @property
+    def launcher(self) -> str:
+        """The launcher in use: the first that passed its self-test."""
+        return next((launcher.name for launcher in self.launchers if launcher.active), "none")
+
+    @property
+    def missing(self) -> tuple[Guard, ...]:
+        """The guards that no active layer covers."""
+        covered = {guard for layer in self.layers if layer.active for guard in layer.guards}
+        return tuple(guard for guard in Guard if guard not in covered)

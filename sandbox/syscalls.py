@@ -1,0 +1,30 @@
+"""System calls that Python's library lacks, with OSError for a failure."""
+
+import ctypes
+import os
+from typing import Final
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+
+PR_SET_PDEATHSIG: Final = 1
+PR_SET_DUMPABLE: Final = 4
+PR_SET_SECCOMP: Final = 22
+PR_CAPBSET_DROP: Final = 24
+PR_SET_CHILD_SUBREAPER: Final = 36
+PR_SET_NO_NEW_PRIVS: Final = 38
+
+
+def check(result: int, what: str) -> int:
+    """Return `result`, or raise the error that it stands for."""
+    if result == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+def prctl(option: int, *values: int | ctypes.c_void_p) -> int:
+    """Change an attribute of this process."""
+    padded = [ctypes.c_ulong(value) if isinstance(value, int) else value for value in values]
+    padded += [ctypes.c_ulong(0)] * (4 - len(padded))
+    return check(_libc.prctl(option, *padded), f"prctl {option}")

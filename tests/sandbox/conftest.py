@@ -1,0 +1,54 @@
+"""A pool per test module, and directories below its work root."""
+
+import shutil
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox.command import Command, Limits
+from sandbox.config import Config
+from sandbox.pool import open_pool
+from sandbox.verdict import Verdict
+
+RunPython = Callable[..., Awaitable[Verdict]]
+
+
+@pytest.fixture
+def work_root(tmp_path: Path) -> Iterator[Path]:
+    """Where runs have their directories."""
+    root = tmp_path / "work"
+    root.mkdir()
+    yield root
+    shutil.rmtree(root)
+
+
+@pytest.fixture
+def directory(work_root: Path) -> Path:
+    """The directory of one run."""
+    path = work_root / "job"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def config(work_root: Path) -> Config:
+    """A pool as it is by default."""
+    return Config(work_root=work_root)
+
+
+@pytest.fixture
+def run_python(config: Config, directory: Path) -> RunPython:
+    """Run a Python program in a fresh pool."""
+
+    async def run(program: str, **limits: float) -> Verdict:
+        command = Command(
+            argv=(sys.executable, "-c", program),
+            directory=directory,
+            limits=Limits(**{"wall_seconds": 20, "cpu_seconds": 10, **limits}),  # type: ignore[arg-type]
+        )
+        async with open_pool(config) as pool, pool.take_seat("tenant") as slot:
+            return await slot.run(command)
+
+    return run

@@ -1,0 +1,164 @@
+"""A pool from outside: turns, cancellation, loss of its helper."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from sandbox.command import Command, Limits
+from sandbox.config import Config
+from sandbox.pool import PoolFull, open_pool
+from sandbox.verdict import Ending
+
+
+def python(directory: Path, program: str) -> Command:
+    """A Python program in a directory."""
+    return Command(argv=(sys.executable, "-c", program), directory=directory, limits=Limits(wall_seconds=30))
+
+
+def processes_below(pid: int) -> set[int]:
+    """All descendants of a process."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except (OSError, ValueError):
+                continue
+    below = {pid}
+    while more := {child for child, parent in parents.items() if parent in below} - below:
+        below |= more
+    return below - {pid}
+
+
+async def until_started(directory: Path) -> None:
+    """Wait for the file by which a program says that it runs."""
+    while not (directory / "started").exists():  # noqa: ASYNC110 - another process makes it
+        await anyio.sleep(0.01)
+
+
+async def test_a_cancelled_run_is_over_when_the_cancellation_goes_on(config: Config, directory: Path) -> None:
+    """Cancellation ends the process, frees the slot and leaves nothing."""
+    sleeper = python(directory, "open('started', 'w').close()\nimport time; time.sleep(60)")
+    async with open_pool(config) as pool:
+        before = processes_below(os.getpid())
+        async with anyio.create_task_group() as tasks:
+
+            async def hold() -> None:
+                async with pool.take_seat("a") as slot:
+                    await slot.run(sleeper)
+
+            tasks.start_soon(hold)
+            await until_started(directory)
+            assert processes_below(os.getpid()) > before
+            tasks.cancel_scope.cancel()
+        assert processes_below(os.getpid()) == before
+        assert pool.seats_taken == 0
+        async with pool.take_seat("a") as slot:
+            assert (await slot.run(python(directory, ""))).ending is Ending.OK
+
+
+async def test_closing_the_pool_leaves_no_process(config: Config, directory: Path) -> None:
+    """When the pool has closed its helper is gone too."""
+    before = processes_below(os.getpid())
+    async with open_pool(config) as pool, pool.take_seat("a") as slot:
+        await slot.run(python(directory, ""))
+    assert processes_below(os.getpid()) == before
+
+
+async def test_no_more_run_at_once_than_there_are_converters(work_root: Path) -> None:
+    """Many seats, two converters: never a third process."""
+    config = Config(work_root=work_root, converters=2)
+    running = peak = 0
+    async with open_pool(config) as pool:
+
+        async def one(number: int) -> None:
+            nonlocal running, peak
+            directory = work_root / str(number)
+            directory.mkdir()
+            async with pool.take_seat(f"tenant {number % 3}") as slot:
+                running += 1
+                peak = max(peak, running)
+                assert (await slot.run(python(directory, ""))).ending is Ending.OK
+                running -= 1
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(12):
+                tasks.start_soon(one, number)
+    assert peak == 2
+
+
+async def test_a_full_pool_refuses_at_once(work_root: Path) -> None:
+    """No seat, no waiting."""
+    async with open_pool(Config(work_root=work_root, converters=1, waiting_room=0)) as pool:
+        seat = pool.take_seat("a")
+        with pytest.raises(PoolFull):
+            pool.take_seat("b")
+        seat.give_up()
+        pool.take_seat("b").give_up()
+
+
+async def test_a_lost_helper_is_replaced_and_its_run_told_as_internal(config: Config, directory: Path) -> None:
+    """Killing (-9) everything below the service costs the run in flight, not the service."""
+    sleeper = python(directory, "open('started', 'w').close()\nimport time; time.sleep(60)")
+    async with open_pool(config) as pool, pool.take_seat("a") as slot:
+
+        async def kill() -> None:
+            await until_started(directory)
+            for pid in processes_below(os.getpid()):
+                os.kill(pid, signal.SIGKILL)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(kill)
+            assert (await slot.run(sleeper)).ending is Ending.INTERNAL
+        assert (await slot.run(python(directory, ""))).ending is Ending.OK
+
+
+async def test_nothing_outlives_a_service_that_is_killed(work_root: Path, directory: Path) -> None:
+    """Killing (-9) the service ends its helper and every run."""
+    program = (
+        "import anyio, sys\nfrom pathlib import Path\n"
+        "from sandbox.command import Command\nfrom sandbox.config import Config\nfrom sandbox.pool import open_pool\n"
+        "async def main():\n"
+        f" async with open_pool(Config(work_root=Path({str(work_root)!r}))) as pool, pool.take_seat('a') as slot:\n"
+        "  code = \"open('started', 'w').close(); import time; time.sleep(60)\"\n"
+        f"  await slot.run(Command(argv=(sys.executable, '-c', code), directory=Path({str(directory)!r})))\n"
+        "anyio.run(main)\n"
+    )
+    service = await anyio.open_process([sys.executable, "-c", program], cwd=Path(__file__).parents[2], stderr=None)
+    try:
+        await until_started(directory)
+        below = processes_below(service.pid)
+        assert len(below) >= 3
+    finally:
+        service.kill()
+        await service.wait()
+        await service.aclose()
+    while below & processes_below(1):  # noqa: ASYNC110 - other processes end
+        await anyio.sleep(0.01)
+
+
+async def test_a_program_that_is_not_there_is_our_failure(config: Config, directory: Path) -> None:
+    """A command that cannot be started is internal, with the reason for the log."""
+    async with open_pool(config) as pool, pool.take_seat("a") as slot:
+        verdict = await slot.run(Command(argv=("/nonexistent/program",), directory=directory))
+    assert verdict.ending is Ending.INTERNAL
+    assert "nonexistent" in verdict.detail
+
+
+async def test_the_environment_is_only_what_the_command_says(
+    config: Config, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of the service's environment reaches a program."""
+    monkeypatch.setenv("SECRET", "value")
+    command = Command(
+        argv=(sys.executable, "-c", "import os; open('e', 'w').write(repr(sorted(os.environ)))"),
+        directory=directory,
+        environment={"LC_ALL": "C.UTF-8", "GIVEN": "1"},
+    )
+    async with open_pool(config) as pool, pool.take_seat("a") as slot:
+        await slot.run(command)
+    assert (directory / "e").read_text() == "['GIVEN', 'LC_ALL']"
