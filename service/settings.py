@@ -50,6 +50,81 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         str,
         Meta(description="User that runs the embedded database when Geomill runs as root; empty: postgres or nobody."),
     ] = ""
+    ogr2ogr: Annotated[str, Meta(description="Path of the program ogr2ogr; empty: found on the PATH.")] = ""
+    sandbox: Annotated[
+        Literal["strict", "best-effort"],
+        Meta(
+            description="strict: refuse to start without network, file-system and limit isolation; best-effort: go on."
+        ),
+    ] = "strict"
+    converters: Annotated[int, Meta(ge=0, description="Files converted at once; 0: one for each core.")] = 0
+    waiting_room: Annotated[
+        int, Meta(ge=1, description="Accepted files that may wait for a converter; more are refused with status 503.")
+    ] = 512
+    max_per_account: Annotated[
+        int, Meta(ge=1, description="Files of one account under way at once; more are refused with status 429.")
+    ] = 384
+    conversion_seconds: Annotated[
+        float, Meta(gt=0, description="Longest time that one run of the converter may take.")
+    ] = 120.0
+    drain_seconds: Annotated[
+        float, Meta(ge=0, description="How long a stopping service goes on with what it has accepted.")
+    ] = 60.0
+    max_file_bytes: Annotated[
+        int, Meta(ge=1, description="Largest file that may be uploaded, for every plan, in bytes.")
+    ] = 104_857_600
+    max_batch_bytes: Annotated[int, Meta(ge=1, description="Largest body of a batch request, in bytes.")] = 209_715_200
+    max_batch_files: Annotated[int, Meta(ge=1, le=1000, description="Most files in one batch request.")] = 20
+    upload_idle_seconds: Annotated[
+        float, Meta(gt=0, description="How long an upload may fall silent before it is refused with status 408.")
+    ] = 30.0
+    upload_total_seconds: Annotated[float, Meta(gt=0, description="Longest time that an upload may take.")] = 3600.0
+    upload_min_bytes_per_second: Annotated[
+        int, Meta(ge=1, description="Slowest mean rate of an upload, counted from upload_idle_seconds after its start.")
+    ] = 4096
+    wallet_base_cents: Annotated[
+        int, Meta(ge=0, description="Price of a file for accounts with prepaid credit, in US cents.")
+    ] = 5
+    wallet_cents_per_mib: Annotated[
+        int, Meta(ge=0, description="What each started MiB adds to that price, in US cents.")
+    ] = 1
+    s3_bucket: Annotated[
+        str, Meta(description="Bucket for results; empty: results are kept in the data directory of this host.")
+    ] = ""
+    s3_endpoint: Annotated[
+        str, Meta(description="Address of the S3-compatible server (https://…); empty: AWS, in the bucket's region.")
+    ] = ""
+    s3_public_endpoint: Annotated[
+        str, Meta(description="Address of that server for clients, in download links; empty: the same address.")
+    ] = ""
+    s3_region: Annotated[str, Meta(min_length=1, description="Region of the bucket.")] = "us-east-1"
+    s3_access_key: Annotated[
+        str, Meta(description="Access key; empty: the credentials of the environment (AWS_…, profile, role).")
+    ] = ""
+    s3_secret_key: Annotated[str, Meta(description="Secret key that belongs to the access key.")] = ""
+    s3_addressing: Annotated[
+        Literal["auto", "path", "virtual"],
+        Meta(description="Where the bucket stands in an address; auto: in the host for AWS, in the path elsewhere."),
+    ] = "auto"
+    s3_prefix: Annotated[str, Meta(description="What the names of all objects begin with.")] = "results/"
+    s3_sse: Annotated[
+        Literal["", "AES256", "aws:kms"], Meta(description="Encryption at rest that the server is asked for.")
+    ] = ""
+    s3_sse_key_id: Annotated[str, Meta(description="Key for aws:kms; empty: the account's own.")] = ""
+    s3_regions: Annotated[
+        str,
+        Meta(
+            description="More regions that accounts may choose, as JSON: a name and what differs from the settings "
+            'above, as in {"eu": {"bucket": "geomill-eu", "region": "eu-central-1"}}.'
+        ),
+    ] = ""
+    s3_timeout_seconds: Annotated[
+        float, Meta(ge=1, le=600, description="How long a request to the object store may take, retries and all.")
+    ] = 30.0
+    s3_attempts: Annotated[int, Meta(ge=1, le=10, description="How often a request to the object store is tried.")] = 4
+    s3_connections: Annotated[
+        int, Meta(ge=1, le=1024, description="Connections to the object store at the same time.")
+    ] = 64
     log_format: Annotated[
         Literal["auto", "console", "json"], Meta(description="Form of the log; auto: console on a terminal, else JSON.")
     ] = "auto"

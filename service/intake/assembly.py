@@ -1,0 +1,104 @@
+"""The rules that a form must keep, applied to its events as they come (contract 1)."""
+
+from typing import assert_never
+
+from service.errors import MalformedRequest, RequestFault, TooManyFiles
+from service.intake.ceilings import file_too_large
+from service.intake.files import IncomingFile
+from service.intake.form import Form, FormSpec, IntakeLimits
+from service.intake.multipart import Event, Field, FileEnd, FileStart
+from service.intake.workspace import Workspace
+
+_PIECE_OVERHEAD_BYTES = 64
+
+
+class Assembly:
+    """A form on its way: `take` runs in the event loop, `flush` may run in a thread, never both at once."""
+
+    def __init__(self, spec: FormSpec, limits: IntakeLimits, workspace: Workspace) -> None:
+        self._spec = spec
+        self._limits = limits
+        self._workspace = workspace
+        self._fields: dict[str, list[str]] = {}
+        self._files: list[IncomingFile] = []
+        self._flushed = 0  # how many of the files are closed
+        self.pending_bytes = 0
+
+    def take(self, event: Event) -> None:
+        """Take the next event of the form.
+
+        Raises:
+            RequestFault: the form breaks a rule; no later event could mend it.
+        """
+        match event:
+            case bytes():
+                self._add(event)
+            case Field():
+                self._keep(event)
+            case FileStart():
+                self._begin_file(event)
+            case FileEnd():
+                self._files[-1].end()
+            case _:
+                assert_never(event)
+
+    def flush(self) -> None:
+        """Bring all files to the disk as far as they have come; blocks.
+
+        Raises:
+            Overloaded: the disk is full.
+        """
+        for file in self._files[self._flushed :]:
+            file.write_out()
+        self._flushed = len(self._files) - 1 if self._files else 0
+        self.pending_bytes = 0
+
+    def close(self) -> None:
+        """Close what is open; the workspace removes it."""
+        for file in self._files:
+            file.close()
+
+    def form(self) -> Form:
+        """The whole form, after its last event and a flush.
+
+        Raises:
+            MalformedRequest: it has no file.
+        """
+        if not self._files:
+            name = self._spec.file_field
+            raise MalformedRequest(f'The form has no part "{name}". With curl: -F {name}=@cities.geojson')
+        fields = {name: tuple(values) for name, values in self._fields.items()}
+        return Form(fields=fields, files=tuple(file.upload() for file in self._files))
+
+    def _keep(self, field: Field) -> None:
+        if field.name in self._spec.fields:
+            self._fields.setdefault(field.name, []).append(field.value)
+
+    def _begin_file(self, start: FileStart) -> None:
+        if len(self._files) >= self._max_files:
+            raise self._too_many_files()
+        directory = self._workspace.new_directory()
+        self._files.append(
+            IncomingFile(
+                directory, start.untrusted_name, max_bytes=self._limits.max_file_bytes, hashed=self._spec.digest
+            )
+        )
+
+    def _add(self, data: bytes) -> None:
+        file = self._files[-1]
+        file.add(data)
+        if not file.oversize:
+            self.pending_bytes += len(data) + _PIECE_OVERHEAD_BYTES
+        elif not self._spec.many:
+            raise file_too_large(self._limits)
+
+    @property
+    def _max_files(self) -> int:
+        return self._limits.max_batch_files if self._spec.many else 1
+
+    def _too_many_files(self) -> RequestFault:
+        if self._spec.many:
+            return TooManyFiles(f"The batch holds more than {self._max_files} files; send it in several requests.")
+        return MalformedRequest(
+            f'The form has more than one part "{self._spec.file_field}"; /api/geo/convert/batch takes several files.'
+        )

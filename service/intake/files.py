@@ -1,0 +1,85 @@
+"""One received file on its way to disk."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from service.intake.form import Upload
+from service.intake.workspace import lack_of_room
+
+FILE_NAME = "upload"
+_MAX_PIECES = 512  # of one writev; the kernel takes 1024
+
+
+class IncomingFile:
+    """Collects a file's bytes; `write_out`, the only method that touches the disk, may run in a thread."""
+
+    def __init__(self, directory: Path, untrusted_name: str, *, max_bytes: int, hashed: bool) -> None:
+        self._path = directory / FILE_NAME
+        self._untrusted_name = untrusted_name
+        self._max_bytes = max_bytes
+        self._hash = hashlib.sha256() if hashed else None
+        self._size_bytes = 0
+        self._pending: list[bytes] = []
+        self._descriptor: int | None = None
+        self._ended = False
+
+    @property
+    def oversize(self) -> bool:
+        """Whether more came than is kept."""
+        return self._size_bytes > self._max_bytes
+
+    def add(self, data: bytes) -> None:
+        """Take the next bytes; those of an oversize file are counted and let go."""
+        self._size_bytes += len(data)
+        if self.oversize:
+            self._pending.clear()
+        else:
+            self._pending.append(data)
+
+    def end(self) -> None:
+        """No more bytes come."""
+        self._ended = True
+
+    def write_out(self) -> None:
+        """Write and hash what is pending; close the file when it has ended, and remove it when it is oversize.
+
+        Raises:
+            Overloaded: the disk is full.
+        """
+        pieces, self._pending = self._pending, []
+        with lack_of_room():
+            if self._descriptor is None:
+                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            for start in range(0, len(pieces), _MAX_PIECES):
+                _write_all(self._descriptor, pieces[start : start + _MAX_PIECES])
+        if self._hash:
+            for piece in pieces:
+                self._hash.update(piece)
+        if self._ended:
+            self.close()
+            if self.oversize:
+                self._path.unlink()
+
+    def close(self) -> None:
+        """Close the file, in whatever state it is."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def upload(self) -> Upload:
+        """The record of the file, once it has ended and is written out."""
+        return Upload(
+            untrusted_name=self._untrusted_name,
+            path=self._path,
+            size_bytes=self._size_bytes,
+            digest=self._hash.digest() if self._hash and not self.oversize else None,
+            oversize=self.oversize,
+        )
+
+
+def _write_all(descriptor: int, pieces: list[bytes]) -> None:
+    written = os.writev(descriptor, pieces)
+    rest = b"".join(pieces)[written:] if written < sum(map(len, pieces)) else b""
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]

@@ -1,0 +1,114 @@
+"""Receives a form: a stream of chunks in, files in private directories and a record out.
+
+The event loop parses, one thread hop per mebibyte writes and hashes, and nothing is read meanwhile, so a client is
+slowed down to the speed of the disk by its own connection and memory stays flat. A body that is declared small is
+written in the loop at its end: one file of a few kilobytes costs less than the hop.
+"""
+
+import math
+from collections.abc import AsyncIterable
+
+from anyio import CancelScope, current_time
+
+from service.errors import UploadTimeout
+from service.intake.assembly import Assembly
+from service.intake.ceilings import body_too_large, max_body_bytes
+from service.intake.form import MEBIBYTE, Form, FormSpec, IntakeLimits
+from service.intake.headers import read_boundary
+from service.intake.multipart import FormParser
+from service.intake.pace import Pace
+from service.intake.workspace import Workspace
+
+SMALL_BODY_BYTES = 256 * 1024
+FLUSH_BYTES = MEBIBYTE
+
+_OTHER_PARTS = 64
+_PARTS_PER_FILE = 3  # the file, its output format, its source system
+
+
+async def receive(
+    body: AsyncIterable[bytes],
+    *,
+    content_type: str | None,
+    content_length: int | None,
+    form: FormSpec,
+    workspace: Workspace,
+    limits: IntakeLimits,
+) -> Form:
+    """Receive the form that `body` carries; its files belong to `workspace`.
+
+    Args:
+        body: the request's body in chunks of any size; what it raises when the client leaves passes through.
+        content_type: the request's header, None when absent.
+        content_length: the declared length in bytes, None when the body is chunked.
+        form: what the endpoint takes.
+        workspace: owner of the directories that are made.
+        limits: what a client may send, and how slowly.
+
+    Raises:
+        MalformedRequest: it is no multipart form, is truncated, or lacks its file (contract 1).
+        UploadTooLarge: the file of a single upload is above the ceiling.
+        BatchTooLarge: the body of a batch is.
+        TooManyFiles: the batch has more files than one request may carry.
+        UploadTimeout: the client fell silent or is too slow.
+        Overloaded: the disk is full.
+    """
+    boundary = read_boundary(content_type)
+    if content_length is not None and content_length > max_body_bytes(form, limits):
+        raise body_too_large(form, limits)
+    small = content_length is not None and content_length <= SMALL_BODY_BYTES
+    reception = _Reception(boundary, form, workspace, limits)
+    try:
+        return await reception.run(body, small=small)
+    finally:
+        reception.close()
+
+
+class _Reception:
+    """One body on its way through the parser into the assembly."""
+
+    def __init__(self, boundary: bytes, form: FormSpec, workspace: Workspace, limits: IntakeLimits) -> None:
+        self._parser = FormParser(
+            boundary,
+            file_field=form.file_field,
+            max_parts=_OTHER_PARTS + _PARTS_PER_FILE * limits.max_batch_files,
+            max_field_bytes=limits.max_field_bytes,
+        )
+        self._assembly = Assembly(form, limits, workspace)
+        self._workspace = workspace
+        self._pace = Pace(limits, current_time())
+        self._too_large = body_too_large(form, limits)
+        self._room = max_body_bytes(form, limits)
+        self._received = 0
+
+    async def run(self, body: AsyncIterable[bytes], *, small: bool) -> Form:
+        with CancelScope(deadline=self._pace.deadline) as waiting:
+            await self._read(body, waiting)
+        if waiting.cancelled_caught:
+            raise UploadTimeout(self._pace.complaint)
+        self._parser.finish()
+        if small:
+            self._assembly.flush()
+        else:
+            await self._workspace.in_thread(self._assembly.flush)
+        return self._assembly.form()
+
+    def close(self) -> None:
+        self._assembly.close()
+
+    async def _read(self, body: AsyncIterable[bytes], waiting: CancelScope) -> None:
+        async for chunk in body:
+            self._received += len(chunk)
+            if self._received > self._room:
+                raise self._too_large
+            for event in self._parser.feed(chunk):
+                self._assembly.take(event)
+            self._pace.heard(current_time(), self._received)
+            if self._assembly.pending_bytes >= FLUSH_BYTES:
+                await self._flush(waiting)
+            waiting.deadline = self._pace.deadline
+
+    async def _flush(self, waiting: CancelScope) -> None:
+        waiting.deadline = math.inf
+        await self._workspace.in_thread(self._assembly.flush)
+        self._pace.resume(current_time())
