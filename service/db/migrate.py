@@ -13,6 +13,7 @@ import asyncpg
 import msgspec
 
 from service.db import queries
+from service.db.connection import LOST, open_connection
 
 _FILE_NAME = re.compile(r"(?P<number>\d{4})_[a-z0-9_]+\.sql")
 
@@ -44,14 +45,11 @@ async def migrate(dsn: str, directory: Path | None = None) -> list[str]:
 
     Raises:
         MigrationError: the database is newer than the files, an applied file was changed, or a statement failed.
-        OSError: the database cannot be reached, or the files cannot be read.
+        DatabaseUnavailable: the database cannot be reached.
     """
     known = read_migrations(directory or queries.sql_directory() / "migrations")
-    connection = await asyncpg.connect(dsn, server_settings={"application_name": "geomill migrate", "jit": "off"})
-    try:
+    async with open_connection(dsn) as connection:
         return await _apply_missing(connection, known)
-    finally:
-        await connection.close()
 
 
 def read_migrations(directory: Path) -> list[Migration]:
@@ -106,5 +104,7 @@ async def _apply(connection: "asyncpg.Connection[asyncpg.Record]", migration: Mi
             await connection.execute(
                 queries.load("migrations")["record"], migration.number, migration.name, migration.checksum
             )
+    except LOST:
+        raise
     except asyncpg.PostgresError as error:
         raise MigrationError(f"{migration.name} failed and was undone: {error}") from error

@@ -1,6 +1,6 @@
-"""The connection pool, and the one place where the driver's failures become ours.
+"""The connections that requests share.
 
-A capability takes a connection for as long as its statements run, never while a file converts:
+A capability takes one for as long as its statements run, never while a file converts:
 
     async with database.connection() as connection:
         row = await connection.fetchrow(QUERIES["read_job"], job_id)
@@ -17,34 +17,11 @@ from typing import TypeAlias
 import anyio
 import asyncpg
 import msgspec
-import structlog
 from asyncpg.pool import PoolConnectionProxy
 
-from service.errors import DatabaseUnavailable
+from service.db.connection import CLOSE_SECONDS, CONNECT_SECONDS, LOST, REFUSED, SESSION, unavailable
 
 Connection: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
-
-RETRY_AFTER_SECONDS = 5
-CLOSING_SECONDS = 5.0
-
-_LOG = structlog.get_logger("service.db")
-
-_REFUSED = (
-    OSError,  # nothing listens, the host is gone, or (as TimeoutError) every connection stayed taken
-    asyncpg.InterfaceError,  # the pool is closing
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
-)
-"""What besides `_LOST` can go wrong before there is a connection."""
-
-_LOST = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.OperatorInterventionError,  # the server stops, starts, or ended the statement
-    asyncpg.InsufficientResourcesError,  # too many connections, out of memory, disk full
-    asyncpg.ReadOnlySQLTransactionError,  # this is a standby now
-    TimeoutError,  # the statement took longer than the pool allows
-)
-"""What the database's own trouble looks like in the middle of statements."""
 
 
 class Database:
@@ -71,8 +48,8 @@ class Database:
                 raise asyncpg.ConnectionDoesNotExistError(str(error)) from error
             finally:
                 await self._pool.release(connection)
-        except _LOST as error:
-            raise _unavailable(error) from error
+        except LOST as error:
+            raise unavailable(error) from error
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -87,8 +64,8 @@ class Database:
     async def _acquire(self) -> Connection:
         try:
             return await self._pool.acquire(timeout=self._acquire_timeout_seconds)
-        except (*_REFUSED, *_LOST) as error:
-            raise _unavailable(error) from error
+        except REFUSED as error:
+            raise unavailable(error) from error
 
 
 def _is_open(connection: Connection) -> bool:
@@ -119,26 +96,19 @@ async def open_pool(
             min_size=1,
             max_size=max_size,
             command_timeout=command_timeout_seconds,
-            timeout=acquire_timeout_seconds,
+            timeout=CONNECT_SECONDS,
             init=_prepare,
             reset=_keep,
-            server_settings=_SESSION,
+            server_settings=SESSION,
         )
-    except (*_REFUSED, *_LOST) as error:
-        raise _unavailable(error) from error
+    except REFUSED as error:
+        raise unavailable(error) from error
     try:
         yield Database(pool, acquire_timeout_seconds=acquire_timeout_seconds)
     finally:
-        with anyio.move_on_after(CLOSING_SECONDS, shield=True):
+        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
             await pool.close()
         pool.terminate()
-
-
-_SESSION = {
-    "application_name": "geomill",
-    "jit": "off",  # compiling a statement takes longer than any of ours runs
-    "timezone": "UTC",
-}
 
 
 async def _prepare(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
@@ -157,11 +127,3 @@ async def _keep(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
     The driver would send a query at each return to undo SET, LISTEN and session locks, a third of the cost of a small
     statement, and nothing here does those on a pooled connection. An abandoned transaction it rolls back all the same.
     """
-
-
-def _unavailable(cause: Exception) -> DatabaseUnavailable:
-    _LOG.warning("database.unavailable", cause=type(cause).__name__, detail=str(cause))
-    return DatabaseUnavailable(
-        f"The service cannot reach its database at the moment. Try again in {RETRY_AFTER_SECONDS} seconds.",
-        RETRY_AFTER_SECONDS,
-    )
