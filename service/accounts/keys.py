@@ -1,0 +1,112 @@
+"""API keys: how one looks, how it is checked, who it belongs to.
+
+A key is `gm_`, 32 characters of randomness (190 bits) and a checksum of six. The prefix lets scanners find leaked
+keys, the checksum refuses mistyped and guessed ones without asking the database. Stored is only the SHA-256: with
+190 random bits a slow hash would protect nothing more.
+"""
+
+import hashlib
+import secrets
+import string
+import zlib
+from collections import OrderedDict
+from datetime import datetime, timedelta
+
+import msgspec
+
+from service.clock import Clock
+from service.db.pool import Database
+from service.db.queries import load
+from service.errors import InvalidApiKey, MissingApiKey
+from service.identifiers import AccountId, KeyId
+
+_SQL = load("accounts")
+_ALPHABET = string.digits + string.ascii_letters
+_PREFIX = "gm_"
+_RANDOM_LENGTH = 32
+_CHECKSUM_LENGTH = 6
+_LENGTH = len(_PREFIX) + _RANDOM_LENGTH + _CHECKSUM_LENGTH
+
+CACHE_LIFETIME = timedelta(seconds=3)
+"""How long an answer of the database is believed: a revoked key is refused everywhere within five seconds."""
+CACHE_SIZE = 10_000
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who sends a request."""
+
+    account_id: AccountId
+    key_id: KeyId
+
+
+def new_key() -> str:
+    """Make a key; it is shown to its owner once and never stored."""
+    body = _PREFIX + "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM_LENGTH))
+    return body + _checksum(body)
+
+
+def hash_key(key: str) -> bytes:
+    """Return the 32 bytes under which a key is stored."""
+    return hashlib.sha256(key.encode()).digest()
+
+
+def is_well_formed(key: str) -> bool:
+    """Return whether `key` can be a key at all: prefix, length and checksum."""
+    return (
+        len(key) == _LENGTH
+        and key.isascii()
+        and key.startswith(_PREFIX)
+        and secrets.compare_digest(key[-_CHECKSUM_LENGTH:], _checksum(key[:-_CHECKSUM_LENGTH]))
+    )
+
+
+def _checksum(body: str) -> str:
+    number = zlib.crc32(body.encode())
+    digits = []
+    for _ in range(_CHECKSUM_LENGTH):
+        number, digit = divmod(number, len(_ALPHABET))
+        digits.append(_ALPHABET[digit])
+    return "".join(digits)
+
+
+class Authenticator:
+    """Finds the caller behind a key, and remembers the answer for a few seconds."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._known: OrderedDict[bytes, tuple[datetime, Caller | None]] = OrderedDict()
+
+    async def authenticate(self, key: str | None) -> Caller:
+        """Return the caller whose key this is (specification 5).
+
+        Raises:
+            MissingApiKey: there is none.
+            InvalidApiKey: it is unknown or revoked.
+        """
+        if not key:
+            message = "The header X-API-Key is missing. Send your API key in it."
+            raise MissingApiKey(message)
+        caller = await self._find(key) if is_well_formed(key) else None
+        if caller is None:
+            message = "The API key is not valid: it is unknown or revoked. Check the header X-API-Key."
+            raise InvalidApiKey(message)
+        return caller
+
+    async def _find(self, key: str) -> Caller | None:
+        digest = hash_key(key)
+        now = self._clock()
+        remembered = self._known.get(digest)
+        if remembered is not None and remembered[0] > now:
+            return remembered[1]
+        async with self._database.connection() as connection:
+            row = await connection.fetchrow(_SQL["find_key"], digest)
+        caller = Caller(row["account_id"], row["key_id"]) if row is not None else None
+        self._remember(digest, now + CACHE_LIFETIME, caller)
+        return caller
+
+    def _remember(self, digest: bytes, until: datetime, caller: Caller | None) -> None:
+        self._known[digest] = (until, caller)
+        self._known.move_to_end(digest)
+        if len(self._known) > CACHE_SIZE:
+            self._known.popitem(last=False)

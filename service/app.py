@@ -1,0 +1,203 @@
+"""Wiring: concrete classes are named here alone, nothing is decided here."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TypedDict
+from uuid import uuid4
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+from starlette.applications import Starlette
+
+from sandbox.command import Limits
+from sandbox.config import Config, Mode, Ogr2ogr
+from sandbox.pool import Pool
+from sandbox.pool import open_pool as open_sandbox
+from service.accounts.idempotency import IdempotencyKeys
+from service.accounts.keys import Authenticator
+from service.clock import utc_now
+from service.db.embedded import embedded_postgres
+from service.db.migrate import migrate
+from service.db.pool import Database, open_pool
+from service.engine.capabilities import Capabilities, ConverterMissing, probe
+from service.engine.convert import Engine
+from service.errors import DatabaseUnavailable
+from service.http.application import build_application
+from service.identifiers import ServerId
+from service.intake.form import IntakeLimits
+from service.intake.workspace import open_work_area
+from service.jobs.dispatch import LocalRunner
+from service.jobs.leases import LEASE, Leases
+from service.jobs.register import JobRegister
+from service.metering.books import Books, publish_plans
+from service.metering.pricing import Pricing
+from service.settings import Settings
+from service.storage.local import open_local
+from service.storage.port import Storage
+from service.storage.secrets import parse_secrets, stored_secrets
+from service.usecases.run_job import JobParts, run_job
+from service.usecases.services import Services
+from service.usecases.upkeep import CHORES, keep_up
+
+GOODBYE_SECONDS = 5.0
+WORK = "work"
+
+
+class State(TypedDict):
+    """What a request finds in its state."""
+
+    services: Services
+    public_url: str
+
+
+@asynccontextmanager
+async def open_database(settings: Settings) -> AsyncIterator[Database]:
+    """Open the configured database, or the embedded one, with its schema and plans up to date."""
+    async with AsyncExitStack() as stack:
+        dsn = settings.database_url or await stack.enter_async_context(
+            embedded_postgres(
+                settings.data_path,
+                bin_dir=Path(settings.postgres_bin_dir) if settings.postgres_bin_dir else None,
+                user=settings.postgres_user,
+            )
+        )
+        await migrate(dsn)
+        database = await stack.enter_async_context(open_pool(dsn))
+        await publish_plans(database)
+        yield database
+
+
+@asynccontextmanager
+async def open_services(settings: Settings) -> AsyncIterator[Services]:
+    """Open everything that serving needs, and close it in order: take no more jobs, end those under way, then the rest.
+
+    Raises:
+        EmbeddedPostgresError, MigrationError, DatabaseUnavailable: there is no database to work with.
+        SandboxUnavailable: this host cannot isolate converters as strictly as the settings ask.
+        ConverterMissing: there is no usable ogr2ogr.
+        StorageUnavailable: the file store cannot be opened.
+    """
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(open_database(settings))
+        storage = await stack.enter_async_context(open_storage(settings))
+        work_area = await stack.enter_async_context(open_work_area(settings.data_path / WORK))
+        capabilities = await look_at_host(settings)
+        engine = Engine(capabilities, Limits(wall_seconds=settings.conversion_seconds))
+        pool = await stack.enter_async_context(open_converters(settings, capabilities, settings.data_path / WORK))
+        books = Books(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib))
+        jobs = JobRegister(database)
+        parts = JobParts(books=books, jobs=jobs, engine=engine, storage=storage, work_area=work_area, clock=utc_now)
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        services = Services(
+            clock=utc_now,
+            database=database,
+            authenticator=Authenticator(database, utc_now),
+            idempotency=IdempotencyKeys(database, LEASE),
+            books=books,
+            jobs=jobs,
+            leases=Leases(database, ServerId(uuid4())),
+            engine=engine,
+            unavailable_formats=capabilities.unavailable,
+            storage=storage,
+            runner=LocalRunner(pool, partial(run_job, parts), tasks, max_per_account=settings.max_per_account),
+            intake=_intake_limits(settings),
+            work_area=work_area,
+            pool=pool,
+        )
+        try:
+            await services.leases.beat(services.clock())
+            for chore in CHORES:
+                tasks.start_soon(keep_up, services, chore)
+            yield services
+        finally:
+            await _close(services, tasks, settings.drain_seconds)
+
+
+async def _close(services: Services, tasks: TaskGroup, drain_seconds: float) -> None:
+    with anyio.CancelScope(shield=True):
+        await services.runner.drain(drain_seconds)
+        with anyio.move_on_after(GOODBYE_SECONDS), suppress(DatabaseUnavailable):
+            await services.leases.give_up()
+    tasks.cancel_scope.cancel()
+
+
+def open_storage(settings: Settings) -> AbstractAsyncContextManager[Storage]:
+    """Open the store of results that the settings name."""
+    given = settings.link_secrets
+    secrets = parse_secrets(given) if given else stored_secrets(settings.data_path / "link-secrets")
+    return open_local(settings.data_path / "store", secrets)
+
+
+async def look_at_host(settings: Settings) -> Capabilities:
+    """Look at the GDAL of this host.
+
+    Raises:
+        ConverterMissing: there is none that can be used.
+    """
+    found = shutil.which(settings.ogr2ogr or "ogr2ogr")
+    if not found:
+        raise ConverterMissing(
+            "There is no ogr2ogr. Install GDAL (Debian: apt-get install gdal-bin; macOS: brew install gdal) or "
+            " set GEOMILL_OGR2OGR to the program's path."
+        )
+    return await anyio.to_thread.run_sync(probe, Path(found), settings.data_path, {})
+
+
+def open_converters(
+    settings: Settings, capabilities: Capabilities, work_root: Path
+) -> AbstractAsyncContextManager[Pool]:
+    """Open the isolated converters for jobs below `work_root`."""
+    readable = [capabilities.source_root, capabilities.gdal_data, *capabilities.proj_directories]
+    return open_sandbox(
+        Config(
+            work_root=work_root,
+            mode=Mode(settings.sandbox),
+            converters=settings.converters or os.cpu_count() or 1,
+            waiting_room=settings.waiting_room,
+            programs=(Path(capabilities.ogrinfo),),
+            readable=tuple(Path(path) for path in readable if path),
+            ogr2ogr=Ogr2ogr(program=Path(capabilities.ogr2ogr)),
+        )
+    )
+
+
+def application_for(services: Services, settings: Settings) -> Starlette:
+    """Return the ASGI application over services that somebody else opens and closes."""
+
+    @asynccontextmanager
+    async def lifespan(_application: Starlette) -> AsyncIterator[State]:
+        yield _state(services, settings)
+
+    return build_application(lifespan)
+
+
+def build_app(settings: Settings) -> Starlette:
+    """Return the ASGI application, which opens its services at its start and closes them at its end."""
+
+    @asynccontextmanager
+    async def lifespan(_application: Starlette) -> AsyncIterator[State]:
+        async with open_services(settings) as services:
+            yield _state(services, settings)
+
+    return build_application(lifespan)
+
+
+def _state(services: Services, settings: Settings) -> State:
+    url = settings.public_url
+    return State(services=services, public_url=f"{url.rstrip('/')}/" if url else "")
+
+
+def _intake_limits(settings: Settings) -> IntakeLimits:
+    return IntakeLimits(
+        max_file_bytes=settings.max_file_bytes,
+        max_batch_bytes=settings.max_batch_bytes,
+        max_batch_files=settings.max_batch_files,
+        idle_seconds=settings.upload_idle_seconds,
+        total_seconds=settings.upload_total_seconds,
+        min_bytes_per_second=settings.upload_min_bytes_per_second,
+    )

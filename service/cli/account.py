@@ -1,0 +1,110 @@
+"""`geomill account`: create, change and show accounts (contract 6)."""
+
+import argparse
+
+import msgspec
+
+from service.accounts.administration import Account, Administration, Changes, Terms
+from service.app import open_database
+from service.cli.command import JSON, Command, argument, identifier, print_record
+from service.clock import utc_now
+from service.identifiers import AccountId, KeyId, OrganizationId
+from service.metering.plans import BY_ID
+from service.settings import Settings
+
+_ACCOUNT = argument("account_id", metavar="ACCOUNT_ID", type=identifier, help="id of the account")
+_PLAN = argument("--plan", choices=tuple(BY_ID), help="plan of the account, or of its organization")
+
+
+class CreatedAccount(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What `account create` prints: the account and its first key, which is shown this once."""
+
+    account_id: AccountId
+    name: str
+    organization_id: OrganizationId | None
+    plan: str | None
+    wallet_cents: int | None
+    key_id: KeyId
+    api_key: str
+
+
+async def create(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Create an account with a key."""
+    terms = Terms(
+        plan=arguments.plan,
+        plan_owner=BY_ID[arguments.plan].owner if arguments.plan else "user",
+        organization=arguments.organization,
+        wallet_cents=arguments.wallet_cents,
+    )
+    async with open_database(settings) as database:
+        account, key = await Administration(database, utc_now).create_account(arguments.name, terms)
+    created = CreatedAccount(
+        account_id=account.account_id,
+        name=account.name,
+        organization_id=account.organization_id,
+        plan=account.plan,
+        wallet_cents=account.wallet_cents,
+        key_id=key.key_id,
+        api_key=key.api_key,
+    )
+    print_record(created, as_json=arguments.json)
+    return 0
+
+
+async def change(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Change an account."""
+    changes = Changes(
+        plan=arguments.plan,
+        plan_owner=BY_ID[arguments.plan].owner if arguments.plan else "user",
+        past_due=arguments.past_due,
+        may_convert=arguments.may_convert,
+        wallet_cents=arguments.wallet_cents,
+    )
+    async with open_database(settings) as database:
+        account: Account = await Administration(database, utc_now).change_account(arguments.account_id, changes)
+    print_record(account, as_json=arguments.json)
+    return 0
+
+
+def cents(text: str) -> int:
+    """Read an amount of money in US cents, 0 or more."""
+    value = int(text)
+    if value < 0:
+        message = "negative"
+        raise ValueError(message)
+    return value
+
+
+_WALLET = argument("--wallet-cents", type=cents, metavar="N", help="prepaid credit in US cents, in place of a plan")
+
+COMMAND = Command(
+    name="account",
+    help="create and change accounts",
+    verbs=(
+        Command(
+            name="create",
+            help="create an account and its first key",
+            run=create,
+            arguments=(
+                argument("--name", required=True, help="name of the account"),
+                _PLAN,
+                argument("--organization", metavar="ORG", help="name or id of the organization whose plan it shares"),
+                _WALLET,
+                JSON,
+            ),
+        ),
+        Command(
+            name="set",
+            help="change an account",
+            run=change,
+            arguments=(
+                _ACCOUNT,
+                _PLAN,
+                argument("--past-due", action=argparse.BooleanOptionalAction, help="whether a payment is past due"),
+                argument("--may-convert", action=argparse.BooleanOptionalAction, help="whether it may convert at all"),
+                _WALLET,
+                JSON,
+            ),
+        ),
+    ),
+)

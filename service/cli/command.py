@@ -1,0 +1,74 @@
+"""How a command of `geomill` looks."""
+
+import argparse
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+import msgspec
+
+from service.settings import Settings
+
+Run = Callable[[Settings, argparse.Namespace], Awaitable[int]]
+"""Runs a command; returns its exit code."""
+
+Subparsers = argparse._SubParsersAction  # noqa: SLF001 -- argparse gives its own return type no public name
+
+
+class CommandError(Exception):
+    """A command cannot do what it is asked; the message says why and what to do."""
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """One argument, as `ArgumentParser.add_argument` takes it."""
+
+    names: tuple[str, ...]
+    options: dict[str, object]
+
+
+def argument(*names: str, **options: object) -> Argument:
+    """Describe an argument."""
+    return Argument(names, options)
+
+
+JSON = argument("--json", action="store_true", help="print one JSON object")
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """A noun or a verb: it runs, or has verbs below it."""
+
+    name: str
+    help: str
+    run: Run | None = None
+    arguments: tuple[Argument, ...] = ()
+    verbs: tuple["Command", ...] = ()
+
+    def add_to(self, parsers: "Subparsers[argparse.ArgumentParser]") -> None:
+        """Add this command to the parser above it."""
+        parser = parsers.add_parser(self.name, help=self.help, description=self.help)
+        for one in self.arguments:
+            parser.add_argument(*one.names, **one.options)  # type: ignore[arg-type]  # argparse checks them itself
+        if self.run is not None:
+            parser.set_defaults(run=self.run)
+        if self.verbs:
+            below = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+            for verb in self.verbs:
+                verb.add_to(below)
+
+
+def print_record(record: msgspec.Struct, *, as_json: bool) -> None:
+    """Print a record as one JSON object, or as lines for people."""
+    if as_json:
+        print(msgspec.json.encode(record).decode())
+        return
+    members = msgspec.to_builtins(record)
+    width = max(len(name) for name in members)
+    for name, value in members.items():
+        print(f"{name:<{width}}  {'-' if value is None else value}")
+
+
+def identifier(text: str) -> UUID:
+    """Read an id; argparse turns the error into its own words."""
+    return UUID(text)
+
+
+identifier.__name__ = "id"

@@ -1,0 +1,68 @@
+"""What a first start shows: an account to try with, a file to convert, and the line that does it."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from service.accounts.administration import Administration, Terms
+from service.accounts.keys import Authenticator
+from service.clock import utc_now
+from service.db.pool import Database
+from service.errors import InvalidApiKey
+from service.metering.plans import BY_ID
+
+NAME = "demo"
+PLAN = BY_ID["team"]
+
+SAMPLE_NAME = "lakes.geojson"
+SAMPLE = b"""{"type": "FeatureCollection", "features": [
+  {"type": "Feature", "properties": {"name": "Titicaca", "elevation_in_metres": 3812, "country": "Bolivia, Peru"},
+   "geometry": {"type": "Point", "coordinates": [-69.35, -15.82]}},
+  {"type": "Feature", "properties": {"name": "Ladoga", "elevation_in_metres": 5, "country": "Russia"},
+   "geometry": {"type": "Point", "coordinates": [31.5, 60.85]}},
+  {"type": "Feature", "properties": {"name": "V\xc3\xa4nern", "elevation_in_metres": 44, "country": "Sweden"},
+   "geometry": {"type": "Point", "coordinates": [13.3, 58.9]}}
+]}
+"""
+
+
+class Demo(msgspec.Struct, frozen=True, rename="camel"):
+    """The key of the demo account; kept in a file of the data directory, since the database has only its hash."""
+
+    api_key: str
+
+
+async def demo_key(database: Database, data_directory: Path) -> str:
+    """Return the key of the demo account; make both where they are not, or no longer valid."""
+    path = data_directory / "demo.json"
+    if path.exists():
+        demo = msgspec.json.decode(path.read_bytes(), type=Demo)
+        try:
+            await Authenticator(database, utc_now).authenticate(demo.api_key)
+        except InvalidApiKey:
+            path.unlink()
+        else:
+            return demo.api_key
+    administration = Administration(database, utc_now)
+    terms = Terms(plan=PLAN.id, plan_owner=PLAN.owner)
+    _, key = await administration.create_account(NAME, terms)
+    _write_private(path, msgspec.json.encode(Demo(key.api_key)))
+    return key.api_key
+
+
+def sample_file(data_directory: Path) -> Path:
+    """Return the path of a small file to convert."""
+    path = data_directory / SAMPLE_NAME
+    path.write_bytes(SAMPLE)
+    return path
+
+
+def curl_line(url: str, key: str, sample: Path) -> str:
+    """Return the line that converts the sample; it can be pasted into any shell, from any directory."""
+    return f"curl -sS -H 'X-API-Key: {key}' -F 'file=@{sample}' {url}/api/geo/convert/file"
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)

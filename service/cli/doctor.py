@@ -1,0 +1,83 @@
+"""`geomill doctor`: what this host offers, and whether it can serve (contract 6)."""
+
+import argparse
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from sandbox.pool import SandboxUnavailable
+from service.app import look_at_host, open_converters, open_database, open_storage
+from service.cli.command import Command
+from service.db.embedded import EmbeddedPostgresError
+from service.db.migrate import MigrationError
+from service.engine.capabilities import Capabilities, ConverterMissing
+from service.errors import DatabaseUnavailable, StorageUnavailable
+from service.settings import Settings
+
+YES, NO = "ok", "--"
+
+_FAILURES = (ConverterMissing, DatabaseUnavailable, EmbeddedPostgresError, MigrationError, OSError, SandboxUnavailable)
+"""What a check may end with: a part that cannot be used, in its own words."""
+
+
+async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
+    """Look at every part in turn; 0 only when all that serving needs is there."""
+    checks: tuple[Callable[[Settings], Awaitable[None]], ...] = (
+        _look_at_converter,
+        _look_at_database,
+        _look_at_storage,
+    )
+    passed = [await _report(check, settings) for check in checks]
+    verdict = "This host can serve." if all(passed) else "This host cannot serve: see the lines marked `--`."
+    print(f"\n{verdict}")
+    return 0 if all(passed) else 1
+
+
+async def _report(check: Callable[[Settings], Awaitable[None]], settings: Settings) -> bool:
+    try:
+        await check(settings)
+    except _FAILURES as failure:
+        print(f"  {NO} {failure}")
+        return False
+    except StorageUnavailable as unavailable:
+        print(f"  {NO} {unavailable.fault}: {unavailable.detail}")
+        return False
+    return True
+
+
+async def _look_at_converter(settings: Settings) -> None:
+    print("Converter")
+    capabilities = await look_at_host(settings)
+    print(f"  {YES} GDAL {capabilities.version}: {capabilities.ogr2ogr}")
+    _print_formats(capabilities)
+    print("\nIsolation")
+    with TemporaryDirectory() as directory:
+        async with open_converters(settings, capabilities, Path(directory)) as pool:
+            report = pool.report()
+    for layer in report.layers:
+        print(f"  {YES if layer.active else NO} {layer.name:<20} {layer.reason or layer.stops}")
+    for launcher in report.launchers:
+        print(f"  {YES if launcher.active else NO} {launcher.name:<20} {launcher.reason or 'launches converters'}")
+
+
+def _print_formats(capabilities: Capabilities) -> None:
+    print("\nFormats")
+    for available in capabilities.formats:
+        ways = " ".join(way for way, can in (("in", available.input), ("out", available.output)) if can)
+        print(f"  {NO if available.reason else YES} {available.format.title:<20} {ways or 'none':<8}{available.reason}")
+
+
+async def _look_at_database(settings: Settings) -> None:
+    print("\nDatabase")
+    async with open_database(settings) as database, database.connection() as connection:
+        print(f"  {YES} PostgreSQL {await connection.fetchval('SHOW server_version')}")
+
+
+async def _look_at_storage(settings: Settings) -> None:
+    print("\nStorage")
+    async with open_storage(settings) as storage:
+        await storage.check()
+    print(f"  {YES} results can be stored")
+
+
+COMMAND = Command(name="doctor", help="show what this host offers and whether it can serve", run=run)

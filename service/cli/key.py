@@ -1,0 +1,56 @@
+"""`geomill key`: create and revoke API keys (contract 6)."""
+
+import argparse
+
+import msgspec
+
+from service.accounts.administration import Administration
+from service.app import open_database
+from service.cli.command import JSON, Command, argument, identifier, print_record
+from service.clock import utc_now
+from service.identifiers import AccountId, KeyId
+from service.settings import Settings
+
+
+class RevokedKey(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What `key revoke` prints."""
+
+    key_id: KeyId
+    account_id: AccountId
+    revoked: bool = True
+
+
+async def create(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Create a further key of an account; it is shown this once."""
+    async with open_database(settings) as database:
+        key = await Administration(database, utc_now).create_key(arguments.account_id)
+    print_record(key, as_json=arguments.json)
+    return 0
+
+
+async def revoke(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Revoke a key; it is refused everywhere within five seconds."""
+    async with open_database(settings) as database:
+        account_id = await Administration(database, utc_now).revoke_key(arguments.key_id)
+    print_record(RevokedKey(key_id=arguments.key_id, account_id=account_id), as_json=arguments.json)
+    return 0
+
+
+COMMAND = Command(
+    name="key",
+    help="create and revoke API keys",
+    verbs=(
+        Command(
+            name="create",
+            help="create a further key; it is shown once",
+            run=create,
+            arguments=(argument("account_id", metavar="ACCOUNT_ID", type=identifier, help="whose key"), JSON),
+        ),
+        Command(
+            name="revoke",
+            help="revoke a key; it is refused everywhere within five seconds",
+            run=revoke,
+            arguments=(argument("key_id", metavar="KEY_ID", type=identifier, help="id of the key"), JSON),
+        ),
+    ),
+)

@@ -1,0 +1,48 @@
+"""The commands, their arguments, and how their errors end."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import anyio
+
+from service.accounts.administration import AdministrationError
+from service.cli import account, doctor, key, migrate, serve, usage
+from service.cli.command import Command, CommandError
+from service.db.embedded import EmbeddedPostgresError
+from service.db.migrate import MigrationError
+from service.errors import GeomillError
+from service.settings import SettingsError, read_settings
+
+COMMANDS: tuple[Command, ...] = (
+    serve.COMMAND,
+    migrate.COMMAND,
+    account.COMMAND,
+    key.COMMAND,
+    usage.COMMAND,
+    doctor.COMMAND,
+)
+
+EXPECTED = (AdministrationError, CommandError, EmbeddedPostgresError, MigrationError, SettingsError)
+"""Errors whose message is all that their reader needs."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code: 0 done, 1 failed, 2 misused."""
+    parser = argparse.ArgumentParser(prog="geomill", description="Convert geospatial files, metered, over HTTP.")
+    nouns = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.add_to(nouns)
+    chosen = parser.parse_args(arguments)
+    try:
+        code: int = anyio.run(chosen.run, read_settings(os.environ), chosen)
+    except EXPECTED as error:
+        print(f"geomill: {error}", file=sys.stderr)
+    except GeomillError as error:
+        print(f"geomill: {error.message}", file=sys.stderr)
+    except KeyboardInterrupt:
+        return 130
+    else:
+        return code
+    return 1

@@ -1,0 +1,123 @@
+"""Conversions: one uploaded file, or several."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.accounts.idempotency import Claim
+from service.accounts.keys import Caller
+from service.formats.request import ConversionRequest
+from service.http.auth import KeyedEndpoint
+from service.http.params import (
+    BATCH_FIELDS,
+    CONVERSION_FIELDS,
+    read_batch,
+    read_conversion,
+    read_idempotency_key,
+    read_include_wallet,
+    wants_async,
+)
+from service.http.render import accepted, accepted_batch, batch_result, conversion_result
+from service.http.schemas import json_response
+from service.http.upload import receive_form
+from service.identifiers import JobId, uuid7
+from service.intake.form import Form, FormSpec
+from service.intake.workspace import Workspace
+from service.jobs.lifecycle import ENDED
+from service.jobs.records import Job
+from service.usecases.accept_upload import Order
+from service.usecases.convert_batch import convert_batch
+from service.usecases.idempotent import fingerprint, first_answer
+from service.usecases.read_jobs import with_link
+from service.usecases.services import Services
+
+_ONE = FormSpec(file_field="file", fields=CONVERSION_FIELDS)
+_MANY = FormSpec(file_field="files", fields=BATCH_FIELDS, many=True)
+
+
+async def _convert_one(request: Request, caller: Caller, *, always_with_balance: bool) -> Response:
+    exchange = _Exchange(request, caller, _ONE)
+    async with exchange.services.work_area.workspace() as workspace:
+        form = await exchange.receive(workspace)
+        with_balance = read_include_wallet(form.fields) or always_with_balance
+        jobs = await exchange.convert(form, [read_conversion(form.fields)], workspace)
+    if exchange.answers_now(jobs):
+        return accepted(request, jobs[0])
+    linked = await with_link(exchange.services, jobs[0])
+    return json_response(conversion_result(request, linked, with_balance=with_balance))
+
+
+convert_file: KeyedEndpoint = partial(_convert_one, always_with_balance=False)
+"""Convert one file (specification 4.1)."""
+
+convert_upload: KeyedEndpoint = partial(_convert_one, always_with_balance=True)
+"""Convert one file and say what is left (specification 4.3)."""
+
+
+async def convert_files(request: Request, caller: Caller) -> Response:
+    """Convert several files, each on its own (specification 4.2)."""
+    exchange = _Exchange(request, caller, _MANY)
+    async with exchange.services.work_area.workspace() as workspace:
+        form = await exchange.receive(workspace)
+        jobs = await exchange.convert(form, read_batch(form.fields, len(form.files)), workspace)
+    if exchange.answers_now(jobs):
+        return accepted_batch(request, jobs)
+    services = exchange.services
+    linked = [await with_link(services, job) for job in jobs]
+    balance = await services.books.balance(caller.account_id, services.clock())
+    return json_response(batch_result(request, linked, balance))
+
+
+class _Exchange:
+    """One conversion request between its headers and its ended jobs."""
+
+    def __init__(self, request: Request, caller: Caller, form: FormSpec) -> None:
+        self.services: Services = request.state.services
+        self._request = request
+        self._caller = caller
+        self._key = read_idempotency_key(request.headers)
+        self._async = wants_async(request.headers)
+        self._form = msgspec.structs.replace(form, digest=self._key is not None)
+        self.services.runner.refuse_if_full(caller.account_id)
+
+    async def receive(self, workspace: Workspace) -> Form:
+        return await receive_form(self._request, self._form, workspace)
+
+    async def convert(self, form: Form, requests: Sequence[ConversionRequest], workspace: Workspace) -> list[Job]:
+        """Return the jobs, ended; or accepted, where the client will not wait."""
+        now = self.services.clock()
+        orders = [
+            Order(
+                job_id=JobId(uuid7(now)),
+                account_id=self._caller.account_id,
+                upload=upload,
+                request=request,
+                workspace=workspace,
+                durable=self._async,
+            )
+            for upload, request in zip(form.files, requests, strict=True)
+        ]
+        async with first_answer(self.services, self._claim(form, orders), form) as earlier:
+            if earlier is not None:
+                return earlier
+            submissions = await convert_batch(self.services, orders)
+        return [submission.job if self._async else await submission.outcome() for submission in submissions]
+
+    def answers_now(self, jobs: Sequence[Job]) -> bool:
+        """Whether the answer is that the jobs were accepted; jobs that have all ended are answered as ever."""
+        return self._async and any(job.status not in ENDED for job in jobs)
+
+    def _claim(self, form: Form, orders: Sequence[Order]) -> Claim | None:
+        if self._key is None:
+            return None
+        return Claim(
+            account_id=self._caller.account_id,
+            key=self._key,
+            fingerprint=fingerprint(self._request.url.path, form),
+            server_id=self.services.leases.server_id,
+            job_ids=tuple(order.job_id for order in orders),
+            at=self.services.clock(),
+        )

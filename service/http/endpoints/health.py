@@ -1,0 +1,27 @@
+"""For whoever runs the service: is it alive, can it take work (contract 6). No key needed."""
+
+from http import HTTPStatus
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.http.schemas import json_response
+from service.usecases.check_readiness import check_readiness
+
+
+class Alive(msgspec.Struct, frozen=True):
+    """The answer of a living process."""
+
+    status: str = "alive"
+
+
+async def healthz(_request: Request) -> Response:
+    """Say that the process is alive."""
+    return json_response(Alive())
+
+
+async def readyz(request: Request) -> Response:
+    """Say whether the process can take work, and what keeps it from it."""
+    readiness = await check_readiness(request.state.services)
+    return json_response(readiness, HTTPStatus.OK if readiness.ready else HTTPStatus.SERVICE_UNAVAILABLE)

@@ -1,0 +1,109 @@
+"""Faults as answers: which fault has which status and code is this one table (contract 1)."""
+
+from http import HTTPStatus
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service import errors
+from service.errors import InvalidParameter, RequestFault, RetryableFault
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A problem of RFC 9457 with the members that Geomill adds."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    success: bool
+    error: str
+    code: str
+    parameter: str | None = None
+    request_id: str | None = msgspec.field(name="requestId", default=None)
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """How a class of faults is answered."""
+
+    status: HTTPStatus
+    code: str
+
+
+KINDS: dict[type[RequestFault], Kind] = {
+    errors.MissingApiKey: Kind(HTTPStatus.UNAUTHORIZED, "missing_api_key"),
+    errors.InvalidApiKey: Kind(HTTPStatus.UNAUTHORIZED, "invalid_api_key"),
+    errors.MalformedRequest: Kind(HTTPStatus.BAD_REQUEST, "malformed_request"),
+    errors.InvalidParameter: Kind(HTTPStatus.BAD_REQUEST, "invalid_parameter"),
+    errors.TooManyFiles: Kind(HTTPStatus.BAD_REQUEST, "too_many_files"),
+    errors.UploadTooLarge: Kind(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "upload_too_large"),
+    errors.BatchTooLarge: Kind(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "batch_too_large"),
+    errors.UploadTimeout: Kind(HTTPStatus.REQUEST_TIMEOUT, "upload_timeout"),
+    errors.JobNotFound: Kind(HTTPStatus.NOT_FOUND, "job_not_found"),
+    errors.NotFound: Kind(HTTPStatus.NOT_FOUND, "not_found"),
+    errors.DownloadRefused: Kind(HTTPStatus.FORBIDDEN, "download_refused"),
+    errors.DownloadExpired: Kind(HTTPStatus.GONE, "download_expired"),
+    errors.IdempotencyKeyReused: Kind(HTTPStatus.UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
+    errors.IdempotencyKeyInUse: Kind(HTTPStatus.CONFLICT, "idempotency_key_in_use"),
+    errors.TooManyRequests: Kind(HTTPStatus.TOO_MANY_REQUESTS, "too_many_requests"),
+    errors.Overloaded: Kind(HTTPStatus.SERVICE_UNAVAILABLE, "overloaded"),
+}
+
+_ROUTING = {
+    HTTPStatus.NOT_FOUND: ("not_found", "Nothing is at this address. `/docs` lists the endpoints."),
+    HTTPStatus.METHOD_NOT_ALLOWED: ("method_not_allowed", "This address does not take {method}; see the header Allow."),
+}
+_INTERNAL = "The service has a fault, which was recorded. Tell its operator the request id {request_id}."
+
+
+def problem_of_fault(fault: RequestFault, request_id: str) -> Response:
+    """Answer a fault of the request."""
+    kind = next(KINDS[ancestor] for ancestor in type(fault).__mro__ if ancestor in KINDS)
+    headers: dict[str, str] = {}
+    if kind.status is HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = 'ApiKey realm="geomill", header="X-API-Key"'
+    if isinstance(fault, RetryableFault):
+        headers["Retry-After"] = str(fault.retry_after_seconds)
+    parameter = fault.parameter if isinstance(fault, InvalidParameter) else None
+    return _problem(kind.status, kind.code, fault.message, request_id, headers=headers, parameter=parameter)
+
+
+def problem_of_routing(refused: HTTPException, request: Request, request_id: str) -> Response:
+    """Answer an unknown path or a wrong method; Allow comes with the latter."""
+    status = HTTPStatus(refused.status_code)
+    code, detail = _ROUTING.get(status, ("malformed_request", refused.detail))
+    detail = detail.format(method=request.method)
+    return _problem(status, code, detail, request_id, headers=dict(refused.headers or {}))
+
+
+def problem_of_defect(request_id: str) -> Response:
+    """Answer a defect of ours: nothing of it is told but where to find it in the log."""
+    detail = _INTERNAL.format(request_id=request_id)
+    return _problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", detail, request_id)
+
+
+def _problem(
+    status: HTTPStatus,
+    code: str,
+    detail: str,
+    request_id: str,
+    *,
+    headers: dict[str, str] | None = None,
+    parameter: str | None = None,
+) -> Response:
+    problem = Problem(
+        type=f"urn:geomill:problem:{code}",
+        title=status.phrase,
+        status=status,
+        detail=detail,
+        success=False,
+        error=detail,
+        code=code,
+        parameter=parameter,
+        request_id=request_id,
+    )
+    return Response(msgspec.json.encode(problem), status_code=status, headers=headers, media_type=MEDIA_TYPE)

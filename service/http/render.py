@@ -1,0 +1,147 @@
+"""Jobs as answers: the same record gives the first answer of a conversion, a later one, and the job's own."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import TypeVar
+from urllib.parse import urljoin
+
+from msgspec import UNSET, UnsetType
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.http.schemas import (
+    BatchEntry,
+    BatchResult,
+    ConversionResult,
+    JobRecord,
+    RecentJobs,
+    json_response,
+    timestamp,
+)
+from service.jobs.lifecycle import Status
+from service.jobs.records import Job
+from service.metering.balance import Balance
+from service.storage.port import Link
+from service.usecases.read_jobs import LinkedJob
+
+_T = TypeVar("_T")
+
+
+def conversion_result(request: Request, linked: LinkedJob, *, with_balance: bool) -> ConversionResult:
+    """Render an ended job as the answer of its conversion (specification 2.1, 4.1)."""
+    job, details = linked.job, linked.job.details
+    return ConversionResult(
+        success=job.status in {Status.COMPLETED, Status.EXPIRED},
+        job_id=str(job.id),
+        status=job.status,
+        input_format=_or_absent(job.input_format),
+        output_format=_or_absent(job.output_format),
+        download_url=_url(request, linked.link),
+        download_expires_at=_expiry(linked.link),
+        feature_count=_or_absent(job.feature_count),
+        geometry_type=_or_absent(job.geometry_type),
+        processing_time_ms=_or_absent(job.processing_time_ms),
+        output_size_bytes=_or_absent(job.output_size_bytes),
+        remaining_conversions=details.remaining_conversions if with_balance else None,
+        remaining_bytes=details.remaining_bytes if with_balance else None,
+        new_wallet_balance_cents=details.wallet_cents if with_balance else None,
+        truncation_report=details.truncation_report,
+        error=_or_absent(job.error_message),
+        needs_upgrade=details.needs_upgrade,
+        limit=details.limit,
+        payment_past_due=details.payment_past_due,
+        multi_layer=bool(details.layers),
+        target_format=_or_absent(details.target_format),
+        layers=details.layers or UNSET,
+        output_epsg=details.output_epsg,
+        warnings=details.warnings,
+    )
+
+
+def batch_result(request: Request, jobs: Sequence[LinkedJob], balance: Balance) -> BatchResult:
+    """Render ended jobs as the answer of their batch (specification 4.2)."""
+    entries = tuple(_batch_entry(request, linked) for linked in jobs)
+    return BatchResult(
+        success=any(entry.success for entry in entries),
+        results=entries,
+        remaining_conversions=balance.remaining_conversions,
+        remaining_bytes=balance.remaining_bytes,
+        new_wallet_balance_cents=balance.wallet_cents,
+    )
+
+
+def _batch_entry(request: Request, linked: LinkedJob) -> BatchEntry:
+    result = conversion_result(request, linked, with_balance=False)
+    return BatchEntry(
+        file_name=linked.job.original_file_name,
+        success=result.success,
+        job_id=result.job_id,
+        status=result.status,
+        download_url=result.download_url,
+        download_expires_at=result.download_expires_at,
+        feature_count=result.feature_count,
+        output_size_bytes=result.output_size_bytes,
+        processing_time_ms=result.processing_time_ms,
+        truncation_report=result.truncation_report,
+        error=linked.job.error_message,
+        needs_upgrade=result.needs_upgrade,
+        limit=result.limit,
+        payment_past_due=result.payment_past_due,
+        multi_layer=result.multi_layer,
+        target_format=result.target_format,
+        layers=result.layers,
+        output_epsg=result.output_epsg,
+        warnings=result.warnings,
+    )
+
+
+def accepted(request: Request, job: Job) -> Response:
+    """Answer that a job was accepted and where to ask for it (RFC 7240, contract 3)."""
+    location = str(request.url_for("job_status", job_id=str(job.id)))
+    return json_response(job_record(request, LinkedJob(job, None)), HTTPStatus.ACCEPTED, _applied(location))
+
+
+def accepted_batch(request: Request, jobs: Sequence[Job]) -> Response:
+    """Answer that the files of a batch were accepted or refused, and where to ask for them."""
+    location = str(request.url_for("recent_jobs").include_query_params(limit=len(jobs)))
+    records = tuple(job_record(request, LinkedJob(job, None)) for job in jobs)
+    return json_response(RecentJobs(success=True, jobs=records), HTTPStatus.ACCEPTED, _applied(location))
+
+
+def _applied(location: str) -> dict[str, str]:
+    return {"Location": location, "Preference-Applied": "respond-async"}
+
+
+def job_record(request: Request, linked: LinkedJob) -> JobRecord:
+    """Render a job as the job endpoints show it (specification 2.3)."""
+    job = linked.job
+    return JobRecord(
+        job_id=str(job.id),
+        original_file_name=job.original_file_name,
+        status=job.status,
+        download_url=_url(request, linked.link),
+        download_expires_at=_expiry(linked.link),
+        feature_count=_or_absent(job.feature_count),
+        geometry_type=_or_absent(job.geometry_type),
+        input_size_bytes=job.input_size_bytes,
+        output_size_bytes=_or_absent(job.output_size_bytes),
+        processing_time_ms=_or_absent(job.processing_time_ms),
+        created_at=timestamp(job.created_at),
+        completed_at=timestamp(job.completed_at) if job.completed_at is not None else UNSET,
+        error_message=_or_absent(job.error_message),
+    )
+
+
+def _or_absent(value: _T | None) -> _T | UnsetType:
+    return UNSET if value is None else value
+
+
+def _url(request: Request, link: Link | None) -> str | UnsetType:
+    if link is None:
+        return UNSET
+    base = request.state.public_url or str(request.base_url)
+    return urljoin(base, link.url.removeprefix("/")) if link.url.startswith("/") else link.url
+
+
+def _expiry(link: Link | None) -> str | UnsetType:
+    return UNSET if link is None else timestamp(link.expires_at)

@@ -1,0 +1,61 @@
+"""Which process holds which jobs, and which jobs nobody holds any more.
+
+Every serving process says every few seconds that it is alive. A job whose process has been silent for longer than the
+lease is abandoned, and so is an open job that its own living process knows nothing of; `usecases.recover` ends it.
+"""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from service.db.pool import Database
+from service.db.queries import load
+from service.identifiers import JobId, ServerId
+
+_SQL = load("jobs")
+
+HEARTBEAT = timedelta(seconds=5)
+LEASE = timedelta(seconds=30)
+_AT_ONCE = 500
+
+
+class AbandonedJob(msgspec.Struct, frozen=True):
+    """An open job that no living process works on, and where its output may lie."""
+
+    id: JobId
+    object_key: str | None
+
+
+class Leases:
+    """The lease of one serving process on its jobs."""
+
+    def __init__(self, database: Database, server_id: ServerId) -> None:
+        self._database = database
+        self.server_id = server_id
+
+    async def beat(self, now: datetime) -> None:
+        """Say that this process is alive."""
+        async with self._database.connection() as connection:
+            await connection.execute(_SQL["heartbeat"], self.server_id, now)
+
+    async def give_up(self) -> None:
+        """Say that this process ends; what it still holds is abandoned at once."""
+        async with self._database.connection() as connection:
+            await connection.execute(_SQL["unregister_server"], self.server_id)
+
+    async def abandoned(self, now: datetime) -> list[AbandonedJob]:
+        """Return open jobs whose process is gone or silent for longer than the lease, some hundreds at the most."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["abandoned"], now - LEASE, _AT_ONCE)
+        return [AbandonedJob(row["id"], row["object_key"]) for row in rows]
+
+    async def held(self, now: datetime) -> list[AbandonedJob]:
+        """Return the open jobs, older than a lease, that the database believes this process to work on."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["held"], self.server_id, now - LEASE)
+        return [AbandonedJob(row["id"], row["object_key"]) for row in rows]
+
+    async def forget_silent(self, now: datetime) -> None:
+        """Forget processes that are silent for longer than the lease and hold nothing."""
+        async with self._database.connection() as connection:
+            await connection.execute(_SQL["forget_servers"], now - LEASE)

@@ -1,0 +1,67 @@
+"""The record of a job: what the answers are made from, at once or later."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from service.errors import LayerCount, Limit
+from service.identifiers import JobId
+from service.jobs.lifecycle import Status
+
+
+class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an answer says beyond the job's columns; kept with the job, so that a lost answer can be given again."""
+
+    warnings: tuple[str, ...] = ()
+    output_epsg: int | None = None
+    truncation_report: dict[str, Any] | None = None
+    limit: Limit | None = None
+    needs_upgrade: bool = False
+    payment_past_due: bool = False
+    target_format: str | None = None
+    layers: tuple[LayerCount, ...] = ()
+    remaining_conversions: int | None = None
+    remaining_bytes: int | None = None
+    wallet_cents: int | None = None
+
+    def encode(self) -> dict[str, Any]:
+        """Return the details as JSON members; what has its default is left out."""
+        members: dict[str, Any] = msgspec.to_builtins(self)
+        return members
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One job as the database holds it."""
+
+    id: JobId
+    status: Status
+    original_file_name: str
+    input_format: str | None
+    output_format: str | None
+    input_size_bytes: int
+    created_at: datetime
+    attempt: int = 0
+    completed_at: datetime | None = None
+    feature_count: int | None = None
+    geometry_type: str | None = None
+    processing_time_ms: int | None = None
+    output_size_bytes: int | None = None
+    object_key: str | None = None
+    download_name: str | None = None
+    media_type: str | None = None
+    expires_at: datetime | None = None
+    error_message: str | None = None
+    details: Details = Details()
+
+    def at(self, now: datetime) -> "Job":
+        """Return the job as it stands at `now`: past its retention it is Expired, swept or not (contract 3)."""
+        if self.status is Status.COMPLETED and self.expires_at is not None and self.expires_at <= now:
+            return msgspec.structs.replace(self, status=Status.EXPIRED, object_key=None)
+        return self
+
+
+def job_from(row: Mapping[str, Any]) -> Job:
+    """Read a job from a row of the statements `find` and `recent`."""
+    return msgspec.convert({**row, "details": row["details"] or {}}, Job)

@@ -1,0 +1,86 @@
+"""The jobs in the database: started, refused, found. Charging them is metering's business."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+
+from service.db.pool import Database
+from service.db.queries import load
+from service.errors import JobNotFound
+from service.identifiers import AccountId, JobId
+from service.jobs.records import Job, job_from
+
+_SQL = load("jobs")
+
+Remove = Callable[[list[str]], Awaitable[None]]
+"""Removes objects from the storage by their keys."""
+
+
+class JobRegister:
+    """The jobs of every account on one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def start(self, job_id: JobId, now: datetime, object_key: str) -> int | None:
+        """Mark a Pending job as Processing, its output to be stored under `object_key`.
+
+        Return the number of this attempt, or None if the job is no longer Pending.
+        """
+        async with self._database.connection() as connection:
+            attempt: int | None = await connection.fetchval(_SQL["start"], job_id, now, object_key)
+        return attempt
+
+    async def insert_refused(self, job: Job, account_id: AccountId) -> None:
+        """Record a job that was refused before anything was reserved."""
+        async with self._database.connection() as connection:
+            await connection.execute(
+                _SQL["insert_refused"],
+                job.id,
+                account_id,
+                job.original_file_name,
+                job.input_format,
+                job.output_format,
+                job.input_size_bytes,
+                job.created_at,
+                job.error_message,
+                job.details.encode(),
+            )
+
+    async def find(self, job_id: JobId, account_id: AccountId) -> Job:
+        """Return one job of the account.
+
+        Raises:
+            JobNotFound: there is no such job, or it is another account's.
+        """
+        async with self._database.connection() as connection:
+            row = await connection.fetchrow(_SQL["find"], job_id, account_id)
+        if row is None:
+            message = f"There is no job {job_id} in this account."
+            raise JobNotFound(message)
+        return job_from(dict(row))
+
+    async def find_all(self, job_ids: Sequence[JobId], account_id: AccountId) -> list[Job]:
+        """Return those of the account's jobs that exist, in no order."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["find_all"], job_ids, account_id)
+        return [job_from(dict(row)) for row in rows]
+
+    async def recent(self, account_id: AccountId, limit: int) -> list[Job]:
+        """Return the account's newest jobs, newest first."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["recent"], account_id, limit)
+        return [job_from(dict(row)) for row in rows]
+
+    async def dispose(self, remove: Remove, now: datetime, at_once: int) -> int:
+        """Remove outputs past their retention or left by failed jobs, and mark their jobs; return how many.
+
+        `remove` may be given keys that are gone already. 0 too while another process does it.
+        """
+        async with self._database.transaction() as connection:
+            if not await connection.fetchval(_SQL["lead_disposal"]):
+                return 0
+            rows = await connection.fetch(_SQL["disposable"], now, at_once)
+            if rows:
+                await remove([row["object_key"] for row in rows])
+                await connection.execute(_SQL["mark_disposed"], [row["id"] for row in rows])
+        return len(rows)

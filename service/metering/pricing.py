@@ -1,0 +1,16 @@
+"""What a conversion costs an account that spends prepaid credit (contract 4)."""
+
+import msgspec
+
+MIB = 1 << 20
+
+
+class Pricing(msgspec.Struct, frozen=True):
+    """Prices in US cents."""
+
+    base_cents: int = 5
+    cents_per_mib: int = 1
+
+    def price_cents(self, size_bytes: int) -> int:
+        """Return the price of a file of `size_bytes`: the base and every MiB that was started."""
+        return self.base_cents + -(-size_bytes // MIB) * self.cents_per_mib

@@ -1,0 +1,161 @@
+"""Everything before the seam: detect, then admit. Until the job is submitted a client that leaves leaves nothing."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+
+import anyio.to_thread
+import msgspec
+import structlog
+
+from sandbox.pool import Seat
+from service.errors import LimitRefusal, MultipleLayers, Rejection
+from service.formats.detect import Source, detect
+from service.formats.format import Format
+from service.formats.request import ConversionRequest
+from service.formats.target import choose_target
+from service.identifiers import AccountId, JobId
+from service.intake.form import MEBIBYTE, Upload
+from service.intake.workspace import Workspace
+from service.jobs.dispatch import Submission, Ticket
+from service.jobs.lifecycle import Status
+from service.jobs.records import Details, Job
+from service.metering.books import Application
+from service.telemetry import events
+from service.usecases.services import Services
+
+_log = structlog.get_logger()
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """An upload and what its sender asks for. With `durable` the sender is promised the job before it has ended."""
+
+    job_id: JobId
+    account_id: AccountId
+    upload: Upload
+    request: ConversionRequest
+    workspace: Workspace
+    durable: bool = False
+
+
+Admission = Callable[[], Awaitable[int]]
+"""Tries to admit one file; returns the hours that its output is kept, or raises `LimitRefusal`."""
+Gate = Callable[[Admission], Awaitable[int]]
+"""Decides when, how often and whether at all the admission of a file is tried."""
+
+
+async def straight(admission: Admission) -> int:
+    """Try once: the gate of a single file."""
+    return await admission()
+
+
+async def accept_upload(services: Services, order: Order, seat: Seat, gate: Gate = straight) -> Submission:
+    """Turn a received file into a job that runs, or into a Failed one that says why not (contract 3).
+
+    The seat is used, or given up.
+    """
+    submitted = False
+    try:
+        submission = await _submit_or_refuse(services, order, seat, gate)
+        submitted = submission.job.status is not Status.FAILED
+        return submission
+    finally:
+        if not submitted:
+            seat.give_up()
+
+
+async def _submit_or_refuse(services: Services, order: Order, seat: Seat, gate: Gate) -> Submission:
+    job = Job(
+        id=order.job_id,
+        status=Status.PENDING,
+        original_file_name=order.upload.untrusted_name,
+        input_format=None,
+        output_format=None,
+        input_size_bytes=order.upload.size_bytes,
+        created_at=services.clock(),
+    )
+    try:
+        source = await _detect(services, order)
+        job = msgspec.structs.replace(job, input_format=source.format.token)
+        target = choose_target(source.format, order.request.output, services.unavailable_formats)
+        job = msgspec.structs.replace(job, output_format=target.token)
+        retention_hours = await gate(partial(_admit, services, order, job))
+    except Rejection as rejection:
+        return await _refuse(services, order.account_id, job, rejection)
+    return _submit(services, order, seat, _Admitted(job, source, target, retention_hours))
+
+
+class _Admitted(msgspec.Struct, frozen=True):
+    job: Job
+    source: Source
+    target: Format
+    retention_hours: int
+
+
+async def _detect(services: Services, order: Order) -> Source:
+    upload = order.upload
+    if upload.oversize:
+        ceiling = services.intake.max_file_bytes // MEBIBYTE
+        raise Rejection(
+            f"The file is above {ceiling} MB, the most that the service takes. Split it into smaller files."
+        )
+    unpack_into: Path = upload.directory / "unpacked"
+    return await anyio.to_thread.run_sync(detect, upload.path, upload.untrusted_name, unpack_into)
+
+
+async def _admit(services: Services, order: Order, job: Job) -> int:
+    return await services.books.admit(
+        Application(
+            job_id=job.id,
+            account_id=order.account_id,
+            server_id=services.leases.server_id,
+            file_name=job.original_file_name,
+            input_format=job.input_format or "",
+            output_format=job.output_format or "",
+            size_bytes=job.input_size_bytes,
+            at=job.created_at,
+            durable=order.durable,
+        )
+    )
+
+
+def _submit(services: Services, order: Order, seat: Seat, admitted: _Admitted) -> Submission:
+    _log.info(events.JOB_ADMITTED, job_id=admitted.job.id, input=admitted.job.input_format)
+    ticket = Ticket(
+        job=admitted.job,
+        account_id=order.account_id,
+        source=admitted.source,
+        target=admitted.target,
+        request=order.request,
+        directory=order.workspace.handover(order.upload.directory),
+        retention_hours=admitted.retention_hours,
+    )
+    return services.runner.submit(ticket, seat)
+
+
+async def _refuse(services: Services, account_id: AccountId, job: Job, rejection: Rejection) -> Submission:
+    refused = msgspec.structs.replace(
+        job,
+        status=Status.FAILED,
+        completed_at=services.clock(),
+        error_message=rejection.message,
+        details=details_of(rejection),
+    )
+    await services.jobs.insert_refused(refused, account_id)
+    _log.info(events.JOB_REFUSED, job_id=refused.id, limit=refused.details.limit, reason=type(rejection).__name__)
+    submission = Submission(refused)
+    submission.finish(refused)
+    return submission
+
+
+def details_of(rejection: Rejection) -> Details:
+    """Return the flags of an answer that a rejection brings (specification 7)."""
+    if isinstance(rejection, LimitRefusal):
+        return Details(
+            limit=rejection.limit,
+            needs_upgrade=rejection.needs_upgrade,
+            payment_past_due=rejection.payment_past_due,
+        )
+    if isinstance(rejection, MultipleLayers):
+        return Details(target_format=rejection.target_format, layers=rejection.layers)
+    return Details()

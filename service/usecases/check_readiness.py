@@ -1,0 +1,59 @@
+"""Whether this process can take work: database, storage and sandbox, each asked for real (contract 6)."""
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+import msgspec
+
+from service.errors import DatabaseUnavailable, StorageUnavailable
+from service.usecases.services import Services
+
+PATIENCE_SECONDS = 5.0
+
+
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+    """What works and what does not; each a sentence or "ok"."""
+
+    ready: bool
+    checks: dict[str, str]
+
+
+async def check_readiness(services: Services) -> Readiness:
+    """Ask every part; at most some seconds."""
+    checks = {name: await _verdict(check, services) for name, check in _CHECKS.items()}
+    return Readiness(ready=all(verdict == "ok" for verdict in checks.values()), checks=checks)
+
+
+async def _verdict(check: Callable[[Services], Awaitable[str]], services: Services) -> str:
+    try:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            return await check(services)
+    except TimeoutError:
+        return f"no answer within {PATIENCE_SECONDS:g} seconds"
+
+
+async def _check_database(services: Services) -> str:
+    try:
+        await services.leases.beat(services.clock())
+    except DatabaseUnavailable:
+        return "not reachable"
+    return "ok"
+
+
+async def _check_storage(services: Services) -> str:
+    try:
+        await services.storage.check()
+    except StorageUnavailable as unavailable:
+        return unavailable.fault
+    return "ok"
+
+
+async def _check_intake(services: Services) -> str:
+    return "draining" if services.runner.draining else "ok"
+
+
+_CHECKS: dict[str, Callable[[Services], Awaitable[str]]] = {
+    "database": _check_database,
+    "storage": _check_storage,
+    "intake": _check_intake,
+}

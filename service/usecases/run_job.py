@@ -1,0 +1,232 @@
+"""Everything after the seam: inspect, plan, convert, store, settle. The job ends Completed or Failed exactly once.
+
+Nobody but this module catches a `Rejection` here. Whatever happens, cancellation included, the job is settled or
+released under a shield, its directory is removed, and its seat goes back to the pool.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TypeVar
+
+import anyio
+import msgspec
+import structlog
+
+from sandbox.pool import Seat, Slot
+from service.clock import Clock
+from service.engine.convert import Engine, Output
+from service.errors import Rejection, RetryableFault, StorageUnavailable
+from service.formats.facts import Facts
+from service.formats.plan import plan_conversion
+from service.intake.workspace import WorkArea
+from service.jobs.dispatch import Ticket
+from service.jobs.lifecycle import Status
+from service.jobs.records import Details, Job
+from service.jobs.register import JobRegister
+from service.metering.balance import Balance
+from service.metering.books import Books, Release, Settlement
+from service.storage.port import Storage, new_key
+from service.telemetry import events
+from service.usecases.accept_upload import details_of
+
+_log = structlog.get_logger()
+_T = TypeVar("_T")
+
+BOOKING_SECONDS = 60.0
+"""How long the end of a job waits for a database that is away; after that, recovery ends the job."""
+
+STOPPED = "The service was stopped before the conversion had ended. Nothing was counted; send the file again."
+DEFECT = "The conversion failed because of a fault of the service. Nothing was counted; the fault was recorded."
+
+
+class JobParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What running a job needs."""
+
+    books: Books
+    jobs: JobRegister
+    engine: Engine
+    storage: Storage
+    work_area: WorkArea
+    clock: Clock
+
+
+async def run_job(parts: JobParts, ticket: Ticket, seat: Seat) -> Job:
+    """Run an admitted job to its end and return it ended."""
+    run = _Run(parts, ticket)
+    try:
+        async with seat as slot:
+            await run.convert(slot)
+        await run.settle()
+    except Rejection as rejection:
+        await run.fail(rejection.message, details_of(rejection))
+    except StorageUnavailable as unavailable:
+        _log.warning(events.STORAGE_FAILED, job_id=ticket.job.id, fault=unavailable.fault, detail=unavailable.detail)
+        await run.fail(unavailable.message)
+    except anyio.get_cancelled_exc_class():
+        await run.fail(STOPPED)
+        raise
+    except RetryableFault:
+        raise  # the database stayed away: what it believes of the job is unknown, so recovery ends it
+    except Exception:  # noqa: BLE001 -- a defect of any kind fails its own job
+        _log.exception(events.JOB_DEFECT, job_id=ticket.job.id)
+        await run.fail(DEFECT)
+    finally:
+        await parts.work_area.remove(ticket.directory)
+    return run.job
+
+
+class _Run:
+    """One job while it runs: its record, which grows by being replaced."""
+
+    def __init__(self, parts: JobParts, ticket: Ticket) -> None:
+        self.job = ticket.job
+        self._parts = parts
+        self._ticket = ticket
+        self._since = anyio.current_time()
+        self._key = new_key()
+        self._may_be_stored = False
+        self._output: Output | None = None
+
+    async def convert(self, slot: Slot) -> None:
+        """Inspect, plan, convert and store, while holding a converter."""
+        self._since = anyio.current_time()
+        await self._start()
+        ticket, engine = self._ticket, self._parts.engine
+        facts = await engine.inspect(slot.run, ticket.source, ticket.directory)
+        self._learn(facts)
+        plan = plan_conversion(ticket.source, ticket.target, facts, ticket.request, engine.catalogue)
+        self._output = await engine.convert(slot.run, ticket.source, plan, ticket.directory)
+        await self._store(self._output)
+
+    async def settle(self) -> None:
+        """Charge and publish the job. If another process has ended it meanwhile, take that end as it is."""
+        settlement = self._settlement()
+        with anyio.CancelScope(shield=True):
+            balance = await _persist(lambda: self._parts.books.settle(settlement))
+            if balance is None:
+                await self._settled_already(settlement)
+            else:
+                self._complete(settlement, balance)
+
+    async def fail(self, message: str, details: Details | None = None) -> None:
+        """Release the job; nothing is charged, nothing is kept."""
+        details = details or Details()
+        now = self._parts.clock()
+        failed = msgspec.structs.replace(
+            self.job, status=Status.FAILED, completed_at=now, error_message=message, details=details
+        )
+        release = Release(
+            job_id=failed.id,
+            attempt=None,
+            completed_at=now,
+            error_message=message,
+            details=details.encode(),
+            feature_count=failed.feature_count,
+            geometry_type=failed.geometry_type,
+            processing_time_ms=self._elapsed_ms(),
+        )
+        with anyio.CancelScope(shield=True):
+            left = None if await self._discard_output() else self._key
+            release = msgspec.structs.replace(release, object_key=left)
+            await _persist(lambda: self._parts.books.release(release))
+        self.job = msgspec.structs.replace(failed, processing_time_ms=release.processing_time_ms)
+        _log.info(events.JOB_FAILED, job_id=failed.id, input=failed.input_format, output=failed.output_format)
+
+    async def _start(self) -> None:
+        attempt = await _persist(lambda: self._parts.jobs.start(self.job.id, self._parts.clock(), self._key))
+        if attempt is None:
+            raise Rejection(STOPPED)
+        self.job = msgspec.structs.replace(self.job, status=Status.PROCESSING, attempt=attempt)
+
+    def _learn(self, facts: Facts) -> None:
+        self.job = msgspec.structs.replace(
+            self.job, feature_count=facts.feature_count, geometry_type=facts.geometry_type
+        )
+
+    async def _store(self, output: Output) -> None:
+        self._may_be_stored = True
+        await self._parts.storage.put(
+            self._key, output.path, media_type=output.media_type, download_name=output.download_name
+        )
+
+    def _settlement(self) -> Settlement:
+        if self._output is None:
+            message = "A job is settled after its output was stored"
+            raise AssertionError(message)
+        now = self._parts.clock()
+        return Settlement(
+            job_id=self.job.id,
+            attempt=self.job.attempt,
+            completed_at=now,
+            expires_at=now + timedelta(hours=self._ticket.retention_hours),
+            processing_time_ms=self._elapsed_ms(),
+            feature_count=self.job.feature_count or 0,
+            geometry_type=self.job.geometry_type or "None",
+            output_size_bytes=self._output.size_bytes,
+            object_key=self._key,
+            download_name=self._output.download_name,
+            media_type=self._output.media_type,
+            details=Details(warnings=self._output.warnings, output_epsg=self._output.output_epsg).encode(),
+        )
+
+    async def _settled_already(self, settlement: Settlement) -> None:
+        found = await _persist(lambda: self._parts.jobs.find(self.job.id, self._ticket.account_id))
+        if found.object_key != settlement.object_key:
+            await self._discard_output()
+        self.job = found
+
+    def _complete(self, settlement: Settlement, balance: Balance) -> None:
+        details = Details(
+            warnings=self._output.warnings if self._output else (),
+            output_epsg=self._output.output_epsg if self._output else None,
+            remaining_conversions=balance.remaining_conversions,
+            remaining_bytes=balance.remaining_bytes,
+            wallet_cents=balance.wallet_cents,
+        )
+        self.job = msgspec.structs.replace(
+            self.job,
+            status=Status.COMPLETED,
+            completed_at=settlement.completed_at,
+            expires_at=settlement.expires_at,
+            processing_time_ms=settlement.processing_time_ms,
+            output_size_bytes=settlement.output_size_bytes,
+            object_key=settlement.object_key,
+            download_name=settlement.download_name,
+            media_type=settlement.media_type,
+            details=details,
+        )
+        _log.info(
+            events.JOB_COMPLETED,
+            job_id=self.job.id,
+            input=self.job.input_format,
+            output=self.job.output_format,
+            input_bytes=self.job.input_size_bytes,
+            output_bytes=self.job.output_size_bytes,
+            milliseconds=self.job.processing_time_ms,
+        )
+
+    async def _discard_output(self) -> bool:
+        if self._may_be_stored:
+            try:
+                await self._parts.storage.delete([self._key])
+            except StorageUnavailable as unavailable:
+                _log.warning(events.STORAGE_FAILED, job_id=self.job.id, fault=unavailable.fault)
+                return False
+        return True
+
+    def _elapsed_ms(self) -> int:
+        return round((anyio.current_time() - self._since) * 1000)
+
+
+async def _persist(change: Callable[[], Awaitable[_T]]) -> _T:
+    """Make a change of the database that may be repeated, again and again while the database is away."""
+    give_up_at = anyio.current_time() + BOOKING_SECONDS
+    pause = 0.1
+    while True:
+        try:
+            return await change()
+        except RetryableFault:
+            if anyio.current_time() + pause > give_up_at:
+                raise
+        await anyio.sleep(pause)
+        pause = min(pause * 2, 2.0)

@@ -1,0 +1,38 @@
+"""What the use cases work with, opened once by `app`."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from sandbox.pool import Pool
+from service.accounts.idempotency import IdempotencyKeys
+from service.accounts.keys import Authenticator
+from service.clock import Clock
+from service.db.pool import Database
+from service.engine.convert import Engine
+from service.intake.form import IntakeLimits
+from service.intake.workspace import WorkArea
+from service.jobs.dispatch import LocalRunner
+from service.jobs.leases import Leases
+from service.jobs.register import JobRegister
+from service.metering.books import Books
+from service.storage.port import Storage
+
+
+class Services(msgspec.Struct, frozen=True, kw_only=True):
+    """Every capability, wired."""
+
+    clock: Clock
+    database: Database
+    authenticator: Authenticator
+    idempotency: IdempotencyKeys
+    books: Books
+    jobs: JobRegister
+    leases: Leases
+    engine: Engine
+    unavailable_formats: Mapping[str, str]
+    storage: Storage
+    runner: LocalRunner
+    intake: IntakeLimits
+    work_area: WorkArea
+    pool: Pool

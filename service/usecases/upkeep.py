@@ -1,0 +1,100 @@
+"""What a serving process does beside its requests: keep its lease, end abandoned jobs, remove outputs past retention.
+
+Every serving process does all of it. Two that meet do no harm: ending a job is guarded by the state it leaves, and
+removing an output that is gone is no error.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import timedelta
+
+import anyio
+import msgspec
+import structlog
+
+from service.errors import DatabaseUnavailable, StorageUnavailable
+from service.jobs.leases import HEARTBEAT, AbandonedJob
+from service.metering.books import Release
+from service.storage.port import ObjectKey
+from service.telemetry import events
+from service.usecases.services import Services
+
+_log = structlog.get_logger()
+
+ABANDONED = "The service was interrupted while it converted this file. Nothing was counted; send the file again."
+_AT_ONCE = 500
+
+
+class Chore(msgspec.Struct, frozen=True):
+    """Something that is done again and again."""
+
+    work: Callable[[Services], Awaitable[None]]
+    every: timedelta
+
+
+async def beat(services: Services) -> None:
+    """Say that this process is alive."""
+    await services.leases.beat(services.clock())
+
+
+async def recover(services: Services) -> None:
+    """End jobs that no living process works on: nothing is charged, nothing of them is kept (contract 3)."""
+    before = services.runner.active
+    held = [
+        job for job in await services.leases.held(services.clock()) if job.id not in before | services.runner.active
+    ]
+    abandoned = await services.leases.abandoned(services.clock())
+    await _end(services, [*held, *abandoned])
+    await services.leases.forget_silent(services.clock())
+
+
+async def sweep(services: Services) -> None:
+    """Remove outputs past their retention, and those of failed jobs that could not be removed at once."""
+
+    async def remove(keys: list[str]) -> None:
+        await services.storage.delete([ObjectKey(key) for key in keys])
+
+    disposed = 0
+    while count := await services.jobs.dispose(remove, services.clock(), _AT_ONCE):
+        disposed += count
+    if disposed:
+        _log.info(events.OUTPUTS_REMOVED, outputs=disposed)
+
+
+async def forget(services: Services) -> None:
+    """Remove idempotency keys past their day."""
+    await services.idempotency.forget_old(services.clock())
+
+
+async def _end(services: Services, jobs: Iterable[AbandonedJob]) -> None:
+    ended = 0
+    for job in jobs:
+        ended += await services.books.release(
+            Release(
+                job_id=job.id,
+                attempt=None,
+                completed_at=services.clock(),
+                error_message=ABANDONED,
+                details={},
+                object_key=job.object_key,  # the sweep removes it, now that nobody can settle the job any more
+            )
+        )
+    if ended:
+        _log.warning(events.JOBS_RECOVERED, jobs=ended)
+
+
+CHORES: tuple[Chore, ...] = (
+    Chore(beat, HEARTBEAT),
+    Chore(recover, timedelta(seconds=10)),
+    Chore(sweep, timedelta(seconds=60)),
+    Chore(forget, timedelta(hours=1)),
+)
+
+
+async def keep_up(services: Services, chore: Chore) -> None:
+    """Do a chore for ever; what it needs may be away for a while."""
+    while True:
+        try:
+            await chore.work(services)
+        except (DatabaseUnavailable, StorageUnavailable) as error:
+            _log.warning(events.UPKEEP_FAILED, chore=chore.work.__name__, reason=type(error).__name__)
+        await anyio.sleep(chore.every.total_seconds())

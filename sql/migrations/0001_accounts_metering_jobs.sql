@@ -1,0 +1,213 @@
+-- Who may convert, what it draws on, what was converted. What must never happen is a CHECK or a unique key here,
+-- so that even a wrong program can neither overspend an allowance nor settle a job twice.
+
+-- Rows are published from service/metering/plans.py by every migration run.
+CREATE TABLE plan (
+    id                  text PRIMARY KEY,
+    owner               text   NOT NULL CHECK (owner IN ('user', 'organization')),
+    monthly_conversions int    NOT NULL CHECK (monthly_conversions > 0),
+    monthly_data_bytes  bigint NOT NULL CHECK (monthly_data_bytes > 0),
+    max_file_bytes      bigint NOT NULL CHECK (max_file_bytes > 0),
+    retention_hours     int    NOT NULL CHECK (retention_hours > 0)
+);
+
+CREATE TABLE organization (
+    id         uuid PRIMARY KEY,
+    name       text        NOT NULL UNIQUE,
+    created_at timestamptz NOT NULL
+);
+
+-- Who is charged: one account, or an organisation whose members share one allowance. Either a plan or a wallet.
+-- wallet_cents is what is still free to spend: the price of a running conversion has already left it.
+CREATE TABLE payer (
+    id              uuid PRIMARY KEY,
+    organization_id uuid UNIQUE REFERENCES organization,
+    plan_id         text REFERENCES plan,
+    wallet_cents    bigint CHECK (wallet_cents >= 0),
+    past_due        boolean NOT NULL DEFAULT false,
+    CHECK ((plan_id IS NULL) <> (wallet_cents IS NULL)),
+    CHECK (organization_id IS NULL OR plan_id IS NOT NULL)
+);
+
+CREATE TABLE account (
+    id          uuid PRIMARY KEY,
+    name        text        NOT NULL,
+    payer_id    uuid        NOT NULL REFERENCES payer,
+    may_convert boolean     NOT NULL DEFAULT true,
+    created_at  timestamptz NOT NULL
+);
+CREATE INDEX account_by_payer ON account (payer_id);
+
+CREATE TABLE api_key (
+    id         uuid PRIMARY KEY,
+    account_id uuid        NOT NULL REFERENCES account,
+    key_hash   bytea       NOT NULL UNIQUE CHECK (length(key_hash) = 32),
+    created_at timestamptz NOT NULL,
+    revoked_at timestamptz
+);
+CREATE INDEX api_key_by_account ON api_key (account_id);
+
+-- What a payer has used of one calendar month (UTC): settled and reserved together, so that settling a job need not
+-- touch this hot row. The allowed columns hold the plan's caps of the latest admission (never below what is used).
+CREATE TABLE usage (
+    payer_id            uuid   NOT NULL REFERENCES payer,
+    period              date   NOT NULL CHECK (extract(day FROM period) = 1),
+    conversions         int    NOT NULL,
+    bytes               bigint NOT NULL,
+    conversions_allowed int    NOT NULL,
+    bytes_allowed       bigint NOT NULL,
+    PRIMARY KEY (payer_id, period),
+    CHECK (conversions BETWEEN 0 AND conversions_allowed),
+    CHECK (bytes BETWEEN 0 AND bytes_allowed)
+) WITH (fillfactor = 40);
+
+-- A process that serves. Its jobs are recovered once its heartbeat is older than the lease.
+CREATE TABLE server (
+    id           uuid PRIMARY KEY,
+    started_at   timestamptz NOT NULL,
+    heartbeat_at timestamptz NOT NULL
+);
+
+CREATE TABLE job (
+    id                 uuid PRIMARY KEY,
+    account_id         uuid        NOT NULL REFERENCES account,
+    payer_id           uuid        NOT NULL REFERENCES payer,
+    status             text        NOT NULL,
+    server_id          uuid,
+    attempt            int         NOT NULL DEFAULT 0,
+    original_file_name text        NOT NULL,
+    input_format       text,
+    output_format      text,
+    input_size_bytes   bigint      NOT NULL CHECK (input_size_bytes >= 0),
+    period             date,       -- the month that holds the reservation of a plan account
+    price_cents        bigint CHECK (price_cents >= 0), -- what a wallet account pays
+    created_at         timestamptz NOT NULL,
+    started_at         timestamptz,
+    completed_at       timestamptz,
+    feature_count      bigint,
+    geometry_type      text,
+    processing_time_ms bigint,
+    output_size_bytes  bigint,
+    object_key         text,
+    download_name      text,
+    media_type         text,
+    expires_at         timestamptz,
+    error_message      text,
+    details            jsonb,      -- the rest of the answer as it was given: warnings, report, flags, remainders
+    CHECK (status IN ('Pending', 'Processing', 'Completed', 'Failed', 'Expired')),
+    CHECK ((status IN ('Pending', 'Processing')) = (completed_at IS NULL)),
+    CHECK ((status = 'Failed') = (error_message IS NOT NULL)),
+    CHECK ((status = 'Completed') <= (object_key IS NOT NULL AND expires_at IS NOT NULL)),
+    CHECK (status = 'Failed' OR (period IS NULL) <> (price_cents IS NULL))
+) WITH (fillfactor = 70);
+CREATE INDEX job_recent ON job (account_id, id DESC);
+CREATE INDEX job_open ON job (server_id) WHERE status IN ('Pending', 'Processing');
+CREATE INDEX job_expiring ON job (expires_at) WHERE status = 'Completed';
+CREATE INDEX job_leftover ON job (id) WHERE status = 'Failed' AND object_key IS NOT NULL;
+
+-- One row per converted file, never changed: the primary key is why a job cannot be settled twice.
+CREATE TABLE ledger (
+    job_id      uuid PRIMARY KEY,
+    account_id  uuid        NOT NULL,
+    payer_id    uuid        NOT NULL,
+    period      date        NOT NULL,
+    conversions int         NOT NULL CHECK (conversions IN (0, 1)),
+    bytes       bigint      NOT NULL CHECK (bytes >= 0),
+    cents       bigint      NOT NULL CHECK (cents >= 0),
+    settled_at  timestamptz NOT NULL
+);
+CREATE INDEX ledger_by_payer ON ledger (payer_id, period);
+
+CREATE FUNCTION ledger_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the ledger is append-only';
+END $$;
+CREATE TRIGGER ledger_append_only BEFORE UPDATE OR DELETE ON ledger
+    FOR EACH ROW EXECUTE FUNCTION ledger_is_append_only();
+
+-- Credit that entered or left a wallet by hand; with the ledger it explains every balance.
+CREATE TABLE wallet_credit (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    payer_id   uuid        NOT NULL REFERENCES payer,
+    cents      bigint      NOT NULL,
+    created_at timestamptz NOT NULL
+);
+CREATE INDEX wallet_credit_by_payer ON wallet_credit (payer_id);
+
+-- The jobs that an Idempotency-Key made, in the order of the request's files; none yet while they are being admitted.
+CREATE TABLE idempotency_key (
+    account_id  uuid        NOT NULL REFERENCES account,
+    key         text        NOT NULL,
+    fingerprint bytea       NOT NULL,
+    server_id   uuid        NOT NULL,
+    job_ids     uuid[]      NOT NULL DEFAULT '{}',
+    created_at  timestamptz NOT NULL,
+    PRIMARY KEY (account_id, key)
+);
+CREATE INDEX idempotency_key_by_age ON idempotency_key (created_at);
+
+-- Reserve one conversion and insert its job, or say what stands in the way, in one round trip (contract 4).
+-- The hot row comes last, so that its lock is held for this statement's end and its commit only. That commit may be
+-- asynchronous: the settlement's synchronous commit flushes everything before it, and a crash in between loses
+-- reservation and job together, with nothing delivered. `durable` is for callers that are promised the job now.
+-- Every row is what `metering.limits` needs to name the first limit that refuses.
+CREATE FUNCTION admit_job(
+    new_job uuid, of_account uuid, on_server uuid, file_name text, input text, output text,
+    size_bytes bigint, price bigint, at timestamptz, durable boolean,
+    OUT admitted boolean, OUT may_convert boolean, OUT past_due boolean,
+    OUT plan_id text, OUT max_file_bytes bigint, OUT monthly_conversions int, OUT monthly_data_bytes bigint,
+    OUT used_conversions int, OUT used_bytes bigint, OUT wallet_cents bigint, OUT retention_hours int
+) LANGUAGE plpgsql AS $$
+DECLARE
+    of_payer uuid;
+    in_period date := date_trunc('month', at AT TIME ZONE 'UTC')::date;
+BEGIN
+    IF NOT durable THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
+    admitted := false;
+    SELECT a.may_convert, p.id, p.past_due, p.wallet_cents, n.id, n.max_file_bytes, n.monthly_conversions,
+           n.monthly_data_bytes, n.retention_hours, coalesce(u.conversions, 0), coalesce(u.bytes, 0)
+      INTO may_convert, of_payer, past_due, wallet_cents, plan_id, max_file_bytes, monthly_conversions,
+           monthly_data_bytes, retention_hours, used_conversions, used_bytes
+      FROM account a JOIN payer p ON p.id = a.payer_id LEFT JOIN plan n ON n.id = p.plan_id
+      LEFT JOIN usage u ON u.payer_id = p.id AND u.period = in_period
+     WHERE a.id = of_account;
+    IF NOT FOUND OR NOT may_convert OR past_due THEN
+        RETURN;
+    END IF;
+    IF plan_id IS NULL THEN
+        IF wallet_cents < price THEN
+            RETURN;
+        END IF;
+    ELSIF size_bytes > max_file_bytes OR used_conversions >= monthly_conversions
+          OR used_bytes + size_bytes > monthly_data_bytes THEN
+        RETURN;
+    END IF;
+
+    INSERT INTO job (id, account_id, payer_id, status, server_id, original_file_name, input_format, output_format,
+                     input_size_bytes, period, price_cents, created_at)
+    VALUES (new_job, of_account, of_payer, 'Pending', on_server, file_name, input, output, size_bytes,
+            CASE WHEN plan_id IS NOT NULL THEN in_period END, CASE WHEN plan_id IS NULL THEN price END, at);
+
+    IF plan_id IS NULL THEN
+        UPDATE payer p SET wallet_cents = p.wallet_cents - price
+         WHERE p.id = of_payer AND p.wallet_cents >= price
+        RETURNING p.wallet_cents INTO wallet_cents;
+    ELSE
+        INSERT INTO usage AS u (payer_id, period, conversions, bytes, conversions_allowed, bytes_allowed)
+        VALUES (of_payer, in_period, 1, size_bytes, monthly_conversions, monthly_data_bytes)
+        ON CONFLICT (payer_id, period) DO UPDATE
+           SET conversions = u.conversions + 1, bytes = u.bytes + size_bytes,
+               conversions_allowed = monthly_conversions, bytes_allowed = monthly_data_bytes
+         WHERE u.conversions < monthly_conversions AND u.bytes + size_bytes <= monthly_data_bytes
+        RETURNING u.conversions, u.bytes INTO used_conversions, used_bytes;
+    END IF;
+    admitted := FOUND;
+    IF NOT admitted THEN -- another caller took the last of it
+        DELETE FROM job WHERE id = new_job;
+        SELECT u.conversions, u.bytes INTO used_conversions, used_bytes
+          FROM usage u WHERE u.payer_id = of_payer AND u.period = in_period;
+        SELECT p.wallet_cents INTO wallet_cents FROM payer p WHERE p.id = of_payer;
+    END IF;
+END $$;
