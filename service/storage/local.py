@@ -104,8 +104,9 @@ class LocalStorage:
                 if is_key(name):
                     yield StoredObject(ObjectKey(name), found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
-    async def check(self) -> None:
+    async def check(self, region: str = "") -> None:
         """See `Storage.check`: writes and removes a file, and looks at the free space."""
+        _require_home(region)
         try:
             with fail_after(CHECK_SECONDS):
                 free_bytes = await self.run(self._disk.free_bytes, abandon=True)
@@ -144,6 +145,10 @@ class LocalStorage:
 
 def _name(key: ObjectKey) -> str:
     region, name = split_key(key)
+    _require_home(region)
+    return name
+
+
+def _require_home(region: str) -> None:
     if region:
         raise StorageUnavailable("misconfigured", f"the local store has no region {region}")
-    return name

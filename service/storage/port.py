@@ -61,8 +61,8 @@ class Storage(Protocol):
     def objects(self) -> AsyncIterator[StoredObject]:
         """Walk through all objects, in no order. Memory does not grow with their number."""
 
-    async def check(self) -> None:
-        """Make one cheap round trip that shows that objects can be stored now."""
+    async def check(self, region: str = "") -> None:
+        """Make one cheap round trip that shows that objects can be stored now, in the home region or another one."""
 
 
 def new_key(region: str = "") -> ObjectKey:

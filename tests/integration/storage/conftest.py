@@ -1,6 +1,6 @@
 """One stage per store: the store opened for real, a clock that tests move, and a client that has only the link."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,13 +17,22 @@ from starlette.routing import Route
 
 from service.errors import DownloadExpired, DownloadRefused, NotFound, RequestFault
 from service.http.endpoints.files import download_file
+from service.storage.bucket import Effort
 from service.storage.local import open_local
+from service.storage.places import HOME, Place
 from service.storage.port import Link, ObjectKey, Storage, new_key
+from service.storage.s3 import open_s3
+
+from .servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
 
 SECRET = b"a secret that signs links in tests"
+REFUSED = {400, 403, 410}
+"""How a store refuses a link: AWS and the local store with 403 or 410, the S3 server of these tests also with 400."""
 STATUS = {DownloadRefused: 403, DownloadExpired: 410, NotFound: 404}
 
-Fetch = Callable[..., Awaitable[httpx.Response]]
+PATIENT = Effort(timeout_seconds=30)
+HASTY = Effort(timeout_seconds=2, attempts=2)
+"""Gives up before a test gets dull."""
 
 
 class MovableClock:
@@ -43,6 +52,7 @@ class Stage(msgspec.Struct, frozen=True):
     client: httpx.AsyncClient
     clock: MovableClock
     directory: Path
+    head_status: int
 
     async def put(self, content: bytes, key: ObjectKey | None = None, *, name: str = "roads.zip") -> ObjectKey:
         """Store `content` as a converter's output would be, and leave no other name of it."""
@@ -83,7 +93,21 @@ async def local_stage(root: Path, clock: MovableClock, directory: Path) -> Async
         storage = await stack.enter_async_context(open_local(root, [SECRET], clock=clock))
         transport = httpx.ASGITransport(_gateway(storage))
         client = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://gateway"))
-        yield Stage(storage, client, clock, directory)
+        yield Stage(storage, client, clock, directory, head_status=200)
+
+
+@asynccontextmanager
+async def s3_stage(
+    places: Mapping[str, Place], clock: MovableClock, directory: Path, effort: Effort = PATIENT
+) -> AsyncIterator[Stage]:
+    """Open an S3 store; its links lead to the server, and are signed for GET alone."""
+    async with open_s3(places, effort, clock=clock) as storage, httpx.AsyncClient() as client:
+        yield Stage(storage, client, clock, directory, head_status=403)
+
+
+def place(endpoint: str) -> Place:
+    """Return the bucket of a test's server, with the right keys."""
+    return Place(bucket=BUCKET, endpoint=endpoint, access_key=ACCESS_KEY, secret_key=SECRET_KEY)
 
 
 def _gateway(storage: Storage) -> Callable[..., Awaitable[None]]:
@@ -114,7 +138,23 @@ async def local(tmp_path: Path, clock: MovableClock) -> AsyncIterator[Stage]:
         yield stage
 
 
-@pytest.fixture(params=["local"])
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A real S3 server for the whole run."""
+    with s3_server(tmp_path_factory.mktemp("s3")) as running:
+        yield running
+
+
+@pytest.fixture
+async def s3(server: S3Server, tmp_path: Path, clock: MovableClock) -> AsyncIterator[Stage]:
+    """The S3 store, under a prefix of its own in a bucket that all tests share."""
+    (tmp_path / "work").mkdir()
+    places = {HOME: msgspec.structs.replace(place(server.url), prefix=f"{new_key()}/")}
+    async with s3_stage(places, clock, tmp_path / "work") as stage:
+        yield stage
+
+
+@pytest.fixture(params=["local", "s3"])
 def stage(request: pytest.FixtureRequest) -> Stage:
     """Each store in turn."""
     found = request.getfixturevalue(request.param)

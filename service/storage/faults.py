@@ -1,0 +1,86 @@
+"""What S3 and the way to it complain about, as `StorageUnavailable`: the one place that reads botocore's exceptions."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from anyio import fail_after
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    CredentialRetrievalError,
+    HTTPClientError,
+    NoCredentialsError,
+    ParamValidationError,
+    PartialCredentialsError,
+    ReadTimeoutError,
+    TokenRetrievalError,
+)
+
+from service.errors import StorageFault, StorageUnavailable
+
+_BY_CODE: dict[str, StorageFault] = {
+    "AccessDenied": "denied",
+    "AccountProblem": "denied",
+    "ExpiredToken": "denied",
+    "InvalidAccessKeyId": "denied",
+    "InvalidToken": "denied",
+    "RequestTimeTooSkewed": "denied",
+    "SignatureDoesNotMatch": "denied",
+    "EntityTooLarge": "full",
+    "InsufficientStorage": "full",
+    "QuotaExceeded": "full",
+    "XMinioStorageFull": "full",
+    "RequestTimeout": "slow",
+    "SlowDown": "slow",
+    "AuthorizationHeaderMalformed": "misconfigured",
+    "InvalidBucketName": "misconfigured",
+    "NoSuchBucket": "misconfigured",
+    "PermanentRedirect": "misconfigured",
+}
+
+_BY_STATUS: dict[int, StorageFault] = {
+    301: "misconfigured",
+    400: "misconfigured",
+    401: "denied",
+    403: "denied",
+    404: "misconfigured",
+    429: "slow",
+    503: "slow",
+    507: "full",
+}
+
+_BY_CLASS: tuple[tuple[type[BotoCoreError], StorageFault], ...] = (
+    (ConnectTimeoutError, "slow"),
+    (ReadTimeoutError, "slow"),
+    (HTTPClientError, "down"),
+    (CredentialRetrievalError, "denied"),
+    (NoCredentialsError, "denied"),
+    (PartialCredentialsError, "denied"),
+    (TokenRetrievalError, "denied"),
+    (BotoCoreError, "misconfigured"),
+)
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Give the requests inside `seconds` together, retries and all, and translate what they complain about."""
+    try:
+        with fail_after(seconds):
+            yield
+    except ParamValidationError:
+        raise  # a defect of ours
+    except ClientError as error:
+        status = int(error.response["ResponseMetadata"]["HTTPStatusCode"])
+        raise refusal(str(error.response["Error"]["Code"]), status) from error
+    except BotoCoreError as error:
+        fault = next(fault for kind, fault in _BY_CLASS if isinstance(error, kind))
+        raise StorageUnavailable(fault, str(error)) from error
+    except TimeoutError:
+        raise StorageUnavailable("slow", f"no answer within {seconds:.0f} s") from None
+
+
+def refusal(code: str, status: int) -> StorageUnavailable:
+    """Return the error for an answer of the server with this S3 error code and HTTP status."""
+    fault = _BY_CODE.get(code) or _BY_STATUS.get(status, "down")
+    return StorageUnavailable(fault, f"the server answered {code} (HTTP {status})")

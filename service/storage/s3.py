@@ -1,0 +1,74 @@
+"""The S3 store: a bucket per region of any S3-compatible server, for a service on many machines."""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+
+from service.clock import Clock, utc_now
+from service.errors import StorageUnavailable
+from service.storage.bucket import Bucket, Effort, open_bucket
+from service.storage.places import HOME, Place
+from service.storage.port import Link, ObjectKey, StoredObject, is_key, split_key
+
+
+@asynccontextmanager
+async def open_s3(places: Mapping[str, Place], effort: Effort, *, clock: Clock = utc_now) -> AsyncIterator["S3Storage"]:
+    """Open the buckets, that of `HOME` among them; they need not be reachable yet.
+
+    Raises:
+        StorageUnavailable: there are no credentials, or a place makes no sense.
+    """
+    async with AsyncExitStack() as stack:
+        buckets = {
+            region: await stack.enter_async_context(open_bucket(place, effort, clock))
+            for region, place in places.items()
+        }
+        yield S3Storage(buckets)
+
+
+class S3Storage:
+    """The `Storage` of many machines; `open_s3` opens it. A key says by itself in which region its object is."""
+
+    def __init__(self, buckets: Mapping[str, Bucket]) -> None:
+        self._buckets = buckets
+        self.regions = frozenset(buckets) - {HOME}
+
+    async def put(self, key: ObjectKey, path: Path, *, media_type: str, download_name: str) -> None:
+        """See `Storage.put`."""
+        region, name = split_key(key)
+        await self._bucket(region).put(name, path, media_type=media_type, download_name=download_name)
+
+    async def link(self, key: ObjectKey, *, expires_at: datetime, download_name: str, media_type: str) -> Link | None:
+        """See `Storage.link`."""
+        region, name = split_key(key)
+        return await self._bucket(region).links.link(
+            name, expires_at=expires_at, download_name=download_name, media_type=media_type
+        )
+
+    async def delete(self, keys: Sequence[ObjectKey]) -> None:
+        """See `Storage.delete`."""
+        names: dict[str, list[str]] = defaultdict(list)
+        for region, name in map(split_key, keys):
+            names[region].append(name)
+        for region, batch in names.items():
+            await self._bucket(region).delete(batch)
+
+    async def objects(self) -> AsyncIterator[StoredObject]:
+        """See `Storage.objects`; what others keep under the same prefix is passed over."""
+        for region, bucket in self._buckets.items():
+            async for entry in bucket.entries():
+                key = f"{region}/{entry.name}" if region else entry.name
+                if is_key(key):
+                    yield StoredObject(ObjectKey(key), entry.size_bytes, entry.modified_at)
+
+    async def check(self, region: str = HOME) -> None:
+        """See `Storage.check`."""
+        await self._bucket(region).check()
+
+    def _bucket(self, region: str) -> Bucket:
+        try:
+            return self._buckets[region]
+        except KeyError:
+            raise StorageUnavailable("misconfigured", f"no bucket is set for the region {region}") from None
