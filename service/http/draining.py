@@ -1,0 +1,143 @@
+"""Answers that are ready before the request's body has been read.
+
+Theory of operation. A refusal (401, 413, 503…) and a defect come while the client still sends. Left alone, that ends
+badly twice. Hypercorn hands the body to the application through a queue of ten chunks and puts its last message, the
+disconnect, into the same queue from inside the application's own `send`: when the queue is full both wait for ever and
+the connection, its tasks and its memory stay. And a server that closes a connection with unread bytes resets it, which
+can destroy the answer before the client has read it.
+
+So whoever answers early eats. Every message is sent beside a task that empties the queue; after the whole answer the
+body is read on for a while, so that the client sees the answer and stops; only then comes the message that ends it.
+A body declared small is eaten first, which lets the connection live on. Requests without a body pass untouched.
+
+It must be outermost: whatever sends from outside of it is not protected.
+"""
+
+import math
+
+from anyio import Lock, create_task_group, move_on_after
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+SMALL_BODY_BYTES = 64 * 1024
+LINGER_BYTES = 128 * 1024 * 1024  # the largest upload; clients that send first and read later see the answer then
+LINGER_SECONDS = 2.0
+
+_BODY_METHODS = frozenset({"POST", "PUT", "PATCH"})
+_END: Message = {"type": "http.response.body", "body": b"", "more_body": False}
+_DEFECT: Message = {"type": "http.response.start", "status": 500, "headers": [(b"content-length", b"0")]}
+
+
+class DrainingMiddleware:
+    """ASGI middleware that reads on while the application answers without having read the body."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request (the ASGI interface)."""
+        length = _body_length(scope) if scope["type"] == "http" else 0
+        if length == 0:
+            await self._app(scope, receive, send)
+        else:
+            await _Exchange(scope, receive, send, length).run(self._app)
+
+
+class _Exchange:
+    """One request with a body, and its response."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, length: float) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._length = length
+        self._turn = Lock(fast_acquire=True)
+        self._body_ended = False
+        self._disconnected = False
+        self._started = False
+        self._answered = False
+
+    async def run(self, app: ASGIApp) -> None:
+        try:
+            await app(self._scope, self.receive, self.send)
+        except Exception:
+            await self._conclude()
+            raise
+        await self._conclude()
+
+    async def receive(self) -> Message:
+        """Receive for the application and for eating alike; one at a time, so that both learn of a disconnect."""
+        async with self._turn:
+            if self._disconnected:
+                return {"type": "http.disconnect"}
+            message = await self._receive()
+            self._disconnected = message["type"] == "http.disconnect"
+            self._body_ended = self._disconnected or not message.get("more_body", False)
+            return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = await self._start(message)
+        ends = message["type"] == "http.response.body" and not message.get("more_body", False)
+        if self._body_ended:
+            await self._send(message)
+        elif ends:
+            await self._finish(message)
+        else:
+            await self._send_while_eating(message)
+        self._answered = self._answered or ends
+
+    async def _start(self, message: Message) -> Message:
+        self._started = True
+        if self._length <= SMALL_BODY_BYTES:
+            await self._eat()
+        if self._body_ended or self._scope["http_version"] >= "2":
+            return message
+        headers = [header for header in message.get("headers", ()) if header[0].lower() != b"connection"]
+        return {**message, "headers": [*headers, (b"connection", b"close")]}
+
+    async def _finish(self, message: Message) -> None:
+        await self._send_while_eating({**message, "more_body": True})
+        await self._eat(LINGER_BYTES)
+        await self._send_while_eating(_END)
+        await self._eat()
+
+    async def _conclude(self) -> None:
+        """Leave a server that can end the request, whatever the application has failed to do."""
+        if self._answered or self._body_ended:
+            return
+        if not self._started:
+            await self.send(_DEFECT)
+            await self.send(_END)
+        else:
+            await self._eat()
+
+    async def _send_while_eating(self, message: Message) -> None:
+        failure: Exception | None = None
+        async with create_task_group() as tasks:
+            tasks.start_soon(self._devour, math.inf)
+            try:
+                await self._send(message)
+            except Exception as error:  # noqa: BLE001  (raised again, outside of the group that would wrap it)
+                failure = error
+            tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    async def _eat(self, most_bytes: float = math.inf) -> None:
+        with move_on_after(LINGER_SECONDS):
+            await self._devour(most_bytes)
+
+    async def _devour(self, most_bytes: float) -> None:
+        eaten = 0
+        while not self._body_ended and eaten < most_bytes:
+            eaten += len((await self.receive()).get("body", b""))
+
+
+def _body_length(scope: Scope) -> float:
+    """Return the declared length of the body in bytes: 0 without one, infinite when it is not declared."""
+    headers = dict(scope["headers"])
+    declared = headers.get(b"content-length", b"")
+    if declared.isdigit():
+        return int(declared)
+    undeclared = b"transfer-encoding" in headers or (scope["http_version"] >= "2" and scope["method"] in _BODY_METHODS)
+    return math.inf if undeclared else 0
