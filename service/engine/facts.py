@@ -5,6 +5,7 @@ NaN coordinates cannot be reprojected, and columns that the driver made up and l
 """
 
 import json
+import math
 import sqlite3
 import struct
 import sys
@@ -94,6 +95,7 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
         has_z, has_curves = has_z or z, has_curves or basic >= FIRST_CURVE
     longest = connection.execute(f"SELECT max(length({GEOMETRY})) FROM {quoted(table)}").fetchone()[0]  # noqa: S608
     return {
+        "extent": _extent(connection, table),
         "geometry_types": dict(histogram),
         "null_geometries": features - sum(histogram.values()),
         "has_z": has_z,
@@ -134,6 +136,12 @@ def _collection_parts(connection: sqlite3.Connection, table: str) -> Counter[str
         if WKB_TYPES.get(basic) == "GeometryCollection":
             parts.update(parts_by_family(wkb).keys())
     return parts
+
+
+def _extent(connection: sqlite3.Connection, table: str) -> tuple[float, ...] | None:
+    query = "SELECT min_x, min_y, max_x, max_y FROM gpkg_contents WHERE table_name = ?"
+    found = connection.execute(query, (table,)).fetchone()
+    return tuple(found) if all(isinstance(value, float) and math.isfinite(value) for value in found) else None
 
 
 def _crs(connection: sqlite3.Connection, table: str) -> dict[str, object]:

@@ -136,9 +136,10 @@ class _Capped:
         self.close = file.close
 
     def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= MAX_READ:
+        content = self._file.read(MAX_READ + 1 if size < 0 else min(size, MAX_READ + 1))
+        if len(content) > MAX_READ:
             raise Rejection("The ZIP's table of contents is too large. Put fewer files into it.")
-        return self._file.read(size)
+        return content
 
 
 def _raise_if_disk(error: BaseException) -> None:

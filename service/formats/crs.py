@@ -22,24 +22,36 @@ class CrsCatalogue:
     def __init__(self, database: Path) -> None:
         self._uri = f"{database.resolve().as_uri()}?mode=ro&immutable=1"
 
+    def is_geographic(self, epsg: int) -> bool:
+        """Whether the coordinates of `epsg` are degrees of longitude and latitude, or the like."""
+        row = self._find(epsg)
+        return row is not None and row[1].startswith("geographic")
+
     def resolve(self, epsg: int, parameter: str) -> int:
         """The code under which GDAL uses `epsg`, the value of `parameter`: deprecated codes have a successor.
 
         Raises:
             Rejection: the code is unknown, or its system is vertical, geocentric or of an engineering kind.
         """
-        with closing(sqlite3.connect(self._uri, uri=True)) as connection:
-            row = connection.execute(SYSTEM, (str(epsg),)).fetchone() if 0 < epsg <= MAX_CODE else None
-            successors = connection.execute(SUCCESSORS, (str(epsg),)).fetchall() if row and row[2] else []
+        row = self._find(epsg)
         if row is None:
             raise Rejection(
                 f"EPSG:{epsg} ({parameter}) is not a known coordinate system. Codes are listed at https://epsg.io; "
                 "4326 (WGS 84) is the default."
             )
-        name, kind, _ = row
+        name, kind, deprecated = row
         if kind not in MAP_TYPES:
             raise Rejection(
                 f"EPSG:{epsg} ({parameter}, {name}) is of the type {kind!r} and cannot hold a map. Choose a "
                 "geographic or projected one, such as 4326 or 3857."
             )
+        successors = self._ask(SUCCESSORS, epsg) if deprecated else []
         return int(successors[0][0]) if len(successors) == 1 else epsg
+
+    def _find(self, epsg: int) -> tuple[str, str, int] | None:
+        rows = self._ask(SYSTEM, epsg) if 0 < epsg <= MAX_CODE else []
+        return rows[0] if rows else None
+
+    def _ask(self, query: str, epsg: int) -> list[tuple[str, str, int]]:
+        with closing(sqlite3.connect(self._uri, uri=True)) as connection:
+            return connection.execute(query, (str(epsg),)).fetchall()

@@ -31,13 +31,20 @@ SEQUENCE_PREFIX = "GeoJSONSeq:"
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One dataset of the upload: where it lies, and the layer name that it has from its file, if any.
+    """One dataset of the upload: its files by extension, the one to open first, and what its layer is called."""
 
-    `path` is the file to open; of a shapefile it is the .shp, whose other files lie beside it.
-    """
-
-    path: Path
+    files: Mapping[str, Path]
     layer: str
+
+    @property
+    def path(self) -> Path:
+        """The file to open."""
+        return next(iter(self.files.values()))
+
+    @property
+    def extension(self) -> str:
+        """The extension of the file to open; of the format, whatever the client's was."""
+        return next(iter(self.files))
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +74,7 @@ def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | 
     Args:
         path: the upload as received.
         untrusted_name: the client's file name.
-        unpack_into: an existing directory for what a ZIP holds; files in it get names of ours.
+        unpack_into: a directory for what a ZIP holds, made when there is need; files in it get names of ours.
         bounds: how much a ZIP may hold.
 
     Raises:
@@ -78,6 +85,7 @@ def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | 
         raise Rejection("The file is empty.")
     extension = PurePosixPath(untrusted_name.replace("\\", "/")).suffix.casefold()
     if extension == ZIP:
+        unpack_into.mkdir(exist_ok=True)
         with open_archive(path, bounds or Bounds()) as archive:
             return _unzip(archive, untrusted_name, unpack_into)
     found = by_extension(extension)
@@ -91,7 +99,8 @@ def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | 
 
 def _single(found: Format, path: Path, untrusted_name: str) -> Source:
     stem = stem_of(untrusted_name)
-    return Source(format=found, parts=(Part(path, stem),), stem=stem, prefix=_prefix(found, path))
+    part = Part({found.extensions[0]: path}, stem)
+    return Source(format=found, parts=(part,), stem=stem, prefix=_prefix(found, path))
 
 
 def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path) -> Source:
@@ -121,14 +130,20 @@ def _unzip_shapefiles(
     for files in shapes.values():
         _require_complete(files)
     names = unique([safe_name(PurePosixPath(files[SHP].base).stem) for files in shapes.values()])
-    parts = []
-    for number, (files, name) in enumerate(zip(shapes.values(), names, strict=True)):
-        for extension in (*REQUIRED, *SIDECARS):
-            if extension in files:
-                archive.unpack(files[extension], unpack_into / f"in{number}{extension}")
-        parts.append(Part(_not_empty(unpack_into / f"in{number}{SHP}"), name))
+    parts = [
+        Part(_unpack_shapefile(archive, files, unpack_into / f"in{number}"), name)
+        for number, (files, name) in enumerate(zip(shapes.values(), names, strict=True))
+    ]
     stem = parts[0].layer if len(parts) == 1 else stem_of(untrusted_name)
     return Source(format=by_token(SHAPEFILE), parts=tuple(parts), stem=stem)
+
+
+def _unpack_shapefile(archive: Archive, files: Mapping[str, Member], base: Path) -> dict[str, Path]:
+    unpacked = {extension: Path(f"{base}{extension}") for extension in (*REQUIRED, *SIDECARS) if extension in files}
+    for extension, path in unpacked.items():
+        archive.unpack(files[extension], path)
+    _not_empty(unpacked[SHP])
+    return unpacked
 
 
 def _shapefiles(members: Iterable[Member]) -> dict[str, dict[str, Member]]:

@@ -66,6 +66,8 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     has_curves: bool = False
     longest_geometry_bytes: Count = 0
     crs: Crs = Crs()
+    extent: tuple[float, float, float, float] | None = None
+    """Smallest x and y, largest x and y, in the layer's own system."""
     fields: Annotated[tuple[Field, ...], Meta(max_length=MAX_COLUMNS)] = ()
     is_derived: bool = False
     """Whether it repeats what another layer holds; it counts for nothing then."""

@@ -123,6 +123,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     time_zones: bool = True
     trailer: bytes = b""
     """What a complete file ends with, white space aside."""
+    z_options: tuple[str, ...] = ()
+    """What the driver needs to be told to keep elevations."""
     environment: Mapping[str, str] = MappingProxyType({})
     driver_is_optional: bool = False
     """Not every build of GDAL can write it (spec 1 r2)."""

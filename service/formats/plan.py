@@ -1,11 +1,10 @@
-"""What to write for one file: the target, its datasets, their names, types and columns, and what gets lost.
+"""What to write for one file: the datasets, their names, types and columns, and what gets lost.
 
 Pure: everything is decided from facts before anything is written, so what is refused costs no conversion, and what the
 warnings say is what the commands do.
 """
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 
 import msgspec
 
@@ -18,9 +17,12 @@ from service.formats.format import Format, Writer, Writing, reading_of, writing_
 from service.formats.layers import choose_layers
 from service.formats.losses import find_losses, refuse_unrepresentable
 from service.formats.names import column_names, free_name, shown
-from service.formats.registry import WGS84, default_output, find_output
+from service.formats.registry import WGS84
 from service.formats.request import ConversionRequest
 
+POLE = 90.001
+DATELINES = 540.0
+"""Longitudes may go around once more than the Earth does, to cross the date line in one piece."""
 GEOMETRY_NAMES = ("geometry", "geom", "the_geom")
 DIRECT_WRITERS = frozenset({Writer.PER_LAYER, Writer.AT_ONCE, Writer.PLACES})
 
@@ -42,27 +44,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def writing(self) -> Writing:
         """How the target is written."""
         return writing_of(self.target)
-
-
-def choose_target(
-    source: Source, request: ConversionRequest, unavailable: Mapping[str, str] = MappingProxyType({})
-) -> Format:
-    """The output format (spec 1 r2 to r4).
-
-    Args:
-        source: what was uploaded.
-        request: what is wanted.
-        unavailable: formats that this host cannot write, token to reason.
-
-    Raises:
-        Rejection: the name is unknown, the format is that of the input, or the host cannot write it.
-    """
-    target = default_output(source.format) if request.output is None else find_output(request.output)
-    if target.token == source.format.token:
-        raise Rejection(f"The file is {target.title} already. Choose another outputFormat.")
-    if target.token in unavailable:
-        raise Rejection(f"{target.title} cannot be written on this host: {unavailable[target.token]}")
-    return target
 
 
 def plan_conversion(
@@ -87,6 +68,7 @@ def plan_conversion(
     layers, warnings = choose_layers(source.format, target, facts, request)
     if source_epsg is None:
         _require_known_crs(layers)
+    _require_degrees(layers, source_epsg, catalogue)
     refuse_unrepresentable(target, layers)
     datasets = make_datasets(target, source.stem, layers)
     written = [column.written for dataset in datasets for column in dataset.columns]
@@ -145,6 +127,20 @@ def _require_known_crs(layers: Sequence[Layer]) -> None:
             raise Rejection(
                 f"The file does not say in which coordinate system {shown(layer.name)!r} is. "
                 "Send its EPSG code as sourceEpsg, for example 4326 for longitude and latitude."
+            )
+
+
+def _require_degrees(layers: Sequence[Layer], source_epsg: int | None, catalogue: CrsCatalogue) -> None:
+    """Refuse numbers that cannot be degrees: projected coordinates under the name of longitude and latitude."""
+    for layer in layers:
+        system = source_epsg or layer.crs.epsg
+        if system is None or layer.extent is None or not layer.is_spatial or not catalogue.is_geographic(system):
+            continue
+        west, south, east, north = layer.extent
+        if south < -POLE or north > POLE or west < -DATELINES or east > DATELINES:
+            raise Rejection(
+                f"Coordinates of {shown(layer.name)!r} go from {west:g}, {south:g} to {east:g}, {north:g}: these are "
+                f"no degrees, though EPSG:{system} has degrees. Send the EPSG code that they are in as sourceEpsg."
             )
 
 

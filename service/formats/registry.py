@@ -71,6 +71,7 @@ _KML = Writing(
     epsg=WGS84,
     column_names=ColumnRule.XML,
     wraps_dateline=True,
+    z_options=("-dsco", "AltitudeMode=absolute"),
     trailer=b"</kml>",
 )
 

@@ -1,0 +1,135 @@
+"""The engine: what is in a file, and the file in another format. Every untrusted byte is read in the jail."""
+
+import json
+from pathlib import Path
+
+import anyio.to_thread
+import msgspec
+
+from sandbox.command import Limits
+from service.engine import facts as facts_program
+from service.engine import prepare as prepare_program
+from service.engine.capabilities import Capabilities
+from service.engine.diagnostics import Subject
+from service.engine.files import read_written
+from service.engine.output import Output, collect
+from service.engine.reading import read_into_work_file
+from service.engine.workplace import INPUT, WORK_FILE, Run, Workplace
+from service.engine.writing import origin_of, table_of, write
+from service.errors import Rejection
+from service.formats.crs import CrsCatalogue
+from service.formats.datasets import Dataset
+from service.formats.detect import Source
+from service.formats.facts import Facts, Layer
+from service.formats.format import reading_of
+from service.formats.plan import Plan
+
+__all__ = ["Engine", "Output"]
+
+FACTS_FILE = "facts.json"
+EDITS_FILE = "edits.json"
+MAX_FACTS_BYTES = 16 << 20
+JAILED_PROGRAMS = (facts_program.__name__, prepare_program.__name__)
+"""The modules that run in the jail, for a launcher that holds them ready."""
+
+
+class Engine:
+    """Converts files with the converter of this host."""
+
+    def __init__(self, capabilities: Capabilities, limits: Limits | None = None) -> None:
+        self.capabilities = capabilities
+        self.catalogue = CrsCatalogue(capabilities.proj_database)
+        self._limits = limits or Limits()
+
+    async def inspect(self, run: Run, source: Source, directory: Path) -> Facts:
+        """Read `source` into the work file and say what is in it.
+
+        Args:
+            run: starts a command in the jail.
+            source: the recognised upload.
+            directory: the job's own directory.
+
+        Raises:
+            Rejection: the file cannot be read, or reading it goes beyond the limits.
+            EngineDefect: the converter could not be run.
+        """
+        place = self._place(run, directory, Subject(input=source.format.title))
+        warnings = await _read(place, source)
+        noise = json.dumps({name: list(usual) for name, usual in reading_of(source.format).noise_columns.items()})
+        await place.python(facts_program.__name__, WORK_FILE, noise, FACTS_FILE)
+        content = await anyio.to_thread.run_sync(read_written, place.path / FACTS_FILE, MAX_FACTS_BYTES)
+        return _decode(content, source, warnings)
+
+    async def convert(self, run: Run, source: Source, plan: Plan, directory: Path) -> Output:
+        """Write what `plan` says; returns the file to deliver, which lies below `directory`.
+
+        Raises:
+            Rejection: the data cannot be written as planned, or writing it goes beyond the limits.
+            EngineDefect: the converter could not be run.
+        """
+        subject = Subject(
+            input=source.format.title,
+            target=plan.target.title,
+            source_epsg=plan.source_epsg,
+            target_epsg=plan.output_epsg,
+        )
+        place = self._place(run, directory, subject)
+        if not place.path.is_dir():
+            await anyio.to_thread.run_sync(place.clear, source)
+        if not plan.direct:
+            await _prepare(place, plan)
+        await write(place, plan, origin_of(source, plan))
+        return await anyio.to_thread.run_sync(collect, place.path, plan)
+
+    def _place(self, run: Run, directory: Path, subject: Subject) -> Workplace:
+        return Workplace(run, self.capabilities, self._limits, directory, subject)
+
+
+async def _read(place: Workplace, source: Source) -> tuple[str, ...]:
+    await anyio.to_thread.run_sync(place.clear, source)
+    return await read_into_work_file(place, source)
+
+
+def _decode(content: bytes, source: Source, warnings: tuple[str, ...]) -> Facts:
+    try:
+        facts = msgspec.json.decode(content, type=Facts)
+    except (msgspec.ValidationError, msgspec.DecodeError):
+        raise Rejection("What is in the file could not be made out. Is it damaged?") from None
+    derived = reading_of(source.format).derived_layers
+    layers = tuple(
+        msgspec.structs.replace(layer, name=_layer_name(layer, source), is_derived=layer.name in derived)
+        for layer in facts.layers
+    )
+    return msgspec.structs.replace(facts, layers=layers, warnings=warnings)
+
+
+def _layer_name(layer: Layer, source: Source) -> str:
+    """The layer's name; where the driver took it from the file's, which is ours, the upload's."""
+    return source.stem if layer.name == f"{INPUT}0" else layer.name
+
+
+async def _prepare(place: Workplace, plan: Plan) -> None:
+    """Make the edits of the work file that the plan needs, if any."""
+    edits = [edit for edit in map(_edit, _one_per_layer(plan)) if _changes(edit)]
+    if edits:
+        text = json.dumps(edits)
+        await anyio.to_thread.run_sync(lambda: (place.path / EDITS_FILE).write_text(text, encoding="utf-8"))
+        await place.python(prepare_program.__name__, WORK_FILE, EDITS_FILE)
+
+
+def _one_per_layer(plan: Plan) -> list[tuple[Plan, Dataset]]:
+    return [(plan, dataset) for dataset in {dataset.layer.table: dataset for dataset in plan.datasets}.values()]
+
+
+def _edit(planned: tuple[Plan, Dataset]) -> dict[str, object]:
+    plan, dataset = planned
+    return {
+        "table": dataset.layer.table,
+        "name": table_of(plan, dataset),
+        "columns": {column.name: column.written for column in dataset.columns if column.name != column.written},
+        "explode": bool(dataset.only_types and dataset.layer.collection_parts),
+    }
+
+
+def _changes(edit: dict[str, object]) -> bool:
+    return bool(edit["columns"] or edit["explode"] or edit["table"] != edit["name"])

@@ -1,0 +1,168 @@
+"""What the converter's messages mean, in plain words. A row of the table per message; nothing of them is echoed."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from sandbox.verdict import Ending, Verdict, plain_language
+from service.engine.exits import Exit
+from service.errors import Rejection
+from service.formats.names import shown
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run is about, for the words of its failure."""
+
+    input: str
+    target: str = "the output"
+    source_epsg: int | None = None
+    target_epsg: int | None = None
+
+
+class EngineDefect(Exception):
+    """The converter could not be run, or did what it never does; the text is for the log."""
+
+
+class _Row(msgspec.Struct, frozen=True):
+    pattern: re.Pattern[str]
+    words: str
+
+
+def _row(pattern: str, words: str) -> _Row:
+    return _Row(re.compile(pattern, re.IGNORECASE), words)
+
+
+# The first row that matches decides, so the particular stands above the general.
+_MESSAGES: tuple[_Row, ...] = (
+    _row(
+        r"source layer has no coordinate system",
+        "The file does not say its coordinate system. Send its EPSG code as sourceEpsg.",
+    ),
+    _row(
+        r"crs not found|Failed to process SRS|Failed to lookup UOM",
+        "The coordinate system asked for is not known to the converter. Send another targetEpsg or sourceEpsg.",
+    ),
+    _row(
+        r"outside of \[-180",
+        "Coordinates lie outside longitude and latitude, so the file is in another coordinate system than it says. "
+        "Send the right EPSG code as sourceEpsg.",
+    ),
+    _row(
+        r"Failed to reproject|Unable to reproject|Full reprojection failed|Failed to transform"
+        r"|tolerance condition error|Invalid coordinate|Invalid latitude|Reprojection failed",
+        "Some coordinates cannot be brought into {target_crs}: they lie outside the area of the coordinate system. "
+        "Is the file's own system right? If not, send sourceEpsg; else choose another targetEpsg.",
+    ),
+    _row(
+        r"no coordinate operation|Cannot find coordinate operations|Failed to create coordinate transformation",
+        "There is no way from the file's coordinate system to {target_crs}. Choose another targetEpsg.",
+    ),
+    _row(
+        r"Parsing stopped|Too much accumulated memory",
+        "The spreadsheet is larger than the converter can read. Save it as CSV and send that.",
+    ),
+    _row(
+        r"Too many nested|too complex|nesting depth|Too deep|File probably corrupted \(million laugh",
+        "The file is nested too deeply to be read. Simplify it and send it again.",
+    ),
+    _row(
+        r"too many columns|more than \d+ columns",
+        "The file has more columns than can be converted. Leave some out and send it again.",
+    ),
+    _row(
+        r"Unable to open datasource|Unable to open EPSG|Failed to read|not well-formed|parsing (of|error|failed)"
+        r"|XML parsing|JSON parsing|not recognized as|malformed|corrupt|is not a (database|valid)|invalid (dbf|shp|shx)"
+        r"|unexpected end|mismatched tag|database disk image|Non increasing|Truncated|cannot be opened|Couldn't open",
+        "The file is not a valid {input} file: it is damaged, cut off, or of another kind than its extension says.",
+    ),
+    _row(
+        r"Geometry type of .* not supported|Only (simple )?geometr|Can't handle geometry|Unsupported geometry|"
+        r"Attempt to write non-|Mismatched geometry type|is not compatible|geometry type .* not (handled|supported)",
+        "{target} cannot hold some geometries of this file. Choose another outputFormat, such as GeoPackage.",
+    ),
+    _row(
+        r"Unable to write feature|Terminating translation",
+        "A feature of the file could not be written as {target}. Choose another outputFormat.",
+    ),
+)
+_FATAL = re.compile(
+    r"Parsing stopped|Too much accumulated memory|not well-formed|Unable to write feature|Failed to reproject"
+    r"|Non increasing|Terminating translation|database disk image is malformed|Failed to read"
+    r"|Unable to open datasource",
+    re.IGNORECASE,
+)
+"""Messages with which the output is incomplete although the exit code is 0."""
+
+_EXITS = {
+    Exit.TOO_MANY_LAYERS: "The file holds more layers than can be converted. Split it.",
+    Exit.TOO_MANY_COLUMNS: "The file has more columns than can be converted. Leave some out.",
+    Exit.UNKNOWN_GEOMETRY: "The file holds geometries of a kind that cannot be converted. Save them as simple "
+    "features.",
+    Exit.NOT_A_TABLE: "The file is not a valid {input} file: no table was found in it.",
+    Exit.NO_GEOMETRY_COLUMN: "No column of the file holds geometry that could be read.",
+    Exit.DAMAGED: "The file is not a valid {input} file: it is damaged, cut off, or of another kind than its extension "
+    "says.",
+}
+_RENAMED = re.compile(r"Field '(?P<old>[^'\n]{1,200})' already exists\. Renaming it as '(?P<new>[^'\n]{1,200})'")
+MAX_RENAMES = 20
+
+
+def require_success(verdict: Verdict, subject: Subject) -> str:
+    """The messages of a run that went well.
+
+    Raises:
+        Rejection: the file is at fault, or what it needs is beyond the limits.
+        EngineDefect: the service is.
+    """
+    messages = verdict.untrusted_stderr.decode("utf-8", "replace")
+    if verdict.ending is Ending.INTERNAL:
+        raise EngineDefect(verdict.detail or shown(messages))
+    if verdict.ending is Ending.EXIT:
+        raise Rejection(explain(messages, subject))
+    if verdict.ending is not Ending.OK:
+        raise Rejection(plain_language(verdict))
+    if _FATAL.search(messages):
+        raise Rejection(explain(messages, subject))
+    return messages
+
+
+def require_program_success(verdict: Verdict, subject: Subject) -> None:
+    """Make sure that a program of ours in the jail went well.
+
+    Raises:
+        Rejection: it gave a reason, or went beyond the limits.
+        EngineDefect: it failed for no reason of the file's that it knows.
+    """
+    if verdict.ending is Ending.OK:
+        return
+    reason = _EXITS.get(Exit(verdict.exit_code)) if verdict.exit_code in set(Exit) else None
+    if reason is not None:
+        raise Rejection(_filled(reason, subject))
+    if verdict.ending in {Ending.INTERNAL, Ending.EXIT}:
+        raise EngineDefect(verdict.detail or verdict.untrusted_stderr.decode("utf-8", "replace")[-2000:])
+    raise Rejection(plain_language(verdict))
+
+
+def explain(messages: str, subject: Subject) -> str:
+    """`messages`, what the converter said when it failed, as a sentence for the caller."""
+    for row in _MESSAGES:
+        if row.pattern.search(messages):
+            return _filled(row.words, subject)
+    return _filled(
+        "The file could not be converted to {target}: its content is damaged or is not what its name says.", subject
+    )
+
+
+def find_renames(messages: str) -> Iterator[str]:
+    """Warnings about columns that the converter renamed because their names differed only in case."""
+    for number, found in enumerate(_RENAMED.finditer(messages)):
+        if number == MAX_RENAMES:
+            return
+        old, new = shown(found["old"]), shown(found["new"])
+        yield f"The column {old!r} differs from another only in case and became {new!r}."
+
+
+def _filled(words: str, subject: Subject) -> str:
+    target_crs = "the target system" if subject.target_epsg is None else f"EPSG:{subject.target_epsg}"
+    return words.format(input=subject.input, target=subject.target, target_crs=target_crs)

@@ -1,0 +1,65 @@
+"""What is handed over: the checked, packed result of a conversion."""
+
+from pathlib import Path
+
+import msgspec
+
+from service.engine.files import size_of_written, written_files
+from service.engine.pack import Entry, write_zip
+from service.engine.workplace import OUT
+from service.engine.writing import dataset_name, result_name
+from service.formats.format import Delivery
+from service.formats.plan import Plan
+
+PACKED = "packed"
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True):
+    """The file to deliver. `output_epsg` is the system that it is really in, None where there is no geometry."""
+
+    path: Path
+    size_bytes: int
+    extension: str
+    media_type: str
+    download_name: str
+    output_epsg: int | None
+    warnings: tuple[str, ...]
+
+
+def collect(place: Path, plan: Plan) -> Output:
+    """Check what the converter wrote in `place` and pack it if it is several files. Blocking.
+
+    Raises:
+        Rejection: something that the plan says is missing, cut off or no ordinary file.
+    """
+    writing = plan.writing
+    path, size = _packed(place, plan) if writing.delivery is not Delivery.FILE else _single(place, plan)
+    return Output(
+        path=path,
+        size_bytes=size,
+        extension=writing.extension,
+        media_type=writing.media_type,
+        download_name=f"{plan.stem}{writing.extension}",
+        output_epsg=plan.output_epsg,
+        warnings=plan.warnings,
+    )
+
+
+def _single(place: Path, plan: Plan) -> tuple[Path, int]:
+    path = place / result_name(plan)
+    return path, size_of_written(path, plan.writing.trailer)
+
+
+def _packed(place: Path, plan: Plan) -> tuple[Path, int]:
+    target = place / PACKED
+    target.unlink(missing_ok=True)
+    return target, write_zip(target, _entries(place, plan))
+
+
+def _entries(place: Path, plan: Plan) -> list[Entry]:
+    if plan.writing.delivery is Delivery.KMZ or plan.writing.one_file_per_layer:
+        for dataset in plan.datasets:
+            size_of_written(place / dataset_name(plan, dataset), plan.writing.trailer)
+        return [Entry(path, path.name) for path in written_files(place / OUT)]
+    folder = place / result_name(plan)
+    return [Entry(path, f"{folder.name}/{path.name}") for path in written_files(folder)]

@@ -1,0 +1,201 @@
+"""Recognising uploads."""
+
+import struct
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from service.errors import Rejection
+from service.formats.archive import Bounds
+from service.formats.detect import Source, detect
+from service.formats.registry import FORMATS
+
+SHAPE = {"roads.shp": b"shp", "roads.shx": b"shx", "roads.dbf": b"dbf"}
+
+
+def zipped(path: Path, members: Mapping[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+def received(
+    tmp_path: Path, members: Mapping[str, bytes], name: str = "up.zip", bounds: Bounds | None = None
+) -> Source:
+    return detect(zipped(tmp_path / "upload", members), name, tmp_path / "unpacked", bounds)
+
+
+@pytest.mark.parametrize(
+    ("extension", "token"),
+    [(extension, row.token) for row in FORMATS for extension in row.extensions if extension != ".zip"],
+)
+def test_every_extension_is_recognised_in_any_case(tmp_path: Path, extension: str, token: str) -> None:
+    """The extension decides, in upper case too (spec 1)."""
+    (tmp_path / "upload").write_bytes(b"x")
+    source = detect(tmp_path / "upload", f"My Data{extension.upper()}", tmp_path)
+    assert (source.format.token, source.stem) == (token, "My_Data")
+
+
+def test_an_unknown_extension_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    """The message lists what is accepted."""
+    (tmp_path / "upload").write_bytes(b"x")
+    with pytest.raises(Rejection, match=r"\.pdf cannot be converted.*\.geojson"):
+        detect(tmp_path / "upload", "plan.pdf", tmp_path)
+
+
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    """Nothing is nothing."""
+    (tmp_path / "upload").touch()
+    with pytest.raises(Rejection, match="empty"):
+        detect(tmp_path / "upload", "a.kml", tmp_path)
+
+
+def test_a_shapefile_is_put_together_from_any_spelling(tmp_path: Path) -> None:
+    """Folders, upper case and letters of all languages; sidecars that are read come along, others do not."""
+    members = {
+        f"Ordner/STRAßEN{extension.upper()}": b"x" for extension in (".shp", ".shx", ".dbf", ".prj", ".sbn", ".cpg")
+    }
+    members |= {"__MACOSX/Ordner/._STRAßEN.shp": b"junk", ".DS_Store": b"junk", "Ordner/readme.txt": b"hello"}
+    source = received(tmp_path, members)
+    assert (source.format.token, source.stem) == ("shapefile", "STRAßEN")
+    assert set(source.parts[0].files) == {".shp", ".shx", ".dbf", ".prj", ".cpg"}
+    assert all(path.parent == tmp_path / "unpacked" for path in source.parts[0].files.values())
+
+
+def test_several_shapefiles_are_layers(tmp_path: Path) -> None:
+    """Each has its own name, also when folders tell them apart."""
+    members = {f"{folder}/roads.{extension}": b"x" for folder in "ab" for extension in ("shp", "shx", "dbf")}
+    source = received(tmp_path, members, "Karte 1.zip")
+    assert [part.layer for part in source.parts] == ["roads", "roads_2"]
+    assert source.stem == "Karte_1"
+
+
+@pytest.mark.parametrize("missing", [".shx", ".dbf"])
+def test_a_shapefile_lacking_a_part_names_it(tmp_path: Path, missing: str) -> None:
+    """ZIP rule 3."""
+    with pytest.raises(Rejection, match=rf"lacks its \{missing}"):
+        received(tmp_path, {name: content for name, content in SHAPE.items() if not name.endswith(missing)})
+
+
+def test_a_single_file_of_another_format_is_unwrapped(tmp_path: Path) -> None:
+    """ZIP rule 1: what is inside counts, clutter aside."""
+    source = received(tmp_path, {"x/Tracks.GPX": b"<gpx/>", "x/notes.txt": b"", "__MACOSX/x/._Tracks.GPX": b"-"})
+    assert (source.format.token, source.stem, source.parts[0].path.read_bytes()) == ("gpx", "Tracks", b"<gpx/>")
+
+
+@pytest.mark.parametrize("extra", [{"a.kml": b"x"}, SHAPE])
+def test_several_convertible_files_are_listed(tmp_path: Path, extra: Mapping[str, bytes]) -> None:
+    """ZIP rule 2."""
+    with pytest.raises(Rejection, match=r"several files.*b\.geojson"):
+        received(tmp_path, {"b.geojson": b"{}", **extra})
+
+
+def test_a_zip_of_nothing_useful_says_what_it_holds(tmp_path: Path) -> None:
+    """The listing helps to find the mistake."""
+    with pytest.raises(Rejection, match=r"no file that can be converted; it contains: plan\.pdf"):
+        received(tmp_path, {"plan.pdf": b"x"})
+
+
+@pytest.mark.parametrize("name", ["../evil.geojson", "/etc/evil.geojson", "C:/evil.geojson", "a/../../evil.geojson"])
+def test_names_that_leave_the_zip_are_refused(tmp_path: Path, name: str) -> None:
+    """Nothing is written for them."""
+    with pytest.raises(Rejection, match=r"evil\.geojson"):
+        received(tmp_path, {name: b"{}"})
+    assert list((tmp_path / "unpacked").iterdir()) == []
+
+
+def test_links_are_refused(tmp_path: Path) -> None:
+    """A link in a ZIP is never followed."""
+    link = zipfile.ZipInfo("a.geojson")
+    link.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(tmp_path / "upload", "w") as archive:
+        archive.writestr(link, "/etc/passwd")
+    with pytest.raises(Rejection, match=r"'a\.geojson'.*link"):
+        detect(tmp_path / "upload", "a.zip", tmp_path / "unpacked")
+
+
+def test_encrypted_members_are_refused(tmp_path: Path) -> None:
+    """Also when only the central directory says so."""
+    path = zipped(tmp_path / "upload", {"a.geojson": b"{}"})
+    content = bytearray(path.read_bytes())
+    at = content.index(b"PK\x01\x02")
+    content[at + 8] |= 1
+    path.write_bytes(content)
+    with pytest.raises(Rejection, match="encrypted"):
+        detect(path, "a.zip", tmp_path / "unpacked")
+
+
+@pytest.mark.parametrize("name", ["inner.zip", "data.tar.gz", "x.7z", "y.RAR"])
+def test_archives_inside_are_refused_by_name(tmp_path: Path, name: str) -> None:
+    """Nested archives are not opened."""
+    with pytest.raises(Rejection, match=name):
+        received(tmp_path, {**SHAPE, name: b"x"})
+
+
+def test_unpacking_is_counted_not_believed(tmp_path: Path) -> None:
+    """The bound holds for what really comes out."""
+    with pytest.raises(Rejection, match="unpacks to more than"):
+        received(tmp_path, {"a.geojson": b"0" * 3_000_000}, bounds=Bounds(unpacked_bytes=1 << 20))
+
+
+def test_a_bomb_is_told_by_its_ratio(tmp_path: Path) -> None:
+    """Packed a thousandfold it is no map."""
+    with pytest.raises(Rejection, match="200 times"):
+        received(tmp_path, {"a.geojson": b"0" * 3_000_000}, bounds=Bounds(ratio_from_bytes=1 << 20))
+
+
+def test_a_lying_size_does_not_help(tmp_path: Path) -> None:
+    """A header that promises less than what comes out makes the member damaged."""
+    path = zipped(tmp_path / "upload", {"a.geojson": b"0" * 100_000})
+    content = bytearray(path.read_bytes())
+    struct.pack_into("<I", content, content.index(b"PK\x01\x02") + 24, 10)
+    path.write_bytes(content)
+    with pytest.raises(Rejection, match="damaged"):
+        detect(path, "a.zip", tmp_path / "unpacked")
+
+
+def test_too_many_members_are_refused(tmp_path: Path) -> None:
+    """The count is bounded."""
+    with pytest.raises(Rejection, match="30 entries"):
+        received(tmp_path, {f"{number}.txt": b"" for number in range(30)}, bounds=Bounds(members=20))
+
+
+def test_a_huge_table_of_contents_is_not_read(tmp_path: Path) -> None:
+    """Parsing the central directory costs bounded memory, whatever it says."""
+    with zipfile.ZipFile(tmp_path / "upload", "w") as archive:
+        archive.comment = b""
+        for number in range(40_000):
+            archive.writestr(f"{number:060}", b"")
+    with pytest.raises(Rejection, match="table of contents"):
+        detect(tmp_path / "upload", "a.zip", tmp_path / "unpacked")
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04 nothing", b"not a zip", b"PK\x05\x06" + bytes(18)])
+def test_what_is_no_zip_is_refused(tmp_path: Path, content: bytes) -> None:
+    """Damage is told as such; an empty ZIP holds nothing."""
+    (tmp_path / "upload").write_bytes(content)
+    with pytest.raises(Rejection, match="ZIP"):
+        detect(tmp_path / "upload", "a.zip", tmp_path / "unpacked")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "is_sequence"),
+    [
+        ("a.geojsonl", b'{"type":"Feature"}\n{"type":"Feature"}\n', True),
+        ("a.geojsonl", b'\xef\xbb\xbf{"geometry":null,"type":"Feature"}\n{"type":"Feature"}\n', True),
+        ("a.geojsonl", b'\x1e{"type":"Feature"}\n', True),
+        ("a.geojsonl", b'{\n"type":"FeatureCollection",\n"features":[]}', False),
+        ("a.geojsonl", b'{"type":"FeatureCollection","features":[]}', False),
+        ("a.geojsonl", b'{"type":"Feature","geometry":null,"properties":{}}', True),
+        ("a.json", b'{"type":"Feature"}\n{"type":"Feature"}\n', True),
+        ("a.json", b'{"type":"Feature"}', False),
+        ("a.geojson", b'{"type":"FeatureCollection",\n"features":[\n{}]}', False),
+    ],
+)
+def test_sequences_are_told_from_documents(tmp_path: Path, name: str, content: bytes, is_sequence: bool) -> None:  # noqa: FBT001
+    """By content, since the drivers cannot tell."""
+    (tmp_path / "upload").write_bytes(content)
+    assert bool(detect(tmp_path / "upload", name, tmp_path).prefix) is is_sequence

@@ -1,0 +1,76 @@
+"""Names of files, layers and columns in outputs."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.formats.format import ColumnRule
+from service.formats.names import column_names, free_name, safe_name, shown, stem_of, unique, xml_name
+
+
+@pytest.mark.parametrize(
+    ("given_name", "stem"),
+    [
+        ("my places.geojson", "my_places"),
+        ("C:\\data\\Straßen.GPKG", "Straßen"),
+        ("../../etc/passwd", "passwd"),
+        (".geojson", "geojson"),
+        ("a.b.shp", "a.b"),
+        ("--rf.csv", "rf"),
+        ("日本.kml", "日本"),
+        ("\x00\n", "data"),
+        ("", "data"),
+    ],
+)
+def test_stem(given_name: str, stem: str) -> None:
+    """A stem is a safe, recognisable rest of the client's file name."""
+    assert stem_of(given_name) == stem
+
+
+@given(st.text())
+def test_a_safe_name_is_safe(text: str) -> None:
+    """No name leaves its directory, begins like an option, hides itself or is too long for a file system."""
+    name = safe_name(text)
+    assert name
+    assert "/" not in name
+    assert "\\" not in name
+    assert name[0] not in ".-"
+    assert len(name.encode()) <= 60
+
+
+@given(st.lists(st.text(max_size=5), max_size=30))
+def test_unique_names_differ(names: list[str]) -> None:
+    """No two names are alike, whatever their case."""
+    assert len({name.casefold() for name in unique(names)}) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("a<b", "a_b"), ("1st", "_1st"), ("xmlns", "_xmlns"), ("größe", "größe"), ("", "_"), ("-a", "_-a")],
+)
+def test_xml_names(name: str, written: str) -> None:
+    """A column is an XML name."""
+    assert xml_name(name) == written
+
+
+def test_mapinfo_names() -> None:
+    """Letters without marks, at most 31, all different."""
+    assert column_names(ColumnRule.MAPINFO, ["größe", "grosse", "a b", "a-b", "x" * 40]) == (
+        "gro_e",
+        "grosse",
+        "a_b",
+        "a_b_2",
+        "x" * 31,
+    )
+
+
+def test_the_target_gives_way_to_columns() -> None:
+    """A column called like the target's own keeps its name."""
+    assert free_name(("fid", "ogc_fid"), ["FID", "name"]) == "ogc_fid"
+    assert free_name(("fid",), ["fid"]) == "fid_1"
+
+
+def test_shown_text_is_on_one_line() -> None:
+    """What a message shows of untrusted text is printable and short."""
+    assert shown("a\x1b[31m\n" + "b" * 100).startswith("a?[31m?bbb")
+    assert len(shown("b" * 1000)) == 61
