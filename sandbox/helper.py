@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Self
 
@@ -15,11 +15,10 @@ from sandbox.wire import Configure, Frames, FromSpawner, ToSpawner, decode_from_
 
 _CHUNK = 1 << 17
 _CLOSE_SECONDS = 10
-_ENVIRONMENT: Mapping[str, str] = {
-    "LC_ALL": "C.UTF-8",
-    "PYTHONDONTWRITEBYTECODE": "1",
-    "PYTHONPATH": str(Path(__file__).resolve().parent.parent),
-}
+def _environment() -> dict[str, str]:
+    # It imports what this process imports, however that was found.
+    found = (str(Path(__file__).resolve().parent.parent), *filter(None, sys.path))
+    return {"LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": os.pathsep.join(found)}
 
 
 class Helper:
@@ -38,7 +37,7 @@ class Helper:
             # vfork: costs the caller's loop a tenth of a millisecond whatever the size of the caller.
             process = subprocess.Popen(  # noqa: ASYNC220
                 [sys.executable, "-s", "-P", "-m", "sandbox.keeper", str(theirs.fileno()), str(os.getpid())],
-                env=_ENVIRONMENT,
+                env=_environment(),
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The process between a service and its spawner: sets up what needs rights on the host, and outlives the spawner.
+"""The process between a service and its spawner: has rights on the host that the spawner gives up, and outlives it.
 
 `python -m sandbox.keeper DESCRIPTOR PARENT`: the connection to the service, and the process id of the service.
 """
@@ -7,10 +7,17 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from typing import NoReturn
 
-from sandbox import syscalls
+from sandbox import places, syscalls
+from sandbox.config import Config
+from sandbox.layers import namespaces, root
+from sandbox.layers.user import FIRST_USER
+from sandbox.report import Guard, LayerReport
 from sandbox.spawner import Spawner, receive_config
+
+Serve = Callable[[tuple[LayerReport, ...]], NoReturn]
 
 
 def main() -> NoReturn:
@@ -22,17 +29,97 @@ def main() -> NoReturn:
     if os.getppid() != int(sys.argv[2]):
         sys.exit("the service is gone")
     config = receive_config(link)
+    child = start_spawner(config, lambda surroundings: Spawner(link).serve(config, surroundings))
+    link.close()
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
+    _, status = os.waitpid(child, 0)
+    sys.exit(os.waitstatus_to_exitcode(status) != 0)
+
+
+def start_spawner(config: Config, serve: Serve) -> int:
+    """Start the spawner in the best surroundings that this host gives; returns its process id."""
+    reasons: list[str] = []
+    if namespaces.NAME in config.without:
+        reasons.append("left out by configuration")
+    else:
+        for way, flags in namespaces.WAYS:
+            try:
+                return _start_in_namespaces(config, flags, serve)
+            except OSError as error:
+                reasons.append(f"{way}: {error}")
+    return _start_outside(serve, _reports("; ".join(reasons)))
+
+
+def _reports(reason: str) -> tuple[LayerReport, ...]:
+    return (
+        LayerReport(
+            name=namespaces.NAME,
+            stops=namespaces.STOPS,
+            guards=frozenset({Guard.NETWORK}),
+            active=not reason,
+            reason=reason,
+        ),
+        LayerReport(
+            name=namespaces.ROOT_NAME,
+            stops=namespaces.ROOT_STOPS,
+            guards=frozenset(),
+            active=not reason,
+            reason=reason,
+        ),
+    )
+
+
+def _start_in_namespaces(config: Config, flags: int, serve: Serve) -> int:
+    """Start it as process 1 of new namespaces, in a root of its own.
+
+    Raises:
+        OSError: something of that is refused here; nothing is left of the attempt.
+    """
+    slot_users = range(FIRST_USER, FIRST_USER + config.converters)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = namespaces.fork_into(flags)
+    if pid == 0:
+        ours.close()
+        _live(theirs, lambda: root.build(places.readable(config), config.work_root), serve)
+    theirs.close()
+    with ours:
+        try:
+            if flags & namespaces.NEW_USER:
+                namespaces.map_users(pid, slot_users)
+            ours.send(b"go")
+            refusal = ours.recv(1000).decode()
+        except OSError as error:
+            os.kill(pid, signal.SIGKILL)
+            refusal = str(error)
+    if refusal:
+        os.waitpid(pid, 0)
+        raise OSError(refusal)
+    return pid
+
+
+def _live(keeper: socket.socket, set_up: Callable[[], None], serve: Serve) -> NoReturn:
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+    try:
+        # No word means that the keeper went before its death would have been told.
+        if keeper.recv(10) == b"go":
+            set_up()
+            keeper.close()
+            serve(_reports(""))
+    except OSError as error:
+        keeper.send(str(error).encode()[:1000])
+    finally:
+        os._exit(1)
+
+
+def _start_outside(serve: Serve, reports: tuple[LayerReport, ...]) -> int:
     keeper = os.getpid()
     child = os.fork()
     if child == 0:
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == keeper:
-            Spawner(link).serve(config)
+            serve(reports)
         os._exit(1)
-    link.close()
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
-    _, status = os.waitpid(child, 0)
-    sys.exit(os.waitstatus_to_exitcode(status) != 0)
+    return child
 
 
 if __name__ == "__main__":

@@ -1,29 +1,55 @@
-"""Which layers there are, the order in which they are entered, and which of them strict mode requires."""
+"""Which layers there are, the order in which they are entered, and what strict mode requires of them."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from sandbox.config import Mode
+from sandbox import places
+from sandbox.config import Config, Mode
 from sandbox.layers import Layer
+from sandbox.layers.landlock import DEVICE, EXECUTE, READ, Landlock, Rule
 from sandbox.layers.parent_death import ParentDeath
-from sandbox.layers.privileges import NoNewPrivileges
+from sandbox.layers.privileges import NoCapabilities, NoNewPrivileges
 from sandbox.layers.rlimits import ResourceLimits
+from sandbox.layers.seccomp import SystemCallFilter
 from sandbox.layers.session import OwnSession
-from sandbox.report import Guard, LayerReport, Report
-
-# Order matters: changing the user clears the parent-death signal, and the system-call filter forbids all of the rest.
-LAYERS: tuple[Layer, ...] = (
-    OwnSession(),
-    ResourceLimits(),
-    NoNewPrivileges(),
-    ParentDeath(),
-)
-
-REQUIRED: tuple[Guard, ...] = ()
+from sandbox.layers.user import UnprivilegedUser
+from sandbox.layers.view import PrivateView
+from sandbox.report import LayerReport, Report
 
 
 class SandboxUnavailable(RuntimeError):
     """This host lacks a layer that strict mode requires; the message names it and the way out."""
+
+
+def layers(config: Config, *, in_namespaces: bool) -> tuple[Layer, ...]:
+    """All layers that a run enters, in order.
+
+    What needs rights comes first; the change of user takes the rights and clears the parent-death signal; the
+    system-call filter forbids what all others do.
+    """
+    readable = places.readable(config)
+    return (
+        OwnSession(),
+        PrivateView(str(config.work_root), in_namespaces=in_namespaces),
+        ResourceLimits(),
+        NoCapabilities(),
+        UnprivilegedUser((*readable, config.work_root)),
+        NoNewPrivileges(),
+        Landlock(_rules(config, readable)),
+        ParentDeath(),
+        SystemCallFilter(),
+    )
+
+
+def _rules(config: Config, readable: Iterable[Path]) -> Sequence[Rule]:
+    allowed = [
+        *((path, READ) for path in readable),
+        *((path, EXECUTE) for path in (*places.programs(config), *places.loaders())),
+        (Path("/dev/null"), DEVICE),
+        (Path("/dev/urandom"), READ),
+    ]
+    return [Rule(path, access) for path, access in allowed if path.exists()]
 
 
 def probe(layer: Layer) -> str:
@@ -44,16 +70,14 @@ def probe(layer: Layer) -> str:
     return reason or ("" if status == 0 else "the probe was killed")
 
 
-def choose(without: Iterable[str]) -> tuple[tuple[Layer, ...], tuple[LayerReport, ...]]:
+def choose(candidates: Sequence[Layer], without: frozenset[str]) -> tuple[tuple[Layer, ...], tuple[LayerReport, ...]]:
     """The layers that work here, and the account of all of them."""
-    left_out = frozenset(without)
-    reports = tuple(_report(layer, left_out) for layer in LAYERS)
-    active = tuple(layer for layer, report in zip(LAYERS, reports, strict=True) if report.active)
-    return active, reports
+    reports = tuple(_report(layer, without) for layer in candidates)
+    return tuple(layer for layer, report in zip(candidates, reports, strict=True) if report.active), reports
 
 
-def _report(layer: Layer, left_out: frozenset[str]) -> LayerReport:
-    reason = "left out by configuration" if layer.name in left_out else probe(layer)
+def _report(layer: Layer, without: frozenset[str]) -> LayerReport:
+    reason = "left out by configuration" if layer.name in without else probe(layer)
     return LayerReport(name=layer.name, stops=layer.stops, guards=layer.guards, active=not reason, reason=reason)
 
 
@@ -61,9 +85,9 @@ def enforce(mode: Mode, report: Report) -> None:
     """Refuse what strict mode does not allow.
 
     Raises:
-        SandboxUnavailable: a required guard is covered by no layer.
+        SandboxUnavailable: the network, the file system or the limits are covered by no layer.
     """
-    missing = [guard for guard in report.missing if guard in REQUIRED]
+    missing = report.missing
     if mode is Mode.STRICT and missing:
         reasons = "; ".join(
             f"{layer.name}: {layer.reason}"

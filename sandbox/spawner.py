@@ -7,14 +7,15 @@ service closes the connection, for whatever reason, it ends and takes everything
 import gc
 import os
 import socket
+from collections.abc import Sequence
 from typing import NoReturn
 
 from sandbox import launch, policy, syscalls
 from sandbox.config import Config, LauncherName
-from sandbox.jail import Jail
+from sandbox.enclosure import Enclosure
 from sandbox.launch import Run, kill_group
 from sandbox.loop import Loop
-from sandbox.report import LauncherReport, Report
+from sandbox.report import LauncherReport, LayerReport, Report
 from sandbox.verdict import Ending, Verdict
 from sandbox.wire import Configure, Finished, Frames, Ready, Start, Stop, ToSpawner, decode_for_spawner, encode
 
@@ -30,14 +31,20 @@ class Spawner:
         self._runs: dict[int, Run] = {}
         self._by_pid: dict[int, Run] = {}
 
-    def serve(self, config: Config) -> NoReturn:
-        """Report what holds here, then take commands until the service is gone."""
+    def serve(self, config: Config, surroundings: Sequence[LayerReport]) -> NoReturn:
+        """Report what holds here, then take commands until the service is gone.
+
+        `surroundings` are the layers that the whole spawner already lives in.
+        """
         syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
-        self._layers, layer_reports = policy.choose(config.without)
+        self._work_root = str(config.work_root)
+        candidates = policy.layers(config, in_namespaces=all(layer.active for layer in surroundings))
+        layers, reports = policy.choose(candidates, config.without)
+        self._enclosure = Enclosure(layers, self._work_root)
         launchers = (LauncherReport(name=LauncherName.EXEC, active=True),)
         self._loop = Loop(self._reap)
         self._loop.watch(self._link.fileno(), self._receive)
-        self._send(Ready(report=Report(layers=layer_reports, launchers=launchers)))
+        self._send(Ready(report=Report(layers=(*surroundings, *reports), launchers=launchers)))
         gc.collect()
         gc.freeze()
         while True:
@@ -61,9 +68,9 @@ class Spawner:
 
     def _start(self, message: Start) -> None:
         command = message.command
-        jail = Jail(directory=str(command.directory), limits=command.limits, spawner=os.getpid())
         try:
-            child = launch.spawn(self._layers, command.argv, command.environment, jail)
+            with self._enclosure.prepared(message.slot, command) as jail:
+                child = launch.spawn(self._enclosure.layers, command.argv, command.environment, jail)
         except OSError as error:
             self._answer(message.run, Verdict(ending=Ending.INTERNAL, detail=f"start: {error}"))
             return

@@ -10,6 +10,7 @@ _libc.syscall.restype = ctypes.c_long
 PR_SET_PDEATHSIG: Final = 1
 PR_SET_DUMPABLE: Final = 4
 PR_SET_SECCOMP: Final = 22
+PR_CAPBSET_READ: Final = 23
 PR_CAPBSET_DROP: Final = 24
 PR_SET_CHILD_SUBREAPER: Final = 36
 PR_SET_NO_NEW_PRIVS: Final = 38
@@ -23,8 +24,19 @@ def check(result: int, what: str) -> int:
     return result
 
 
-def prctl(option: int, *values: int | ctypes.c_void_p) -> int:
+def prctl(option: int, *values: int) -> int:
     """Change an attribute of this process."""
-    padded = [ctypes.c_ulong(value) if isinstance(value, int) else value for value in values]
-    padded += [ctypes.c_ulong(0)] * (4 - len(padded))
+    padded = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
     return check(_libc.prctl(option, *padded), f"prctl {option}")
+
+
+def call(number: int, *arguments: int | bytes | None) -> int:
+    """Make a system call that has the same number on every machine."""
+    converted = [ctypes.c_long(value) if isinstance(value, int) else ctypes.c_char_p(value) for value in arguments]
+    return check(_libc.syscall(ctypes.c_long(number), *converted), f"system call {number}")
+
+
+def named(function: str, *arguments: int | bytes | None) -> int:
+    """Call a function of the C library that makes a system call."""
+    converted = [ctypes.c_ulong(value) if isinstance(value, int) else ctypes.c_char_p(value) for value in arguments]
+    return check(getattr(_libc, function)(*converted), function)

@@ -1,12 +1,65 @@
-"""No privilege is gained from here on."""
+"""Rights that a run must not have: capabilities, and gaining any."""
+
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
 
 from sandbox import syscalls
 from sandbox.jail import Jail
 from sandbox.report import Guard
 
+_VERSION_3: Final = 0x20080522
+_SETGID: Final = 6
+_SETUID: Final = 7
+_LAST: Final = 63
+
+
+def set_capabilities(*kept: int) -> None:
+    """Have these capabilities and no other."""
+    low = sum(1 << number for number in kept)
+    header = struct.pack("=Ii", _VERSION_3, 0)
+    # Effective, permitted, inheritable: for numbers below 32, then for those above.
+    syscalls.named("capset", header, struct.pack("=6I", low, low, 0, 0, 0, 0))
+
+
+def drop_bounding_set() -> None:
+    """Make sure that no program gives a capability back."""
+    # Without the right to drop it there is nothing in it that could be gained after no-new-privileges.
+    with suppress(PermissionError):
+        for number in _known_capabilities():
+            syscalls.prctl(syscalls.PR_CAPBSET_DROP, number)
+
+
+def _known_capabilities() -> Iterator[int]:
+    for number in range(_LAST + 1):
+        try:
+            syscalls.prctl(syscalls.PR_CAPBSET_READ, number)
+        except OSError:
+            return
+        yield number
+
+
+class NoCapabilities:
+    """All capabilities are dropped, but for those that the change of user needs and takes away."""
+
+    name = "no capabilities"
+    stops = "whatever root, or root of a namespace, may do"
+    guards: frozenset[Guard] = frozenset()
+
+    def probe(self) -> None:
+        """Do it."""
+        drop_bounding_set()
+        set_capabilities()
+
+    def enter(self, jail: Jail) -> None:
+        """Drop them, for good."""
+        drop_bounding_set()
+        set_capabilities(*(() if jail.user is None else (_SETGID, _SETUID)))
+
 
 class NoNewPrivileges:
-    """set-uid programs and file capabilities give nothing."""
+    """Set-uid programs and file capabilities give nothing."""
 
     name = "no new privileges"
     stops = "gaining rights through set-uid programs"

@@ -1,0 +1,72 @@
+"""The kernel's calls for mounts by descriptor (Linux 5.12): no /proc is needed, no path can be swapped meanwhile."""
+
+import os
+import struct
+from typing import Final
+
+from sandbox import syscalls
+
+_OPEN_TREE: Final = 428
+_MOVE_MOUNT: Final = 429
+_MOUNT_SETATTR: Final = 442
+
+_AT_FDCWD: Final = -100
+_AT_EMPTY_PATH: Final = 0x1000
+_AT_RECURSIVE: Final = 0x8000
+_OPEN_TREE_CLONE: Final = 1
+_MOVE_FROM_EMPTY_PATH: Final = 4
+
+READ_ONLY: Final = 1
+NO_SETUID: Final = 2
+NO_DEVICES: Final = 4
+NO_EXEC: Final = 8
+
+_MS_NOSUID_NODEV: Final = 2 | 4
+_MS_PRIVATE_RECURSIVE: Final = (1 << 18) | (1 << 14)
+_MNT_DETACH: Final = 2
+
+
+def copy(path: str, attributes: int = 0) -> int:
+    """A mount of what is at `path`, not attached anywhere yet, as a descriptor."""
+    flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_RECURSIVE
+    tree = syscalls.call(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags)
+    if attributes:
+        _set_attributes(tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, attributes)
+    return tree
+
+
+def attach(tree: int, path: str) -> None:
+    """Attach a copied mount at `path` and close its descriptor."""
+    try:
+        syscalls.call(_MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(path), _MOVE_FROM_EMPTY_PATH)
+    finally:
+        os.close(tree)
+
+
+def cover(path: str) -> None:
+    """Hide what is at `path` behind a small empty file system."""
+    options = b"size=256k,nr_inodes=1024,mode=755"
+    syscalls.named("mount", b"sandbox", os.fsencode(path), b"tmpfs", _MS_NOSUID_NODEV, options)
+
+
+def seal(path: str) -> None:
+    """Make the file system that is mounted at `path` read-only."""
+    _set_attributes(_AT_FDCWD, os.fsencode(path), 0, READ_ONLY)
+
+
+def make_private() -> None:
+    """Let no mount reach other namespaces, nor come from them."""
+    syscalls.named("mount", b"none", b"/", None, _MS_PRIVATE_RECURSIVE, None)
+
+
+def change_root(path: str) -> None:
+    """Make `path` the root, and what was the root unreachable."""
+    os.chdir(path)
+    syscalls.named("pivot_root", b".", b".")
+    syscalls.named("umount2", b".", _MNT_DETACH)
+    os.chdir("/")
+
+
+def _set_attributes(directory: int, path: bytes, flags: int, attributes: int) -> None:
+    request = struct.pack("=QQQQ", attributes, 0, 0, 0)
+    syscalls.call(_MOUNT_SETATTR, directory, path, flags, request, len(request))
