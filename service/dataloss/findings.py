@@ -1,0 +1,118 @@
+"""What a scan finds: the record that leaves the jail, bounded and validated on the way back."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from service.dataloss.refusals import MAX_FIELDS, MAX_NAME_CHARACTERS, Reason, Unreadable
+from service.formats.facts import Count, Crs, Facts, Field, FieldType, GeometryName, Layer
+
+MAX_FINDINGS_BYTES = 16 << 20
+FIRST_EPSG, LAST_EPSG = 1024, 1 << 20
+WGS84 = 4326
+
+Name = Annotated[str, Meta(max_length=MAX_NAME_CHARACTERS)]
+PerType = Annotated[Mapping[GeometryName, Count], Meta(max_length=7)]
+
+
+class FieldFindings(msgspec.Struct, frozen=True, kw_only=True):
+    """One property as a column.
+
+    Lengths are bytes of UTF-8 and 0 unless the column is text; all else counts values.
+    """
+
+    name: Name
+    type: FieldType
+    values: Count = 0
+    nulls: Count = 0
+    longest_bytes: Count = 0
+    too_long: Count = 0
+    nested: Count = 0
+    empty: Count = 0
+    trailing_blanks: Count = 0
+    cut_at_nul: Count = 0
+    inexact_numbers: Count = 0
+    clamped_integers: Count = 0
+    reworded_moments: Count = 0
+
+
+class Scan(msgspec.Struct, frozen=True, kw_only=True):
+    """What one pass over a GeoJSON document found."""
+
+    kind: Annotated[str, Meta(max_length=20)]
+    layer_name: Name | None = None
+    features: Count = 0
+    not_features: Count = 0
+    """Elements of `features` that are no Feature: the converter leaves out their properties, or all of them."""
+    fields: Annotated[tuple[FieldFindings, ...], Meta(max_length=MAX_FIELDS)] = ()
+    """The properties in the order in which they were first seen."""
+    dropped_ids: Count = 0
+    """Features whose `id` beside the properties becomes no column."""
+    geometry_types: PerType = {}
+    types_with_z: PerType = {}
+    parts: PerType = {}
+    """The geometries inside collections."""
+    first: PerType = {}
+    """The number of the first feature of each type, from 1."""
+    null_geometries: Count = 0
+    empty_geometries: Count = 0
+    unreadable_geometries: Count = 0
+    damaged_geometries: Count = 0
+    """Geometries of which only a part can be read."""
+    has_crs: bool = False
+    """Whether there is a member `crs`, as before RFC 7946."""
+    crs_epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = WGS84
+    """The system of the coordinates; None where only the converter can tell."""
+
+    def facts(self, name: str) -> Facts:
+        """The same as facts about a dataset of one layer that is called `name`."""
+        layer = Layer(
+            name=name,
+            features=self.features,
+            geometry_types=self.geometry_types,
+            null_geometries=self.features - sum(self.geometry_types.values()),
+            has_z=any(self.types_with_z.values()),
+            crs=Crs(known=self.crs_epsg is not None, epsg=self.crs_epsg),
+            fields=tuple(
+                Field(
+                    name=field.name, type=field.type, longest_bytes=field.longest_bytes, over_dbf_limit=field.too_long
+                )
+                for field in self.fields
+            ),
+        )
+        return Facts(layers=(layer,))
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a scan ended: with findings or with a reason why there are none."""
+
+    scan: Scan | None = None
+    refused: Reason | None = None
+
+
+_OUTCOME = msgspec.json.Decoder(Outcome)
+
+
+def write_outcome(path: Path, outcome: Outcome) -> None:
+    """Write what `read_scan` reads."""
+    path.write_bytes(msgspec.json.encode(outcome))
+
+
+def read_scan(path: Path) -> Scan:
+    """Read the findings that a scan in the jail wrote to `path`.
+
+    Raises:
+        Unreadable: the document is not GeoJSON, or what was written is not what a scan writes.
+    """
+    try:
+        with path.open("rb") as file:
+            untrusted = file.read(MAX_FINDINGS_BYTES + 1)
+        outcome = _OUTCOME.decode(untrusted) if len(untrusted) <= MAX_FINDINGS_BYTES else Outcome()
+    except (OSError, ValueError, RecursionError):
+        outcome = Outcome()
+    if outcome.scan is None:
+        raise Unreadable(outcome.refused or Reason.NO_SCAN)
+    return outcome.scan

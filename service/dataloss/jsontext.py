@@ -1,0 +1,74 @@
+"""Objects and arrays as the text that the converter writes into a column."""
+
+import json
+import math
+from typing import Any
+
+from service.dataloss.features import INT64_MAX
+
+_ESCAPES = str.maketrans({"/": "\\/"})
+
+
+class _Text(str):
+    """A finished piece of the text, told apart from a string value."""
+
+    __slots__ = ()
+
+
+def json_text(value: Any) -> str:
+    """`value` as JSON text, as json-c writes it with spaces.
+
+    Iterative, so that depth costs no stack.
+    """
+    pieces: list[str] = []
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, _Text):
+            pieces.append(item)
+        elif isinstance(item, dict):
+            pending.extend(reversed(_object_pieces(item)))
+        elif isinstance(item, list):
+            pending.extend(reversed(_array_pieces(item)))
+        else:
+            pieces.append(_scalar_text(item))
+    return "".join(pieces)
+
+
+def _object_pieces(members: dict[str, Any]) -> list[Any]:
+    pieces: list[Any] = [_Text("{ ")]
+    for name, value in members.items():
+        if len(pieces) > 1:
+            pieces.append(_Text(", "))
+        pieces += [_Text(_string_text(name) + ": "), value]
+    return [*pieces, _Text(" }")] if members else [_Text("{ }")]
+
+
+def _array_pieces(elements: list[Any]) -> list[Any]:
+    pieces: list[Any] = [_Text("[ ")]
+    for value in elements:
+        if len(pieces) > 1:
+            pieces.append(_Text(", "))
+        pieces.append(value)
+    return [*pieces, _Text(" ]")] if elements else [_Text("[ ]")]
+
+
+def _scalar_text(value: Any) -> str:
+    if isinstance(value, str):
+        return _string_text(value)
+    if isinstance(value, float):
+        return _real_text(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(max(-INT64_MAX - 1, min(INT64_MAX, value)))
+    return json.dumps(value)
+
+
+def _string_text(value: str) -> str:
+    return json.dumps(value.partition("\0")[0], ensure_ascii=False).translate(_ESCAPES)
+
+
+def _real_text(value: float) -> str:
+    if not math.isfinite(value):
+        return json.dumps(value)
+    text = f"{value:.17g}"
+    return text if any(mark in text for mark in ".e") else text + ".0"

@@ -1,0 +1,61 @@
+"""Why a document cannot be analysed, as codes that may leave the jail and the sentences that stand for them."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from service.errors import Rejection
+
+
+class Reason(StrEnum):
+    """Why a document cannot be read as GeoJSON."""
+
+    EMPTY = "empty"
+    NOT_UTF8 = "not_utf8"
+    NOT_JSON = "not_json"
+    TRUNCATED = "truncated"
+    TOO_DEEP = "too_deep"
+    NOT_GEOJSON = "not_geojson"
+    NO_FEATURES = "no_features"
+    BAD_GEOMETRY = "bad_geometry"
+    TOPOJSON = "topojson"
+    ESRI_JSON = "esri_json"
+    TOO_MANY_FIELDS = "too_many_fields"
+    LONG_NAMES = "long_names"
+    NO_SCAN = "no_scan"
+
+
+MAX_FIELDS = 2000
+MAX_NAME_CHARACTERS = 4096
+MAX_NAMES_CHARACTERS = 1 << 20
+
+SENTENCES: Mapping[Reason, str] = MappingProxyType(
+    {
+        Reason.EMPTY: "The file is empty.",
+        Reason.NOT_UTF8: "The file is not UTF-8 text, which GeoJSON must be. Save it as UTF-8 and send it again.",
+        Reason.NOT_JSON: "The file is not valid JSON. Check it with a JSON validator and send it again.",
+        Reason.TRUNCATED: "The file ends in the middle of the document. It is probably cut off; send the whole file.",
+        Reason.TOO_DEEP: "Objects and arrays in the file are nested too deeply, hundreds of levels.",
+        Reason.NOT_GEOJSON: (
+            "The file is JSON but not GeoJSON: its outermost object must have a member type with the value "
+            "FeatureCollection, Feature or the name of a geometry type."
+        ),
+        Reason.NO_FEATURES: "The FeatureCollection has no member features that is an array.",
+        Reason.BAD_GEOMETRY: "The file is one geometry, and its coordinates are not those of its type.",
+        Reason.TOPOJSON: "The file is TopoJSON. Convert it to GeoJSON first.",
+        Reason.ESRI_JSON: "The file is Esri JSON. Export it as GeoJSON.",
+        Reason.TOO_MANY_FIELDS: (
+            f"The features have more than {MAX_FIELDS:,} different properties, more than a table can have columns."
+        ),
+        Reason.LONG_NAMES: "The names of the properties are too long to be columns of a table.",
+        Reason.NO_SCAN: "The file could not be analysed.",
+    }
+)
+
+
+class Unreadable(Rejection):
+    """A document that cannot be read as GeoJSON; `reason` says why."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(SENTENCES[reason])
+        self.reason = reason

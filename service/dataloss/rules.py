@@ -1,0 +1,192 @@
+"""The rules of the data-loss report: what a Shapefile does to the findings of a scan (spec 2.4)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from service.dataloss.findings import Scan
+from service.formats.dbf_names import VALUE_BYTES, shortened
+from service.formats.geometry import FAMILIES, SPLIT_FAMILIES, Family
+
+COLLECTION = "GeometryCollection"
+
+
+class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A record that is sent as JSON."""
+
+
+class FieldNameTruncation(Wire, frozen=True):
+    """A name that does not fit and the one that is written instead, unless that collides."""
+
+    original: str
+    truncated: str
+
+
+class FieldNameCollision(Wire, frozen=True):
+    """Names that shorten to the same name, compared without regard to case as the table does."""
+
+    truncated_name: str
+    fields: tuple[str, ...]
+
+
+class ValueTruncation(Wire, frozen=True):
+    """A column with values that are too long; lengths are bytes of UTF-8."""
+
+    field: str
+    max_length: int
+    limit: int
+    affected_features: int
+
+
+class GeometryCoercion(Wire, frozen=True):
+    """Geometries that a Shapefile cannot hold as they are."""
+
+    issue: str
+    types: tuple[str, ...]
+    detail: str
+
+
+class Summary(Wire, frozen=True):
+    """How many there are of each."""
+
+    fields_truncated: int = 0
+    field_name_collisions: int = 0
+    fields_with_value_truncation: int = 0
+    geometry_issues: int = 0
+
+
+class Report(Wire, frozen=True):
+    """What a conversion from GeoJSON to Shapefile loses (spec 2.4)."""
+
+    applicable: bool
+    has_warnings: bool = False
+    has_data_loss: bool = False
+    feature_count: int = 0
+    field_name_truncations: tuple[FieldNameTruncation, ...] = ()
+    field_name_collisions: tuple[FieldNameCollision, ...] = ()
+    value_truncations: tuple[ValueTruncation, ...] = ()
+    geometry_coercions: tuple[GeometryCoercion, ...] = ()
+    summary: Summary = Summary()
+
+
+def not_applicable() -> Report:
+    """The report for every direction but GeoJSON to Shapefile (spec 4.4)."""
+    return Report(applicable=False)
+
+
+def report(scan: Scan) -> Report:
+    """The report for a scanned document."""
+    truncations = tuple(_truncations(scan))
+    collisions = tuple(_collisions(scan))
+    values = tuple(_value_truncations(scan))
+    geometries = tuple(_coercions(scan))
+    return Report(
+        applicable=True,
+        has_warnings=bool(truncations or collisions or values or geometries),
+        has_data_loss=bool(collisions or values or geometries),
+        feature_count=scan.features,
+        field_name_truncations=truncations,
+        field_name_collisions=collisions,
+        value_truncations=values,
+        geometry_coercions=geometries,
+        summary=Summary(
+            fields_truncated=len(truncations),
+            field_name_collisions=len(collisions),
+            fields_with_value_truncation=len(values),
+            geometry_issues=len(geometries),
+        ),
+    )
+
+
+def _truncations(scan: Scan) -> Iterator[FieldNameTruncation]:
+    for field in scan.fields:
+        if shortened(field.name) != field.name:
+            yield FieldNameTruncation(original=field.name, truncated=shortened(field.name))
+
+
+def _collisions(scan: Scan) -> Iterator[FieldNameCollision]:
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for field in scan.fields:
+        groups[shortened(field.name).casefold()].append(field.name)
+    for names in groups.values():
+        if len(names) > 1:
+            yield FieldNameCollision(truncated_name=shortened(names[0]), fields=tuple(names))
+
+
+def _value_truncations(scan: Scan) -> Iterator[ValueTruncation]:
+    for field in scan.fields:
+        if field.too_long:
+            yield ValueTruncation(
+                field=field.name,
+                max_length=field.longest_bytes,
+                limit=VALUE_BYTES,
+                affected_features=field.too_long,
+            )
+
+
+def _coercions(scan: Scan) -> Iterator[GeometryCoercion]:
+    simple = Counter({name: count for name, count in scan.geometry_types.items() if name != COLLECTION})
+    present = _in_order([*simple, *scan.parts])
+    families = [family for family in SPLIT_FAMILIES if family in {FAMILIES[name] for name in present}]
+    if len(families) > 1:
+        yield GeometryCoercion(
+            issue="mixed_geometry_families",
+            types=present,
+            detail=f"The features hold {_counts(scan, simple)}. {_whereabouts(families)}",
+        )
+    if scan.geometry_types.get(COLLECTION):
+        yield GeometryCoercion(
+            issue="geometry_collection", types=(COLLECTION,), detail=_collection_detail(scan, families)
+        )
+    broken = scan.unreadable_geometries + scan.damaged_geometries
+    if broken:
+        yield GeometryCoercion(
+            issue="unreadable_geometry",
+            types=(),
+            detail=(
+                f"{_features(scan.unreadable_geometries)} with a geometry that is not valid GeoJSON, which is left "
+                f"out, and {scan.damaged_geometries} with one of which only a part can be read."
+            ),
+        )
+    if scan.not_features:
+        yield GeometryCoercion(
+            issue="not_a_feature",
+            types=(),
+            detail=f"{scan.not_features} of the elements of features are no Features and are not kept as they are.",
+        )
+
+
+def _counts(scan: Scan, counts: Counter[str]) -> str:
+    """Counts and whereabouts, as in: 3 Point (first in feature 1), 2 Polygon (first in feature 4)."""
+    entries = [f"{counts[name]} {name} (first in feature {scan.first.get(name, 1)})" for name in _in_order(counts)]
+    collections = scan.geometry_types.get(COLLECTION, 0)
+    if collections:
+        entries.append(f"{collections} {COLLECTION} (first in feature {scan.first.get(COLLECTION, 1)})")
+    return ", ".join(entries)
+
+
+def _whereabouts(families: Sequence[Family]) -> str:
+    """Where the geometries go."""
+    names = ", ".join(f"{family}s in the one whose name ends in _{family}" for family in families)
+    return f"A Shapefile holds one family, so the archive holds {len(families)} Shapefiles: {names}."
+
+
+def _collection_detail(scan: Scan, families: Sequence[Family]) -> str:
+    count = scan.geometry_types[COLLECTION]
+    parts = ", ".join(f"{scan.parts[name]} {name}" for name in _in_order(scan.parts))
+    where = "the Shapefile" if len(families) == 1 else "the Shapefiles of their families"
+    return (
+        f"{_features(count)} with a GeometryCollection (first in feature {scan.first.get(COLLECTION, 1)}), "
+        f"which a Shapefile cannot hold. The geometries in them ({parts}) are written to {where}."
+    )
+
+
+def _features(count: int) -> str:
+    return "1 feature" if count == 1 else f"{count} features"
+
+
+def _in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """The types among `names`, each once, the simple ones first."""
+    present = set(names)
+    return tuple(name for name in FAMILIES if name in present)

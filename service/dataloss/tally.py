@@ -1,0 +1,114 @@
+"""Everything that has been seen of a document so far."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
+
+from msgspec import UnsetType
+
+from service.dataloss.crs import crs_epsg
+from service.dataloss.document import Document
+from service.dataloss.features import Feature
+from service.dataloss.fields import FieldTally
+from service.dataloss.findings import Scan
+from service.dataloss.geometries import GeometryTally
+from service.dataloss.ids import IdTally
+from service.dataloss.refusals import (
+    MAX_FIELDS,
+    MAX_NAME_CHARACTERS,
+    MAX_NAMES_CHARACTERS,
+    Reason,
+    Unreadable,
+)
+from service.formats.facts import FieldType
+from service.formats.geometry import FAMILIES
+
+_id, _properties = attrgetter("id"), attrgetter("properties")
+
+
+class Tally:
+    """Counts batches of features."""
+
+    def __init__(self) -> None:
+        self._features = 0
+        self._untyped = 0
+        self._fields: dict[str, FieldTally] = {}
+        self._names_characters = 0
+        self._geometries = GeometryTally()
+        self._ids = IdTally()
+
+    def add(self, batch: Sequence[Feature]) -> None:
+        """Count a batch of features.
+
+        Raises:
+            Unreadable: the features have more properties, or longer names of them, than a table can have.
+        """
+        typed = [feature for feature in batch if feature.type == "Feature"]
+        self._geometries.add(batch, self._features)
+        self._features += len(batch)
+        self._untyped += len(batch) - len(typed)
+        self._add_ids(typed)
+        self._add_properties(typed)
+
+    def findings(self, document: Document) -> Scan:
+        """What has been seen of `document`, whose batches these were.
+
+        Raises:
+            Unreadable: the document is one geometry that cannot be read.
+        """
+        geometries = self._geometries
+        if document.kind in FAMILIES and geometries.unreadable == self._features:
+            raise Unreadable(Reason.BAD_GEOMETRY)
+        layer_name = document.members.get("name")
+        return Scan(
+            kind=document.kind,
+            layer_name=layer_name[:MAX_NAME_CHARACTERS] if isinstance(layer_name, str) else None,
+            features=self._features,
+            not_features=document.skipped + self._untyped,
+            fields=tuple(field.findings(name) for name, field in self._fields.items()),
+            dropped_ids=0 if self._ids.is_column else self._ids.count,
+            geometry_types=+geometries.types,
+            types_with_z=+geometries.types_with_z,
+            parts=geometries.parts,
+            first={name: number for name, number in geometries.first.items() if name in geometries.types},
+            null_geometries=geometries.null,
+            empty_geometries=geometries.empty,
+            unreadable_geometries=geometries.unreadable,
+            damaged_geometries=geometries.damaged,
+            has_crs="crs" in document.members,
+            crs_epsg=crs_epsg(document.members.get("crs")),
+        )
+
+    def _add_properties(self, features: Sequence[Feature]) -> None:
+        """Count the values of all properties, those of features with the same names together, column by column."""
+        rows_by_names: defaultdict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+        for properties in filter(None, map(_properties, features)):
+            rows_by_names[tuple(properties)].append(properties)
+        for names, rows in rows_by_names.items():
+            for name, column in zip(names, zip(*map(dict.values, rows), strict=True), strict=True):
+                self._field(name).add(column)
+
+    def _add_ids(self, features: Sequence[Feature]) -> None:
+        """Count the ids beside the properties."""
+        if set(map(type, map(_id, features))) <= {UnsetType}:
+            return
+        column = self._ids.column(features)
+        if column:
+            field = self._field("id")
+            if not all(type(value) is int for value in column):
+                field.type = FieldType.TEXT
+            field.add(column)
+
+    def _field(self, name: str) -> FieldTally:
+        """The tally of one property, a new one when it was not seen before."""
+        field = self._fields.get(name)
+        if field is None:
+            name = name.partition("\0")[0]
+            self._names_characters += len(name)
+            if len(self._fields) == MAX_FIELDS:
+                raise Unreadable(Reason.TOO_MANY_FIELDS)
+            if len(name) > MAX_NAME_CHARACTERS or self._names_characters > MAX_NAMES_CHARACTERS:
+                raise Unreadable(Reason.LONG_NAMES)
+            field = self._fields.setdefault(name, FieldTally())
+        return field
