@@ -307,8 +307,8 @@ def _is_cut_off(error: json.JSONDecodeError, text: str) -> bool:
     rest = text[error.pos :].strip()
     if error.msg.startswith("Unterminated"):
         return True
-    if error.msg.startswith("Invalid \\uXXXX"):
-        return len(rest) < len("uXXXX")
+    if error.msg.startswith("Invalid \\"):
+        return len(rest) <= len("uXXXX")
     return any(word.startswith(rest) for word in _UNFINISHED)
 
 

@@ -19,7 +19,7 @@ ONE_FEATURE = {
     "a bare geometry": json.dumps(POINT),
     "a bare GeometryCollection": json.dumps(gathered(POINT)),
     "features before type": f'{{"features": [{FEATURE}], "type": "FeatureCollection"}}',
-    "members on both sides": f'{{"x": [1], "features": [{FEATURE}], "bbox": [0], "type": "FeatureCollection", "y": {{}}}}',
+    "members on both sides": f'{{"x": [1], "features": [{FEATURE}], "type": "FeatureCollection", "y": {{}}}}',
     "a byte order mark": "\ufeff" + COLLECTION,
     "CRLF between tokens": COLLECTION.replace(" ", "\r\n"),
     "blanks around": f"\n \t{COLLECTION}\r\n ",
@@ -193,7 +193,7 @@ def test_the_layer_name_is_kept() -> None:
 
 @pytest.mark.parametrize("window", [1, 7, 64, 1000, 1 << 20])
 def test_windows_change_nothing(monkeypatch: pytest.MonkeyPatch, window: int) -> None:
-    """Wherever the document is cut, and whatever cuts in the wrong place suggest themselves, the findings are the same."""
+    """Wherever the document is cut, and however it invites wrong cuts, the findings are the same."""
     monkeypatch.setattr(document, "WINDOW_BYTES", window)
     monkeypatch.setattr(document, "FIRST_GLANCE_BYTES", window)
     generator = random.Random(7)
