@@ -46,6 +46,10 @@ class Database:
                 if _is_open(connection):
                     raise
                 raise asyncpg.ConnectionDoesNotExistError(str(error)) from error
+            except asyncpg.InternalClientError as error:
+                # The server's farewell came between two statements and the driver lost its bearings; so it is over.
+                connection.terminate()
+                raise asyncpg.ConnectionDoesNotExistError(str(error)) from error
             finally:
                 await self._pool.release(connection)
         except LOST as error:

@@ -1,28 +1,23 @@
 """Using the embedded server: start it if nobody has, keep it as long as somebody uses it."""
 
 import os
-import subprocess
-import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import anyio
 import anyio.to_thread
 import asyncpg
-import msgspec
 import structlog
 
-from service.db.embedded import keeper
-from service.db.embedded.binaries import ENVIRONMENT, find_installation
-from service.db.embedded.cluster import ensure_data, server_command
 from service.db.embedded.errors import EmbeddedPostgresError
-from service.db.embedded.home import SOCKET_NAME, Home, handed_over, make_private, open_home, trim_log
+from service.db.embedded.home import Home, open_home
 from service.db.embedded.locks import can_lock, try_lock
-from service.db.embedded.server_user import find_server_user, own_name
+from service.db.embedded.server_user import own_name
+from service.db.embedded.start import Options, start_keeper
 
-START_SECONDS = 300.0
+START_SECONDS = 300.0  # recovery may have a lot to read
 STOP_SECONDS = 30.0
 POLL_SECONDS = 0.01
 WATCH_SECONDS = 1.0
@@ -30,14 +25,6 @@ WATCH_SECONDS = 1.0
 T = TypeVar("T")
 
 _LOG = structlog.get_logger("service.db")
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a keeper is started with."""
-
-    bin_dir: Path | None
-    user: str
-    durable: bool
 
 
 @asynccontextmanager
@@ -49,7 +36,7 @@ async def embedded_postgres(
     Args:
         data_dir: Geomill's data directory; the database lives in `postgres/` in it.
         bin_dir: where PostgreSQL's programs are; by default the newest that is found.
-        user: who runs them when this process is root; by default `postgres`, else `nobody`.
+        user: who runs them when this process is root; by default the data's owner, else `postgres`, else `nobody`.
         durable: False for data that need not survive the machine: tests.
 
     Yields:
@@ -63,10 +50,16 @@ async def embedded_postgres(
     dsn = home.dsn(own_name())
     async with _used(home):
         await _wait_until_ready(home, options, dsn)
+        failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_watch, home, options)
-            yield dsn
+            try:
+                yield dsn
+            except Exception as error:  # noqa: BLE001 - the task group would wrap it
+                failure = error
             tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
 
 
 @asynccontextmanager
@@ -97,23 +90,26 @@ def _has_users(home: Home) -> bool:
 
 
 async def _wait_until_ready(home: Home, options: Options, dsn: str) -> None:
+    """Wait for the server; start a keeper if there is none, but only once."""
     started = False
     with anyio.move_on_after(START_SECONDS):
-        while not await _accepts(dsn):
+        while not await _accepts(dsn, home):
             if can_lock(home.keeper_lock, exclusive=True):
                 if started:
                     raise EmbeddedPostgresError(f"The embedded database does not start: {_last_words(home)}")
-                started = await anyio.to_thread.run_sync(_start_keeper, home, options)
+                started = await anyio.to_thread.run_sync(start_keeper, home, options)
             await anyio.sleep(POLL_SECONDS)
         return
     raise EmbeddedPostgresError(f"The embedded database takes too long to start; its log is {home.log}.")
 
 
-async def _accepts(dsn: str) -> bool:
+async def _accepts(dsn: str, home: Home) -> bool:
     try:
         connection = await asyncpg.connect(dsn)
     except (OSError, asyncpg.CannotConnectNowError, asyncpg.PostgresConnectionError):
         return False
+    except asyncpg.InvalidAuthorizationSpecificationError as error:
+        raise EmbeddedPostgresError(f"The database in {home.root} is another user's: {error}.") from error
     await connection.close()
     return True
 
@@ -124,59 +120,17 @@ async def _watch(home: Home, options: Options) -> None:
         await anyio.sleep(WATCH_SECONDS)
         if can_lock(home.keeper_lock, exclusive=True):
             _LOG.warning("database.keeper_lost")
-            await anyio.to_thread.run_sync(_start_keeper, home, options)
-
-
-def _start_keeper(home: Home, options: Options) -> bool:
-    """Start the keeper unless somebody else has done so or is doing so; False then."""
-    lock = try_lock(home.keeper_lock, exclusive=True)
-    if lock is None:
-        return False
-    try:
-        _prepare_and_spawn(home, options, lock)
-    finally:
-        os.close(lock)
-    return True
-
-
-def _prepare_and_spawn(home: Home, options: Options, lock: int) -> None:
-    user = find_server_user(options.user)
-    installation = find_installation(user, home.kept_majors, options.bin_dir)
-    data = home.data(installation.major)
-    make_private(home.socket_directory, user)
-    ensure_data(installation, data, user, role=own_name(), durable=options.durable, lock=lock)
-    with ExitStack() as stack:
-        data_handle = stack.enter_context(handed_over(data, user))
-        socket_handle = stack.enter_context(handed_over(home.socket_directory, user))
-        task = keeper.Task(
-            command=server_command(installation, data_handle.name, socket_handle.name, durable=options.durable),
-            environment=ENVIRONMENT,
-            identity={**user.identity},
-            descriptors=[*data_handle.descriptors, *socket_handle.descriptors],
-            users_lock=str(home.users_lock),
-            data=str(data),
-            socket=str(home.socket_directory / SOCKET_NAME),
-        )
-        _spawn(home, task, lock)
-
-
-def _spawn(home: Home, task: keeper.Task, lock: int) -> None:
-    trim_log(home)
-    argv = [sys.executable, "-I", "-S", keeper.__file__, msgspec.json.encode(task).decode()]
-    with home.log.open("ab") as log:
-        subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            start_new_session=True,  # Ctrl-C in a terminal reaches its whole foreground, but not other sessions
-            pass_fds=(lock, *task["descriptors"]),
-            check=True,
-        )
+            try:
+                await anyio.to_thread.run_sync(start_keeper, home, options)
+            except EmbeddedPostgresError as error:
+                _LOG.warning("database.keeper_not_started", detail=str(error))
 
 
 def _last_words(home: Home) -> str:
+    """What the log says that is neither routine nor the answer to our own attempts to connect."""
     lines = home.log.read_text(encoding="utf-8", errors="replace").splitlines()
-    fatal = [line for line in lines[-20:] if "FATAL" in line or "keeper: another" in line]
-    return f"{fatal[-1] if fatal else 'no reason given'} (log: {home.log})"
+    telling = [line for line in lines[-20:] if not any(routine in line for routine in _ROUTINE)]
+    return f"{telling[-1] if telling else 'no reason given'} (log: {home.log})"
+
+
+_ROUTINE = (" LOG: ", "FATAL:  the database system is ", "keeper: the server ended")

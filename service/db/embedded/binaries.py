@@ -4,6 +4,7 @@ Only files are taken from the wheel; its Python code is never imported (it trust
 behind and, as root, opens directories to others).
 """
 
+import errno
 import hashlib
 import re
 import shutil
@@ -97,10 +98,12 @@ def _probe(bin_dir: Path, user: ServerUser) -> Installation | None:
         return None
     try:
         major = _major(bin_dir, user)
-    except PermissionError:  # a virtual environment in a home that is closed to others
-        if not user.switched:
+    except OSError as error:
+        if error.errno == errno.EPERM:  # root that may not become another user
+            raise
+        if error.errno != errno.EACCES or not user.switched:
             return None
-        bin_dir = _readable_copy(bin_dir)
+        bin_dir = _readable_copy(bin_dir)  # out of a home that is closed to others
         major = _major(bin_dir, user)
     return Installation(bin_dir, major) if major >= OLDEST_MAJOR else None
 
@@ -109,7 +112,7 @@ def _major(bin_dir: Path, user: ServerUser) -> int:
     """The major version of the programs in `bin_dir`, 0 if they do not run.
 
     Raises:
-        PermissionError: `user` may not run them.
+        OSError: they cannot be run, or not by `user`.
     """
     answer = subprocess.run(
         [bin_dir / "postgres", "--version"],

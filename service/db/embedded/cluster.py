@@ -16,6 +16,7 @@ SETTINGS = {
     "shared_buffers": "64MB",  # the metering tables of a small installation fit many times over
     "max_wal_size": "256MB",
     "synchronous_commit": "on",  # what a client was told is on the disk; statements that can wait say so themselves
+    "dynamic_shared_memory_type": "mmap",  # files among the data: nothing is left elsewhere after kill -9
     "jit": "off",  # compiling a statement takes longer than any of ours runs
     "log_checkpoints": "off",
     "log_timezone": "UTC",
@@ -83,8 +84,13 @@ def _run_initdb(argv: list[str], user: ServerUser, descriptors: tuple[int, ...])
         **user.identity,
     )
     if answer.returncode != 0:
-        reason = (answer.stderr.strip() or "no reason given").splitlines()[-1]
-        raise EmbeddedPostgresError(f"The embedded database could not be set up: {reason}")
+        raise EmbeddedPostgresError(f"The embedded database could not be set up: {_reason(answer.stderr)}")
+
+
+def _reason(complaints: str) -> str:
+    """The line that says what went wrong, rather than what was then tidied up."""
+    lines = complaints.splitlines()
+    return next((line for line in lines if "error:" in line or "FATAL:" in line), " ".join(lines) or "no reason given")
 
 
 def server_command(installation: Installation, data: str, socket_directory: str, *, durable: bool) -> list[str]:

@@ -17,7 +17,6 @@ SOCKET_NAME = ".s.PGSQL.5432"
 
 _LONGEST_SOCKET_PATH = 80  # of 107 bytes that the kernel takes, less what PostgreSQL appends
 _SHORT_PLACE = Path("/tmp")  # noqa: S108 - the same for every process, whatever its TMPDIR; what is made there is checked
-_LOG_BYTES = 8 << 20
 
 
 class Home(msgspec.Struct, frozen=True):
@@ -54,6 +53,12 @@ class Home(msgspec.Struct, frozen=True):
         return frozenset(
             int(path.parent.name) for path in self.root.glob("[0-9]*/PG_VERSION") if path.parent.name.isdigit()
         )
+
+    @property
+    def data_owner(self) -> int | None:
+        """The user id to whom the data belong, if there are any."""
+        owners = {self.data(major).stat().st_uid for major in self.kept_majors}
+        return max(owners, default=None)
 
     @property
     def socket_directory(self) -> Path:
@@ -128,9 +133,3 @@ def handed_over(directory: Path, user: ServerUser) -> Iterator[Handle]:
 
 
 _DESCRIPTORS = Path("/proc/self/fd")
-
-
-def trim_log(home: Home) -> None:
-    """Put a log that has grown long aside, in place of the one before."""
-    if home.log.exists() and home.log.stat().st_size > _LOG_BYTES:
-        home.log.replace(home.log.with_suffix(".log.old"))

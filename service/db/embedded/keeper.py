@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 SHORT_LIFE_SECONDS = 10.0
-SHORT_LIVES = 5
+SHORT_LIVES = 4
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 5.0
 LEFTOVERS_SECONDS = 60.0

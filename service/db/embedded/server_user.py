@@ -37,24 +37,44 @@ class ServerUser(msgspec.Struct, frozen=True):
 _DEFAULTS = ("postgres", "nobody")
 
 
-def find_server_user(configured: str = "") -> ServerUser:
-    """Choose the user: this process's own, or as root the configured one, else `postgres`, else `nobody`.
+def find_server_user(configured: str = "", data_owner: int | None = None) -> ServerUser:
+    """Choose who runs the server: as root the configured user, else the data's owner, else `postgres`, else `nobody`.
+
+    Everybody but root runs it themselves.
+
+    Args:
+        configured: a user's name, or nothing.
+        data_owner: the user id to whom existing data belong.
 
     Raises:
-        EmbeddedPostgresError: there is no such user.
+        EmbeddedPostgresError: there is no such user, or the data belong to another one.
     """
-    own_uid = os.geteuid()
-    if own_uid != 0:
-        own = _own_entry(own_uid)
-        return ServerUser(own.pw_name, own.pw_uid, own.pw_gid, switched=False)
-    for name in (configured,) if configured else _DEFAULTS:
-        entry = _entry(name)
-        if entry is not None and entry.pw_uid != 0:
-            return ServerUser(entry.pw_name, entry.pw_uid, entry.pw_gid, switched=True)
-    raise EmbeddedPostgresError(
-        f"PostgreSQL refuses to run as root, and there is no user {configured or ' or '.join(_DEFAULTS)} to run it as. "
-        "Name an existing one in GEOMILL_POSTGRES_USER, or use a database of your own (GEOMILL_DATABASE_URL)."
-    )
+    if os.geteuid() != 0:
+        return _server_user(_own_entry(os.geteuid()), switched=False)
+    candidates = _candidates(configured, data_owner)
+    chosen = next((entry for entry in candidates if entry is not None and entry.pw_uid != 0), None)
+    if chosen is None:
+        raise EmbeddedPostgresError(
+            f"PostgreSQL refuses to run as root, and there is no user {configured or ' or '.join(_DEFAULTS)} to run it "
+            "as. Name an existing one in GEOMILL_POSTGRES_USER, or use a database of your own (GEOMILL_DATABASE_URL)."
+        )
+    if data_owner not in (None, chosen.pw_uid):
+        raise EmbeddedPostgresError(
+            f"The database's files belong to user id {data_owner}, but {chosen.pw_name} is to run it. "
+            "Set GEOMILL_POSTGRES_USER to their owner, or give them to that user (chown -R) while it does not run."
+        )
+    return _server_user(chosen, switched=True)
+
+
+def _candidates(configured: str, data_owner: int | None) -> list[pwd.struct_passwd | None]:
+    if configured:
+        return [_by_name(configured)]
+    owner = None if data_owner is None else _by_uid(data_owner)
+    return [owner, *map(_by_name, _DEFAULTS)]
+
+
+def _server_user(entry: pwd.struct_passwd, *, switched: bool) -> ServerUser:
+    return ServerUser(entry.pw_name, entry.pw_uid, entry.pw_gid, switched)
 
 
 def own_name() -> str:
@@ -63,16 +83,23 @@ def own_name() -> str:
 
 
 def _own_entry(uid: int) -> pwd.struct_passwd:
-    try:
-        return pwd.getpwuid(uid)
-    except KeyError:
+    entry = _by_uid(uid)
+    if entry is None:
         raise EmbeddedPostgresError(
             f"User id {uid} has no name on this host, which PostgreSQL's set-up needs. "
             "Run as a user with an entry in /etc/passwd, or use a database of your own (GEOMILL_DATABASE_URL)."
-        ) from None
+        )
+    return entry
 
 
-def _entry(name: str) -> pwd.struct_passwd | None:
+def _by_uid(uid: int) -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwuid(uid)
+    except KeyError:
+        return None
+
+
+def _by_name(name: str) -> pwd.struct_passwd | None:
     try:
         return pwd.getpwnam(name)
     except KeyError:

@@ -1,13 +1,22 @@
 """The pool against a real server."""
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from urllib.parse import parse_qs, quote, urlsplit
 
 import anyio
 import asyncpg
 import pytest
+from anyio.abc import SocketStream
 
+from service.db.connection import open_connection
+from service.db.embedded.home import SOCKET_NAME
 from service.db.pool import Database, open_pool
 from service.errors import DatabaseUnavailable, Overloaded
+
+ADMIN_SHUTDOWN = b"57P01"
 
 
 @pytest.fixture
@@ -115,6 +124,63 @@ async def test_connection_lost_between_statements_is_overload(database: Database
 
     with pytest.raises(DatabaseUnavailable):
         await lose_and_ask()
+
+
+async def test_farewell_without_an_end_is_overload_and_the_connection_is_replaced(
+    empty_database_url: str, tmp_path: Path
+) -> None:
+    """A connection whose server has said goodbye but not hung up fails as lost, and the next one works."""
+    parting = anyio.Event()
+
+    async def ask_after_parting(database: Database) -> None:
+        async with database.connection() as connection:
+            await _terminate(empty_database_url, connection.get_server_pid())
+            await parting.wait()
+            await anyio.wait_all_tasks_blocked()
+            await connection.fetchval("SELECT 1")
+
+    relay = await anyio.create_unix_listener(tmp_path / SOCKET_NAME)
+    async with relay, anyio.create_task_group() as tasks:
+        tasks.start_soon(relay.serve, partial(_relay, _socket_of(empty_database_url), parting))
+        async with open_pool(_through(empty_database_url, tmp_path), max_size=1) as database:
+            with pytest.raises(DatabaseUnavailable):
+                await ask_after_parting(database)
+            async with database.connection() as connection:
+                assert await connection.fetchval("SELECT 1") == 1
+        tasks.cancel_scope.cancel()
+
+
+async def _relay(server: str, parting: anyio.Event, client: SocketStream) -> None:
+    """Pass on what client and server say, but not that a server hangs up after saying that it was told to end."""
+    async with client, await anyio.connect_unix(server) as upstream, anyio.create_task_group() as tasks:
+        tasks.start_soon(_pass_on, client, upstream)
+        last_words = await _pass_on(upstream, client)
+        if ADMIN_SHUTDOWN in last_words:
+            parting.set()
+            await anyio.sleep_forever()
+        tasks.cancel_scope.cancel()
+
+
+async def _pass_on(source: SocketStream, target: SocketStream) -> bytes:
+    chunk = b""
+    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+        async for chunk in source:
+            await target.send(chunk)
+    return chunk
+
+
+def _socket_of(dsn: str) -> str:
+    return f"{parse_qs(urlsplit(dsn).query)['host'][0]}/{SOCKET_NAME}"
+
+
+def _through(dsn: str, directory: Path) -> str:
+    host = parse_qs(urlsplit(dsn).query)["host"][0]
+    return dsn.replace(quote(host, safe=""), quote(str(directory), safe=""))
+
+
+async def _terminate(dsn: str, backend: int) -> None:
+    async with open_connection(dsn) as connection:
+        await connection.execute("SELECT pg_terminate_backend($1)", backend)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,227 @@
+"""Users of the embedded server in processes of their own, run by root and by an ordinary user."""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from service.db.embedded.home import Home
+from service.db.embedded.locks import can_lock
+from service.db.embedded.server_user import SpawnIdentity
+
+PROJECT = Path(__file__).parents[3]
+PROGRAM = "tests.integration.db.user_of_embedded"
+PATIENCE_SECONDS = 30.0
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    """Whether `holds` becomes true before a test would have to be called stuck."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (held := holds()) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return held
+
+
+class User:
+    """A process inside `embedded_postgres()`."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+        self.dsn = ""
+
+    def wait_until_ready(self) -> "User":
+        """Wait until the database has answered it."""
+        assert self.process.stdout is not None
+        self.dsn = self.process.stdout.readline().strip()
+        assert self.dsn, "the server did not start"
+        return self
+
+    def ask(self, statement: str) -> str:
+        """Run a statement; its first value as text."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{statement}\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        assert answer, self.process.communicate(timeout=PATIENCE_SECONDS)[1]
+        return answer.strip()
+
+    def leave(self) -> int:
+        """Let it end in order."""
+        self.process.communicate(timeout=PATIENCE_SECONDS)
+        return self.process.returncode
+
+    def kill(self) -> None:
+        """End it with kill -9."""
+        self.process.kill()
+        self.process.communicate(timeout=PATIENCE_SECONDS)
+
+
+class Site:
+    """A data directory, who works in it, and what runs there."""
+
+    def __init__(self, data_dir: Path, python: Path, identity: SpawnIdentity) -> None:
+        self.data_dir = data_dir
+        self.home = Home(data_dir / "postgres")
+        self._python = python
+        self._identity = identity
+        self._users: list[User] = []
+
+    def spawn(self, data_dir: Path | None = None) -> User:
+        """Start a user without waiting for it."""
+        process = subprocess.Popen(
+            [self._python, "-m", PROGRAM, data_dir or self.data_dir],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=PROJECT,
+            env=environment(),
+            start_new_session=True,
+            **self._identity,
+        )
+        self._users.append(User(process))
+        return self._users[-1]
+
+    def enter(self) -> User:
+        """Start a user and wait until the database has answered it."""
+        return self.spawn().wait_until_ready()
+
+    @property
+    def data(self) -> Path:
+        """The data directory of the server."""
+        return self.home.data(max(self.home.kept_majors))
+
+    @property
+    def postmaster(self) -> int:
+        """The process id of the server, by its own account."""
+        return int((self.data / "postmaster.pid").read_text().split()[0])
+
+    @property
+    def keeper(self) -> int:
+        """The process id of the server's keeper."""
+        return parent_of(self.postmaster)
+
+    def servers(self) -> list[int]:
+        """All of PostgreSQL's processes here."""
+        return [process for process in processes() if working_directory(process).startswith(str(self.data_dir))]
+
+    def is_quiet(self) -> bool:
+        """Whether neither server nor keeper runs."""
+        return not self.servers() and can_lock(self.home.keeper_lock, exclusive=True)
+
+    def end(self) -> None:
+        """Kill what a failed test has left."""
+        for user in self._users:
+            if user.process.returncode is None:
+                user.kill()
+        assert eventually(self.is_quiet), "something was left running"
+
+
+def processes() -> Iterator[int]:
+    """All processes."""
+    return (int(path.name) for path in Path("/proc").glob("[0-9]*"))
+
+
+def working_directory(process: int) -> str:
+    """Where a process works, nothing if it has ended."""
+    try:
+        return str(Path(f"/proc/{process}/cwd").readlink())
+    except OSError:
+        return ""
+
+
+def parent_of(process: int) -> int:
+    """The process that started another one."""
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def uid_of(process: int) -> int:
+    """The user who runs a process."""
+    return Path(f"/proc/{process}").stat().st_uid
+
+
+def kill(process: int) -> None:
+    """Send kill -9."""
+    os.kill(process, signal.SIGKILL)
+
+
+def environment() -> dict[str, str]:
+    """What a process needs to find the project and its libraries."""
+    libraries = sysconfig.get_paths()["purelib"]
+    return {
+        "PATH": os.defpath,
+        "PYTHONPATH": os.pathsep.join((str(PROJECT), libraries)),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+def python_for(identity: SpawnIdentity, candidates: Sequence[str]) -> Path | None:
+    """An interpreter with which `identity` can run the project."""
+    for candidate in candidates:
+        try:
+            probe = subprocess.run(
+                [candidate, "-c", f"import {PROGRAM}"],
+                cwd=PROJECT,
+                env=environment(),
+                capture_output=True,
+                check=False,
+                **identity,
+            )
+        except OSError:
+            continue
+        if probe.returncode == 0:
+            return Path(candidate)
+    return None
+
+
+def own_identity() -> SpawnIdentity:
+    """Root's way of becoming an ordinary user; nothing to do for everybody else."""
+    if os.geteuid() != 0:
+        return SpawnIdentity()
+    nobody = pwd.getpwnam("nobody")
+    return SpawnIdentity(user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[])
+
+
+IDENTITIES = (
+    {"root": SpawnIdentity(), "ordinary user": own_identity()}
+    if os.geteuid() == 0
+    else {"ordinary user": SpawnIdentity()}
+)
+
+
+@pytest.fixture(scope="session", params=IDENTITIES)
+def seed(request: pytest.FixtureRequest) -> Iterator[Site]:
+    """A data directory with a database in it, in a directory that is closed to everybody else."""
+    identity = IDENTITIES[request.param]
+    python = python_for(identity, (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"))
+    if python is None:
+        pytest.skip("no Python here with which an ordinary user can run the project")
+    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()  # noqa: S108
+    with tempfile.TemporaryDirectory(prefix="geomill-embedded-", dir=place) as directory:
+        os.chown(directory, identity.get("user", -1), identity.get("group", -1))
+        site = Site(Path(directory) / "seed", python, identity)
+        user = site.enter()
+        user.ask("CREATE TABLE kept (n int)")
+        assert user.leave() == 0
+        yield site
+
+
+@pytest.fixture
+def site(seed: Site) -> Iterator[Site]:
+    """A copy of `seed` in which nothing runs yet."""
+    data_dir = seed.data_dir.with_name("site")
+    subprocess.run(["cp", "-a", seed.data_dir, data_dir], check=True)
+    site = Site(data_dir, seed._python, seed._identity)
+    yield site
+    site.end()
+    shutil.rmtree(data_dir)

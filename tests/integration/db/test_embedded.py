@@ -1,0 +1,223 @@
+"""The embedded server, with real processes that are really killed."""
+
+import os
+import signal
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from service.db.embedded.home import SOCKET_NAME
+from service.db.embedded.server_user import SpawnIdentity
+from tests.integration.db.conftest import Site, eventually, kill, parent_of, uid_of, working_directory
+
+INSERT = "INSERT INTO kept VALUES (1) RETURNING 'done'"
+START_TIME = "SELECT pg_postmaster_start_time()"
+COUNT = "SELECT count(*) FROM kept"
+
+
+def test_first_user_starts_it_and_last_one_stops_it(site: Site) -> None:
+    """The server runs while somebody uses it, nothing runs after the last one has left, and the data stay."""
+    user = site.enter()
+    assert user.ask(INSERT) == "done"
+    assert user.leave() == 0
+    assert site.is_quiet()
+    again = site.enter()
+    assert again.ask(COUNT) == "1"
+
+
+def test_server_never_runs_as_root(site: Site) -> None:
+    """Whoever starts it, PostgreSQL runs as an ordinary user, although the way to its data is closed to that user."""
+    site.enter()
+    assert uid_of(site.postmaster) != 0
+    assert {uid_of(process) for process in site.servers()} == {site.data.stat().st_uid}
+    assert stat.S_IMODE(site.data_dir.parent.stat().st_mode) == 0o700
+
+
+def test_socket_in_private_directory_is_the_only_way_in(site: Site) -> None:
+    """There is no port, and the socket's directory is closed to other users."""
+    user = site.enter()
+    assert user.ask("SHOW listen_addresses") == ""
+    assert stat.S_IMODE(site.home.socket_directory.stat().st_mode) == 0o700
+    assert stat.S_IMODE(site.data.stat().st_mode) == 0o700
+    assert f"{site.home.root}/run".replace("/", "%2F") in user.dsn
+
+
+def test_many_start_at_once_and_share_one_server(site: Site) -> None:
+    """Of six that come at the same moment one starts the server and all use it."""
+    users = [site.spawn() for _ in range(6)]
+    ids = {user.wait_until_ready().ask(START_TIME) for user in users}
+    assert len(ids) == 1
+    assert len([process for process in site.servers() if parent_of(process) == site.keeper]) == 1
+    for user in users:
+        assert user.leave() == 0
+    assert site.is_quiet()
+
+
+def test_first_user_may_leave_first(site: Site) -> None:
+    """A server outlives the one who started it as long as somebody else uses it."""
+    first, second = site.enter(), site.enter()
+    server = site.postmaster
+    assert first.leave() == 0
+    assert second.ask(INSERT) == "done"
+    assert site.postmaster == server
+    assert second.leave() == 0
+    assert site.is_quiet()
+
+
+def test_killed_user_leaves_nothing(site: Site) -> None:
+    """After kill -9 of its only user the server shuts down in order."""
+    user = site.enter()
+    user.ask(INSERT)
+    user.kill()
+    assert eventually(site.is_quiet)
+    assert "database system is shut down" in site.home.log.read_text().splitlines()[-2]
+    assert site.enter().ask(COUNT) == "1"
+
+
+def test_killed_starter_does_not_take_it_from_others(site: Site) -> None:
+    """After kill -9 of the one who started it the server goes on for the others."""
+    first, second = site.enter(), site.enter()
+    server = site.postmaster
+    first.kill()
+    assert second.ask(INSERT) == "done"
+    assert site.postmaster == server
+
+
+def test_killed_keeper_ends_the_server_and_is_replaced(site: Site) -> None:
+    """After kill -9 of the keeper the server shuts down, a user brings both back, and that user's end ends them."""
+    user = site.enter()
+    user.ask(INSERT)
+    server, keeper, started = site.postmaster, site.keeper, user.ask(START_TIME)
+    kill(keeper)
+    assert eventually(lambda: working_directory(server) == "")
+    assert eventually(lambda: user.ask(START_TIME) not in (started, "unavailable"))
+    assert user.ask(COUNT) == "1"
+    assert site.keeper != keeper
+    assert user.leave() == 0
+    assert site.is_quiet()
+
+
+def test_killed_keeper_and_user_leave_nothing(site: Site) -> None:
+    """After kill -9 of keeper and user at once the server shuts down."""
+    user = site.enter()
+    kill(site.keeper)
+    user.kill()
+    assert eventually(site.is_quiet)
+
+
+def test_killed_server_comes_back_under_its_users(site: Site) -> None:
+    """After kill -9 of PostgreSQL the keeper starts it again, and its users go on with every committed row."""
+    user = site.enter()
+    user.ask(INSERT)
+    server, keeper, started = site.postmaster, site.keeper, user.ask(START_TIME)
+    kill(server)
+    assert eventually(lambda: user.ask(START_TIME) not in (started, "unavailable"))
+    assert user.ask(COUNT) == "1"
+    assert site.postmaster != server
+    assert site.keeper == keeper
+
+
+def test_killed_backend_does_not_end_the_server(site: Site) -> None:
+    """After kill -9 of a session's process the server recovers by itself."""
+    user = site.enter()
+    user.ask(INSERT)
+    server = site.postmaster
+    kill(int(user.ask("SELECT pg_backend_pid()")))
+    assert eventually(lambda: user.ask(COUNT) == "1")
+    assert site.postmaster == server
+
+
+def test_all_killed_at_once_recovers_at_the_next_start(site: Site) -> None:
+    """After kill -9 of everything the next start finds every committed row."""
+    user = site.enter()
+    user.ask(INSERT)
+    victims = [user.process.pid, site.keeper, *site.servers()]
+    for process in victims:
+        os.kill(process, signal.SIGSTOP)
+    for process in victims:
+        kill(process)
+    assert eventually(site.is_quiet)
+    assert (site.data / "postmaster.pid").exists()
+    assert site.enter().ask(COUNT) == "1"
+
+
+@pytest.mark.parametrize("also", ["postmaster.pid", "socket lock"])
+def test_pid_of_a_stranger_is_no_server(site: Site, also: str) -> None:
+    """A pid file that a killed server left does not stop the next start, although a living process has that id now."""
+    user = site.enter()
+    owner = uid_of(site.postmaster)
+    pid_file, lock_file = site.data / "postmaster.pid", site.home.socket_directory / f"{SOCKET_NAME}.lock"
+    contents = {path: path.read_text() for path in (pid_file, lock_file)}
+    user.leave()
+    identity = SpawnIdentity(user=owner) if os.geteuid() == 0 else SpawnIdentity()
+    with subprocess.Popen(["sleep", "60"], **identity) as stranger:
+        chosen = pid_file if also == "postmaster.pid" else lock_file
+        chosen.write_text(contents[chosen].replace(contents[chosen].split()[0], str(stranger.pid), 1))
+        os.chown(chosen, owner, -1)
+        try:
+            assert site.enter().ask(COUNT) == "0"
+            assert stranger.poll() is None
+        finally:
+            stranger.kill()
+
+
+def test_interrupting_everybody_leaves_the_server_to_its_draining_users(site: Site) -> None:
+    """Ctrl-C, and a service manager that ends every process politely, take the database from nobody."""
+    user = site.enter()
+    server = site.postmaster
+    os.killpg(user.process.pid, signal.SIGINT)
+    for process in (user.process.pid, site.keeper):
+        os.kill(process, signal.SIGTERM)
+    assert user.ask(INSERT) == "done"
+    assert site.postmaster == server
+    assert os.getsid(server) != os.getsid(user.process.pid)
+
+
+def test_half_made_data_are_made_anew(site: Site) -> None:
+    """What a killed first start has left is no obstacle to the next one."""
+    site.enter().leave()
+    site.data.rename(site.data.with_name(f"{site.data.name}.new"))
+    user = site.enter()
+    assert user.ask("SELECT to_regclass('kept') IS NULL") == "True"
+
+
+def test_long_path_is_no_obstacle(site: Site) -> None:
+    """A data directory whose path does not fit into a socket's address works, and others find the same server."""
+    deep = site.data_dir / ("long" * 25) / "data"
+    deep.parent.mkdir()
+    os.chown(deep.parent, site.data_dir.stat().st_uid, -1)
+    long = Site(deep, site._python, site._identity)
+    try:
+        first, second = long.enter(), long.enter()
+        assert first.ask("CREATE TABLE here ()") == "None"
+        assert second.ask("SELECT count(*) FROM here") == "0"
+        assert stat.S_IMODE(long.home.socket_directory.stat().st_mode) == 0o700
+    finally:
+        long.end()
+        long.home.socket_directory.rmdir()
+
+
+def test_server_that_cannot_start_says_why(site: Site) -> None:
+    """Damaged data end the start with PostgreSQL's own reason and the log's place, and nothing stays behind."""
+    site.enter().leave()
+    (site.data / "global" / "pg_control").unlink()
+    process = site.spawn().process
+    _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "The embedded database does not start" in complaint
+    assert "pg_control" in complaint
+    assert str(site.home.log) in complaint
+    assert eventually(site.is_quiet)
+
+
+def test_data_of_another_version_are_not_passed_over(site: Site) -> None:
+    """Data that no installed version can read stop the start instead of being hidden by an empty database."""
+    site.enter().leave()
+    site.data.rename(site.home.root / "14")
+    process = site.spawn().process
+    _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert complaint.startswith("The data were written by PostgreSQL 14, but only ")
+    assert not any(Path(site.home.root).glob("1[5-9]"))
