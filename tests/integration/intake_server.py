@@ -1,0 +1,65 @@
+"""A real Hypercorn in this process, on a free port of the loopback interface, for tests of the way in."""
+
+import os
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import anyio
+from hypercorn.asyncio import serve
+from hypercorn.config import Config
+from hypercorn.typing import ASGIFramework
+from starlette.types import ASGIApp
+
+PATIENCE_SECONDS = 20.0
+
+
+@asynccontextmanager
+async def serving(app: ASGIApp) -> AsyncIterator[str]:
+    """Serve `app` and yield its address."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    port = listener.getsockname()[1]
+    config = Config()
+    config.bind = [f"fd://{listener.detach()}"]
+    config.accesslog = None
+    config.errorlog = None
+    config.graceful_timeout = 5
+    stop = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(serve, cast("ASGIFramework", app), config, shutdown_trigger=stop.wait))
+        try:
+            await _until_it_answers(port)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            stop.set()
+
+
+async def _until_it_answers(port: int) -> None:
+    """Ask for nothing that an application would see; the server refuses that itself, once it runs."""
+    async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+        await stream.send(b"nothing\r\n\r\n")
+        with suppress(anyio.EndOfStream):
+            while True:
+                await stream.receive()
+
+
+def open_descriptors() -> int:
+    """How many file descriptors this process has open."""
+    return len(tuple(Path("/proc/self/fd").iterdir()))
+
+
+def resident_bytes() -> int:
+    """How much memory this process occupies."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+async def eventually(condition: Callable[[], bool]) -> bool:
+    """Wait until `condition` holds; False when it never does."""
+    with anyio.move_on_after(PATIENCE_SECONDS):
+        while not condition():  # noqa: ASYNC110  (nothing tells of the end of another's task)
+            await anyio.sleep(0.01)
+        return True
+    return False
