@@ -25,10 +25,10 @@ setup: (environment "dev") gdal build
 [group('run')]
 ready: (environment "serve") gdal build
 
-# Run the tests: all, or what pytest makes of ARGS.
+# Run the tests: all of them on several cores, or what pytest makes of ARGS.
 [group('check')]
 test *ARGS: setup
-    exec pytest "$@"
+    exec pytest --numprocesses={{ if ARGS == "" { "logical" } else { "0" } }} --maxprocesses=4 "$@"
 
 # Run every check that a change must pass, the tests last.
 [group('check')]
