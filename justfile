@@ -15,7 +15,7 @@ default:
 # Set up what is missing and serve on 127.0.0.1:8080, all data in .geomill.
 [group('run')]
 serve *ARGS: ready
-    exec geomill serve "$@"
+    @exec geomill serve "$@"
 
 # Set up everything that developing needs.
 [group('run')]
@@ -28,7 +28,7 @@ ready: (environment "serve") gdal build
 # Run the tests: all of them on several cores, or what pytest makes of ARGS.
 [group('check')]
 test *ARGS: setup
-    exec pytest --numprocesses={{ if ARGS == "" { "logical" } else { "0" } }} --maxprocesses=4 "$@"
+    @exec pytest --numprocesses={{ if ARGS == "" { "logical" } else { "0" } }} --maxprocesses=4 "$@"
 
 # Run every check that a change must pass, the tests last.
 [group('check')]
