@@ -1,6 +1,7 @@
 """What a first start shows: an account to try with, a file to convert, and the line that does it."""
 
 import os
+import shlex
 from pathlib import Path
 
 import msgspec
@@ -60,7 +61,8 @@ def sample_file(data_directory: Path) -> Path:
 
 def curl_line(url: str, key: str, sample: Path) -> str:
     """Return the line that converts the sample; it can be pasted into any shell, from any directory."""
-    return f"curl -sS -H 'X-API-Key: {key}' -F 'file=@{sample}' {url}/api/geo/convert/file"
+    arguments = ["curl", "-sS", "-H", f"X-API-Key: {key}", "-F", f"file=@{sample}", f"{url}/api/geo/convert/file"]
+    return shlex.join(arguments)
 
 
 def _write_private(path: Path, content: bytes) -> None:

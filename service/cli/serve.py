@@ -72,7 +72,7 @@ def _address(settings: Settings, listener: socket.socket) -> str:
 
 def _config(settings: Settings, listener: socket.socket) -> Config:
     config = Config()
-    config.bind = [f"fd://{listener.fileno()}"]
+    config.bind = [f"fd://{listener.detach()}"]  # the server closes it
     config.backlog = BACKLOG
     config.graceful_timeout = settings.drain_seconds
     config.keep_alive_timeout = KEEP_ALIVE_SECONDS

@@ -128,6 +128,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = MappingProxyType({})
     driver_is_optional: bool = False
     """Not every build of GDAL can write it (spec 1 r2)."""
+    loss_report: bool = False
+    """Whether the answer comes with a data-loss report (spec 2.4)."""
 
 
 class Format(msgspec.Struct, frozen=True, kw_only=True):

@@ -107,6 +107,7 @@ FORMATS: tuple[Format, ...] = (
             options=("-lco", "ENCODING=UTF-8", "-mapFieldType", TEXT_FOR_TIMES),
             multi_layer=True,
             one_file_per_layer=True,
+            loss_report=True,
             one_family=True,
             type_options=SHAPE_TYPES,
             max_text_bytes=VALUE_BYTES,

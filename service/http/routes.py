@@ -3,6 +3,7 @@
 from starlette.routing import Route
 
 from service.http.auth import needs_key
+from service.http.endpoints.analyze import analyze
 from service.http.endpoints.convert import convert_file, convert_files, convert_upload
 from service.http.endpoints.files import download_file
 from service.http.endpoints.health import healthz, readyz
@@ -14,6 +15,7 @@ API = "/api/geo"
 ROUTES: tuple[Route, ...] = (
     Route(f"{API}/convert/file", needs_key(convert_file), methods=["POST"]),
     Route(f"{API}/convert/batch", needs_key(convert_files), methods=["POST"]),
+    Route(f"{API}/convert/analyze", needs_key(analyze), methods=["POST"]),
     Route(f"{API}/convert/upload", needs_key(convert_upload), methods=["POST"]),
     Route(f"{API}/convert/jobs", needs_key(recent_jobs), methods=["GET"], name="recent_jobs"),
     Route(f"{API}/convert/jobs/{{job_id}}/status", needs_key(job_status), methods=["GET"], name="job_status"),

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
+from service.dataloss.rules import Report
 from service.errors import LayerCount, Limit
 from service.metering.plans import Plan
 
@@ -105,6 +106,14 @@ class PlanList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     currency: str
     max_file_size_bytes: int
     plans: tuple[Plan, ...]
+
+
+class Analysis(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The answer of the pre-flight analysis (specification 4.4)."""
+
+    success: bool
+    report: Report | UnsetType = UNSET
+    error: str | UnsetType = UNSET
 
 
 def timestamp(moment: datetime) -> str:

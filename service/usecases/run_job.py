@@ -6,6 +6,7 @@ released under a shield, its directory is removed, and its seat goes back to the
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from pathlib import PurePath
 from typing import TypeVar
 
 import anyio
@@ -14,9 +15,13 @@ import structlog
 
 from sandbox.pool import Seat, Slot
 from service.clock import Clock
+from service.dataloss.findings import Scan
+from service.dataloss.rules import not_applicable, report
+from service.dataloss.warnings import extra_warnings
 from service.engine.convert import Engine, Output
 from service.errors import Rejection, RetryableFault, StorageUnavailable
 from service.formats.facts import Facts
+from service.formats.format import Format, writing_of
 from service.formats.plan import plan_conversion
 from service.intake.workspace import WorkArea
 from service.jobs.dispatch import Ticket
@@ -28,6 +33,7 @@ from service.metering.books import Books, Release, Settlement
 from service.storage.port import Storage, new_key
 from service.telemetry import events
 from service.usecases.accept_upload import details_of
+from service.usecases.look_at_source import look_at_source
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
@@ -86,16 +92,18 @@ class _Run:
         self._key = new_key()
         self._may_be_stored = False
         self._output: Output | None = None
+        self._details = Details()
 
     async def convert(self, slot: Slot) -> None:
         """Inspect, plan, convert and store, while holding a converter."""
         self._since = anyio.current_time()
         await self._start()
         ticket, engine = self._ticket, self._parts.engine
-        facts = await engine.inspect(slot.run, ticket.source, ticket.directory)
-        self._learn(facts)
-        plan = plan_conversion(ticket.source, ticket.target, facts, ticket.request, engine.catalogue)
+        look = await look_at_source(engine, slot.run, ticket.source, ticket.target, ticket.directory)
+        self._learn(look.facts)
+        plan = plan_conversion(ticket.source, ticket.target, look.facts, ticket.request, engine.catalogue)
         self._output = await engine.convert(slot.run, ticket.source, plan, ticket.directory)
+        self._details = _details(self._output, plan.target, look.scan)
         await self._store(self._output)
 
     async def settle(self) -> None:
@@ -146,7 +154,7 @@ class _Run:
     async def _store(self, output: Output) -> None:
         self._may_be_stored = True
         await self._parts.storage.put(
-            self._key, output.path, media_type=output.media_type, download_name=output.download_name
+            self._key, output.path, media_type=output.media_type, download_name=self._download_name(output)
         )
 
     def _settlement(self) -> Settlement:
@@ -164,9 +172,9 @@ class _Run:
             geometry_type=self.job.geometry_type or "None",
             output_size_bytes=self._output.size_bytes,
             object_key=self._key,
-            download_name=self._output.download_name,
+            download_name=self._download_name(self._output),
             media_type=self._output.media_type,
-            details=Details(warnings=self._output.warnings, output_epsg=self._output.output_epsg).encode(),
+            details=self._details.encode(),
         )
 
     async def _settled_already(self, settlement: Settlement) -> None:
@@ -176,9 +184,8 @@ class _Run:
         self.job = found
 
     def _complete(self, settlement: Settlement, balance: Balance) -> None:
-        details = Details(
-            warnings=self._output.warnings if self._output else (),
-            output_epsg=self._output.output_epsg if self._output else None,
+        details = msgspec.structs.replace(
+            self._details,
             remaining_conversions=balance.remaining_conversions,
             remaining_bytes=balance.remaining_bytes,
             wallet_cents=balance.wallet_cents,
@@ -214,8 +221,23 @@ class _Run:
                 return False
         return True
 
+    def _download_name(self, output: Output) -> str:
+        return PurePath(self.job.original_file_name).stem + output.extension
+
     def _elapsed_ms(self) -> int:
         return round((anyio.current_time() - self._since) * 1000)
+
+
+def _details(output: Output, target: Format, found: Scan | None) -> Details:
+    """What the answer says of a success; a Shapefile comes with a report on what it lost (specification 2.4)."""
+    if not writing_of(target).loss_report:
+        return Details(warnings=output.warnings, output_epsg=output.output_epsg)
+    losses = report(found) if found is not None else not_applicable()
+    return Details(
+        warnings=(*output.warnings, *(extra_warnings(found) if found is not None else ())),
+        output_epsg=output.output_epsg,
+        truncation_report=msgspec.to_builtins(losses),
+    )
 
 
 async def _persist(change: Callable[[], Awaitable[_T]]) -> _T:

@@ -1,0 +1,27 @@
+"""The pre-flight analysis."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.accounts.keys import Caller
+from service.errors import Rejection
+from service.http.schemas import Analysis, json_response
+from service.http.upload import receive_form
+from service.intake.form import FormSpec
+from service.usecases.analyze_file import analyze_file
+from service.usecases.services import Services
+
+_FORM = FormSpec(file_field="file")
+
+
+async def analyze(request: Request, caller: Caller) -> Response:
+    """Report what a conversion of a GeoJSON document to Shapefile would lose (specification 4.4)."""
+    services: Services = request.state.services
+    services.runner.refuse_if_full(caller.account_id)
+    async with services.work_area.workspace() as workspace:
+        form = await receive_form(request, _FORM, workspace)
+        try:
+            report = await analyze_file(services, caller.account_id, form.files[0])
+        except Rejection as rejection:
+            return json_response(Analysis(success=False, error=rejection.message))
+    return json_response(Analysis(success=True, report=report))

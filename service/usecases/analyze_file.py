@@ -1,0 +1,25 @@
+"""What a conversion to Shapefile would lose, without converting, counting or recording anything (specification 4.4)."""
+
+import anyio.to_thread
+
+from service.dataloss.rules import Report, not_applicable, report
+from service.formats.detect import detect
+from service.identifiers import AccountId
+from service.intake.form import Upload
+from service.usecases.look_at_source import is_document, scan_document
+from service.usecases.services import Services
+
+
+async def analyze_file(services: Services, account_id: AccountId, upload: Upload) -> Report:
+    """Report on a GeoJSON document; the report on any other input says that it does not apply.
+
+    Raises:
+        Rejection: the file is none that the service accepts, or no GeoJSON though its name says so.
+        Overloaded, TooManyRequests: there is no converter to scan it in.
+    """
+    unpack_into = upload.directory / "unpacked"
+    source = await anyio.to_thread.run_sync(detect, upload.path, upload.untrusted_name, unpack_into)
+    if not is_document(source):
+        return not_applicable()
+    async with services.runner.take_seat(account_id) as slot:
+        return report(await scan_document(services.engine, slot.run, source.path))
