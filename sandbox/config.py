@@ -22,6 +22,7 @@ class LauncherName(StrEnum):
 
     FORK_SERVER = "fork server"
     WARM = "warm process"
+    PYTHON_SERVER = "Python server"
     EXEC = "plain exec"
 
 

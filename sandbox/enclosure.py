@@ -4,8 +4,9 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
-from sandbox.command import Command
+from sandbox.command import Limits
 from sandbox.jail import Jail
 from sandbox.layers import Layer
 from sandbox.layers.landlock import Landlock
@@ -22,13 +23,13 @@ class Enclosure:
         self._changes_user = any(isinstance(layer, UnprivilegedUser) for layer in layers)
 
     @contextmanager
-    def prepared(self, slot: int, command: Command) -> Iterator[Jail]:
-        """What the layers need for a run of `command`, as long as it takes to start.
+    def prepared(self, slot: int, path: Path, limits: Limits | None) -> Iterator[Jail]:
+        """What the layers need for a run in the directory at `path`, as long as it takes to start.
 
         Raises:
             OSError: the directory is not below the work root, is not there, or is not ours to give.
         """
-        directory = str(command.directory)
+        directory = str(path)
         if os.path.normpath(directory) != directory or not directory.startswith(self._work_root + "/"):
             raise PermissionError(errno.EPERM, "a run's directory must lie below the work root")
         user = FIRST_USER + slot if self._changes_user else None
@@ -36,7 +37,7 @@ class Enclosure:
             give(directory, user, self._work_root)
         ruleset = self._landlock.rules(directory) if self._landlock else None
         try:
-            yield Jail(directory=directory, limits=command.limits, spawner=os.getpid(), user=user, ruleset=ruleset)
+            yield Jail(directory=directory, limits=limits, spawner=os.getpid(), user=user, ruleset=ruleset)
         finally:
             if ruleset is not None:
                 os.close(ruleset)

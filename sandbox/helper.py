@@ -15,6 +15,8 @@ from sandbox.wire import Configure, Frames, FromSpawner, ToSpawner, decode_from_
 
 _CHUNK = 1 << 17
 _CLOSE_SECONDS = 10
+
+
 def _environment() -> dict[str, str]:
     # It imports what this process imports, however that was found.
     found = (str(Path(__file__).resolve().parent.parent), *filter(None, sys.path))

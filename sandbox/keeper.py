@@ -15,7 +15,7 @@ from sandbox.config import Config
 from sandbox.layers import namespaces, root
 from sandbox.layers.user import FIRST_USER
 from sandbox.report import Guard, LayerReport
-from sandbox.spawner import Spawner, receive_config
+from sandbox.spawner import Spawner, Surroundings, receive_config
 
 Serve = Callable[[tuple[LayerReport, ...]], NoReturn]
 
@@ -29,7 +29,8 @@ def main() -> NoReturn:
     if os.getppid() != int(sys.argv[2]):
         sys.exit("the service is gone")
     config = receive_config(link)
-    child = start_spawner(config, lambda surroundings: Spawner(link).serve(config, surroundings))
+    is_root = os.geteuid() == 0
+    child = start_spawner(config, lambda layers: Spawner(link, config, Surroundings(layers, is_root)).serve())
     link.close()
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
     _, status = os.waitpid(child, 0)

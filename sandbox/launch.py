@@ -23,7 +23,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from sandbox import quota
-from sandbox.command import Limits
+from sandbox.command import Command
 from sandbox.jail import Jail
 from sandbox.layers import Layer
 from sandbox.loop import Loop, Timer
@@ -34,7 +34,7 @@ _INSIST_TIMES = 5
 _FIRST_LOOK_SECONDS = 0.1
 _LOOK_SECONDS = 0.25
 _CHUNK = 1 << 16
-_NEVER_STARTED = 120
+NEVER_STARTED = 120
 
 
 class Child:
@@ -46,54 +46,92 @@ class Child:
         self.stderr = stderr
 
 
-def spawn(layers: Sequence[Layer], argv: Sequence[str], environment: Mapping[str, str], jail: Jail) -> Child:
-    """Start a program behind `layers` and return at once."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    reader, writer = os.pipe2(os.O_CLOEXEC)
-    os.set_blocking(reader, False)
+class Streams:
+    """What joins the spawner to a process that it starts: the control socket and the pipe of the error output."""
+
+    def __init__(self) -> None:
+        self.control, self.control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.stderr, self.stderr_end = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self.stderr, False)
+
+    def handed_over(self) -> None:
+        """The process has its ends; ours of them are closed."""
+        self.control_end.close()
+        os.close(self.stderr_end)
+
+    def child(self, pid: int) -> Child:
+        """The process that has the other ends."""
+        return Child(pid, self.control, self.stderr)
+
+    def abandon(self) -> None:
+        """No process came of it."""
+        self.control.close()
+        os.close(self.stderr)
+        if self.control_end.fileno() != -1:
+            self.handed_over()
+
+
+def spawn(
+    layers: Sequence[Layer],
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    jail: Jail,
+    stdin: int | None = None,
+) -> Child:
+    """Start a program behind `layers` and return at once; without `stdin` it reads nothing."""
+    streams = Streams()
     pid = os.fork()
     if pid == 0:
-        _become(theirs, writer, layers, (argv, environment), jail)
-    theirs.close()
-    os.close(writer)
-    return Child(pid, ours, reader)
+        _become(streams, stdin, layers, (argv, environment), jail)
+    streams.handed_over()
+    return streams.child(pid)
 
 
 def _become(
-    control: socket.socket,
-    stderr: int,
+    streams: Streams,
+    stdin: int | None,
     layers: Sequence[Layer],
     program: tuple[Sequence[str], Mapping[str, str]],
     jail: Jail,
 ) -> NoReturn:
+    control = streams.control_end.fileno()
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        redirect(stderr)
-        os.chdir(jail.directory)
-        for layer in layers:
-            try:
-                layer.enter(jail)
-            except Exception as error:  # noqa: BLE001 - no failure may let the program start
-                _tell(control, f"{layer.name}: {error}")
-                os._exit(_NEVER_STARTED)
+        redirect(streams.stderr_end, stdin)
+        enter(layers, jail)
         argv, environment = program
         os.execve(argv[0], list(argv), dict(environment))  # noqa: S606
-    except Exception as error:  # noqa: BLE001
-        _tell(control, f"start: {error}")
+    except Exception as error:  # noqa: BLE001 - no failure may let anything else happen
+        tell_failure(control, error)
     finally:
-        os._exit(_NEVER_STARTED)
+        os._exit(NEVER_STARTED)
 
 
-def _tell(control: socket.socket, failure: str) -> None:
+def enter(layers: Sequence[Layer], jail: Jail) -> None:
+    """Put this process behind all `layers`, in the run's directory.
+
+    Raises:
+        OSError: one of them could not be entered; the message names it.
+    """
+    os.chdir(jail.directory)
+    for layer in layers:
+        try:
+            layer.enter(jail)
+        except Exception as error:
+            raise OSError(f"{layer.name}: {error}") from error
+
+
+def tell_failure(control: int, error: Exception) -> None:
+    """Say why the program does not start."""
     # Not `send`, which the system-call filter refuses.
-    os.write(control.fileno(), failure.encode()[:1000])
+    os.write(control, str(error).encode()[:1000])
 
 
-def redirect(stderr: int) -> None:
-    """Nothing to read, nowhere to print, errors to `stderr`."""
+def redirect(stderr: int, stdin: int | None = None) -> None:
+    """Nothing to read but `stdin`, nowhere to print, errors to `stderr`."""
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    os.dup2(null, 0)
+    os.dup2(null if stdin is None else stdin, 0)
     os.dup2(null, 1)
     os.dup2(stderr, 2)
 
@@ -109,12 +147,12 @@ class Run:
     """One command from its child to its verdict."""
 
     def __init__(
-        self, loop: Loop, child: Child, jail: Jail, *, launcher: str, finished: Callable[[Verdict], None]
+        self, loop: Loop, child: Child, command: Command, *, launcher: str, finished: Callable[[Verdict], None]
     ) -> None:
         self._loop = loop
         self._child = child
-        self._directory = jail.directory
-        self._limits: Limits = jail.limits
+        self._directory = str(command.directory)
+        self._limits = command.limits
         self._launcher = launcher
         self._finished = finished
         self._began = time.monotonic()

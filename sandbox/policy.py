@@ -22,7 +22,7 @@ class SandboxUnavailable(RuntimeError):
     """This host lacks a layer that strict mode requires; the message names it and the way out."""
 
 
-def layers(config: Config, *, in_namespaces: bool) -> tuple[Layer, ...]:
+def layers(config: Config, *, in_namespaces: bool, is_root: bool) -> tuple[Layer, ...]:
     """All layers that a run enters, in order.
 
     What needs rights comes first; the change of user takes the rights and clears the parent-death signal; the
@@ -34,7 +34,7 @@ def layers(config: Config, *, in_namespaces: bool) -> tuple[Layer, ...]:
         PrivateView(str(config.work_root), in_namespaces=in_namespaces),
         ResourceLimits(),
         NoCapabilities(),
-        UnprivilegedUser((*readable, config.work_root)),
+        UnprivilegedUser((*readable, config.work_root), is_root=is_root),
         NoNewPrivileges(),
         Landlock(_rules(config, readable)),
         ParentDeath(),

@@ -32,10 +32,11 @@ class LauncherReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """Layers in the order in which they are entered, and launchers, fastest first."""
+    """Layers in the order in which they are entered, launchers, fastest first, and what the self-test got at."""
 
     layers: tuple[LayerReport, ...]
-    launchers: tuple[LauncherReport, ...]
+    launchers: tuple[LauncherReport, ...] = ()
+    escapes: tuple[str, ...] = ()
 
     @property
     def launcher(self) -> str:

@@ -10,41 +10,57 @@ import socket
 from collections.abc import Sequence
 from typing import NoReturn
 
-from sandbox import launch, policy, syscalls
+import msgspec
+
+from sandbox import policy, syscalls
 from sandbox.config import Config, LauncherName
 from sandbox.enclosure import Enclosure
-from sandbox.launch import Run, kill_group
+from sandbox.launch import Child, Run, kill_group
+from sandbox.launchers import Launcher
+from sandbox.launchers.plain_exec import PlainExec
+from sandbox.launchers.python_server import PythonServerKind
+from sandbox.launchers.server import ServerLauncher
 from sandbox.loop import Loop
-from sandbox.report import LauncherReport, LayerReport, Report
+from sandbox.report import LayerReport, Report
 from sandbox.verdict import Ending, Verdict
-from sandbox.wire import Configure, Finished, Frames, Ready, Start, Stop, ToSpawner, decode_for_spawner, encode
+from sandbox.wire import Configure, Finished, Frames, Ready, Start, Stop, ToSpawner, Use, decode_for_spawner, encode
 
 _CHUNK = 1 << 16
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What the spawner lives in: the layers around all runs, and whether it is root on the host."""
+
+    layers: tuple[LayerReport, ...]
+    is_root: bool
+
+    @property
+    def in_namespaces(self) -> bool:
+        """Whether mounts that are made here stay here."""
+        return all(layer.active for layer in self.layers)
 
 
 class Spawner:
     """Runs what its service asks for, in slots."""
 
-    def __init__(self, link: socket.socket) -> None:
+    def __init__(self, link: socket.socket, config: Config, surroundings: Surroundings) -> None:
+        syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
         self._link = link
         self._frames = Frames()
-        self._runs: dict[int, Run] = {}
+        self._runs: dict[int, Run | None] = {}
+        self._unwanted: set[int] = set()
         self._by_pid: dict[int, Run] = {}
-
-    def serve(self, config: Config, surroundings: Sequence[LayerReport]) -> NoReturn:
-        """Report what holds here, then take commands until the service is gone.
-
-        `surroundings` are the layers that the whole spawner already lives in.
-        """
-        syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
-        self._work_root = str(config.work_root)
-        candidates = policy.layers(config, in_namespaces=all(layer.active for layer in surroundings))
+        candidates = policy.layers(config, in_namespaces=surroundings.in_namespaces, is_root=surroundings.is_root)
         layers, reports = policy.choose(candidates, config.without)
-        self._enclosure = Enclosure(layers, self._work_root)
-        launchers = (LauncherReport(name=LauncherName.EXEC, active=True),)
+        self._report = Report(layers=(*surroundings.layers, *reports))
         self._loop = Loop(self._reap)
+        self._launchers = _launchers(config, Enclosure(layers, str(config.work_root)), self._loop)
+        self._used: Sequence[Launcher] = self._launchers
+
+    def serve(self) -> NoReturn:
+        """Report what holds here, then take commands until the service is gone."""
         self._loop.watch(self._link.fileno(), self._receive)
-        self._send(Ready(report=Report(layers=(*surroundings, *reports), launchers=launchers)))
+        self._send(Ready(report=self._report))
         gc.collect()
         gc.freeze()
         while True:
@@ -60,27 +76,51 @@ class Spawner:
     def _handle(self, message: ToSpawner) -> None:
         match message:
             case Start():
-                self._start(message)
-            case Stop(run=number) if number in self._runs:
-                self._runs[number].stop(Ending.SIGNAL)
-            case Stop() | Configure():
+                self._runs[message.run] = None
+                self._start(message, self._candidates(message), "no launcher takes it")
+            case Stop(run=number):
+                self._stop(number)
+            case Use(launchers=names):
+                self._used = [launcher for launcher in self._launchers if launcher.name in names]
+            case Configure():
                 pass
 
-    def _start(self, message: Start) -> None:
-        command = message.command
-        try:
-            with self._enclosure.prepared(message.slot, command) as jail:
-                child = launch.spawn(self._enclosure.layers, command.argv, command.environment, jail)
-        except OSError as error:
-            self._answer(message.run, Verdict(ending=Ending.INTERNAL, detail=f"start: {error}"))
+    def _candidates(self, message: Start) -> list[Launcher]:
+        if message.launcher is None:
+            return [launcher for launcher in self._used if launcher.takes(message.command, message.slot)]
+        named = [launcher for launcher in self._launchers if launcher.name == message.launcher]
+        return [launcher for launcher in named if launcher.takes(message.command, message.slot)]
+
+    def _start(self, message: Start, candidates: list[Launcher], reason: str) -> None:
+        """Ask one launcher after the other; `reason` is what the last one said."""
+        if not candidates or message.run in self._unwanted:
+            self._answer(message.run, Verdict(ending=Ending.INTERNAL, detail=f"start: {reason}"))
             return
+        launcher, *rest = candidates
+        launcher.start(
+            message.command,
+            message.slot,
+            lambda child: self._born(message, launcher, child),
+            lambda failure: self._start(message, rest, failure),
+        )
 
+    def _born(self, message: Start, launcher: Launcher, child: Child) -> None:
         def finished(verdict: Verdict) -> None:
-            del self._runs[message.run]
             self._answer(message.run, verdict)
+            for each in self._used:
+                each.rest(message.slot)
 
-        run = Run(self._loop, child, jail, launcher=LauncherName.EXEC, finished=finished)
+        run = Run(self._loop, child, message.command, launcher=launcher.name, finished=finished)
         self._runs[message.run] = self._by_pid[child.pid] = run
+        if message.run in self._unwanted:
+            run.stop(Ending.SIGNAL)
+
+    def _stop(self, number: int) -> None:
+        run = self._runs.get(number)
+        if run is not None:
+            run.stop(Ending.SIGNAL)
+        elif number in self._runs:
+            self._unwanted.add(number)
 
     def _reap(self) -> None:
         while (pid := _ended_child()) is not None:
@@ -90,8 +130,13 @@ class Spawner:
             run = self._by_pid.pop(pid, None)
             if run is not None:
                 run.exited(status, usage)
+            else:
+                for launcher in self._launchers:
+                    launcher.ended(pid)
 
     def _answer(self, number: int, verdict: Verdict) -> None:
+        del self._runs[number]
+        self._unwanted.discard(number)
         self._send(Finished(run=number, verdict=verdict))
 
     def _send(self, message: Ready | Finished) -> None:
@@ -104,6 +149,15 @@ class Spawner:
         for pid in self._by_pid:
             kill_group(pid)
         os._exit(0)
+
+
+def _launchers(config: Config, enclosure: Enclosure, loop: Loop) -> tuple[Launcher, ...]:
+    """The launchers that the configuration allows, in the order in which they are asked."""
+    found: list[Launcher] = []
+    names = [layer.name for layer in enclosure.layers]
+    if LauncherName.PYTHON_SERVER in config.launchers and config.python.modules:
+        found.append(ServerLauncher(PythonServerKind(config, names), enclosure, loop))
+    return (*found, PlainExec(enclosure))
 
 
 def _ended_child() -> int | None:

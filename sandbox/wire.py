@@ -3,11 +3,12 @@
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from sandbox.command import Command
-from sandbox.config import Config
+from sandbox.config import Config, LauncherName
 from sandbox.report import Report
 from sandbox.verdict import Verdict
 
@@ -21,17 +22,27 @@ class Configure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
-    """Run a command in a slot; no other command runs in that slot until its verdict."""
+    """Run a command in a slot; no other command runs in that slot until its verdict.
+
+    With a `launcher` it is started by that one or not at all.
+    """
 
     run: int
     slot: int
     command: Command
+    launcher: LauncherName | None = None
 
 
 class Stop(msgspec.Struct, frozen=True, tag=True):
     """End a run; its verdict follows as for any other."""
 
     run: int
+
+
+class Use(msgspec.Struct, frozen=True, tag=True):
+    """Start commands by these launchers from now on."""
+
+    launchers: tuple[LauncherName, ...]
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
@@ -47,7 +58,9 @@ class Finished(msgspec.Struct, frozen=True, tag=True):
     verdict: Verdict
 
 
-ToSpawner = Configure | Start | Stop
+Message = TypeVar("Message", bound=msgspec.Struct)
+
+ToSpawner = Configure | Start | Stop | Use
 FromSpawner = Ready | Finished
 
 
@@ -91,6 +104,16 @@ class Frames:
             body = bytes(self._buffer[_LENGTH.size : end])
             del self._buffer[:end]
             yield body
+
+
+def pack(message: msgspec.Struct) -> bytes:
+    """A message that needs no frame."""
+    return _encoder.encode(message)
+
+
+def unpack(body: bytes, kind: type[Message]) -> Message:
+    """Read a message that was packed."""
+    return msgspec.msgpack.decode(body, type=kind, dec_hook=_typed)
 
 
 def decode_for_spawner(body: bytes) -> ToSpawner:

@@ -23,6 +23,12 @@ def of(limits: Limits) -> tuple[tuple[int, int, int], ...]:
     )
 
 
+def impose(pid: int, limits: Limits) -> None:
+    """Limit another process, one that has none of these limits yet."""
+    for name, soft, hard in of(limits):
+        resource.prlimit(pid, name, (soft, hard))
+
+
 class ResourceLimits:
     """Kernel limits on one process."""
 
@@ -44,7 +50,7 @@ class ResourceLimits:
         """Lower the limits, and let SIGXFSZ and SIGPIPE kill: Python ignores them and its children inherit that."""
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        for name, soft, hard in of(jail.limits):
+        for name, soft, hard in of(jail.limits) if jail.limits else ():
             _, ceiling = resource.getrlimit(name)
             if ceiling != resource.RLIM_INFINITY:
                 soft, hard = min(soft, ceiling), min(hard, ceiling)  # noqa: PLW2901

@@ -27,12 +27,13 @@ class UnprivilegedUser:
     stops = "what root's files and processes, or those of another slot, would be open to"
     guards: frozenset[Guard] = frozenset()
 
-    def __init__(self, reads: Sequence[Path]) -> None:
+    def __init__(self, reads: Sequence[Path], *, is_root: bool) -> None:
         self._reads = reads
+        self._is_root = is_root
 
     def probe(self) -> None:
         """See that the user exists and reads what every run needs."""
-        if os.geteuid() != 0:
+        if not self._is_root:
             raise OSError("not needed: the service is an ordinary user")
         become(FIRST_USER)
         for path in self._reads:

@@ -1,0 +1,36 @@
+"""The ways to start a command, behind one interface: one argv, one answer, whichever is used.
+
+A launcher says which commands it takes, and for one of those either hands over a child or says that it could not; then
+the next launcher is asked, and the last, plain exec, takes everything. No launcher starts a program twice: a child that
+comes too late waits for a word that is never given, and ends.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from sandbox.command import Command
+from sandbox.config import LauncherName
+from sandbox.launch import Child
+
+Born = Callable[[Child], None]
+Failed = Callable[[str], None]
+
+
+class Launcher(Protocol):
+    """A way to start commands."""
+
+    @property
+    def name(self) -> LauncherName:
+        """What reports call it."""
+
+    def takes(self, command: Command, slot: int) -> bool:
+        """Whether it can start this command, now."""
+
+    def start(self, command: Command, slot: int, born: Born, failed: Failed) -> None:
+        """Start it; exactly one of the two is called, now or within a moment."""
+
+    def ended(self, pid: int) -> None:
+        """Some child of the spawner has ended, and has been reaped; it may have been one of this launcher's own."""
+
+    def rest(self, slot: int) -> None:
+        """A command has ended in this slot: time to make ready for the next."""

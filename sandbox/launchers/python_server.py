@@ -1,0 +1,64 @@
+"""The server for Python commands, as the spawner sees it; the process itself is `sandbox.zygote`."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from sandbox import wire
+from sandbox.command import Command
+from sandbox.config import Config, LauncherName
+from sandbox.jail import Jail
+from sandbox.launchers.environment import can_become
+
+
+class Introduction(msgspec.Struct, frozen=True):
+    """What the server is told once: what to hold ready, and the layers to enter, by name."""
+
+    config: Config
+    layers: tuple[str, ...]
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One command; the descriptor in `jail` is replaced by the one that comes along."""
+
+    module: str
+    arguments: tuple[str, ...]
+    environment: dict[str, str]
+    jail: Jail
+
+
+class PythonServerKind:
+    """Takes `(sys.executable, "-P", "-m", module, …)` for the modules that are held ready."""
+
+    name = LauncherName.PYTHON_SERVER
+
+    def __init__(self, config: Config, layers: Sequence[str]) -> None:
+        self._config = config
+        self._layers = tuple(layers)
+
+    def takes(self, command: Command) -> bool:
+        """Python, one of the modules, and no difference that only a start could bring about."""
+        return (
+            command.argv[:3] == (sys.executable, "-P", "-m")
+            and len(command.argv) > len(("python", "-P", "-m"))
+            and command.argv[3] in self._config.python.modules
+            and can_become(self._config.python.environment, command.environment)
+        )
+
+    def argv(self, link: int) -> tuple[Sequence[str], dict[str, str]]:
+        """Python with this package, and the path of what it holds ready."""
+        given = self._config.python.environment
+        found = [str(Path(__file__).resolve().parents[2]), *filter(None, sys.path)]
+        path = os.pathsep.join([*given.get("PYTHONPATH", "").split(os.pathsep), *found]).strip(os.pathsep)
+        return (sys.executable, "-s", "-P", "-m", "sandbox.zygote", str(link)), {**given, "PYTHONPATH": path}
+
+    def introduction(self) -> bytes:
+        """The configuration and the layers."""
+        return wire.pack(Introduction(self._config, self._layers))
+
+    def request(self, command: Command, jail: Jail) -> bytes:
+        """One command, packed."""
+        return wire.pack(Request(command.argv[3], command.argv[4:], dict(command.environment), jail))

@@ -1,0 +1,230 @@
+"""A server that forks: a process that has done a program's start-up once, and a copy of it for every command.
+
+The spawner sends it one datagram per command, with the control socket, the error pipe and the Landlock rules of the
+run. The child that it forks is the spawner's own (by CLONE_PARENT, or adopted), so it is watched and reaped like any
+other. It tells its process id on the control socket and waits there for the word to go on.
+
+A server that is silent for a moment is taken for dead: it is killed and replaced, and its command starts elsewhere. It
+is also replaced after many commands, because all its children share the layout of its memory.
+"""
+
+import array
+import os
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from sandbox.command import Command
+from sandbox.config import LauncherName
+from sandbox.enclosure import Enclosure
+from sandbox.jail import Jail
+from sandbox.launch import Streams, kill_group
+from sandbox.launchers import Born, Failed
+from sandbox.loop import Loop
+
+_SILENCE_SECONDS = 0.5
+_RESTART_SECONDS = 1.0
+_COMMANDS_PER_SERVER = 2000
+_READY = b"ready"
+_PID = b"P"
+
+
+class Kind(Protocol):
+    """What tells one server from another."""
+
+    @property
+    def name(self) -> LauncherName:
+        """What reports call it."""
+
+    def takes(self, command: Command) -> bool:
+        """Whether its program is the one that this command names."""
+
+    def argv(self, link: int) -> tuple[Sequence[str], dict[str, str]]:
+        """Its own command line and environment; `link` is the descriptor of its socket."""
+
+    def introduction(self) -> bytes:
+        """What it is sent first; nothing if it needs nothing."""
+
+    def request(self, command: Command, jail: Jail) -> bytes:
+        """One command, in its language."""
+
+
+class _Server:
+    """One server process."""
+
+    def __init__(self, pid: int, link: socket.socket) -> None:
+        self.pid = pid
+        self.link = link
+        self.ready = False
+        self.commands = 0
+
+
+class ServerLauncher:
+    """Keeps one server of a kind up and has it start commands."""
+
+    def __init__(self, kind: Kind, enclosure: Enclosure, loop: Loop) -> None:
+        self._kind = kind
+        self._enclosure = enclosure
+        self._loop = loop
+        self._current: _Server | None = None
+        self._next: _Server | None = None
+        self._renew()
+
+    @property
+    def name(self) -> LauncherName:
+        """What reports call it."""
+        return self._kind.name
+
+    def takes(self, command: Command, slot: int) -> bool:  # noqa: ARG002
+        """Commands of its program, while a server is up."""
+        return self._current is not None and self._kind.takes(command)
+
+    def start(self, command: Command, slot: int, born: Born, failed: Failed) -> None:
+        """Send the command to the server and wait for its child."""
+        server = self._current
+        if server is None:
+            failed("no server is up")
+            return
+        streams = Streams()
+        try:
+            with self._enclosure.prepared(slot, command.directory, command.limits) as jail:
+                given = [streams.control_end.fileno(), streams.stderr_end]
+                given += [] if jail.ruleset is None else [jail.ruleset]
+                _send(server.link, self._kind.request(command, jail), given)
+        except OSError as error:
+            streams.abandon()
+            if not isinstance(error, PermissionError):
+                self._drop(server)
+            failed(str(error))
+            return
+        streams.handed_over()
+        self._count(server)
+        _Birth(self._loop, streams, born, lambda reason: self._stillborn(server, reason, failed))
+
+    def _stillborn(self, server: _Server, reason: str, failed: Failed) -> None:
+        self._drop(server)
+        failed(reason)
+
+    def ended(self, pid: int) -> None:
+        """Notice the end of a server."""
+        for server in (self._current, self._next):
+            if server is not None and server.pid == pid:
+                self._forget(server)
+                self._loop.after(_RESTART_SECONDS, self._restore)
+
+    def rest(self, slot: int) -> None:
+        """A server needs no rest."""
+
+    def _count(self, server: _Server) -> None:
+        server.commands += 1
+        if server.commands == _COMMANDS_PER_SERVER:
+            self._renew()
+
+    def _restore(self) -> None:
+        if self._current is None:
+            self._renew()
+
+    def _renew(self) -> None:
+        if self._next is None:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                argv, environment = self._kind.argv(theirs.fileno())
+                pid = _execute(argv, environment, theirs)
+            ours.setblocking(False)
+            with suppress(OSError):
+                if introduction := self._kind.introduction():
+                    ours.send(introduction)
+            server = self._next = _Server(pid, ours)
+            self._loop.watch(ours.fileno(), lambda: self._hear(server))
+
+    def _hear(self, server: _Server) -> None:
+        try:
+            message = server.link.recv(1000)
+        except OSError:
+            message = b""
+        if message == _READY and server is self._next:
+            old, self._current, self._next = self._current, server, None
+            if old is not None:
+                # It ends by itself when its link is closed, after what it is doing.
+                self._forget(old)
+        elif not message:
+            self._drop(server)
+
+    def _drop(self, server: _Server) -> None:
+        if server in {self._current, self._next}:
+            self._forget(server)
+            kill_group(server.pid)
+            self._loop.after(_RESTART_SECONDS, self._restore)
+
+    def _forget(self, server: _Server) -> None:
+        self._current = None if self._current is server else self._current
+        self._next = None if self._next is server else self._next
+        self._loop.unwatch(server.link.fileno())
+        server.link.close()
+
+
+class _Birth:
+    """The moment between asking a server and having its child."""
+
+    def __init__(self, loop: Loop, streams: Streams, born: Born, failed: Callable[[str], None]) -> None:
+        self._loop = loop
+        self._streams = streams
+        self._born = born
+        self._failed = failed
+        self._control = streams.control
+        self._timer = loop.after(_SILENCE_SECONDS, lambda: self._fail("the server is silent"))
+        loop.watch(self._control.fileno(), self._hear)
+
+    def _hear(self) -> None:
+        try:
+            message = self._control.recv(1000)
+        except OSError:
+            message = b""
+        if not message.startswith(_PID):
+            self._fail(message.decode(errors="replace") or "the server refused")
+            return
+        pid = int(message.removeprefix(_PID))
+        try:
+            # A child that is ours and waits for the word: not one that died on the way.
+            gone = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            gone = None
+            self._fail("the server's child is not ours")
+            return
+        if gone is not None:
+            self._fail("the server's child has ended")
+            return
+        self._over()
+        self._control.send(b"go")
+        self._born(self._streams.child(pid))
+
+    def _fail(self, reason: str) -> None:
+        self._over()
+        self._streams.abandon()
+        self._failed(reason)
+
+    def _over(self) -> None:
+        self._timer.cancel()
+        self._loop.unwatch(self._control.fileno())
+
+
+def _execute(argv: Sequence[str], environment: dict[str, str], link: socket.socket) -> int:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            os.setpriority(os.PRIO_PROCESS, 0, 10)
+            null = os.open(os.devnull, os.O_RDWR)
+            for descriptor in (0, 1, 2):
+                os.dup2(null, descriptor)
+            os.set_inheritable(link.fileno(), True)
+            os.execve(argv[0], list(argv), environment)  # noqa: S606
+        finally:
+            os._exit(127)
+    return pid
+
+
+def _send(link: socket.socket, message: bytes, descriptors: Sequence[int]) -> None:
+    rights = array.array("i", descriptors)
+    link.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
