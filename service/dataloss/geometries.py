@@ -96,12 +96,10 @@ def _regular_dimensions(kind: str, coordinates: Sequence[Raw]) -> int | None:
     if kind not in _LEVELS:
         return None
     levels = _LEVELS[kind]
-    if len(coordinates) == 1:
-        reduced = b"".join(_reduced_pieces(coordinates[0]))
-    else:
-        reduced = b"".join(coordinates).translate(None, _NUMBER_BYTES)
     for dimensions, position in ((FLAT, b"[,]"), (WITH_Z, b"[,,]")):
-        rest = reduced.replace(position, _MARKS[0])
+        rest = b"".join(
+            piece.replace(position, _MARKS[0]).replace(_MARKS[0] + b",", b"") for piece in _brackets(coordinates)
+        )
         for inner, outer in pairwise(_MARKS[: levels + 1]):
             rest = rest.replace(inner + b",", b"").replace(b"[" + inner + b"]", outer)
         if rest == _MARKS[levels] * len(coordinates):
@@ -109,11 +107,18 @@ def _regular_dimensions(kind: str, coordinates: Sequence[Raw]) -> int | None:
     return None
 
 
-def _reduced_pieces(coordinates: Raw) -> Iterator[bytes]:
-    """Coordinates without their numbers, piece by piece, so that a huge geometry is never copied whole."""
-    view = memoryview(coordinates)
+def _brackets(coordinates: Sequence[Raw]) -> Iterator[bytes]:
+    """Coordinates without their numbers; a huge geometry in pieces that end where a position does."""
+    if len(coordinates) > 1:
+        yield b"".join(coordinates).translate(None, _NUMBER_BYTES)
+        return
+    view, rest = memoryview(coordinates[0]), b""
     for start in range(0, len(view), PIECE_BYTES):
-        yield bytes(view[start : start + PIECE_BYTES]).translate(None, _NUMBER_BYTES)
+        text = rest + bytes(view[start : start + PIECE_BYTES]).translate(None, _NUMBER_BYTES)
+        cut = text.rfind(b"],") + len(b"],") if b"]," in text else 0
+        yield text[:cut]
+        rest = text[cut:]
+    yield rest
 
 
 def shape_of(geometry: Geometry) -> Shape:

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from service.dataloss import document
+from service.dataloss import cursor, document
 from service.dataloss.refusals import MAX_FIELDS, Reason, Unreadable
 from service.dataloss.scan import scan_bytes
 from tests.geojson import POINT, collection, feature, gathered, geometry, with_value
@@ -195,7 +195,7 @@ def test_the_layer_name_is_kept() -> None:
 def test_windows_change_nothing(monkeypatch: pytest.MonkeyPatch, window: int) -> None:
     """Wherever the document is cut, and however it invites wrong cuts, the findings are the same."""
     monkeypatch.setattr(document, "WINDOW_BYTES", window)
-    monkeypatch.setattr(document, "FIRST_GLANCE_BYTES", window)
+    monkeypatch.setattr(cursor, "FIRST_GLANCE_BYTES", window)
     generator = random.Random(7)
     features = []
     for number in range(200):
