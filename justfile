@@ -3,6 +3,7 @@
 set positional-arguments
 set shell := ["sh", "-eu", "-c"]
 
+container := env("CONTAINER_ENGINE", "docker")
 export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
 export UV_SYSTEM_CERTS := "1"  # private certificate authorities are in the system's store
 export VIRTUAL_ENV := justfile_directory() / ".venv"
@@ -75,6 +76,25 @@ build:
         if [ ! -e "$source" ] || [ "$library" -nt "$source" ]; then continue; fi
         "$compiler" -O2 -fPIC -shared -Wall -Wextra -o "$library.new" "$source" -ldl && mv "$library.new" "$library"
     done
+
+# Build the container image `geomill`; ARGS are the builder's.
+[group('maintain')]
+image *ARGS:
+    @exec {{ container }} build --file Containerfile --tag geomill "$@" .
+
+# Prove the image: on a read-only root, without a network or rights, it starts, converts and stops in order.
+[group('maintain')]
+[script("sh", "-eu")]
+image-check:
+    container=$({{ container }} run --detach --network none --read-only --tmpfs /tmp --cap-drop ALL \
+        --security-opt no-new-privileges geomill)
+    trap '{{ container }} logs "$container"; {{ container }} rm --force --volumes "$container" >/dev/null' EXIT
+    inside() { {{ container }} exec "$container" "$@"; }
+    inside curl -fsS --retry 30 --retry-delay 1 --retry-connrefused http://127.0.0.1:8080/readyz
+    inside geomill doctor
+    inside sh -c "$({{ container }} logs "$container" 2>&1 | grep -E '^ +curl ')" | grep '"success": *true'
+    {{ container }} stop --time 30 "$container"
+    test "$({{ container }} inspect --format '{{{{.State.ExitCode}}' "$container")" = 0
 
 # Bring the locks up to date with pyproject.toml; --upgrade takes the newest of all.
 [group('maintain')]
