@@ -1,19 +1,16 @@
-"""One bucket of an S3-compatible server: its client and its objects."""
+"""The objects of one bucket of an S3-compatible server."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
-from aiobotocore.config import AioConfig
-from aiobotocore.session import AioSession, get_session
-from botocore import UNSIGNED
 
 from service.clock import Clock
-from service.errors import StorageUnavailable
 from service.storage.bucket_links import BucketLinks
+from service.storage.clients import PROBE, Clients, Effort, open_clients
 from service.storage.disk import open_output
 from service.storage.faults import refusal, within
 from service.storage.names import content_disposition
@@ -21,19 +18,9 @@ from service.storage.places import Place
 from service.storage.upload import Destination, Metadata, upload
 
 if TYPE_CHECKING:
-    from types_aiobotocore_s3.client import S3Client
     from types_aiobotocore_s3.type_defs import ObjectIdentifierTypeDef
 
-CHECK_SECONDS = 5.0
 DELETE_BATCH = 1000
-
-
-class Effort(msgspec.Struct, frozen=True, kw_only=True):
-    """How long and how often to try. Retries wait a random time that grows with each."""
-
-    timeout_seconds: float = 30.0
-    attempts: int = 4
-    connections: int = 64
 
 
 class PageToken(TypedDict, total=False):
@@ -52,31 +39,25 @@ class Entry(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def open_bucket(place: Place, effort: Effort, clock: Clock) -> AsyncIterator["Bucket"]:
-    """Open a client for the bucket; nothing is asked of the server yet, which may be down.
+    """Open the bucket; nothing is asked of the server yet, which may be down.
 
     Raises:
         StorageUnavailable: there are no credentials, or botocore can make nothing of the place.
     """
-    session = get_session()
-    if place.access_key:
-        session.set_credentials(place.access_key, place.secret_key)
-    async with AsyncExitStack() as stack:
-        with within(effort.timeout_seconds):
-            credentials = await session.get_credentials()
-            url = await _public_url(session, place)
-            client = await stack.enter_async_context(_client(session, place.endpoint, _config(place, effort)))
-        if credentials is None:
-            raise StorageUnavailable("misconfigured", "there are no credentials for the object store")
-        links = BucketLinks(url, place, credentials, clock=clock, timeout_seconds=effort.timeout_seconds)
-        yield Bucket(client, place, effort.timeout_seconds, links)
+    async with open_clients(place, effort) as clients:
+        links = BucketLinks(
+            clients.public_url, place, clients.credentials, clock=clock, timeout_seconds=effort.timeout_seconds
+        )
+        yield Bucket(clients, place, effort.timeout_seconds, links)
 
 
 class Bucket:
     """See the module; `open_bucket` opens it. `links` signs the links to its objects."""
 
-    def __init__(self, client: "S3Client", place: Place, timeout_seconds: float, links: BucketLinks) -> None:
+    def __init__(self, clients: Clients, place: Place, timeout_seconds: float, links: BucketLinks) -> None:
         self.links = links
-        self._client = client
+        self._client = clients.client
+        self._probe = clients.probe
         self._place = place
         self._seconds = timeout_seconds
 
@@ -120,39 +101,5 @@ class Bucket:
 
     async def check(self) -> None:
         """Ask for the bucket: it exists, answers, and lets our credentials in."""
-        with within(min(CHECK_SECONDS, self._seconds)):
-            await self._client.head_bucket(Bucket=self._place.bucket)
-
-
-def _client(session: AioSession, endpoint: str, config: AioConfig) -> "AbstractAsyncContextManager[S3Client]":
-    client: AbstractAsyncContextManager[S3Client] = session.create_client(
-        "s3", endpoint_url=endpoint or None, config=config
-    )
-    return client
-
-
-def _config(place: Place, effort: Effort) -> AioConfig:
-    # In the clear, the payload is signed after all: there is no TLS that would notice a changed byte.
-    signing = {"payload_signing_enabled": False} if not place.endpoint.startswith("http://") else {}
-    return AioConfig(
-        region_name=place.region,
-        signature_version="s3v4",
-        s3={"addressing_style": place.addressing_style, **signing},
-        # Checksums on top are refused by many servers that are not AWS, and cost as much as the rest of the request.
-        request_checksum_calculation="when_required",
-        response_checksum_validation="when_required",
-        retries={"mode": "standard", "total_max_attempts": effort.attempts},
-        connect_timeout=effort.timeout_seconds / 6,
-        read_timeout=effort.timeout_seconds / 3,
-        max_pool_connections=effort.connections,
-    )
-
-
-async def _public_url(session: AioSession, place: Place) -> str:
-    """Return the address of the bucket for clients, as botocore makes it: path or host, by region and partition."""
-    config = AioConfig(
-        region_name=place.region, signature_version=UNSIGNED, s3={"addressing_style": place.addressing_style}
-    )
-    async with _client(session, place.public_endpoint or place.endpoint, config) as client:
-        url = await client.generate_presigned_url("get_object", Params={"Bucket": place.bucket, "Key": "key"})
-    return url.removesuffix("/key")
+        with within(PROBE.timeout_seconds):
+            await self._probe.head_bucket(Bucket=self._place.bucket)

@@ -16,6 +16,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
     TokenRetrievalError,
 )
+from botocore.exceptions import ConnectionError as UnreachableError
 
 from service.errors import StorageFault, StorageUnavailable
 
@@ -33,6 +34,7 @@ _BY_CODE: dict[str, StorageFault] = {
     "XMinioStorageFull": "full",
     "RequestTimeout": "slow",
     "SlowDown": "slow",
+    "NoSuchUpload": "down",
     "AuthorizationHeaderMalformed": "misconfigured",
     "InvalidBucketName": "misconfigured",
     "NoSuchBucket": "misconfigured",
@@ -53,6 +55,7 @@ _BY_STATUS: dict[int, StorageFault] = {
 _BY_CLASS: tuple[tuple[type[BotoCoreError], StorageFault], ...] = (
     (ConnectTimeoutError, "slow"),
     (ReadTimeoutError, "slow"),
+    (UnreachableError, "down"),
     (HTTPClientError, "down"),
     (CredentialRetrievalError, "denied"),
     (NoCredentialsError, "denied"),

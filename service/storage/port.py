@@ -46,7 +46,9 @@ class Storage(Protocol):
     async def put(self, key: ObjectKey, path: Path, *, media_type: str, download_name: str) -> None:
         """Store the file at `path` under `key`, whole or not at all; what was there is replaced.
 
-        The file may be hard-linked instead of copied: it must not be written to afterwards, only removed.
+        The file may be hard-linked instead of copied: it must not be written to afterwards, only removed. When it
+        fails, an object may still appear if only the answer was lost on its way; nothing refers to it, and the audit
+        reports it.
         """
 
     async def link(self, key: ObjectKey, *, expires_at: datetime, download_name: str, media_type: str) -> Link | None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from service.clock import Clock, utc_now
 from service.errors import StorageUnavailable
-from service.storage.bucket import Bucket, Effort, open_bucket
+from service.storage.bucket import Bucket, open_bucket
+from service.storage.clients import Effort
 from service.storage.places import HOME, Place
 from service.storage.port import Link, ObjectKey, StoredObject, is_key, split_key
 

@@ -1,7 +1,9 @@
 """One stage per store: the store opened for real, a clock that tests move, and a client that has only the link."""
 
+import shutil
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,9 +17,16 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from service.errors import DownloadExpired, DownloadRefused, NotFound, RequestFault
+from service.errors import (
+    DownloadExpired,
+    DownloadRefused,
+    NotFound,
+    RequestFault,
+    StorageFault,
+    StorageUnavailable,
+)
 from service.http.endpoints.files import download_file
-from service.storage.bucket import Effort
+from service.storage.clients import Effort
 from service.storage.local import open_local
 from service.storage.places import HOME, Place
 from service.storage.port import Link, ObjectKey, Storage, new_key
@@ -122,6 +131,29 @@ def _gateway(storage: Storage) -> Callable[..., Awaitable[None]]:
         await app({**scope, "state": {"services": SimpleNamespace(storage=storage)}}, receive, send)
 
     return with_services
+
+
+@contextmanager
+def small_disk(directory: Path, megabytes: int) -> Iterator[Path]:
+    """Mount a file system of that size; what is stored there can fill it."""
+    directory.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(directory)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root, outside of most containers, can mount a small file system to fill")
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+@contextmanager
+def failing(fault: StorageFault) -> Iterator[None]:
+    """Expect the store to be at fault in this way, and to tell the caller nothing of itself."""
+    with pytest.raises(StorageUnavailable) as failure:
+        yield
+    assert failure.value.fault == fault, failure.value.detail
+    assert failure.value.message == str(failure.value)
+    assert "try again" in failure.value.message
 
 
 @pytest.fixture

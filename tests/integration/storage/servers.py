@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 ACCESS_KEY, SECRET_KEY = "access-key-of-tests", "secret-key-of-tests"
@@ -47,6 +47,11 @@ class S3Server:
         self._process.kill()
         self._process.wait()
 
+    def host_and_port(self) -> tuple[str, int]:
+        """Return where it listens."""
+        host, port = self._address.split(":")
+        return host, int(port)
+
     def files(self) -> list[str]:
         """Return the names of all files that the bucket's directory holds, finished or not."""
         return [path.name for path in (self.directory / BUCKET).rglob("*") if path.is_file()]
@@ -63,45 +68,69 @@ def s3_server(directory: Path, *options: str) -> Iterator[S3Server]:
 
 
 class Wire:
-    """A TCP relay to a server: flows, or takes connections and bytes and gives nothing back."""
+    """A TCP relay to a server: it flows, or takes bytes and passes none on, or breaks connections as they come."""
 
-    def __init__(self, target: str) -> None:
-        self._host, port = target.removeprefix("http://").split(":")
-        self._port = int(port)
+    def __init__(self, server: S3Server) -> None:
+        self._target = server
         self.flows = asyncio.Event()
         self.flows.set()
+        self.breaks = 0
+        self.sent = bytearray()
         self.url = ""
+        self._relays: set[asyncio.Task[None]] = set()
 
     async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection."""
-        with suppress(OSError):
-            upstream_reader, upstream_writer = await asyncio.open_connection(self._host, self._port)
-            try:
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(self._pump(reader, upstream_writer))
-                    group.create_task(self._pump(upstream_reader, writer))
-            finally:
-                upstream_writer.close()
-                writer.close()
+        task = asyncio.current_task()
+        assert task is not None
+        self._relays.add(task)
+        try:
+            if self.breaks:
+                self.breaks -= 1
+            else:
+                await self._join(reader, writer)
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.transport.abort()
+            self._relays.discard(task)
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            while chunk := await reader.read(65536):
-                await self.flows.wait()
-                writer.write(chunk)
-                await writer.drain()
-            writer.write_eof()
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        upstream_reader, upstream_writer = await asyncio.open_connection(*self._target.host_and_port())
+        up = asyncio.ensure_future(self._pump(reader, upstream_writer, self.sent))
+        down = asyncio.ensure_future(self._pump(upstream_reader, writer, bytearray()))
+        try:
+            await asyncio.wait((up, down), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            upstream_writer.transport.abort()
+            for pump in (up, down):
+                pump.cancel()
+            await asyncio.gather(up, down, return_exceptions=True)
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seen: bytearray) -> None:
+        while chunk := await reader.read(65536):
+            await self.flows.wait()
+            seen += chunk
+            writer.write(chunk)
+            await writer.drain()
+
+    async def cut(self) -> None:
+        """End every connection."""
+        relays = list(self._relays)
+        for task in relays:
+            task.cancel()
+        await asyncio.gather(*relays, return_exceptions=True)
 
 
 @asynccontextmanager
 async def wire_to(server: S3Server) -> AsyncIterator[Wire]:
     """Run a relay to the server until the end of the block."""
-    wire = Wire(server.url)
+    wire = Wire(server)
     listener = await asyncio.start_server(wire.relay, "127.0.0.1", 0)
     host, port = listener.sockets[0].getsockname()
     wire.url = f"http://{host}:{port}"
     try:
         yield wire
     finally:
-        wire.flows.set()
         listener.close()
+        await wire.cut()

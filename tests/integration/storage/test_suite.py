@@ -1,5 +1,7 @@
 """What every store does, whichever it is."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -193,6 +195,44 @@ async def test_many_puts_at_once_all_arrive(stage: Stage, tmp_path: Path) -> Non
         for key, content in expected.items():
             group.start_soon(put, key, content)
     assert {key: (await stage.get(key)).content for key in expected} == expected
+
+
+@contextmanager
+def peak_memory() -> Iterator[list[int]]:
+    """Add to the list by how many bytes this process grew at most during the block."""
+    reset, grown = Path("/proc/self/clear_refs"), list[int]()
+    if not reset.exists():
+        pytest.skip("the peak of memory can be read on Linux only")
+    reset.write_text("5")
+    before = memory("VmRSS")
+    yield grown
+    grown.append(memory("VmHWM") - before)
+
+
+def memory(name: str) -> int:
+    """Return a figure of this process in bytes."""
+    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name)]
+    return int(line.split()[1]) * 1024
+
+
+async def test_large_files_are_stored_in_little_memory(stage: Stage) -> None:
+    """Three files of 100 MB at once, and this process grows by a fraction of one."""
+    output = stage.directory / "large"
+    with output.open("wb") as file:
+        for number in range(100):
+            file.write(bytes([number]) * (1 << 20))
+    keys = [new_key() for _ in range(3)]
+
+    async def put(key: ObjectKey) -> None:
+        await stage.storage.put(key, output, media_type="application/zip", download_name="large.zip")
+
+    with peak_memory() as grown:
+        async with anyio.create_task_group() as group:
+            for key in keys:
+                group.start_soon(put, key)
+    assert grown[0] < 30 << 20
+    assert {found.size_bytes async for found in stage.storage.objects()} == {100 << 20}
+    assert (await stage.get(keys[0], {"range": "bytes=-2"})).content == b"cc"
 
 
 async def test_a_store_in_order_says_so(stage: Stage) -> None:

@@ -1,0 +1,288 @@
+"""The local store: its disk, and the endpoint that serves its links."""
+
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from service.storage.local import open_local
+from service.storage.port import ObjectKey, new_key
+
+from .conftest import SECRET, MovableClock, Stage, failing, local_stage, small_disk
+
+MIB = 1 << 20
+CONTENT = bytes(range(256)) * 400
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Path]:
+    """A directory on another file system than the store's."""
+    memory = Path("/dev/shm")  # noqa: S108 - wanted for what it is
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no second file system here")
+    with TemporaryDirectory(dir=memory) as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+async def copying(tmp_path: Path, elsewhere: Path, clock: MovableClock) -> AsyncIterator[Stage]:
+    """A local store whose outputs come from another file system."""
+    async with local_stage(tmp_path / "store", clock, elsewhere) as stage:
+        yield stage
+
+
+def drafts(root: Path) -> list[Path]:
+    """Return what is half-written in the store under `root`."""
+    return list((root / "incoming").iterdir())
+
+
+async def test_on_one_file_system_the_bytes_are_not_moved(local: Stage, tmp_path: Path) -> None:
+    """The object is the converter's output itself, under another name."""
+    output = tmp_path / "output"
+    output.write_bytes(CONTENT)
+    key = new_key()
+    await local.storage.put(key, output, media_type="text/csv", download_name="a.csv")
+    (stored,) = [path for path in (tmp_path / "store" / "objects").rglob("*") if path.is_file()]
+    assert stored.samefile(output)
+    assert drafts(tmp_path / "store") == []
+    output.unlink()
+    assert (await local.get(key)).content == CONTENT
+
+
+async def test_from_another_file_system_the_bytes_are_copied(copying: Stage, tmp_path: Path) -> None:
+    """A working directory in memory is no obstacle."""
+    key = await copying.put(CONTENT)
+    assert (await copying.get(key)).content == CONTENT
+    assert drafts(tmp_path / "store") == []
+
+
+async def test_a_full_disk_fails_the_put_and_nothing_else(tmp_path: Path, clock: MovableClock) -> None:
+    """No half of it is left, what was stored stays, and once there is room it works again without a restart."""
+    (tmp_path / "work").mkdir()
+    with small_disk(tmp_path / "disk", megabytes=4) as disk:
+        async with local_stage(disk, clock, tmp_path / "work") as stage:
+            kept = await stage.put(b"x" * MIB)
+            large = await stage.put(b"x" * 2 * MIB)
+            with failing("full"):
+                await stage.put(b"x" * 3 * MIB)
+            assert drafts(disk) == []
+            assert await stage.keys() == {kept, large}
+            await stage.storage.delete([large])
+            assert (await stage.get(await stage.put(b"y" * 2 * MIB))).content == b"y" * 2 * MIB
+
+
+@contextmanager
+def file_size_limit(size_bytes: int) -> Iterator[None]:
+    """Let this process write no file beyond that size."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def test_a_file_beyond_what_the_system_allows_leaves_nothing(
+    copying: Stage, elsewhere: Path, tmp_path: Path
+) -> None:
+    """The same without a small disk: the write breaks off in the middle."""
+    output = elsewhere / "large"
+    output.write_bytes(b"x" * 3 * MIB)
+    with failing("full"), file_size_limit(MIB):
+        await copying.storage.put(new_key(), output, media_type="text/csv", download_name="a.csv")
+    assert drafts(tmp_path / "store") == []
+    assert await copying.keys() == set()
+
+
+async def test_readiness_tells_before_the_disk_is_full(tmp_path: Path) -> None:
+    """With less room left than conversions under way may need, the store is not ready."""
+    async with open_local(tmp_path, [SECRET], min_free_bytes=1 << 60) as storage:
+        with failing("full"):
+            await storage.check()
+
+
+async def test_a_disk_that_went_away_is_found_and_comes_back(local: Stage, tmp_path: Path) -> None:
+    """An unmounted directory fails puts and readiness; mounted again, everything is there."""
+    key = await local.put(CONTENT)
+    (tmp_path / "store").rename(tmp_path / "away")
+    with failing("down"):
+        await local.put(CONTENT)
+    with failing("down"):
+        await local.storage.check()
+    (tmp_path / "away").rename(tmp_path / "store")
+    await local.storage.check()
+    assert (await local.get(key)).content == CONTENT
+
+
+async def test_a_store_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:
+    """A file in the directory's place is told at once."""
+    (tmp_path / "file").write_text("")
+    with failing("down"):
+        async with open_local(tmp_path / "file" / "store", [SECRET]):
+            pass
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
+async def test_only_a_regular_file_is_stored(local: Stage, tmp_path: Path, kind: str) -> None:
+    """A link that a hostile program left in place of its output does not open what it points to."""
+    secret, output = tmp_path / "secret", tmp_path / "output"
+    secret.write_text("not for clients")
+    make: dict[str, Callable[[], None]] = {
+        "link": lambda: output.symlink_to(secret),
+        "pipe": lambda: os.mkfifo(output),
+        "directory": output.mkdir,
+    }
+    make[kind]()
+    with pytest.raises((OSError, ValueError)):
+        await local.storage.put(new_key(), output, media_type="text/csv", download_name="a.csv")
+    assert await local.keys() == set()
+
+
+@pytest.mark.usefixtures("local")
+def test_nobody_else_on_the_host_can_look_into_it(tmp_path: Path) -> None:
+    """The directories are the service's own."""
+    for directory in ("store", "store/objects", "store/objects/00", "store/incoming"):
+        assert stat.S_IMODE((tmp_path / directory).stat().st_mode) == 0o700
+
+
+def kill_while_it_writes(command: list[str], root: Path) -> None:
+    """Start it, and kill it as soon as part of a file is in the store."""
+    writer = subprocess.Popen(command)
+    try:
+        while not (root / "incoming").exists() or not any(path.stat().st_size for path in drafts(root)):
+            assert writer.poll() is None
+            time.sleep(0.01)
+    finally:
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+
+
+async def test_kill_9_in_the_middle_leaves_no_object(tmp_path: Path, elsewhere: Path) -> None:
+    """Half a copy never has an object's name, and the next start removes it once nobody can still be writing it."""
+    source, root = elsewhere / "endless", tmp_path / "store"
+    with source.open("wb") as file:
+        file.truncate(8 << 30)
+    kill_while_it_writes([sys.executable, "-c", WRITER, str(root), str(source), new_key()], root)
+    (draft,) = drafts(root)
+    async with open_local(root, [SECRET]) as storage:
+        assert [found async for found in storage.objects()] == []
+        assert drafts(root) == [draft]
+        os.utime(draft, (0, 0))
+    async with open_local(root, [SECRET]):
+        assert drafts(root) == []
+
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from service.storage.local import open_local
+
+async def main(root, source, key):
+    async with open_local(Path(root), [b"s" * 32]) as storage:
+        await storage.put(key, Path(source), media_type="text/csv", download_name="a.csv")
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_two_servers_share_one_store(tmp_path: Path, clock: MovableClock) -> None:
+    """What one process stored and linked, another one serves."""
+    (tmp_path / "work").mkdir()
+    async with local_stage(tmp_path / "store", clock, tmp_path / "work") as one:
+        link = await one.link(await one.put(CONTENT))
+        async with local_stage(tmp_path / "store", clock, tmp_path / "work") as other:
+            assert (await other.client.get(link.url)).content == CONTENT
+
+
+async def test_there_are_no_regions(local: Stage) -> None:
+    """A key of a region belongs to another store."""
+    assert local.storage.regions == frozenset()
+    with failing("misconfigured"):
+        await local.put(CONTENT, new_key("eu"))
+    with failing("misconfigured"):
+        await local.storage.check("eu")
+
+
+async def test_what_is_no_object_is_not_listed(local: Stage, tmp_path: Path) -> None:
+    """Files that somebody put there are not ours to report."""
+    (tmp_path / "store" / "objects" / "00" / "README").write_text("hello")
+    assert await local.keys() == set()
+
+
+async def test_a_link_is_relative_to_where_the_client_reached_us(local: Stage) -> None:
+    """The address of the service is not the store's business."""
+    link = await local.link(await local.put(CONTENT))
+    assert link.url.startswith("/files/")
+
+
+async def test_an_answer_is_never_taken_for_a_page(local: Stage) -> None:
+    """What strangers wrote is saved, not shown, not guessed at, and not kept for others."""
+    headers = (await local.get(await local.put(b"<script>alert(1)</script>"))).headers
+    assert headers["content-disposition"].startswith("attachment;")
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["content-security-policy"] == "default-src 'none'; sandbox"
+    assert headers["cache-control"] == "private, no-cache"
+    assert headers["accept-ranges"] == "bytes"
+
+
+async def test_a_partial_answer_says_so(local: Stage) -> None:
+    """206 with the range that was served, several ranges as multipart, 304 without a body."""
+    key = await local.put(CONTENT)
+    single = await local.get(key, {"range": "bytes=10-19"})
+    assert (single.status_code, single.content) == (206, CONTENT[10:20])
+    assert single.headers["content-range"] == f"bytes 10-19/{len(CONTENT)}"
+    several = await local.get(key, {"range": "bytes=0-1,10-11"})
+    assert several.status_code == 206
+    assert several.headers["content-type"].startswith("multipart/byteranges")
+
+
+async def test_a_range_of_another_version_is_the_whole(local: Stage) -> None:
+    """If-Range protects a download that goes on from mixing two files."""
+    key = await local.put(CONTENT)
+    etag = (await local.get(key)).headers["etag"]
+    same = await local.get(key, {"range": "bytes=0-9", "if-range": etag})
+    other = await local.get(key, {"range": "bytes=0-9", "if-range": '"another"'})
+    assert (same.status_code, other.status_code) == (206, 200)
+    assert other.content == CONTENT
+
+
+@pytest.mark.parametrize("form", ["{}", "W/{}", '"x", {}', "*"])
+async def test_every_form_of_if_none_match_is_understood(local: Stage, form: str) -> None:
+    """Weak tags, lists and the asterisk."""
+    key = await local.put(CONTENT)
+    answer = await local.get(key, {"if-none-match": form.format(f'"{key}"')})
+    assert (answer.status_code, answer.content) == (304, b"")
+    assert answer.headers["etag"] == f'"{key}"'
+
+
+async def test_the_etag_is_the_same_on_every_link(local: Stage) -> None:
+    """An object never changes: its key is its version."""
+    key = await local.put(CONTENT)
+    assert [(await local.get(key)).headers["etag"] for _ in range(2)] == [f'"{key}"'] * 2
+
+
+async def test_an_object_that_is_gone_is_not_found(local: Stage) -> None:
+    """A link to what the sweeper removed is a clear answer, not a failure."""
+    link = await local.link(ObjectKey("ab" * 16))
+    answer = await local.client.get(link.url)
+    assert answer.status_code == 404
+    assert "Convert the file again" in answer.text
+
+
+async def test_each_refusal_says_what_to_do(local: Stage, clock: MovableClock) -> None:
+    """403 for a changed link, 410 for one that is past its time."""
+    link = await local.link(await local.put(CONTENT))
+    forged = await local.client.get(link.url.replace("expires=1", "expires=2"))
+    assert (forged.status_code, "exactly as it was given" in forged.text) == (403, True)
+    clock.ahead += link.expires_at - clock()
+    late = await local.client.get(link.url)
+    assert (late.status_code, "has expired" in late.text) == (410, True)

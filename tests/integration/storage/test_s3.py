@@ -1,0 +1,367 @@
+"""The S3 store: parts, buckets, credentials, and everything that can go wrong on the way to a server."""
+
+import json
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import anyio
+import httpx
+import msgspec
+import pytest
+
+from service.errors import StorageFault, StorageUnavailable
+from service.storage.clients import Effort
+from service.storage.places import HOME, Place
+from service.storage.port import ObjectKey, new_key
+from service.storage.s3 import open_s3
+from service.storage.upload import PART_BYTES
+
+from .conftest import HASTY, MovableClock, Stage, failing, place, s3_stage, small_disk
+from .servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, Wire, s3_server, wire_to
+
+CONTENT = bytes(range(256)) * 400
+SEVERAL_PARTS = 2 * PART_BYTES + (3 << 16)
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[S3Server]:
+    """A server for this test alone, which may kill it."""
+    (tmp_path / "server").mkdir()
+    with s3_server(tmp_path / "server") as running:
+        yield running
+
+
+@pytest.fixture
+async def wire(own_server: S3Server) -> AsyncIterator[Wire]:
+    """A wire to that server."""
+    async with wire_to(own_server) as relay:
+        yield relay
+
+
+@pytest.fixture
+async def hasty(wire: Wire, tmp_path: Path, clock: MovableClock) -> AsyncIterator[Stage]:
+    """A store at the other end of the wire, which gives up soon."""
+    async with s3_stage({HOME: place(wire.url)}, clock, tmp_path, HASTY) as stage:
+        yield stage
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until it holds."""
+    with anyio.fail_after(20):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in another process
+            await anyio.sleep(0.01)
+
+
+# Parts
+
+
+async def test_a_large_file_goes_up_in_parts_and_comes_back_whole(
+    wire: Wire, own_server: S3Server, tmp_path: Path, clock: MovableClock
+) -> None:
+    """The last part is what is left, and no piece of the upload stays behind."""
+    content = bytes(index * 7 % 251 for index in range(1 << 16)) * (SEVERAL_PARTS >> 16)
+    async with s3_stage({HOME: place(wire.url)}, clock, tmp_path) as stage:
+        key = await stage.put(content)
+        assert wire.sent.count(b"partNumber=") == -(-len(content) // PART_BYTES)
+        assert (await stage.get(key)).content == content
+    assert own_server.files() == [key]
+
+
+async def test_an_upload_that_is_cancelled_leaves_no_parts(hasty: Stage, wire: Wire, own_server: S3Server) -> None:
+    """Parts that nobody finishes would be invisible and paid for."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(hasty.put, b"x" * SEVERAL_PARTS)
+        await until(lambda: len(wire.sent) > PART_BYTES)
+        group.cancel_scope.cancel()
+    await until(lambda: own_server.files() == [])
+    assert await hasty.keys() == set()
+
+
+async def test_encryption_at_rest_is_asked_for_with_every_object(
+    wire: Wire, tmp_path: Path, clock: MovableClock
+) -> None:
+    """In one request or in parts, with the key that is set."""
+    sealed = msgspec.structs.replace(place(wire.url), sse="aws:kms", sse_key_id="key-of-tests")
+    async with s3_stage({HOME: sealed}, clock, tmp_path) as stage:
+        for size in (10, PART_BYTES + 1):
+            wire.sent.clear()
+            await stage.put(b"x" * size)
+            head = bytes(wire.sent[:4096]).lower()
+            assert b"x-amz-server-side-encryption: aws:kms" in head
+            assert b"x-amz-server-side-encryption-aws-kms-key-id: key-of-tests" in head
+
+
+# Faults
+
+
+async def test_a_server_that_is_down_fails_clearly_and_needs_no_restart(hasty: Stage, own_server: S3Server) -> None:
+    """Puts, lists, deletions and readiness fail while it is away, and work as soon as it is back."""
+    key = await hasty.put(CONTENT)
+    own_server.kill()
+    for attempt in (hasty.put(CONTENT), hasty.keys(), hasty.storage.delete([key]), hasty.storage.check()):
+        with failing("down"):
+            await attempt
+    await hasty.link(key)  # needs no server
+    own_server.start()
+    await hasty.storage.check()
+    assert (await hasty.get(key)).content == CONTENT
+    await hasty.put(CONTENT)
+
+
+async def test_a_store_opens_while_its_server_is_down(
+    own_server: S3Server, tmp_path: Path, clock: MovableClock
+) -> None:
+    """The service starts, says that it is not ready, and becomes ready."""
+    own_server.kill()
+    async with s3_stage({HOME: place(own_server.url)}, clock, tmp_path, HASTY) as stage:
+        with failing("down"):
+            await stage.storage.check()
+        own_server.start()
+        await stage.storage.check()
+
+
+async def test_a_server_killed_in_the_middle_of_an_upload_fails_it(
+    hasty: Stage, wire: Wire, own_server: S3Server
+) -> None:
+    """No object appears under the key, and the same file goes up once the server is back."""
+    key, outcome = new_key(), list[StorageUnavailable]()
+
+    async def put() -> None:
+        try:
+            await hasty.put(b"x" * SEVERAL_PARTS, key)
+        except StorageUnavailable as error:
+            outcome.append(error)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(put)
+        await until(lambda: len(wire.sent) > PART_BYTES // 2)
+        own_server.kill()
+    assert [error.fault for error in outcome] in (["down"], ["slow"])
+    own_server.start()
+    assert key not in await hasty.keys()
+    await hasty.put(b"y" * SEVERAL_PARTS, key)
+    assert (await hasty.get(key)).content == b"y" * SEVERAL_PARTS
+
+
+@pytest.mark.parametrize("size", [1000, SEVERAL_PARTS])
+async def test_a_server_that_stalls_is_given_up_and_found_again(hasty: Stage, wire: Wire, size: int) -> None:
+    """Nobody waits for ever for an answer that does not come, in one request or between parts."""
+    wire.flows.clear()
+    with failing("slow"):
+        await hasty.put(b"x" * size)
+    with failing("slow"):
+        await hasty.storage.check()
+    wire.flows.set()
+    key = await hasty.put(b"x" * size)
+    assert len((await hasty.get(key)).content) == size
+
+
+@pytest.mark.parametrize("size", [1000, SEVERAL_PARTS])
+async def test_a_connection_that_breaks_is_tried_again(
+    wire: Wire, tmp_path: Path, clock: MovableClock, size: int
+) -> None:
+    """The caller does not notice two broken connections, and the bytes are whole."""
+    async with s3_stage({HOME: place(wire.url)}, clock, tmp_path, Effort(attempts=4)) as stage:
+        wire.breaks = 2
+        key = await stage.put(b"x" * size)
+        assert wire.breaks == 0
+        assert (await stage.get(key)).content == b"x" * size
+
+
+async def test_attempts_are_bounded(hasty: Stage, wire: Wire) -> None:
+    """Retries end; a server in trouble is not hammered, even if the HTTP client repeats each attempt once by itself."""
+    wire.breaks = 1000
+    with failing("down"):
+        await hasty.put(CONTENT)
+    assert 1000 - wire.breaks <= 2 * HASTY.attempts
+
+
+async def test_a_full_server_fails_the_put_and_works_again_when_there_is_room(
+    tmp_path: Path, clock: MovableClock
+) -> None:
+    """What was stored stays; what did not fit leaves no object."""
+    with small_disk(tmp_path / "disk", megabytes=24) as disk, s3_server(disk) as full:
+        async with s3_stage({HOME: place(full.url)}, clock, tmp_path, HASTY) as stage:
+            kept = await stage.put(b"k" * (PART_BYTES - 1))
+            with failing("down"):  # this server has no word for a full disk
+                await stage.put(b"x" * 3 * PART_BYTES)
+            assert await stage.keys() == {kept}
+            assert (await stage.get(await stage.put(CONTENT))).content == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"secret_key": "another-secret"}, "denied"),
+        ({"access_key": "another-key"}, "denied"),
+        ({"bucket": "no-such-bucket"}, "misconfigured"),
+    ],
+)
+async def test_a_wrong_setting_is_told_apart_from_a_server_in_trouble(
+    server: S3Server, tmp_path: Path, clock: MovableClock, change: dict[str, str], fault: StorageFault
+) -> None:
+    """The operator's log and readiness say which it is; the caller hears only that nothing was counted."""
+    wrong = msgspec.structs.replace(place(server.url), **change)
+    async with s3_stage({HOME: wrong}, clock, tmp_path, HASTY) as stage:
+        for attempt in (stage.put(CONTENT), stage.put(b"x" * (PART_BYTES + 1)), stage.storage.check()):
+            with failing(fault):
+                await attempt
+
+
+async def test_no_credentials_at_all_stop_the_start(
+    server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Better than a service on which every conversion fails."""
+    environment_credentials(monkeypatch, tmp_path, "")
+    keyless = msgspec.structs.replace(place(server.url), access_key="", secret_key="")
+    with failing("misconfigured"):
+        async with open_s3({HOME: keyless}, HASTY):
+            pass
+
+
+# Credentials, addresses, encryption of the way
+
+
+def environment_credentials(monkeypatch: pytest.MonkeyPatch, directory: Path, profile: str) -> None:
+    """Let the environment offer the credentials of this profile alone."""
+    (directory / "config").write_text(f"[default]\n{profile}")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(directory / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(directory / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+async def test_a_link_dies_with_temporary_credentials_and_says_so(
+    server: S3Server, tmp_path: Path, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Credentials of a role for half an hour give links for half an hour, whatever the retention."""
+    ends = (datetime.now(UTC) + timedelta(minutes=30)).replace(microsecond=0)
+    answer = {"Version": 1, "AccessKeyId": ACCESS_KEY, "SecretAccessKey": SECRET_KEY, "Expiration": ends.isoformat()}
+    (tmp_path / "answer").write_text(json.dumps(answer))
+    environment_credentials(monkeypatch, tmp_path, f"credential_process = cat {tmp_path / 'answer'}")
+    temporary = msgspec.structs.replace(place(server.url), access_key="", secret_key="")
+    async with s3_stage({HOME: temporary}, clock, tmp_path) as stage:
+        key = await stage.put(CONTENT)
+        link = await stage.link(key, lasts=timedelta(hours=4))
+        assert link.expires_at == ends
+        assert (await stage.client.get(link.url)).content == CONTENT
+        assert (await stage.link(key, lasts=timedelta(minutes=5))).expires_at < ends
+
+
+async def test_clients_are_sent_to_the_public_address(
+    own_server: S3Server, wire: Wire, tmp_path: Path, clock: MovableClock
+) -> None:
+    """The service reaches the server by an inner name, its clients by an outer one; the signature covers the latter."""
+    outer = msgspec.structs.replace(place(own_server.url), public_endpoint=wire.url)
+    async with s3_stage({HOME: outer}, clock, tmp_path) as stage:
+        link = await stage.link(await stage.put(CONTENT))
+        assert not wire.sent
+        assert link.url.startswith(f"{wire.url}/{BUCKET}/results/")
+        assert (await stage.client.get(link.url)).content == CONTENT
+
+
+async def test_over_tls_the_same_with_the_operators_own_authority(
+    tmp_path: Path, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The payload is not signed there, in one request or in parts; an unknown authority is refused."""
+    certificate, key_file = tmp_path / "certificate", tmp_path / "key"
+    make_certificate(certificate, key_file)
+    (tmp_path / "server").mkdir()
+    with s3_server(tmp_path / "server", "--cert", str(certificate), "--key", str(key_file)) as secure:
+        with failing("down"):
+            async with s3_stage({HOME: place(secure.url)}, clock, tmp_path, HASTY) as stage:
+                await stage.put(CONTENT)
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+        async with s3_stage({HOME: place(secure.url)}, clock, tmp_path) as stage:
+            for content in (CONTENT, b"x" * SEVERAL_PARTS):
+                link = await stage.link(await stage.put(content))
+                async with httpx.AsyncClient(verify=False) as client:  # noqa: S501 - its own certificate
+                    assert (await client.get(link.url)).content == content
+
+
+def make_certificate(certificate: Path, key_file: Path) -> None:
+    """Make a certificate for the loopback that vouches for itself."""
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
+    extra = ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(certificate), "-keyout", str(key_file)]
+    try:
+        subprocess.run([*command, *extra], check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("no openssl to make a certificate with")
+
+
+async def test_the_path_style_and_the_region_are_those_that_are_set() -> None:
+    """On AWS the bucket stands in the host of its region; the signature names the region."""
+    home = Place(bucket="results", region="eu-central-1", access_key="access", secret_key="secret")  # noqa: S106
+    async with open_s3({HOME: home}, HASTY) as storage:
+        link = await storage.link(
+            new_key(), expires_at=datetime.now(UTC) + timedelta(hours=1), download_name="a", media_type="text/csv"
+        )
+    assert link is not None
+    parts = urlsplit(link.url)
+    assert parts.netloc == "results.s3.eu-central-1.amazonaws.com"
+    assert "/eu-central-1/s3/aws4_request" in parse_qs(parts.query)["X-Amz-Credential"][0]
+
+
+# Buckets
+
+
+async def test_each_region_has_its_own_bucket(
+    server: S3Server, own_server: S3Server, tmp_path: Path, clock: MovableClock
+) -> None:
+    """The key says where an object is: put, fetched, listed and deleted there, and nowhere else."""
+    home = msgspec.structs.replace(place(server.url), prefix=f"{new_key()}/")
+    async with s3_stage({HOME: home, "eu": place(own_server.url)}, clock, tmp_path) as stage:
+        assert stage.storage.regions == frozenset({"eu"})
+        here, there = await stage.put(b"here"), await stage.put(b"there", new_key("eu"))
+        assert [(await stage.get(key)).text for key in (here, there)] == ["here", "there"]
+        assert len(own_server.files()) == 1
+        assert await stage.keys() == {here, there}
+        await stage.storage.check("eu")
+        own_server.kill()
+        await stage.storage.check()
+        with failing("down"):
+            await stage.storage.check("eu")
+        own_server.start()
+        await stage.storage.delete([here, there])
+        assert await stage.keys() == set()
+
+
+async def test_a_region_that_is_no_longer_set_is_told(s3: Stage) -> None:
+    """Its objects are not looked for in another bucket."""
+    with failing("misconfigured"):
+        await s3.link(new_key("mars"))
+    with failing("misconfigured"):
+        await s3.put(CONTENT, new_key("mars"))
+
+
+async def test_more_objects_than_a_page_are_all_listed_and_deleted(tmp_path: Path, clock: MovableClock) -> None:
+    """Both requests of S3 end at 1,000."""
+    keys = {new_key() for _ in range(2100)}
+    results = tmp_path / "server" / BUCKET / "results"
+    (tmp_path / "server").mkdir()
+    with s3_server(tmp_path / "server") as many:
+        results.mkdir()
+        for key in keys:
+            (results / key).write_bytes(b"x")
+        async with s3_stage({HOME: place(many.url)}, clock, tmp_path) as stage:
+            assert await stage.keys() == keys
+            await stage.storage.delete(sorted(keys))
+            assert await stage.keys() == set()
+
+
+async def test_what_others_keep_in_the_bucket_is_not_ours(s3: Stage, server: S3Server) -> None:
+    """Objects beside our prefix, or under it with other names, are neither listed nor touched."""
+    key = await s3.put(CONTENT)
+    (stored,) = (server.directory / BUCKET).glob(f"*/{key}")
+    (stored.parent / "report.txt").write_text("somebody else's")
+    assert await s3.keys() == {key}
+
+
+async def test_a_key_that_was_not_made_here_reaches_no_bucket(s3: Stage) -> None:
+    """Whatever a caller got hold of, it is no path in the bucket."""
+    with pytest.raises(ValueError, match="not an object key"):
+        await s3.storage.delete([ObjectKey("../other-bucket/object")])
