@@ -32,7 +32,7 @@ class IntakeLimits(msgspec.Struct, frozen=True, kw_only=True):
     max_file_bytes: int = 100 * MEBIBYTE
     max_batch_bytes: int = 200 * MEBIBYTE
     max_batch_files: int = 20
-    max_field_bytes: int = 64 * 1024
+    max_field_bytes: int = 8192
     idle_seconds: float = 30.0
     total_seconds: float = 3600.0
     min_bytes_per_second: int = 4096

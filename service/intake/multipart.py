@@ -131,6 +131,8 @@ class FormParser:
 
     def _begin(self, segment: MultipartSegment) -> Iterator[Event]:
         headers = dict(segment.headerlist)
+        if any("\n" in value for value in headers.values()):  # the parser refuses it only where a chunk ends well
+            raise MalformedRequest(_MALFORMED)
         if headers.get("Content-Transfer-Encoding", "").strip().lower() not in _PLAIN_ENCODINGS:
             raise MalformedRequest("A part of the form has a Content-Transfer-Encoding; send its bytes as they are.")
         name, untrusted_name = read_disposition(headers["Content-Disposition"])

@@ -13,14 +13,13 @@ from anyio import CancelScope, current_time
 from service.errors import UploadTimeout
 from service.intake.assembly import Assembly
 from service.intake.ceilings import body_too_large, max_body_bytes
-from service.intake.form import MEBIBYTE, Form, FormSpec, IntakeLimits
+from service.intake.form import Form, FormSpec, IntakeLimits
 from service.intake.headers import read_boundary
 from service.intake.multipart import FormParser
 from service.intake.pace import Pace
 from service.intake.workspace import Workspace
 
 SMALL_BODY_BYTES = 256 * 1024
-FLUSH_BYTES = MEBIBYTE
 
 _OTHER_PARTS = 64
 _PARTS_PER_FILE = 3  # the file, its output format, its source system
@@ -104,7 +103,7 @@ class _Reception:
             for event in self._parser.feed(chunk):
                 self._assembly.take(event)
             self._pace.heard(current_time(), self._received)
-            if self._assembly.pending_bytes >= FLUSH_BYTES:
+            if self._assembly.pending_bytes >= self._workspace.buffer_bytes:
                 await self._flush(waiting)
             waiting.deadline = self._pace.deadline
 

@@ -1,31 +1,34 @@
-"""Private directories of uploads, and who removes them.
+"""Private directories of uploads: who owns them, and who removes them.
 
-Theory of operation. Under one root each process has an area: a directory on whose descriptor it holds a lock (flock)
-for as long as it lives, so that the kernel itself says which areas belong to the dead. Starting, a process removes the
-areas whose lock it can take, and only those: several servers may share one root. The lock does not outlive a program
-that the process starts, since its descriptor is closed on exec. In the area every upload has a directory of its own
-with a random name; an area can be crossed but not listed by other users, an upload's directory neither.
+Every upload has a directory of its own with an unguessable name, in the area of this process (`areas`). A `Workspace`
+owns the directories of one request and removes them when it ends; a directory that it has handed over is the job's.
 """
 
 import errno
-import fcntl
 import os
-import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
+import structlog
 from anyio import CancelScope, CapacityLimiter, to_thread
 
 from service.errors import Overloaded
+from service.intake.areas import claim_area, sweep
+from service.intake.form import MEBIBYTE
+from service.intake.trees import new_name, remove_tree
+from service.telemetry import events
 
 DISK_THREADS = 8
 RETRY_SECONDS = 30
+BUFFERS_BYTES = 32 * MEBIBYTE
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
+_LEAST_BUFFER_BYTES = 64 * 1024
+_MOST_BUFFER_BYTES = MEBIBYTE
 _Result = TypeVar("_Result")
+_log = structlog.get_logger()
 
 
 @contextmanager
@@ -40,6 +43,7 @@ def lack_of_room() -> Iterator[None]:
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
+        _log.error(events.DISK_FULL, reason=error.strerror)
         raise Overloaded("The service has no room for this upload now. Send it again later.", RETRY_SECONDS) from error
 
 
@@ -49,10 +53,24 @@ class WorkArea:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._threads = CapacityLimiter(DISK_THREADS)
+        self._workspaces = 0
 
-    def workspace(self) -> "Workspace":
-        """A workspace for one request, to be entered with `async with`."""
-        return Workspace(self)
+    @asynccontextmanager
+    async def workspace(self) -> AsyncIterator["Workspace"]:
+        """Open the workspace of one request."""
+        workspace = Workspace(self)
+        self._workspaces += 1
+        try:
+            yield workspace
+        finally:
+            self._workspaces -= 1
+            await workspace.close()
+
+    @property
+    def buffer_bytes(self) -> int:
+        """How much one upload may hold in memory: a mebibyte, less when there are many at once."""
+        share = BUFFERS_BYTES // max(1, self._workspaces)
+        return min(max(share, _LEAST_BUFFER_BYTES), _MOST_BUFFER_BYTES)
 
     def new_directory(self) -> Path:
         """Make a private directory with an unguessable name.
@@ -60,7 +78,7 @@ class WorkArea:
         Raises:
             Overloaded: the disk is full.
         """
-        path = self._path / secrets.token_hex(16)
+        path = self._path / new_name()
         with lack_of_room():
             path.mkdir(mode=0o700)
         return path
@@ -70,9 +88,9 @@ class WorkArea:
         return await to_thread.run_sync(work, limiter=self._threads)
 
     async def remove(self, directory: Path) -> None:
-        """Remove `directory`, which `new_directory` made, and all in it; whatever is already gone is no error."""
+        """Remove `directory`, which `new_directory` made, and all in it; a rest that stays is swept with the area."""
         with CancelScope(shield=True):
-            await self.in_thread(lambda: remove_tree(directory))
+            await self.in_thread(lambda: _remove_or_log(directory))
 
 
 class Workspace:
@@ -82,15 +100,10 @@ class Workspace:
         self._area = area
         self._owned: set[Path] = set()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        for directory in tuple(self._owned):
-            await self._area.remove(directory)
-            self._owned.discard(directory)
+    @property
+    def buffer_bytes(self) -> int:
+        """See `WorkArea.buffer_bytes`."""
+        return self._area.buffer_bytes
 
     def new_directory(self) -> Path:
         """Make a private directory that lives as long as the workspace, unless it is handed over.
@@ -115,86 +128,31 @@ class Workspace:
         """See `WorkArea.in_thread`."""
         return await self._area.in_thread(work)
 
+    async def close(self) -> None:
+        """Remove what is still owned."""
+        while self._owned:
+            await self._area.remove(self._owned.pop())
+
 
 @asynccontextmanager
 async def open_work_area(root: Path) -> AsyncIterator[WorkArea]:
-    """Sweep `root`, make this process's area in it and remove that at the end.
+    """Sweep `root`, make this process's area in it, and remove that at the end.
 
     Raises:
         OSError: the root cannot be made or written.
     """
-    path, lock = await to_thread.run_sync(_claim_area, root)
+    await to_thread.run_sync(sweep, root)
+    path, lock = await to_thread.run_sync(claim_area, root)
     try:
         yield WorkArea(path)
     finally:
         with CancelScope(shield=True):
-            await to_thread.run_sync(remove_tree, path)
+            await to_thread.run_sync(_remove_or_log, path)
         os.close(lock)
 
 
-def sweep(root: Path) -> int:
-    """Remove the areas under `root` that dead processes left; return how many there were."""
-    swept = 0
-    for path in tuple(root.iterdir()):
-        with suppress(OSError):
-            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove_tree(path)
-                swept += 1
-            finally:
-                os.close(lock)
-    return swept
-
-
-def remove_tree(root: Path) -> None:
-    """Remove the directory `root` with all in it, whatever its depth and its modes, following no link.
-
-    Directories are moved up into `root` before they are emptied, so neither the stack nor a path grows with the depth.
-    """
-    emptied = [root]
-    for directory in emptied:
-        for child in _empty(directory):
-            moved = root / secrets.token_hex(16)
-            with suppress(FileNotFoundError):
-                child.chmod(0o700)
-                child.rename(moved)
-                emptied.append(moved)
-    for directory in reversed(emptied):
-        with suppress(FileNotFoundError):
-            directory.rmdir()
-
-
-def _empty(directory: Path) -> list[Path]:
-    """Remove what is in `directory` but the directories, which are returned."""
-    children = []
-    with suppress(FileNotFoundError), os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                children.append(Path(entry.path))
-            else:
-                with suppress(FileNotFoundError):
-                    os.unlink(entry.path)  # noqa: PTH108  (no Path per file of a large directory)
-    return children
-
-
-def _claim_area(root: Path) -> tuple[Path, int]:
-    """Sweep the root and make an area in it, locked.
-
-    Another process's sweep may come between making and locking; then the next area is made.
-    """
-    root.mkdir(mode=0o711, parents=True, exist_ok=True)
-    sweep(root)
-    while True:
-        path = root / secrets.token_hex(16)
-        path.mkdir(mode=0o711)
-        with suppress(OSError):
-            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.path.samestat(path.stat(), os.fstat(lock)):
-                    return path, lock
-            except OSError:
-                os.close(lock)
-                raise
-            os.close(lock)
+def _remove_or_log(directory: Path) -> None:
+    try:
+        remove_tree(directory)
+    except OSError as error:
+        _log.error(events.DIRECTORY_LEFT, reason=error.strerror)

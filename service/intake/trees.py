@@ -1,0 +1,64 @@
+"""Removal of a directory that a hostile program may have filled.
+
+`shutil.rmtree` recurses, so a deep tree ends it, and stops at a directory that its owner may not enter. Here every
+directory is moved out to beside the root before it is emptied, so neither the stack nor a path grows with the depth;
+and none is opened or changed through a link, so nothing outside is touched even while the program still runs.
+"""
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+_NO_LINK = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def new_name() -> str:
+    """Return a name of 128 random bits."""
+    return secrets.token_hex(16)
+
+
+def remove_tree(root: Path) -> None:
+    """Remove the directory `root` and all in it; what is already gone is no error.
+
+    The directory that holds `root` must be private to this service: subdirectories pass through it.
+
+    Raises:
+        OSError: something cannot be removed.
+    """
+    pending = [root]
+    while pending:
+        directory = pending.pop()
+        with suppress(FileNotFoundError):
+            pending.extend(_empty(directory, root.parent))
+            directory.rmdir()
+
+
+def _empty(directory: Path, outside: Path) -> list[Path]:
+    """Unlink what is in `directory`, but move its directories `outside` and return them."""
+    _let_in(directory)
+    descriptor = os.open(directory, os.O_RDONLY | _NO_LINK)
+    try:
+        with os.scandir(descriptor) as entries:
+            names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        for name in (name for name, is_directory in names if not is_directory):
+            os.unlink(name, dir_fd=descriptor)
+        return [_move(name, descriptor, outside) for name, is_directory in names if is_directory]
+    finally:
+        os.close(descriptor)
+
+
+def _move(name: str, parent: int, outside: Path) -> Path:
+    _let_in(Path(name), parent)
+    moved = outside / new_name()
+    os.rename(name, moved, src_dir_fd=parent)
+    return moved
+
+
+def _let_in(directory: Path, parent: int | None = None) -> None:
+    """Give the owner all rights on `directory`: to list it, to empty it, to move it."""
+    descriptor = os.open(directory, os.O_PATH | _NO_LINK, dir_fd=parent)
+    try:
+        Path(f"/proc/self/fd/{descriptor}").chmod(0o700)
+    finally:
+        os.close(descriptor)
