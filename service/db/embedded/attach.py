@@ -118,12 +118,12 @@ async def _watch(home: Home, options: Options) -> None:
     """Replace a keeper that was killed."""
     while True:
         await anyio.sleep(WATCH_SECONDS)
-        if can_lock(home.keeper_lock, exclusive=True):
-            _LOG.warning("database.keeper_lost")
-            try:
+        try:
+            if can_lock(home.keeper_lock, exclusive=True):
+                _LOG.warning("database.keeper_lost")
                 await anyio.to_thread.run_sync(start_keeper, home, options)
-            except EmbeddedPostgresError as error:
-                _LOG.warning("database.keeper_not_started", detail=str(error))
+        except (EmbeddedPostgresError, OSError) as error:
+            _LOG.warning("database.keeper_not_started", detail=str(error))
 
 
 def _last_words(home: Home) -> str:

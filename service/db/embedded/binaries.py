@@ -99,13 +99,20 @@ def _probe(bin_dir: Path, user: ServerUser) -> Installation | None:
     try:
         major = _major(bin_dir, user)
     except OSError as error:
-        if error.errno == errno.EPERM:  # root that may not become another user
-            raise
+        if error.errno in _MAY_NOT_SWITCH:
+            raise EmbeddedPostgresError(
+                f"PostgreSQL refuses to run as root, and this root may not start programs as user {user.name}. "
+                "Run as an ordinary user, or use a database of your own (GEOMILL_DATABASE_URL)."
+            ) from error
         if error.errno != errno.EACCES or not user.switched:
             return None
         bin_dir = _readable_copy(bin_dir)  # out of a home that is closed to others
         major = _major(bin_dir, user)
     return Installation(bin_dir, major) if major >= OLDEST_MAJOR else None
+
+
+_MAY_NOT_SWITCH = (errno.EPERM, errno.EINVAL)
+"""Root without the capability, and root of a user namespace that knows nobody else."""
 
 
 def _major(bin_dir: Path, user: ServerUser) -> int:

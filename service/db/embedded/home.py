@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -70,7 +70,8 @@ class Home(msgspec.Struct, frozen=True):
 
     def dsn(self, role: str, database: str = "postgres") -> str:
         """The address of `database` for `role`."""
-        return f"postgresql:///{database}?{urlencode({'host': str(self.socket_directory), 'user': role})}"
+        parameters = urlencode({"host": str(self.socket_directory), "user": role}, quote_via=quote, safe="")
+        return f"postgresql:///{database}?{parameters}"
 
 
 def open_home(data_dir: Path) -> Home:
@@ -82,17 +83,24 @@ def open_home(data_dir: Path) -> Home:
     home = Home(data_dir.resolve() / "postgres")
     try:
         home.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        owner = home.root.stat().st_uid
+        _check_owner(home.root)
+        for lock in (home.users_lock, home.keeper_lock):
+            lock.touch(mode=0o600)
     except OSError as error:
         raise EmbeddedPostgresError(
-            f"The database's directory {home.root} cannot be used: {error.strerror}."
+            f"The database's directory {home.root} cannot be used ({error.strerror}). "
+            "Make it writable, or name another data directory in GEOMILL_DATA_DIR."
         ) from error
+    return home
+
+
+def _check_owner(root: Path) -> None:
+    owner = root.stat().st_uid
     if owner != os.geteuid():
         raise EmbeddedPostgresError(
-            f"The database in {home.root} belongs to user id {owner}, and this is user id {os.geteuid()}. "
+            f"The database in {root} belongs to user id {owner}, and this is user id {os.geteuid()}. "
             "Run as that user, or with another GEOMILL_DATA_DIR."
         )
-    return home
 
 
 def make_private(directory: Path, user: ServerUser) -> None:

@@ -111,7 +111,7 @@ def end_with_parent() -> Callable[[], None]:
     return prepare
 
 
-def remove_stale_pid_files(data: Path, socket: Path) -> bool:
+def remove_stale_pid_files(data: Path, socket: Path, patience_seconds: float = LEFTOVERS_SECONDS) -> bool:
     """Remove the files of a killed server, which is taken for a living one if another process has its id now.
 
     Waits for the last processes of a killed server, which may still be writing.
@@ -121,7 +121,7 @@ def remove_stale_pid_files(data: Path, socket: Path) -> bool:
     """
     if not Path("/proc/self/cwd").exists():
         return True  # PostgreSQL's own check is all there is
-    deadline = time.monotonic() + LEFTOVERS_SECONDS
+    deadline = time.monotonic() + patience_seconds
     while any(_servers_on(data)):
         if time.monotonic() > deadline:
             return False

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from service.db.embedded.home import Home
 from service.db.embedded.locks import can_lock
 from service.db.embedded.server_user import SpawnIdentity
+from tests.database import fast_directory
 
 PROJECT = Path(__file__).parents[3]
 PROGRAM = "tests.integration.db.user_of_embedded"
@@ -96,6 +96,13 @@ class Site:
         """Start a user and wait until the database has answered it."""
         return self.spawn().wait_until_ready()
 
+    def refusal(self) -> str:
+        """Start a user that cannot work; what it says."""
+        process = self.spawn().process
+        _, complaint = process.communicate(timeout=PATIENCE_SECONDS)
+        assert process.returncode == 1
+        return complaint
+
     @property
     def data(self) -> Path:
         """The data directory of the server."""
@@ -117,6 +124,8 @@ class Site:
 
     def is_quiet(self) -> bool:
         """Whether neither server nor keeper runs."""
+        if not self.home.root.is_dir():
+            return True
         return not self.servers() and can_lock(self.home.keeper_lock, exclusive=True)
 
     def end(self) -> None:
@@ -206,10 +215,9 @@ def seed(request: pytest.FixtureRequest) -> Iterator[Site]:
     python = python_for(identity, (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"))
     if python is None:
         pytest.skip("no Python here with which an ordinary user can run the project")
-    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()  # noqa: S108
-    with tempfile.TemporaryDirectory(prefix="geomill-embedded-", dir=place) as directory:
+    with fast_directory() as directory:
         os.chown(directory, identity.get("user", -1), identity.get("group", -1))
-        site = Site(Path(directory) / "seed", python, identity)
+        site = Site(directory / "seed", python, identity)
         user = site.enter()
         user.ask("CREATE TABLE kept (n int)")
         assert user.leave() == 0

@@ -1,6 +1,7 @@
 """The embedded server, with real processes that are really killed."""
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -176,16 +177,19 @@ def test_interrupting_everybody_leaves_the_server_to_its_draining_users(site: Si
 
 
 def test_half_made_data_are_made_anew(site: Site) -> None:
-    """What a killed first start has left is no obstacle to the next one."""
-    site.enter().leave()
-    site.data.rename(site.data.with_name(f"{site.data.name}.new"))
+    """A first start that is killed in the middle is no obstacle to the next one, which begins anew."""
+    shutil.rmtree(site.data)
+    first = site.spawn()
+    assert eventually(lambda: any(site.home.root.glob("*.new/base")))
+    first.kill()
     user = site.enter()
     assert user.ask("SELECT to_regclass('kept') IS NULL") == "True"
+    assert not any(site.home.root.glob("*.new"))
 
 
 def test_long_path_is_no_obstacle(site: Site) -> None:
     """A data directory whose path does not fit into a socket's address works, and others find the same server."""
-    deep = site.data_dir / ("long" * 25) / "data"
+    deep = site.data_dir / ("löng % +&? path" * 6) / "data"
     deep.parent.mkdir()
     os.chown(deep.parent, site.data_dir.stat().st_uid, -1)
     long = Site(deep, site._python, site._identity)
@@ -203,9 +207,7 @@ def test_server_that_cannot_start_says_why(site: Site) -> None:
     """Damaged data end the start with PostgreSQL's own reason and the log's place, and nothing stays behind."""
     site.enter().leave()
     (site.data / "global" / "pg_control").unlink()
-    process = site.spawn().process
-    _, complaint = process.communicate(timeout=60)
-    assert process.returncode == 1
+    complaint = site.refusal()
     assert "The embedded database does not start" in complaint
     assert "pg_control" in complaint
     assert str(site.home.log) in complaint
@@ -216,8 +218,20 @@ def test_data_of_another_version_are_not_passed_over(site: Site) -> None:
     """Data that no installed version can read stop the start instead of being hidden by an empty database."""
     site.enter().leave()
     site.data.rename(site.home.root / "14")
-    process = site.spawn().process
-    _, complaint = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert complaint.startswith("The data were written by PostgreSQL 14, but only ")
+    assert site.refusal().startswith("The data were written by PostgreSQL 14, but only ")
     assert not any(Path(site.home.root).glob("1[5-9]"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_somebody_elses_database_is_left_alone(site: Site) -> None:
+    """A database that belongs to another user is refused, with what to do; even root does not take it over."""
+    os.chown(site.home.root, 4711, -1)
+    assert "belongs to user id 4711" in site.refusal()
+
+
+def test_unusable_data_directory_is_named(site: Site) -> None:
+    """A data directory that is no directory is refused with its name and the setting that names another."""
+    shutil.rmtree(site.home.root)
+    site.home.root.touch()
+    assert f"{site.home.root} cannot be used" in site.refusal()
+    assert "GEOMILL_DATA_DIR" in site.refusal()
