@@ -11,12 +11,10 @@ from service.engine import facts as facts_program
 from service.engine import prepare as prepare_program
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import Subject
-from service.engine.files import read_written
 from service.engine.output import Output, collect
-from service.engine.reading import read_into_work_file
+from service.engine.reading import JAILED, WorkFile, read_into_work_file
 from service.engine.workplace import INPUT, WORK_FILE, Run, Workplace
 from service.engine.writing import origin_of, table_of, write
-from service.errors import Rejection
 from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
@@ -28,8 +26,7 @@ __all__ = ["Engine", "Output"]
 
 FACTS_FILE = "facts.json"
 EDITS_FILE = "edits.json"
-MAX_FACTS_BYTES = 16 << 20
-JAILED_PROGRAMS = (facts_program.__name__, prepare_program.__name__)
+JAILED_PROGRAMS = (facts_program.__name__, prepare_program.__name__, *JAILED)
 """The modules that run in the jail, for a launcher that holds them ready."""
 
 
@@ -54,11 +51,11 @@ class Engine:
             EngineDefect: the converter could not be run.
         """
         place = self._place(run, directory, Subject(input=source.format.title))
-        warnings = await _read(place, source)
+        await anyio.to_thread.run_sync(place.clear, source)
+        found = await read_into_work_file(place, source)
         noise = json.dumps({name: list(usual) for name, usual in reading_of(source.format).noise_columns.items()})
         await place.python(facts_program.__name__, WORK_FILE, noise, FACTS_FILE)
-        content = await anyio.to_thread.run_sync(read_written, place.path / FACTS_FILE, MAX_FACTS_BYTES)
-        return _decode(content, source, warnings)
+        return _named(await place.read_json(FACTS_FILE, Facts), source, found)
 
     async def convert(self, run: Run, source: Source, plan: Plan, directory: Path) -> Output:
         """Write what `plan` says; returns the file to deliver, which lies below `directory`.
@@ -85,35 +82,27 @@ class Engine:
         return Workplace(run, self.capabilities, self._limits, directory, subject)
 
 
-async def _read(place: Workplace, source: Source) -> tuple[str, ...]:
-    await anyio.to_thread.run_sync(place.clear, source)
-    return await read_into_work_file(place, source)
-
-
-def _decode(content: bytes, source: Source, warnings: tuple[str, ...]) -> Facts:
-    try:
-        facts = msgspec.json.decode(content, type=Facts)
-    except (msgspec.ValidationError, msgspec.DecodeError):
-        raise Rejection("What is in the file could not be made out. Is it damaged?") from None
+def _named(facts: Facts, source: Source, found: WorkFile) -> Facts:
+    """`facts` with the layers under the names that the upload has for them."""
     derived = reading_of(source.format).derived_layers
     layers = tuple(
-        msgspec.structs.replace(layer, name=_layer_name(layer, source), is_derived=layer.name in derived)
+        msgspec.structs.replace(layer, name=_layer_name(layer, source, found), is_derived=layer.name in derived)
         for layer in facts.layers
     )
-    return msgspec.structs.replace(facts, layers=layers, warnings=warnings)
+    return msgspec.structs.replace(facts, layers=layers, warnings=found.warnings)
 
 
-def _layer_name(layer: Layer, source: Source) -> str:
+def _layer_name(layer: Layer, source: Source, found: WorkFile) -> str:
     """The layer's name; where the driver took it from the file's, which is ours, the upload's."""
-    return source.stem if layer.name == f"{INPUT}0" else layer.name
+    name = found.names.get(layer.table, layer.name)
+    return source.stem if name in {"", f"{INPUT}0"} else name
 
 
 async def _prepare(place: Workplace, plan: Plan) -> None:
     """Make the edits of the work file that the plan needs, if any."""
     edits = [edit for edit in map(_edit, _one_per_layer(plan)) if _changes(edit)]
     if edits:
-        text = json.dumps(edits)
-        await anyio.to_thread.run_sync(lambda: (place.path / EDITS_FILE).write_text(text, encoding="utf-8"))
+        await place.write_text(EDITS_FILE, json.dumps(edits))
         await place.python(prepare_program.__name__, WORK_FILE, EDITS_FILE)
 
 

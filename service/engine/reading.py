@@ -3,13 +3,24 @@
 Only the input's own driver and GeoPackage are registered while the untrusted file is read.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Annotated, Literal
 
+import anyio.to_thread
+import msgspec
+from msgspec import Meta
+
+from service.engine import database, delimited, relabel, sheets
 from service.engine.diagnostics import find_renames
 from service.engine.gpkg import FID, GEOMETRY
+from service.engine.places import WKT, X, Y, Z
 from service.engine.workplace import WORK_FILE, Workplace, staged_names
-from service.formats.detect import Source
+from service.errors import Rejection
+from service.formats.dbf_encoding import guess_encoding
+from service.formats.detect import Part, Source
+from service.formats.facts import MAX_LAYERS, Name, TableName
 from service.formats.format import Reader, Reading, reading_of
 
 WORK_DRIVER = "GPKG"
@@ -32,16 +43,59 @@ INTO_WORK_FILE = (
     TEXT_FOR_LISTS,
 )
 ADD = ("-update",)
+CSV_DRIVER = "CSV"
+DETOUR_DRIVER = "SQLite"
+DETOUR_FILE = "detour.sqlite"
+INTO_DETOUR = ("-f", DETOUR_DRIVER, *INTO_WORK_FILE[2:], "-lco", "LAUNDER=NO")
+SHEETS_FILE = "sheets.gpkg"
+TABLES_FILE = "tables.json"
+PARQUET_READING = "service.engine.parquet_reading"
+"""Named, not imported: it needs packages that are optional."""
+ODD_LAYER_NAME = re.compile(r"layer name may not")
+PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "": ("EMPTY_STRING_AS_NULL=YES",),
+        "xy": (f"X_POSSIBLE_NAMES={X}", f"Y_POSSIBLE_NAMES={Y}", "KEEP_GEOM_COLUMNS=NO", "EMPTY_STRING_AS_NULL=YES"),
+        "xyz": (
+            f"X_POSSIBLE_NAMES={X}",
+            f"Y_POSSIBLE_NAMES={Y}",
+            f"Z_POSSIBLE_NAMES={Z}",
+            "KEEP_GEOM_COLUMNS=NO",
+            "EMPTY_STRING_AS_NULL=YES",
+        ),
+        "wkt": (f"GEOM_POSSIBLE_NAMES={WKT}", "KEEP_GEOM_COLUMNS=NO", "EMPTY_STRING_AS_NULL=YES"),
+    }
+)
+"""How the CSV driver is told where the geometry is."""
+JAILED = tuple(module.__name__ for module in (delimited, sheets, database, relabel))
 
 
-async def read_into_work_file(place: Workplace, source: Source) -> tuple[str, ...]:
-    """Fill the work file with what `source` holds; returns warnings.
+class WorkFile(msgspec.Struct, frozen=True):
+    """What is to be known about a work file besides what is in it: warnings, and layers by table where they differ."""
+
+    warnings: tuple[str, ...] = ()
+    names: Mapping[str, str] = MappingProxyType({})
+
+
+class _Table(msgspec.Struct, frozen=True):
+    """A table that a program of ours in the jail made; untrusted, so its file is named by its place in the list."""
+
+    name: Name
+    places: Literal["", "xy", "xyz", "wkt"]
+
+
+Tables = Annotated[tuple[_Table, ...], Meta(max_length=MAX_LAYERS)]
+LayerNames = Annotated[dict[TableName, Name], Meta(max_length=MAX_LAYERS)]
+TableNames = Annotated[tuple[Name, ...], Meta(max_length=MAX_LAYERS)]
+
+
+async def read_into_work_file(place: Workplace, source: Source) -> WorkFile:
+    """Fill the work file with what `source` holds.
 
     Raises:
         Rejection: the file cannot be read.
     """
-    messages = await _READERS[reading_of(source.format).reader](place, source)
-    return tuple(find_renames(messages))
+    return await _READERS[reading_of(source.format).reader](place, source)
 
 
 def open_options(reading: Reading) -> list[str]:
@@ -49,29 +103,110 @@ def open_options(reading: Reading) -> list[str]:
     return [argument for option in reading.options for argument in ("-oo", option)]
 
 
-async def _read_document(place: Workplace, source: Source) -> str:
+async def _read_document(place: Workplace, source: Source) -> WorkFile:
     """One file, with the layers that its driver shows."""
-    reading = reading_of(source.format)
-    arguments = [*INTO_WORK_FILE, *open_options(reading), WORK_FILE, *staged_names(source)]
-    return await place.ogr2ogr(arguments, (*reading.drivers, WORK_DRIVER), reading.environment)
+    return await _read_layers(place, reading_of(source.format), staged_names(source)[0])
 
 
-async def _read_parts(place: Workplace, source: Source) -> str:
+async def _read_layers(place: Workplace, reading: Reading, origin: str, layers: Sequence[str] = ()) -> WorkFile:
+    arguments = [*INTO_WORK_FILE, *open_options(reading), WORK_FILE, origin, *layers]
+    drivers = (*reading.drivers, WORK_DRIVER)
+    messages = await place.ogr2ogr(arguments, drivers, reading.environment, tolerated=ODD_LAYER_NAME)
+    if not ODD_LAYER_NAME.search(messages):
+        return WorkFile(tuple(find_renames(messages)))
+    return await _read_odd_layers(place, reading, origin, layers)
+
+
+async def _read_odd_layers(place: Workplace, reading: Reading, origin: str, layers: Sequence[str]) -> WorkFile:
+    """The way around names that a GeoPackage refuses: through plain SQLite, where the layers get names of ours."""
+    arguments = [*INTO_DETOUR, *open_options(reading), DETOUR_FILE, origin, *layers]
+    messages = await place.ogr2ogr(arguments, (*reading.drivers, DETOUR_DRIVER), reading.environment)
+    await place.python(relabel.__name__, DETOUR_FILE, TABLES_FILE)
+    names = await place.read_json(TABLES_FILE, LayerNames)
+    await place.discard(WORK_FILE)
+    await place.ogr2ogr([*INTO_WORK_FILE, WORK_FILE, DETOUR_FILE], (DETOUR_DRIVER, WORK_DRIVER))
+    return WorkFile(tuple(find_renames(messages)), names)
+
+
+async def _read_parts(place: Workplace, source: Source) -> WorkFile:
     """Several files, each a layer of its own."""
     reading = reading_of(source.format)
-    messages = []
+    messages, names = [], {}
     for number, (name, part) in enumerate(zip(staged_names(source), source.parts, strict=True)):
-        arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *open_options(reading), WORK_FILE, name]
-        messages.append(
-            await place.ogr2ogr([*arguments, "-nln", part.layer], (*reading.drivers, WORK_DRIVER), reading.environment)
-        )
-    return "\n".join(messages)
+        arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *await _encoding(part), WORK_FILE, name]
+        drivers = (*reading.drivers, WORK_DRIVER)
+        messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], drivers, reading.environment))
+        names[f"t{number}"] = part.layer
+    return WorkFile(tuple(find_renames("\n".join(messages))), names)
 
 
-_READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[str]]] = MappingProxyType(
+async def _encoding(part: Part) -> list[str]:
+    """How to read the text of a shapefile that does not say it, or says it wrongly."""
+    dbf = part.files.get(".dbf")
+    if dbf is None or ".cpg" in part.files:
+        return []
+    found = await anyio.to_thread.run_sync(guess_encoding, dbf)
+    return ["-oo", f"ENCODING={found}"] if found else []
+
+
+async def _read_delimited(place: Workplace, source: Source) -> WorkFile:
+    await place.python(delimited.__name__, staged_names(source)[0], TABLES_FILE)
+    return await _read_tables(place)
+
+
+async def _read_workbook(place: Workplace, source: Source) -> WorkFile:
+    """Sheets become tables, and the tables are looked through for places."""
+    read = await _read_document(place, source)
+    await place.rename(WORK_FILE, SHEETS_FILE)
+    tables = await _read_sheets(place)
+    names = {table: read.names.get(name, name) for table, name in tables.names.items()}
+    return WorkFile((*read.warnings, *tables.warnings), names)
+
+
+async def _read_sheets(place: Workplace) -> WorkFile:
+    await place.python(sheets.__name__, SHEETS_FILE, TABLES_FILE)
+    return await _read_tables(place)
+
+
+async def _read_tables(place: Workplace) -> WorkFile:
+    """The CSVs of ours, with their geometry columns under names of ours."""
+    tables = await place.read_json(TABLES_FILE, Tables)
+    messages = []
+    for number, table in enumerate(tables):
+        options = [argument for option in PLACES[table.places] for argument in ("-oo", option)]
+        arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, WORK_FILE, f"t{number}.csv"]
+        messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], (CSV_DRIVER, WORK_DRIVER)))
+    if not tables:
+        raise Rejection("The file holds no table, so there is nothing to convert.")
+    names = {f"t{number}": table.name for number, table in enumerate(tables)}
+    return WorkFile(tuple(find_renames("\n".join(messages))), names)
+
+
+async def _read_database(place: Workplace, source: Source) -> WorkFile:
+    """The tables of data among those of the database; the driver lists no plain ones beside spatial ones."""
+    await place.python(database.__name__, staged_names(source)[0], TABLES_FILE)
+    names = await place.read_json(TABLES_FILE, TableNames)
+    readable = [name for name in names if name.isprintable() and not name.startswith(("-", "@"))]
+    if not readable:
+        raise Rejection("The database holds no table of data, so there is nothing to convert.")
+    return await _read_layers(place, reading_of(source.format), staged_names(source)[0], readable)
+
+
+async def _read_parquet(place: Workplace, source: Source) -> WorkFile:
+    if set(reading_of(source.format).drivers) & set(place.host.drivers):
+        return await _read_document(place, source)
+    await place.python(PARQUET_READING, staged_names(source)[0], WORK_FILE, SHEETS_FILE)
+    return WorkFile() if await place.has(WORK_FILE) else await _read_sheets(place)
+
+
+_READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = MappingProxyType(
     {
         Reader.OGR: _read_document,
         Reader.LINES: _read_document,
         Reader.SHAPEFILE: _read_parts,
+        Reader.DELIMITED: _read_delimited,
+        Reader.WORKBOOK: _read_workbook,
+        Reader.DATABASE: _read_database,
+        Reader.PARQUET: _read_parquet,
     }
 )

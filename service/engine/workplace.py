@@ -1,18 +1,27 @@
 """The directory of one conversion, and the runs that happen in it."""
 
 import os
+import re
 import shutil
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
+
+import anyio.to_thread
+import msgspec
 
 from sandbox.command import Command, Limits
-from sandbox.verdict import Verdict
+from sandbox.verdict import Ending, Verdict
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import Subject, require_program_success, require_success
 from service.engine.environment import converter_environment, python_environment
+from service.engine.files import read_written
+from service.errors import Rejection
 from service.formats.detect import BOM, Source
 
+T = TypeVar("T")
+MAX_JSON_BYTES = 16 << 20
 Run = Callable[[Command], Awaitable[Verdict]]
 """What starts a command and says how it ended."""
 
@@ -30,7 +39,7 @@ class Workplace:
 
     def __init__(self, run: Run, host: Capabilities, limits: Limits, directory: Path, subject: Subject) -> None:
         self._run = run
-        self._host = host
+        self.host = host
         self._limits = limits
         self._subject = subject
         self.path = directory / FOLDER
@@ -50,15 +59,22 @@ class Workplace:
         (self.path / OUT).mkdir()
 
     async def ogr2ogr(
-        self, arguments: Iterable[str], drivers: Iterable[str], extra: Mapping[str, str] = MappingProxyType({})
+        self,
+        arguments: Iterable[str],
+        drivers: Iterable[str],
+        extra: Mapping[str, str] = MappingProxyType({}),
+        tolerated: re.Pattern[str] | None = None,
     ) -> str:
-        """Run ogr2ogr with only `drivers`; returns its messages.
+        """Run ogr2ogr with only `drivers`; returns its messages, also of a failure if they match `tolerated`.
 
         Raises:
             Rejection: the file is at fault, or what it needs is beyond the limits.
         """
-        environment = converter_environment(self._host, drivers, extra)
-        verdict = await self._start((self._host.ogr2ogr, *arguments), environment)
+        environment = converter_environment(self.host, drivers, extra)
+        verdict = await self._start((self.host.ogr2ogr, *arguments), environment)
+        messages = verdict.untrusted_stderr.decode("utf-8", "replace")
+        if tolerated is not None and verdict.ending is Ending.EXIT and tolerated.search(messages):
+            return messages
         return require_success(verdict, self._subject)
 
     async def python(self, module: str, *arguments: str) -> None:
@@ -67,8 +83,36 @@ class Workplace:
         Raises:
             Rejection: it found the file at fault, or went beyond the limits.
         """
-        verdict = await self._start((self._host.python, "-m", module, *arguments), python_environment(self._host))
+        verdict = await self._start((self.host.python, "-m", module, *arguments), python_environment(self.host))
         require_program_success(verdict, self._subject)
+
+    async def read_json(self, name: str, kind: type[T]) -> T:
+        """What a program of ours in the jail wrote to the file `name`, which is untrusted until it fits `kind`.
+
+        Raises:
+            Rejection: it does not.
+        """
+        content = await anyio.to_thread.run_sync(read_written, self.path / name, MAX_JSON_BYTES)
+        try:
+            return msgspec.json.decode(content, type=kind)
+        except (msgspec.ValidationError, msgspec.DecodeError):
+            raise Rejection("What is in the file could not be made out. Is it damaged?") from None
+
+    async def discard(self, name: str) -> None:
+        """Remove the file `name`."""
+        await anyio.to_thread.run_sync(lambda: (self.path / name).unlink(missing_ok=True))
+
+    async def has(self, name: str) -> bool:
+        """Whether the file `name` is there."""
+        return await anyio.to_thread.run_sync((self.path / name).is_file)
+
+    async def rename(self, name: str, new_name: str) -> None:
+        """Give the file `name` another one."""
+        await anyio.to_thread.run_sync(lambda: (self.path / name).rename(self.path / new_name))
+
+    async def write_text(self, name: str, text: str) -> None:
+        """Put a file for a converter into the workplace."""
+        await anyio.to_thread.run_sync(lambda: (self.path / name).write_text(text, encoding="utf-8"))
 
     async def _start(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> Verdict:
         return await self._run(Command(argv=argv, directory=self.path, environment=environment, limits=self._limits))

@@ -19,6 +19,8 @@ MAX_COLUMNS = 2000
 GEOMETRY_NAMES = "Point|MultiPoint|LineString|MultiLineString|Polygon|MultiPolygon|GeometryCollection"
 Count = Annotated[int, Meta(ge=0, le=1 << 40)]
 Name = Annotated[str, Meta(max_length=4096)]
+TableName = Annotated[str, Meta(max_length=4096, pattern=r"^(?![-@])[^\x00-\x1f]*$")]
+"""It stands on command lines, so it must not be taken for an option."""
 GeometryName = Annotated[str, Meta(pattern=f"^({GEOMETRY_NAMES})$")]
 
 
@@ -56,7 +58,7 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     """A layer as it was read. `table` is what it is called in the work file, `name` in the upload."""
 
     name: Name
-    table: Name = ""
+    table: TableName = ""
     features: Count
     geometry_types: Annotated[Mapping[GeometryName, Count], Meta(max_length=7)] = {}
     collection_parts: Annotated[Mapping[GeometryName, Count], Meta(max_length=7)] = {}

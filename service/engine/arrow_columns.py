@@ -1,0 +1,54 @@
+"""Arrow columns as types that a GeoPackage holds. Runs in the jail."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types
+
+Convert = Callable[[pa.Array], pa.Array]
+
+
+def storage(values: pa.Array) -> pa.Array:
+    """The plain array in an extension array."""
+    return getattr(values, "storage", values)
+
+
+def plain(values: pa.Array, binary: Convert) -> pa.Array:
+    """`values` as a type that a GeoPackage column holds; `binary` says what becomes of bytes."""
+    values = storage(values)
+    if types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    for applies, convert in (*_CONVERSIONS, (_is_binary, lambda same: binary(same.cast(pa.binary())))):
+        if applies(values.type):
+            return convert(values)
+    return values
+
+
+def _is_binary(kind: Any) -> bool:
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
+
+
+def _to_json(values: pa.Array) -> pa.Array:
+    return _mapped(values, lambda value: json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _to_text(values: pa.Array) -> pa.Array:
+    return _mapped(values, str)
+
+
+def _mapped(values: pa.Array, text: Callable[[Any], str]) -> pa.Array:
+    return pa.array([None if value is None else text(value) for value in values.to_pylist()], pa.string())
+
+
+_CONVERSIONS: tuple[tuple[Callable[[Any], bool], Convert], ...] = (
+    (types.is_nested, _to_json),
+    (lambda kind: types.is_decimal(kind) or types.is_float16(kind), lambda values: values.cast(pa.float64())),
+    (lambda kind: types.is_uint64(kind) or types.is_duration(kind) or types.is_time(kind), _to_text),
+    (types.is_timestamp, lambda values: values.cast(pa.timestamp("ms", tz=values.type.tz), safe=False)),
+    (
+        lambda kind: types.is_null(kind) or types.is_large_string(kind) or types.is_string_view(kind),
+        lambda values: values.cast(pa.string()),
+    ),
+)

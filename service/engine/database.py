@@ -1,0 +1,38 @@
+"""Which tables of an SQLite database are data. Runs in the jail.
+
+`python -m service.engine.database FILE TABLES_FILE`. The standard library only.
+"""
+
+import json
+import re
+import sqlite3
+import sys
+from pathlib import Path
+
+from service.engine.exits import Exit
+
+NOT_DATA = re.compile(
+    r"^(sqlite_|idx_|rtree_|spatial_ref_sys|geometry_columns|views_geometry|virts_geometry|spatialite_history$"
+    r"|sql_statements_log$|spatialindex$|elementarygeometries$|knn2?$|data_licenses$|raster_coverages|vector_coverages"
+    r"|wms_|se_|iso_metadata|topologies$|networks$|stored_|layer_styles$|vector_layers|layer_|geom_cols_ref_sys$"
+    r"|tge_|qgis_projects$|geometry_columns_)",
+    re.IGNORECASE,
+)
+VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
+
+
+def main(database: str, tables_file: str) -> None:
+    """Write the names of the tables in `database` that hold data to `tables_file`, as JSON."""
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    try:
+        entries = connection.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
+        ).fetchall()
+    except sqlite3.DatabaseError:
+        sys.exit(Exit.DAMAGED)
+    names = [name for name, sql in entries if not NOT_DATA.match(name) and not VIRTUAL.match(sql or "")]
+    Path(tables_file).write_text(json.dumps(names), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])

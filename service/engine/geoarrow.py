@@ -1,0 +1,46 @@
+"""GeoParquet's native encodings (GeoArrow) as WKB. Runs in the jail."""
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+DEPTHS = {"point": 0, "linestring": 1, "multipoint": 1, "polygon": 2, "multilinestring": 2, "multipolygon": 3}
+"""How many lists lie around a coordinate."""
+CODES = {"point": 1, "linestring": 2, "polygon": 3, "multipoint": 4, "multilinestring": 5, "multipolygon": 6}
+PARTS = {"multipoint": "point", "multilinestring": "linestring", "multipolygon": "polygon"}
+Z_STEP = 1000
+
+
+def to_wkb(value: Any, encoding: str) -> bytes | None:
+    """`value`, nested lists of coordinates as Arrow gives them, as WKB."""
+    if value is None or (encoding == "point" and value.get("x") is None):
+        return None
+    has_z = "z" in _first(value, DEPTHS[encoding])
+    return _encoded(value, encoding, has_z=has_z)
+
+
+def _first(value: Any, depth: int) -> Mapping[str, float]:
+    for _ in range(depth):
+        if not value:
+            return {}
+        value = value[0]
+    found: Mapping[str, float] = value
+    return found
+
+
+def _encoded(value: Any, encoding: str, *, has_z: bool) -> bytes:
+    head = struct.pack("<BI", 1, CODES[encoding] + (Z_STEP if has_z else 0))
+    if encoding == "point":
+        return head + _coordinates([value], has_z=has_z)
+    head += struct.pack("<I", len(value))
+    if encoding == "linestring":
+        return head + _coordinates(value, has_z=has_z)
+    if encoding == "polygon":
+        return head + b"".join(struct.pack("<I", len(ring)) + _coordinates(ring, has_z=has_z) for ring in value)
+    return head + b"".join(_encoded(part, PARTS[encoding], has_z=has_z) for part in value)
+
+
+def _coordinates(points: Sequence[Mapping[str, float]], *, has_z: bool) -> bytes:
+    names = ("x", "y", "z") if has_z else ("x", "y")
+    values = [point[name] for point in points for name in names]
+    return struct.pack(f"<{len(values)}d", *values)

@@ -1,0 +1,110 @@
+"""GeoParquet into a GeoPackage where GDAL has no driver for it: pyarrow reads, pyogrio writes. Runs in the jail.
+
+`python -m service.engine.parquet_reading PARQUET WORK_FILE SHEETS_FILE`. Batches stream through; nothing is held whole.
+"""
+
+import json
+import struct
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyogrio import write_arrow
+
+from service.engine.arrow_columns import plain, storage
+from service.engine.crs84 import CRS84, WGS84_CODES, identifier
+from service.engine.exits import Exit
+from service.engine.geoarrow import DEPTHS, to_wkb
+from service.engine.gpkg import FID, GEOMETRY
+
+GEO = b"geo"
+BATCH_ROWS = 16_384
+LAYER = "in0"
+
+
+def main(parquet: str, work_file: str, sheets_file: str) -> None:
+    """Write what is in `parquet` to `work_file`; to `sheets_file`, as a table, when no geometry is declared in it."""
+    try:
+        file = pq.ParquetFile(parquet, memory_map=False)
+        geo = json.loads((file.metadata.metadata or {}).get(GEO, b"null")) or {}
+        primary = str(geo.get("primary_column"))
+        if primary in geo.get("columns", {}):
+            _read_features(file, geo["columns"][primary], primary, work_file)
+        else:
+            _read_table(file, sheets_file)
+    except (pa.ArrowException, ValueError, struct.error):
+        sys.exit(Exit.DAMAGED)
+
+
+def _read_table(file: Any, sheets_file: str) -> None:
+    def convert(_: str, values: pa.Array) -> pa.Array:
+        return plain(values, binary=_hexed)
+
+    _write_gpkg(file, file.schema_arrow.names, convert, sheets_file, {})
+
+
+def _read_features(file: Any, column: Mapping[str, Any], primary: str, work_file: str) -> None:
+    covering = column.get("covering", {}).get("bbox", {}).get("xmin", [""])[0]
+    names = [name for name in file.schema_arrow.names if name != covering]
+    encoding = str(column.get("encoding", "WKB")).casefold()
+    if encoding != "wkb" and encoding not in DEPTHS:
+        sys.exit(Exit.UNKNOWN_GEOMETRY)
+
+    def convert(name: str, values: pa.Array) -> pa.Array:
+        return _geometry(values, encoding) if name == primary else plain(values, binary=lambda same: same)
+
+    _write_gpkg(file, names, convert, work_file, {"geometry_name": primary, "crs": _crs_text(column)})
+
+
+def _write_gpkg(
+    file: Any,
+    names: list[str],
+    convert: Callable[[str, pa.Array], pa.Array],
+    gpkg: str,
+    geometry: Mapping[str, str | None],
+) -> None:
+
+    def converted(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch([convert(name, batch.column(name)) for name in names], names=names)
+
+    empty = converted(pa.RecordBatch.from_pylist([], schema=file.schema_arrow))
+    batches = map(converted, file.iter_batches(BATCH_ROWS, columns=names, use_threads=False))
+    write_arrow(
+        pa.RecordBatchReader.from_batches(empty.schema, batches),
+        gpkg,
+        layer=LAYER,
+        driver="GPKG",
+        geometry_type="Unknown" if geometry else None,
+        dataset_options={"VERSION": "1.2"},
+        layer_options={"SPATIAL_INDEX": "NO", "FID": FID, **({"GEOMETRY_NAME": GEOMETRY} if geometry else {})},
+        **geometry,
+    )
+
+
+def _crs_text(column: Mapping[str, Any]) -> str | None:
+    """The system of a geometry column in a form that GDAL reads, None where it is unknown."""
+    crs = column.get("crs", CRS84)
+    if not isinstance(crs, dict):
+        return None
+    code = identifier(crs)
+    if code in WGS84_CODES:
+        return "EPSG:4326"
+    return f"EPSG:{code[1]}" if code[0] == "EPSG" else json.dumps(crs)
+
+
+def _geometry(values: pa.Array, encoding: str) -> pa.Array:
+
+    if encoding == "wkb":
+        return storage(values).cast(pa.binary())
+    return pa.array([to_wkb(value, encoding) for value in storage(values).to_pylist()], pa.binary())
+
+
+def _hexed(values: pa.Array) -> pa.Array:
+
+    return pa.array([None if value is None else value.hex().upper() for value in values.to_pylist()], pa.string())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

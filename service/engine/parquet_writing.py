@@ -1,0 +1,118 @@
+"""A GeoPackage into GeoParquet 1.1 where GDAL has no driver for it: pyogrio reads, pyarrow writes. Runs in the jail.
+
+`python -m service.engine.parquet_writing GPKG PARQUET`. Batches stream through; nothing is held whole.
+"""
+
+import json
+import struct
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyogrio import read_info
+from pyogrio.raw import open_arrow
+
+from service.engine.arrow_columns import storage
+from service.engine.crs84 import CRS84, WGS84_CODES, identifier
+from service.engine.gpkg import WKB_TYPES, split_code
+
+VERSION = "1.1.0"
+BATCH_ROWS = 16_384
+
+
+def main(gpkg: str, parquet: str) -> None:
+    """Write the only layer of `gpkg` to `parquet` as GeoParquet 1.1: WKB, types, bbox, coordinate system."""
+    info = read_info(gpkg)
+    with open_arrow(gpkg, batch_size=BATCH_ROWS, use_pyarrow=True) as (meta, stream):
+        geometry = meta["geometry_name"] if info["geometry_type"] is not None else None
+        fields = [_field(field) for field in stream.schema]
+        seen = _Seen()
+        with pq.ParquetWriter(parquet, pa.schema(fields), compression="zstd") as writer:
+            for batch in stream:
+                columns = [storage(column) for column in batch.columns]
+                writer.write_batch(pa.record_batch(columns, schema=pa.schema(fields)))
+                if geometry:
+                    seen.take(batch.column(geometry))
+            if geometry:
+                crs = _declared_crs(stream.schema.field(geometry))
+                bounds = [float(value) for value in info["total_bounds"]] if seen.types else []
+                described = seen.describe(bounds) | {"crs": crs}
+                document = {"version": VERSION, "primary_column": geometry, "columns": {geometry: described}}
+                writer.add_key_value_metadata({"geo": json.dumps(document)})
+
+
+def _field(field: pa.Field) -> pa.Field:
+
+    return pa.field(field.name, getattr(field.type, "storage_type", field.type), nullable=True)
+
+
+def _declared_crs(field: pa.Field) -> dict[str, Any]:
+    extension = json.loads((field.metadata or {}).get(b"ARROW:extension:metadata", b"") or b"{}")
+    crs = extension.get("crs")
+    return crs if isinstance(crs, dict) and identifier(crs) not in WGS84_CODES else CRS84
+
+
+class _Seen:
+    """Geometry types and heights, gathered batch by batch."""
+
+    def __init__(self) -> None:
+        self.types: set[str] = set()
+        self._heights: list[float] = []
+
+    def take(self, values: pa.Array) -> None:
+
+        heads = pc.unique(pc.binary_slice(storage(values), 0, 5)).to_pylist()
+        codes = [split_code(struct.unpack("<I" if head[0] else ">I", head[1:5])[0]) for head in heads if head]
+        self.types.update(WKB_TYPES[basic] + (" Z" if has_z else "") for basic, has_z in codes)
+        if any(has_z for _, has_z in codes):
+            for wkb in storage(values).to_pylist():
+                self._heights += _height_range(wkb) if wkb else []
+
+    def describe(self, bounds: list[float]) -> dict[str, Any]:
+        described: dict[str, Any] = {"encoding": "WKB", "geometry_types": sorted(self.types)}
+        if bounds and self._heights:
+            bounds = [*bounds[:2], min(self._heights), *bounds[2:], max(self._heights)]
+        return described | ({"bbox": bounds} if bounds else {})
+
+
+def _height_range(wkb: bytes) -> list[float]:
+    heights = list(_heights(memoryview(wkb), [0]))
+    return [min(heights), max(heights)] if heights else []
+
+
+def _heights(wkb: memoryview, cursor: list[int]) -> Iterator[float]:
+    """The Z of every coordinate of the geometry at the cursor, which is moved past it."""
+    order, code = struct.unpack_from("<BI", wkb, cursor[0])
+    basic, has_z = split_code(code)
+    cursor[0] += 5
+    if order != 1 or basic not in range(1, 8):
+        raise ValueError("not simple little-endian WKB")
+    if basic == 1:
+        yield from _line(wkb, cursor, 1, has_z=has_z)
+        return
+    (count,) = struct.unpack_from("<I", wkb, cursor[0])
+    cursor[0] += 4
+    if basic == 2:  # noqa: PLR2004 -- a line
+        yield from _line(wkb, cursor, count, has_z=has_z)
+        return
+    for _ in range(count):
+        if basic == 3:  # noqa: PLR2004 -- a polygon: rings
+            (points,) = struct.unpack_from("<I", wkb, cursor[0])
+            cursor[0] += 4
+            yield from _line(wkb, cursor, points, has_z=has_z)
+        else:
+            yield from _heights(wkb, cursor)
+
+
+def _line(wkb: memoryview, cursor: list[int], points: int, *, has_z: bool) -> Iterator[float]:
+    width = 3 if has_z else 2
+    values = struct.unpack_from(f"<{points * width}d", wkb, cursor[0])
+    cursor[0] += points * width * 8
+    return iter(value for value in values[2::3] if value == value) if has_z else iter(())  # noqa: PLR0124 -- not NaN
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])

@@ -1,0 +1,82 @@
+"""The sheets of a workbook made into tables of ours. Runs in the jail: `python -m service.engine.sheets GPKG TABLES`.
+
+GPKG is what the driver read: a table without geometry per sheet. The standard library only.
+"""
+
+import csv
+import sqlite3
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from service.engine.gpkg import columns, open_work_file, quoted, tables
+from service.engine.places import (
+    GEOMETRY_TEXT,
+    NUMBER,
+    Column,
+    Table,
+    find_places,
+    is_candidate,
+    kind_of,
+    unique_names,
+    write_tables,
+    write_types,
+)
+
+CSV_TYPES = {
+    "BOOLEAN": "Integer(Boolean)",
+    "MEDIUMINT": "Integer",
+    "INTEGER": "Integer64",
+    "REAL": "Real",
+    "DATE": "Date",
+    "DATETIME": "DateTime",
+}
+
+
+def main(work_file: str, tables_file: str) -> None:
+    """Write every table of `work_file` as a CSV of ours, and what they are to `tables_file`."""
+    connection = open_work_file(work_file)
+    found = [_write(connection, name, number) for number, name in enumerate(tables(connection))]
+    write_tables(tables_file, found)
+
+
+def _write(connection: sqlite3.Connection, table: str, number: int) -> Table:
+    declared = columns(connection, table)
+    names = unique_names([name for name, _ in declared])
+    seen = [Column(name, type=CSV_TYPES.get(kind, "String")) for name, (_, kind) in zip(names, declared, strict=True)]
+    for column, (original, _) in zip(seen, declared, strict=True):
+        _look(connection, table, original, column)
+    places = find_places(seen)
+    path = Path(f"t{number}.csv")
+    _copy(connection, table, [original for original, _ in declared], path, _header(seen, places))
+    write_types(path.with_suffix(".csvt"), seen, places)
+    return Table(path.name, table, kind_of(places))
+
+
+def _header(seen: Sequence[Column], places: dict[int, str]) -> list[str]:
+    return [places.get(at, column.name) for at, column in enumerate(seen)]
+
+
+def _look(connection: sqlite3.Connection, table: str, original: str, column: Column) -> None:
+    if column.type != "String" and not is_candidate(column.name):
+        return
+    query = f"SELECT {quoted(original)} FROM {quoted(table)} WHERE {quoted(original)} NOT IN ('')"  # noqa: S608 -- quoted
+    for (value,) in connection.execute(query):
+        text = str(value)
+        column.filled += 1
+        column.numbers += NUMBER.match(text) is not None
+        column.geometries += GEOMETRY_TEXT.match(text) is not None
+
+
+def _copy(
+    connection: sqlite3.Connection, table: str, originals: Sequence[str], path: Path, header: Sequence[str]
+) -> None:
+    listed = ", ".join(map(quoted, originals)) or "NULL"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header or ["field_1"])
+        writer.writerows(connection.execute(f"SELECT {listed} FROM {quoted(table)}"))  # noqa: S608 -- quoted
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])

@@ -1,0 +1,33 @@
+"""Which encoding the text of a .dbf is in when no .cpg says it.
+
+GDAL passes bytes through when the language byte is 0 and reads Latin-1 when it is 0x57, as most software writes it
+without looking. What is valid UTF-8 with letters beyond ASCII is UTF-8 in practice; the rest is Windows' encoding.
+"""
+
+import codecs
+from pathlib import Path
+
+LANGUAGE_BYTE = 29
+RECORDS_AT = slice(8, 10)
+HEADER_BYTES = 32
+UNRELIABLE = frozenset({0x00, 0x57})
+CHUNK = 1 << 20
+
+
+def guess_encoding(dbf: Path) -> str:
+    """The encoding of the .dbf at `dbf`, "" where its language byte is to be believed or all is ASCII. Blocking."""
+    with dbf.open("rb") as file:
+        header = file.read(HEADER_BYTES)
+        if len(header) < HEADER_BYTES or header[LANGUAGE_BYTE] not in UNRELIABLE:
+            return ""
+        file.seek(int.from_bytes(header[RECORDS_AT], "little"))
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        ascii_only = True
+        try:
+            while chunk := file.read(CHUNK):
+                ascii_only = ascii_only and chunk.isascii()
+                decoder.decode(chunk)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "CP1252"
+    return "" if ascii_only else "UTF-8"
