@@ -17,6 +17,7 @@ from sandbox.config import Config, LauncherName
 from sandbox.enclosure import Enclosure
 from sandbox.launch import Child, Run, kill_group
 from sandbox.launchers import Launcher
+from sandbox.launchers.ogr2ogr_server import Ogr2ogrServerKind
 from sandbox.launchers.plain_exec import PlainExec
 from sandbox.launchers.python_server import PythonServerKind
 from sandbox.launchers.server import ServerLauncher
@@ -155,6 +156,9 @@ def _launchers(config: Config, enclosure: Enclosure, loop: Loop) -> tuple[Launch
     """The launchers that the configuration allows, in the order in which they are asked."""
     found: list[Launcher] = []
     names = [layer.name for layer in enclosure.layers]
+    ogr2ogr = config.ogr2ogr
+    if LauncherName.FORK_SERVER in config.launchers and ogr2ogr is not None and ogr2ogr.fork_server is not None:
+        found.append(ServerLauncher(Ogr2ogrServerKind(ogr2ogr, names, str(config.work_root)), enclosure, loop))
     if LauncherName.PYTHON_SERVER in config.launchers and config.python.modules:
         found.append(ServerLauncher(PythonServerKind(config, names), enclosure, loop))
     return (*found, PlainExec(enclosure))

@@ -11,6 +11,7 @@ import platform
 import socket
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
@@ -113,6 +114,7 @@ def _conditions(numbers: Mapping[str, int]) -> Iterator[_Instruction]:
     yield from _if_call(numbers["clone"], threads_only)
 
 
+@cache
 def program(machine: str, *, executes: bool) -> bytes:
     """The filter; `executes` says whether its process still has to become another program.
 
@@ -140,6 +142,15 @@ def program(machine: str, *, executes: bool) -> bytes:
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
 
 
+def for_this_machine(*, executes: bool) -> bytes:
+    """The filter for the machine that this runs on.
+
+    Raises:
+        OSError: the calls of this machine are not known.
+    """
+    return program(platform.machine(), executes=executes)
+
+
 def for_process(filter_program: bytes, pid: int) -> bytes:
     """The filter for one process: it may signal itself alone."""
     return filter_program.replace(struct.pack("=I", _OWN_PID), struct.pack("=I", pid))
@@ -157,9 +168,6 @@ class SystemCallFilter:
     stops = "sockets, new processes, tracing, mounts, links, most of the kernel"
     guards = frozenset({Guard.NETWORK})
 
-    def __init__(self) -> None:
-        self.program = program(platform.machine(), executes=True) if platform.machine() in _AUDIT_ARCH else b""
-
     def probe(self) -> None:
         """See that a socket is refused."""
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
@@ -175,9 +183,7 @@ class SystemCallFilter:
         self._filter()
 
     def _filter(self) -> None:
-        if not self.program:
-            raise OSError(errno.ENOSYS, f"the system calls of {platform.machine()} are not known")
-        code = for_process(self.program, os.getpid())
+        code = for_process(for_this_machine(executes=True), os.getpid())
         buffer = ctypes.create_string_buffer(code, len(code))
         header = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer)))
         syscalls.prctl(syscalls.PR_SET_SECCOMP, 2, ctypes.addressof(header))

@@ -1,0 +1,50 @@
+"""Builds the library that makes a fork server of ogr2ogr, where a C compiler is. All else works without it."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("forkserver.c")
+_COMPILERS = ("cc", "gcc", "clang")
+_FLAGS = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-fstack-protector-strong", "-ldl")
+
+
+class BuildError(RuntimeError):
+    """The library could not be built; the message says why."""
+
+
+def library(cache: Path) -> Path:
+    """Where the library of this source is, or would be, in `cache`."""
+    digest = hashlib.sha256(SOURCE.read_bytes() + " ".join(_FLAGS).encode() + os.uname().machine.encode()).hexdigest()
+    return cache / f"forkserver-{digest[:16]}.so"
+
+
+def built(cache: Path) -> Path | None:
+    """The library, if it has been built in `cache`."""
+    path = library(cache)
+    return path if path.exists() else None
+
+
+def build(cache: Path) -> Path:
+    """Build the library in `cache`, unless it is there already.
+
+    Raises:
+        BuildError: there is no compiler, or it does not succeed.
+    """
+    path = library(cache)
+    if path.exists():
+        return path
+    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", *_COMPILERS))), None)
+    if compiler is None:
+        raise BuildError("no C compiler was found (cc, gcc or clang)")
+    cache.mkdir(parents=True, exist_ok=True)
+    # Under its own name until it is whole: another process may be looking for it.
+    unfinished = path.with_suffix(f".{os.getpid()}")
+    command = [compiler, *_FLAGS[:-1], "-o", str(unfinished), str(SOURCE), _FLAGS[-1]]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise BuildError(f"the C compiler failed: {result.stderr.strip()[-1000:]}")
+    unfinished.replace(path)
+    return path

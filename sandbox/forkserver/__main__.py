@@ -1,0 +1,26 @@
+"""`python -m sandbox.forkserver build CACHE`: build the library and print where it is."""
+
+import sys
+from pathlib import Path
+
+from sandbox.forkserver import BuildError, build
+
+_USAGE = "usage: python -m sandbox.forkserver build CACHE"
+
+
+def main(arguments: list[str]) -> int:
+    """Build into the directory that is named."""
+    if len(arguments) != len(("build", "CACHE")) or arguments[0] != "build":
+        print(_USAGE, file=sys.stderr)  # noqa: T201 - a command's output
+        return 2
+    try:
+        path = build(Path(arguments[1]).resolve())
+    except BuildError as error:
+        print(f"The fork server was not built: {error}. Conversions are slower without it.", file=sys.stderr)  # noqa: T201
+        return 1
+    print(path)  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,324 @@
+/*
+ * Makes a fork server of the genuine ogr2ogr. Preloaded into it, this library stands before its main(): it registers the
+ * drivers and opens PROJ's database once, and then, for every command that the spawner sends, forks a child that puts
+ * itself behind the layers of the sandbox and goes on with the real main(). The server itself never runs main() and never
+ * sees a byte of an untrusted file, so nothing is carried from one command to the next.
+ *
+ * The child is made by clone(CLONE_PARENT): it is a child of the spawner, which watches and reaps it. Fork handlers do not
+ * run; PROJ's and GDAL's would throw away what was just prepared. That is sound while the server has one thread.
+ *
+ * What the layers do, and why in this order, is written down in sandbox/layers and sandbox/policy.py. The spawner
+ * compiles them into the message (`struct request`), built by sandbox/launchers/ogr2ogr_server.py; this file carries it out.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum layer {
+    OWN_SESSION = 1,
+    PRIVATE_VIEW = 2,
+    RESOURCE_LIMITS = 4,
+    NO_CAPABILITIES = 8,
+    UNPRIVILEGED_USER = 16,
+    NO_NEW_PRIVILEGES = 32,
+    LANDLOCK = 64,
+    PARENT_DEATH = 128,
+    SYSTEM_CALL_FILTER = 256,
+    MEMORY_GROUP = 512,
+};
+
+struct limit {
+    uint64_t resource, soft, hard;
+};
+
+/* Followed by the limits, the filter, and strings: work root, directory, arguments, environment. */
+struct request {
+    uint32_t layers, user, spawner, limits, filter_bytes, pid_offset, arguments, variables;
+};
+
+enum { MESSAGE_BYTES = 1 << 18, STRINGS = 4096, NEVER_STARTED = 120, THREADS = 64 };
+enum { SYS_OPEN_TREE = 428, SYS_MOVE_MOUNT = 429, SYS_MOUNT_SETATTR = 442, SYS_LANDLOCK_RESTRICT_SELF = 446 };
+enum { MOVE_FROM_EMPTY_PATH = 4, TREE_CLONE = 1, TREE_RECURSIVE = 0x8000, ATTRIBUTE_READ_ONLY = 1 };
+
+typedef int main_function(int, char **, char **);
+
+static main_function *real_main;
+static _Alignas(8) char message[MESSAGE_BYTES];
+static int control, error_end;
+/* In the order in which they are sent: the rules if Landlock is in use, the group if there is one. */
+static int ruleset = -1, group = -1;
+
+static void fail(const char *what)
+{
+    dprintf(control, "%s: %s", what, strerror(errno));
+    _exit(NEVER_STARTED);
+}
+
+static void need(int result, const char *what)
+{
+    if (result < 0)
+        fail(what);
+}
+
+static void join_group(void)
+{
+    need((int)write(group, "0", 1), "memory group");
+}
+
+static void make_directories(const char *root, const char *path)
+{
+    char part[PATH_MAX];
+    if (strlen(path) >= sizeof part)
+        fail("private view");
+    strcpy(part, path);
+    for (char *slash = part + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = 0;
+        if (mkdir(part, 0755) < 0 && errno != EEXIST)
+            fail("private view");
+        *slash = '/';
+    }
+    if (mkdir(part, 0755) < 0)
+        fail("private view");
+}
+
+static void hide_other_directories(const char *root, const char *directory)
+{
+    struct {
+        uint64_t set, clear, propagation, user;
+    } attributes = {ATTRIBUTE_READ_ONLY, 0, 0, 0};
+    need(unshare(CLONE_NEWNS), "private view");
+    int own = (int)syscall(SYS_OPEN_TREE, AT_FDCWD, directory, TREE_CLONE | O_CLOEXEC | TREE_RECURSIVE);
+    need(own, "private view");
+    need(mount("sandbox", root, "tmpfs", MS_NOSUID | MS_NODEV, "size=256k,nr_inodes=1024,mode=755"), "private view");
+    make_directories(root, directory);
+    need((int)syscall(SYS_MOVE_MOUNT, own, "", AT_FDCWD, directory, MOVE_FROM_EMPTY_PATH), "private view");
+    close(own);
+    need((int)syscall(SYS_MOUNT_SETATTR, AT_FDCWD, root, 0, &attributes, sizeof attributes), "private view");
+    need(chdir(directory), "private view");
+}
+
+static void limit_resources(const struct limit *limits, uint32_t count)
+{
+    for (const struct limit *each = limits; each < limits + count; each++) {
+        struct rlimit wanted = {each->soft, each->hard}, found;
+        need(getrlimit((int)each->resource, &found), "resource limits");
+        if (found.rlim_max != RLIM_INFINITY) {
+            wanted.rlim_cur = wanted.rlim_cur < found.rlim_max ? wanted.rlim_cur : found.rlim_max;
+            wanted.rlim_max = wanted.rlim_max < found.rlim_max ? wanted.rlim_max : found.rlim_max;
+        }
+        need(setrlimit((int)each->resource, &wanted), "resource limits");
+    }
+}
+
+static void drop_capabilities(int keep_change_of_user)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2] = {{0}};
+    for (int number = 0; prctl(PR_CAPBSET_READ, number, 0, 0, 0) >= 0; number++)
+        if (prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0 && errno != EPERM)
+            fail("no capabilities");
+    if (keep_change_of_user)
+        data[0].effective = data[0].permitted = 1u << CAP_SETUID | 1u << CAP_SETGID;
+    need((int)syscall(SYS_capset, &header, data), "no capabilities");
+}
+
+static void change_user(uint32_t user)
+{
+    struct rlimit processes = {THREADS, THREADS};
+    need(setrlimit(RLIMIT_NPROC, &processes), "unprivileged user");
+    /* The bare calls: the library's would look for other threads to change along. */
+    need((int)syscall(SYS_setgroups, 0, NULL), "unprivileged user");
+    need((int)syscall(SYS_setresgid, user, user, user), "unprivileged user");
+    need((int)syscall(SYS_setresuid, user, user, user), "unprivileged user");
+}
+
+static void die_with_parent(uint32_t spawner)
+{
+    need(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "dies with its parent");
+    if ((uint32_t)getppid() != spawner)
+        fail("dies with its parent");
+}
+
+static void filter_calls(char *filter, uint32_t bytes, uint32_t pid_offset)
+{
+    uint32_t pid = (uint32_t)getpid();
+    struct sock_fprog program = {(unsigned short)(bytes / sizeof(struct sock_filter)), (struct sock_filter *)filter};
+    memcpy(filter + pid_offset, &pid, sizeof pid);
+    need(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0), "system-call filter");
+}
+
+static void enter_layers(const struct request *request, char *filter, const char *root, const char *directory)
+{
+    const struct limit *limits = (const struct limit *)(request + 1);
+    uint32_t layers = request->layers;
+    need(chdir(directory), "directory");
+    if (layers & OWN_SESSION)
+        need(setsid(), "own session");
+    if (layers & MEMORY_GROUP)
+        join_group();
+    if (layers & PRIVATE_VIEW)
+        hide_other_directories(root, directory);
+    if (layers & RESOURCE_LIMITS)
+        limit_resources(limits, request->limits);
+    if (layers & NO_CAPABILITIES)
+        drop_capabilities(layers & UNPRIVILEGED_USER);
+    if (layers & UNPRIVILEGED_USER)
+        change_user(request->user);
+    if (layers & NO_NEW_PRIVILEGES)
+        need(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges");
+    if (layers & LANDLOCK)
+        need((int)syscall(SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0), "Landlock");
+    if (layers & PARENT_DEATH)
+        die_with_parent(request->spawner);
+    if (layers & SYSTEM_CALL_FILTER)
+        filter_calls(filter, request->filter_bytes, request->pid_offset);
+}
+
+static char *take_strings(char *text, char **into, uint32_t count)
+{
+    for (uint32_t number = 0; number < count; number++, text += strlen(text) + 1)
+        into[number] = text;
+    into[count] = NULL;
+    return text;
+}
+
+static void become(int link)
+{
+    static char *arguments[STRINGS], *variables[STRINGS];
+    struct request *request = (struct request *)message;
+    char *filter = message + sizeof *request + request->limits * sizeof(struct limit);
+    char *root = filter + request->filter_bytes;
+    char *directory = root + strlen(root) + 1;
+    char word;
+
+    /* Ignored signals are inherited from the spawner, which is Python; a cut-off file must not look whole. */
+    signal(SIGXFSZ, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
+    dprintf(control, "P%d", (int)getpid());
+    dup2(error_end, STDERR_FILENO);
+    enter_layers(request, filter, root, directory);
+    /* One command, one process: a child that comes too late is never told to go on. */
+    if (read(control, &word, 1) != 1)
+        _exit(NEVER_STARTED);
+    close(link);
+    close(control);
+    close(error_end);
+    close(ruleset);
+    close(group);
+    if (request->arguments >= STRINGS || request->variables >= STRINGS)
+        _exit(NEVER_STARTED);
+    take_strings(take_strings(directory + strlen(directory) + 1, arguments, request->arguments), variables,
+                 request->variables);
+    environ = variables;
+    int code = real_main((int)request->arguments, arguments, variables);
+    fflush(NULL);
+    /* Not exit(): the destructors of a hundred libraries cost more than a small conversion. */
+    _exit(code);
+}
+
+static int receive(int link, int *descriptors, int most)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(4 * sizeof(int))];
+    } extra;
+    struct iovec part = {message, sizeof message - 1};
+    struct msghdr envelope = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &extra, .msg_controllen = sizeof extra};
+    ssize_t size = recvmsg(link, &envelope, MSG_CMSG_CLOEXEC);
+    if (size <= 0)
+        _exit(0);
+    message[size] = 0;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&envelope);
+    int count = header ? (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int)) : 0;
+    if (count < 2 || count > most || (size_t)size < sizeof(struct request))
+        _exit(1);
+    memcpy(descriptors, CMSG_DATA(header), (size_t)count * sizeof(int));
+    return count;
+}
+
+/* Do once what every conversion does: register the drivers, open PROJ's database and read its first definitions. */
+static void get_ready(void)
+{
+    void (*register_all)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "OGRRegisterAll");
+    void *(*new_reference)(const char *) = (void *(*)(const char *))dlsym(RTLD_DEFAULT, "OSRNewSpatialReference");
+    int (*from_epsg)(void *, int) = (int (*)(void *, int))dlsym(RTLD_DEFAULT, "OSRImportFromEPSG");
+    int (*to_wkt)(void *, char **, const char *const *) =
+        (int (*)(void *, char **, const char *const *))dlsym(RTLD_DEFAULT, "OSRExportToWktEx");
+    void (*destroy)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "OSRDestroySpatialReference");
+    const char *const esri[] = {"FORMAT=WKT1_ESRI", NULL};
+    char *text = NULL;
+    if (!register_all)
+        _exit(1);
+    register_all();
+    if (!new_reference || !from_epsg || !to_wkt || !destroy)
+        return;
+    void *reference = new_reference(NULL);
+    if (from_epsg(reference, 4326) == 0)
+        to_wkt(reference, &text, esri);
+    destroy(reference);
+    free(text);
+}
+
+static int serve(int argc, char **argv, char **environment)
+{
+    (void)argc, (void)argv, (void)environment;
+    int link = atoi(getenv("SANDBOX_LINK"));
+    int *thread_id = NULL;
+    unsetenv("LD_PRELOAD");
+    unsetenv("SANDBOX_LINK");
+    get_ready();
+    prctl(PR_GET_TID_ADDRESS, &thread_id, 0, 0, 0);
+    if (write(link, "ready", 5) != 5)
+        return 1;
+    for (;;) {
+        int descriptors[4] = {-1, -1, -1, -1};
+        int count = receive(link, descriptors, 4), next = 2;
+        uint32_t layers = ((struct request *)message)->layers;
+        control = descriptors[0];
+        error_end = descriptors[1];
+        ruleset = layers & LANDLOCK ? descriptors[next++] : -1;
+        group = layers & MEMORY_GROUP ? descriptors[next++] : -1;
+        /* The C library keeps the thread's id where the kernel is told to write it, as its own fork() does. */
+        unsigned long flags = CLONE_PARENT | SIGCHLD | (thread_id ? CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID : 0);
+#ifdef __aarch64__
+        long child = syscall(SYS_clone, flags, NULL, NULL, NULL, thread_id);
+#else
+        long child = syscall(SYS_clone, flags, NULL, NULL, thread_id, NULL);
+#endif
+        if (child == 0)
+            become(link);
+        if (child < 0)
+            dprintf(control, "fork: %s", strerror(errno));
+        for (int number = 0; number < count; number++)
+            close(descriptors[number]);
+    }
+}
+
+/* The C library's entry into a program, put before the real one: hands it our main in place of the program's. */
+int __libc_start_main(main_function *main, int argc, char **argv, void (*init)(void), void (*fini)(void),
+                      void (*loader_fini)(void), void *stack_end)
+{
+    int (*real)(main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *) =
+        (int (*)(main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *))dlsym(
+            RTLD_NEXT, "__libc_start_main");
+    real_main = main;
+    return real(getenv("SANDBOX_LINK") ? serve : main, argc, argv, init, fini, loader_fini, stack_end);
+}
