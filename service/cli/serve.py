@@ -3,6 +3,7 @@
 import argparse
 import signal
 import socket
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import anyio
@@ -35,11 +36,16 @@ async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
             tasks.start_soon(_stop_on_signal, stop)
             async with open_services(settings) as services:
                 await _announce(settings, services, _address(settings, listener))
-                application = cast("ASGIFramework", application_for(services, settings))
-                await serve(application, _config(settings, listener), shutdown_trigger=stop.wait)
+                await _serve(application_for(services, settings), _config(settings, listener), stop)
             tasks.cancel_scope.cancel()
     _log.info(events.SERVER_STOPPED)
     return 0
+
+
+async def _serve(application: object, config: Config, stop: anyio.Event) -> None:
+    framework = cast("ASGIFramework", application)
+    async with anyio.create_task_group() as own_task:  # the server leaves the task it ran in marked as cancelled
+        own_task.start_soon(partial(serve, framework, config, shutdown_trigger=stop.wait))
 
 
 async def _stop_on_signal(stop: anyio.Event) -> None:
@@ -83,13 +89,14 @@ def _config(settings: Settings, listener: socket.socket) -> Config:
 
 
 async def _announce(settings: Settings, services: Services, url: str) -> None:
+    line = ""
+    if not settings.database_url:
+        key = await demo_key(services.database, settings.data_path)
+        line = curl_line(url, key, sample_file(settings.data_path))
     report = services.pool.report()
     _log.info(events.SERVER_READY, url=url, launcher=report.launcher, gdal=services.engine.capabilities.version)
-    if settings.database_url:
-        return
-    key = await demo_key(services.database, settings.data_path)
-    line = curl_line(url, key, sample_file(settings.data_path))
-    print(f"\nGeomill is ready at {url}. Convert a first file:\n\n  {line}\n", flush=True)
+    if line:
+        print(f"\nGeomill is ready at {url}. Convert a first file:\n\n  {line}\n", flush=True)
 
 
 COMMAND = Command(name="serve", help="run the service", run=run)
