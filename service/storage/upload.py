@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from types_aiobotocore_s3.literals import ServerSideEncryptionType
     from types_aiobotocore_s3.type_defs import CompletedPartTypeDef
 
+SMALL_BYTES = 64 << 10
 PART_BYTES = 8 << 20
 MAX_PARTS = 10_000
 PARTS_AT_ONCE = 4
@@ -92,8 +93,10 @@ async def upload(
     if size > PART_BYTES:
         await _upload_parts(client, destination, metadata, file, timeout_seconds)
         return
+    # A few pages are read at once: passing them through a thread would cost more than the request.
+    body = FileSlice(file, 0, size) if size > SMALL_BYTES else file.read()
     with within(_allowed(timeout_seconds, size)):
-        await client.put_object(**destination, **metadata, Body=FileSlice(file, 0, size), ContentLength=size)
+        await client.put_object(**destination, **metadata, Body=body, ContentLength=size)
 
 
 async def _upload_parts(

@@ -25,8 +25,8 @@ async def download_file(request: Request) -> Response:
     storage = request.state.services.storage
     if not isinstance(storage, LocalStorage):
         raise NotFound("Nothing is at this address.")
-    parameters = request.path_params
-    download = await storage.resolve(parameters["key"], parameters["name"], request.url.query)
+    query = request.scope["query_string"].decode("latin-1")  # whatever bytes came, so that odd ones are refused too
+    download = await storage.resolve(request.path_params["key"], request.path_params["name"], query)
     headers = _headers(download)
     if _is_current(request.headers.get("if-none-match", ""), download.etag):
         return Response(status_code=304, headers=headers)

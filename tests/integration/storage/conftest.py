@@ -100,7 +100,7 @@ async def local_stage(root: Path, clock: MovableClock, directory: Path) -> Async
     """Open a local store and the endpoint that serves its links."""
     async with AsyncExitStack() as stack:
         storage = await stack.enter_async_context(open_local(root, [SECRET], clock=clock))
-        transport = httpx.ASGITransport(_gateway(storage))
+        transport = httpx.ASGITransport(gateway(storage))
         client = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://gateway"))
         yield Stage(storage, client, clock, directory, head_status=200)
 
@@ -119,7 +119,9 @@ def place(endpoint: str) -> Place:
     return Place(bucket=BUCKET, endpoint=endpoint, access_key=ACCESS_KEY, secret_key=SECRET_KEY)
 
 
-def _gateway(storage: Storage) -> Callable[..., Awaitable[None]]:
+def gateway(storage: Storage) -> Callable[..., Awaitable[None]]:
+    """Return a program that serves the links of a local store and nothing else."""
+
     async def fault(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestFault)
         return PlainTextResponse(error.message, STATUS[type(error)])

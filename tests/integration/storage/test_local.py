@@ -11,13 +11,14 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 from service.storage.local import open_local
 from service.storage.port import ObjectKey, new_key
 
-from .conftest import SECRET, MovableClock, Stage, failing, local_stage, small_disk
+from .conftest import SECRET, MovableClock, Stage, failing, gateway, local_stage, small_disk
 
 MIB = 1 << 20
 CONTENT = bytes(range(256)) * 400
@@ -268,6 +269,25 @@ async def test_the_etag_is_the_same_on_every_link(local: Stage) -> None:
     """An object never changes: its key is its version."""
     key = await local.put(CONTENT)
     assert [(await local.get(key)).headers["etag"] for _ in range(2)] == [f'"{key}"'] * 2
+
+
+async def test_bytes_that_are_no_text_are_refused(local: Stage) -> None:
+    """A query that no browser sends is a bad link and not a fault of the service."""
+    link = await local.link(await local.put(CONTENT))
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": link.url.partition("?")[0],
+        "headers": [],
+        "query_string": b"\xff=",
+    }
+    answers: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        answers.append(message)
+
+    await gateway(local.storage)(scope, None, send)
+    assert answers[0]["status"] == 403
 
 
 async def test_an_object_that_is_gone_is_not_found(local: Stage) -> None:
