@@ -20,6 +20,9 @@ Two locks (flock: the kernel drops them with the process that held them, however
     the keeper          the kernel interrupts the server (fast shutdown); a user notices and starts another keeper
     all of them         the next start recovers
 
+(The kernel's part in the third row is Linux's. Elsewhere a server whose keeper was killed goes on until it is stopped
+by hand; users still find it by its socket.)
+
 What always holds: the server listens on a socket in a directory with mode 0700, never on a port; at most one server
 works on the data; data of a version that cannot be run here are never passed over for an empty database.
 """

@@ -72,13 +72,11 @@ def _listed(majors: Collection[int]) -> str:
 def _candidates() -> Iterator[Path]:
     yield from _newest_first(_wheel_directories())
     yield from _newest_first(path for pattern in _SYSTEM for path in Path("/").glob(pattern.lstrip("/")))
-    for program, arguments in (("pg_config", ("--bindir",)), ("postgres", ())):
-        located = shutil.which(program)
-        if located and arguments:
-            answer = subprocess.run([located, *arguments], capture_output=True, text=True, check=False)
-            yield Path(answer.stdout.strip())
-        elif located:
-            yield Path(located).resolve().parent
+    if pg_config := shutil.which("pg_config"):
+        answer = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True, check=False)
+        yield Path(answer.stdout.strip())
+    if postgres := shutil.which("postgres"):
+        yield Path(postgres).resolve().parent
 
 
 def _wheel_directories() -> Iterator[Path]:

@@ -87,7 +87,7 @@ class Keeper:
         )
 
     def _stop_when_unused(self) -> None:
-        with open(self._task["users_lock"], "rb") as lock:  # noqa: PTH123
+        with open(self._task["users_lock"], "r+b") as lock:  # noqa: PTH123
             fcntl.flock(lock, fcntl.LOCK_EX)
             with self._guard:
                 self._unused.set()
