@@ -21,15 +21,17 @@ INLINE_EMPTY_ARRAYS = 1 << 10
 NUMBERS_PER_ARRAY = 3
 
 
-def is_light(data: bytes) -> bool:
-    """Whether a document may be scanned by the gateway itself: it is small, and not made to take long.
+def is_light(path: Path) -> bool:
+    """Whether the document at `path` may be scanned by the gateway itself: it is small, and not made to take long.
 
     A document of 256 KiB takes two milliseconds; one that is all brackets, which no data is, could take seconds.
     """
+    if path.stat().st_size > INLINE_BYTES:
+        return False
+    data = path.read_bytes()
     arrays = data.count(b"[")
     return (
-        len(data) <= INLINE_BYTES
-        and data.count(b"{") <= INLINE_OBJECTS
+        data.count(b"{") <= INLINE_OBJECTS
         and data.count(b"[[") <= INLINE_OBJECTS
         and data.count(b"[]") <= INLINE_EMPTY_ARRAYS
         and data.count(b",") <= NUMBERS_PER_ARRAY * arrays + data.count(b":") + INLINE_EMPTY_ARRAYS

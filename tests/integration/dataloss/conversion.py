@@ -1,0 +1,50 @@
+"""Converts GeoJSON to a Shapefile by both ways that the service has, and reads the result without GDAL."""
+
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from service.dataloss.findings import Scan
+from service.dataloss.scan import scan
+from service.engine.convert import Engine
+from service.formats.detect import detect
+from service.formats.plan import Plan, can_go_direct, plan_conversion
+from service.formats.registry import find_output
+from service.formats.request import ConversionRequest
+from tests.integration.dataloss.shapefile import Shapefile, read_archive
+from tests.integration.formats.pipeline import run_plainly
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A conversion: what the scan found, what was planned, and what is in the archive."""
+
+    scan: Scan
+    plan: Plan
+    files: dict[str, Shapefile]
+
+
+async def convert_both_ways(engine: Engine, document: bytes) -> list[Result]:
+    """Convert through the work file, and straight from the upload where the plan allows it."""
+    with tempfile.TemporaryDirectory() as folder:
+        ways = [await _convert(engine, document, Path(folder), direct=False)]
+        straight = await _convert(engine, document, Path(folder), direct=True)
+        return [way for way in (*ways, straight) if way is not None]
+
+
+async def _convert(engine: Engine, document: bytes, folder: Path, *, direct: bool) -> Result | None:
+    upload = folder / "upload.geojson"
+    upload.write_bytes(document)
+    directory = folder / f"direct_{direct}"
+    directory.mkdir()
+    source = detect(upload, "upload.geojson", directory / "unpacked")
+    target = find_output("Shapefile")
+    found = scan(upload)
+    facts = found.facts(source.stem)
+    if not direct:
+        facts = await engine.inspect(run_plainly, source, directory)
+    elif not can_go_direct(source, target, facts):
+        return None
+    plan = plan_conversion(source, target, facts, ConversionRequest(), engine.catalogue)
+    output = await engine.convert(run_plainly, source, plan, directory)
+    return Result(found, plan, read_archive(output.path))

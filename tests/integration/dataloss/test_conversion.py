@@ -1,0 +1,179 @@
+"""What the report says is what the file holds: name by name, value by value, geometry by geometry."""
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+
+from service.dataloss.findings import FieldFindings
+from service.dataloss.jsontext import json_text
+from service.dataloss.rules import report
+from service.engine.convert import Engine
+from service.formats.dbf_names import VALUE_BYTES, clip
+from service.formats.facts import FieldType
+from service.formats.geometry import FAMILIES
+from tests.geojson import collection
+from tests.integration.dataloss.conversion import Result, convert_both_ways
+from tests.integration.dataloss.documents import features
+from tests.integration.dataloss.shapefile import Position, Shapefile
+
+NULL_DATE = "00000000"
+WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
+"""A case that fails is printed as it is: looking for a smaller one would take as long again for each step."""
+
+
+@settings(max_examples=30, deadline=None, phases=WITHOUT_SHRINKING, suppress_health_check=list(HealthCheck))
+@given(features())
+def test_nothing_is_lost_that_is_not_reported(engine: Engine, made: list[dict[str, Any]]) -> None:
+    """For documents of every kind, by the way through the work file and by the direct one."""
+    for result in asyncio.run(convert_both_ways(engine, collection(*made))):
+        _check_columns(result)
+        _check_rows(result, made)
+        _check_values(result, made)
+        _check_geometries(result, made)
+
+
+def _check_columns(result: Result) -> None:
+    """Every property is a column under the reported name, colliding ones under names of their own."""
+    told = report(result.scan)
+    shortened = {entry.original: entry.truncated for entry in told.field_name_truncations}
+    colliding = {name for entry in told.field_name_collisions for name in entry.fields}
+    written = _written_names(result)
+    for name in (field.name for field in result.scan.fields):
+        assert name in colliding or written[name] == shortened.get(name, name)
+        assert len(written[name].encode()) <= 10
+    for file in result.files.values():
+        assert {column.name for column in file.columns} == set(written.values())
+    assert len(set(written.values())) == len(result.scan.fields)
+
+
+def _written_names(result: Result) -> dict[str, str]:
+    """The column of each property. Through the work file, names that differ in case alone get numbers there."""
+    columns = {column.name: column.written for column in result.plan.datasets[0].columns}
+    return {field.name: columns.get(field.name) or _renamed(columns, field.name) for field in result.scan.fields}
+
+
+def _renamed(columns: dict[str, str], name: str) -> str:
+    return next(written for column, written in columns.items() if re.fullmatch(re.escape(name) + r"\d+", column))
+
+
+def _check_rows(result: Result, made: list[dict[str, Any]]) -> None:
+    """Every feature has a row, and one in each file that holds some of its geometry."""
+    numbers = [int(row["n"]) for file in result.files.values() for row in _rows(result, file)]
+    assert set(numbers) == set(range(len(made)))
+    assert result.scan.features == len(made)
+
+
+def _rows(result: Result, file: Shapefile) -> Iterator[dict[str, bytes]]:
+    names = {written: name for name, written in _written_names(result).items()}
+    for row in file.rows:
+        yield {names[column.name]: value for column, value in zip(file.columns, row, strict=True)}
+
+
+def _check_values(result: Result, made: list[dict[str, Any]]) -> None:
+    """Every value is there; the differences are those that were counted."""
+    told = report(result.scan)
+    affected = {entry.field: entry.affected_features for entry in told.value_truncations}
+    lengths = {entry.field: entry.max_length for entry in told.value_truncations}
+    stored: dict[int, dict[str, bytes]] = {}
+    for file in result.files.values():
+        stored |= {int(row["n"]): row for row in _rows(result, file)}
+    for field in result.scan.fields:
+        values = {number: _value(feature, field.name) for number, feature in enumerate(made)}
+        texts = {number: _text(value) for number, value in values.items() if value is not None}
+        if field.type is FieldType.TEXT:
+            long = [len(text.encode()) for text in texts.values() if len(text.encode()) > VALUE_BYTES]
+            assert (len(long), max(long, default=0)) == (affected.get(field.name, 0), lengths.get(field.name, 0))
+            for number, row in stored.items():
+                expected = clip(texts.get(number, ""), VALUE_BYTES).rstrip(" ")
+                assert row[field.name].decode().rstrip(" ") == expected
+        else:
+            assert field.name not in affected
+            changed = sum(not _is_kept(row[field.name], values[number], field) for number, row in stored.items())
+            assert changed <= field.inexact_numbers + field.clamped_integers + field.reworded_moments
+
+
+def _value(feature: dict[str, Any], name: str) -> Any:
+    properties = feature["properties"]
+    if name == "id" and "id" not in properties and isinstance(feature.get("id"), str):
+        return feature["id"]
+    return properties.get(name)
+
+
+def _text(value: Any) -> str:
+    return value.partition("\0")[0] if isinstance(value, str) else json_text(value)
+
+
+def _is_kept(stored: bytes, value: Any, field: FieldFindings) -> bool:
+    """Whether a column that is not text holds what the document says."""
+    text = stored.decode().strip()
+    if value is None:
+        return text.strip("*") == "" or text == NULL_DATE
+    if field.type is FieldType.BOOLEAN:
+        return text == str(int(value))
+    if field.type is FieldType.INTEGER:
+        return int(text) == int(value)
+    if field.type is FieldType.REAL:
+        return bool(abs(float(text) - value) <= 1e-9 * abs(value))
+    digits = re.sub(r"\D", "", value)
+    return re.sub(r"\D", "", text).startswith(digits[:8] if field.type is FieldType.DATE else digits[:12])
+
+
+def _check_geometries(result: Result, made: list[dict[str, Any]]) -> None:
+    """Every geometry is in the file of its family, whole; what is not was reported."""
+    told = {entry.issue: entry for entry in report(result.scan).geometry_coercions}
+    kept: defaultdict[int, list[Any]] = defaultdict(list)
+    for file in result.files.values():
+        for row, geometry in zip(_rows(result, file), file.geometries, strict=True):
+            kept[int(row["n"])] += [_comparable(part, file.shape_type) for part in geometry or ()]
+    families = set()
+    lost = 0
+    for number, feature in enumerate(made):
+        parts = list(_parts(feature["geometry"]))
+        families |= {family for family, _ in parts}
+        assert sorted(kept[number]) == sorted(part for _, part in parts)
+        lost += feature["geometry"] is not None and not parts
+    assert ("mixed_geometry_families" in told) == (len(families) > 1)
+    assert ("geometry_collection" in told) == bool(result.scan.geometry_types.get("GeometryCollection"))
+    assert lost == result.scan.unreadable_geometries + result.scan.empty_geometries
+    assert ("unreadable_geometry" in told) == bool(result.scan.unreadable_geometries)
+
+
+def _parts(geometry: dict[str, Any] | None) -> Iterator[tuple[str, Any]]:
+    """The points, lines and rings of a geometry that can be read, each with its family."""
+    kind = str((geometry or {}).get("type"))
+    if geometry is None or kind not in FAMILIES:
+        return
+    if kind == "GeometryCollection":
+        for member in geometry["geometries"]:
+            yield from _parts(member)
+        return
+    coordinates = geometry["coordinates"]
+    depth = {"Point": 0, "LineString": 0, "MultiPoint": 1, "MultiLineString": 1, "Polygon": 1, "MultiPolygon": 2}[kind]
+    if not _is_readable(coordinates):
+        return
+    parts = [coordinates]
+    for _ in range(depth):
+        parts = [inner for part in parts for inner in part]
+    shape_type = {"point": 1, "line": 3, "polygon": 5}[FAMILIES[kind]]
+    for part in parts:
+        plain = [part] if FAMILIES[kind] == "point" else part
+        yield FAMILIES[kind], _comparable([(position[0], position[1]) for position in plain], shape_type)
+
+
+def _is_readable(coordinates: Any) -> bool:
+    """Whether coordinates hold positions, and numbers only."""
+    if not coordinates or not isinstance(coordinates, list):
+        return False
+    if all(isinstance(number, int | float) for number in coordinates):
+        return len(coordinates) > 1
+    return all(map(_is_readable, coordinates))
+
+
+def _comparable(part: list[Position], shape_type: int) -> list[Position]:
+    """A part so that equal ones compare equal: of a ring neither its direction nor where it begins matters."""
+    rounded = [(round(x, 9), round(y, 9)) for x, y in part]
+    return sorted(rounded[:-1]) if shape_type % 10 == 5 else rounded
