@@ -1,18 +1,19 @@
 """The service's end: commands out, verdicts in, over one helper at a time; a lost helper is replaced."""
 
 import itertools
+from collections.abc import Sequence
 
 import anyio
 import structlog
 
 from sandbox import policy
 from sandbox.command import Command
-from sandbox.config import Config
+from sandbox.config import Config, LauncherName
 from sandbox.helper import Helper
 from sandbox.policy import SandboxUnavailable
 from sandbox.report import Report
 from sandbox.verdict import Ending, Verdict
-from sandbox.wire import Finished, Ready, Start, Stop
+from sandbox.wire import Finished, Ready, Start, Stop, Use
 
 log = structlog.get_logger("sandbox")
 
@@ -41,6 +42,7 @@ class Connection:
         self._refusal: Exception | None = None
         self._report: Report | None = None
         self._closing = False
+        self._launchers: tuple[LauncherName, ...] = (LauncherName.EXEC,)
 
     async def opened(self) -> Report:
         """Wait for the first helper.
@@ -53,8 +55,11 @@ class Connection:
             raise self._refusal or SandboxUnavailable("The sandbox's helper process ended while it started.")
         return self._report
 
-    async def run(self, slot: int, command: Command) -> Verdict:
-        """Run a command to its verdict; cancellation ends the run first and waits until nothing of it is left."""
+    async def run(self, slot: int, command: Command, launcher: LauncherName | None = None) -> Verdict:
+        """Run a command to its verdict; cancellation ends the run first and waits until nothing of it is left.
+
+        With `launcher` it is started by that one or not at all.
+        """
         with anyio.move_on_after(_PATIENCE_SECONDS):
             await self._up.wait()
         helper = self._helper
@@ -63,7 +68,7 @@ class Connection:
         number, pending = next(self._numbers), _Pending()
         self._pending[number] = pending
         try:
-            await helper.send(Start(run=number, slot=slot, command=command))
+            await helper.send(Start(run=number, slot=slot, command=command, launcher=launcher))
             await pending.over.wait()
         finally:
             if not pending.over.is_set():
@@ -72,6 +77,12 @@ class Connection:
                     await pending.over.wait()
             del self._pending[number]
         return pending.verdict
+
+    async def use(self, launchers: Sequence[LauncherName]) -> None:
+        """Start commands by these launchers from now on, whichever helper is up."""
+        self._launchers = tuple(launchers)
+        if self._helper is not None:
+            await self._helper.send(Use(launchers=self._launchers))
 
     async def serve(self) -> None:
         """Keep a helper up, and hand its verdicts out, until `close` or until the first one does not come up."""
@@ -93,6 +104,7 @@ class Connection:
                 match message:
                     case Ready(report=report):
                         self._came_up(helper, report)
+                        await self.use(self._launchers)
                     case Finished(run=number, verdict=verdict) if number in self._pending:
                         self._pending[number].verdict = verdict
                         self._pending[number].over.set()

@@ -7,7 +7,7 @@ from pathlib import Path
 from sandbox import places
 from sandbox.config import Config, Mode
 from sandbox.layers import Layer
-from sandbox.layers.landlock import DEVICE, EXECUTE, READ, Landlock, Rule
+from sandbox.layers.landlock import DEVICE, EXECUTE, LIST, READ, Landlock, Rule
 from sandbox.layers.parent_death import ParentDeath
 from sandbox.layers.privileges import NoCapabilities, NoNewPrivileges
 from sandbox.layers.rlimits import ResourceLimits
@@ -45,6 +45,8 @@ def layers(config: Config, *, in_namespaces: bool, is_root: bool) -> tuple[Layer
 def _rules(config: Config, readable: Iterable[Path]) -> Sequence[Rule]:
     allowed = [
         *((path, READ) for path in readable),
+        # Python finds a package by listing the directory that it lies in.
+        *((path.parent, LIST) for path in readable if (path / "__init__.py").exists()),
         *((path, EXECUTE) for path in (*places.programs(config), *places.loaders())),
         (Path("/dev/null"), DEVICE),
         (Path("/dev/urandom"), READ),
@@ -85,9 +87,15 @@ def enforce(mode: Mode, report: Report) -> None:
     """Refuse what strict mode does not allow.
 
     Raises:
-        SandboxUnavailable: the network, the file system or the limits are covered by no layer.
+        SandboxUnavailable: the network, the file system or the limits are covered by no layer, or something outside
+            was reached although they are.
     """
     missing = report.missing
+    if mode is Mode.STRICT and report.escapes:
+        raise SandboxUnavailable(
+            "Untrusted files cannot be isolated on this host: in the self-test a jailed program reached "
+            f"{', '.join(report.escapes)}."
+        )
     if mode is Mode.STRICT and missing:
         reasons = "; ".join(
             f"{layer.name}: {layer.reason}"

@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 
 import anyio
+import msgspec
 
+from sandbox import policy, selftest
 from sandbox.command import Command
-from sandbox.config import Config
+from sandbox.config import Config, LauncherName
 from sandbox.connection import Connection
 from sandbox.policy import SandboxUnavailable
 from sandbox.report import Report
@@ -91,6 +93,35 @@ class Pool:
         return self._room.seats_taken
 
 
+async def _test(config: Config, connection: Connection, report: Report) -> Report:
+    """Try to get out, choose the launchers, and complete the report.
+
+    Raises:
+        SandboxUnavailable: something outside was reached, under strict mode.
+    """
+
+    async def run(command: Command, launcher: LauncherName | None) -> Verdict:
+        return await connection.run(0, command, launcher)
+
+    escapes = await selftest.escapes(run, config, LauncherName.EXEC)
+    tried = await selftest.launchers(run, config)
+    complete = msgspec.structs.replace(report, launchers=tried, escapes=escapes)
+    policy.enforce(config.mode, complete)
+    await connection.use(complete.active_launchers)
+    return complete
+
+
+@asynccontextmanager
+async def _plain_errors() -> AsyncIterator[None]:
+    """Let the one error of a task group through as itself: whoever opens a pool knows nothing of its tasks."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) == 1:
+            raise group.exceptions[0] from None
+        raise
+
+
 @asynccontextmanager
 async def open_pool(config: Config) -> AsyncIterator[Pool]:
     """Open a pool; when it closes every run has ended and no process is left.
@@ -99,10 +130,10 @@ async def open_pool(config: Config) -> AsyncIterator[Pool]:
         SandboxUnavailable: this host lacks what strict mode requires; the message says what.
     """
     connection = Connection(config)
-    async with anyio.create_task_group() as tasks:
+    async with _plain_errors(), anyio.create_task_group() as tasks:
         tasks.start_soon(connection.serve)
         try:
             report = await connection.opened()
-            yield Pool(config, connection, report)
+            yield Pool(config, connection, await _test(config, connection, report))
         finally:
             connection.close()

@@ -4,6 +4,8 @@ from enum import StrEnum
 
 import msgspec
 
+from sandbox.config import LauncherName
+
 
 class Guard(StrEnum):
     """What a layer protects; each must be covered under strict mode."""
@@ -26,7 +28,7 @@ class LayerReport(msgspec.Struct, frozen=True, kw_only=True):
 class LauncherReport(msgspec.Struct, frozen=True, kw_only=True):
     """One launcher: passed its self-test, or why not."""
 
-    name: str
+    name: LauncherName
     active: bool
     reason: str = ""
 
@@ -42,6 +44,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def launcher(self) -> str:
         """The launcher in use: the first that passed its self-test."""
         return next((launcher.name for launcher in self.launchers if launcher.active), "none")
+
+    @property
+    def active_launchers(self) -> tuple[LauncherName, ...]:
+        """The launchers that passed."""
+        return tuple(launcher.name for launcher in self.launchers if launcher.active)
 
     @property
     def missing(self) -> tuple[Guard, ...]:

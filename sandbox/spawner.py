@@ -21,6 +21,7 @@ from sandbox.launchers.ogr2ogr_server import Ogr2ogrServerKind
 from sandbox.launchers.plain_exec import PlainExec
 from sandbox.launchers.python_server import PythonServerKind
 from sandbox.launchers.server import ServerLauncher
+from sandbox.launchers.warm import WarmProcesses
 from sandbox.loop import Loop
 from sandbox.report import LayerReport, Report
 from sandbox.verdict import Ending, Verdict
@@ -56,6 +57,7 @@ class Spawner:
         self._report = Report(layers=(*surroundings.layers, *reports))
         self._loop = Loop(self._reap)
         self._launchers = _launchers(config, Enclosure(layers, str(config.work_root)), self._loop)
+        self._slots = config.converters
         self._used: Sequence[Launcher] = self._launchers
 
     def serve(self) -> NoReturn:
@@ -82,15 +84,24 @@ class Spawner:
             case Stop(run=number):
                 self._stop(number)
             case Use(launchers=names):
-                self._used = [launcher for launcher in self._launchers if launcher.name in names]
+                self._use(names)
             case Configure():
                 pass
+
+    def _use(self, names: Sequence[LauncherName]) -> None:
+        self._used = [launcher for launcher in self._launchers if launcher.name in names]
+        for launcher in self._used:
+            for slot in range(self._slots):
+                launcher.rest(slot)
 
     def _candidates(self, message: Start) -> list[Launcher]:
         if message.launcher is None:
             return [launcher for launcher in self._used if launcher.takes(message.command, message.slot)]
         named = [launcher for launcher in self._launchers if launcher.name == message.launcher]
-        return [launcher for launcher in named if launcher.takes(message.command, message.slot)]
+        ready = [launcher for launcher in named if launcher.takes(message.command, message.slot)]
+        for launcher in named if not ready else ():
+            launcher.rest(message.slot)
+        return ready
 
     def _start(self, message: Start, candidates: list[Launcher], reason: str) -> None:
         """Ask one launcher after the other; `reason` is what the last one said."""
@@ -147,6 +158,8 @@ class Spawner:
             self._end()
 
     def _end(self) -> NoReturn:
+        for launcher in self._launchers:
+            launcher.close()
         for pid in self._by_pid:
             kill_group(pid)
         os._exit(0)
@@ -159,7 +172,9 @@ def _launchers(config: Config, enclosure: Enclosure, loop: Loop) -> tuple[Launch
     ogr2ogr = config.ogr2ogr
     if LauncherName.FORK_SERVER in config.launchers and ogr2ogr is not None and ogr2ogr.fork_server is not None:
         found.append(ServerLauncher(Ogr2ogrServerKind(ogr2ogr, names, str(config.work_root)), enclosure, loop))
-    if LauncherName.PYTHON_SERVER in config.launchers and config.python.modules:
+    if LauncherName.WARM in config.launchers and ogr2ogr is not None:
+        found.append(WarmProcesses(ogr2ogr, enclosure, loop, config.work_root, config.converters))
+    if LauncherName.PYTHON_SERVER in config.launchers:
         found.append(ServerLauncher(PythonServerKind(config, names), enclosure, loop))
     return (*found, PlainExec(enclosure))
 

@@ -22,7 +22,7 @@ import msgspec
 
 from sandbox import policy, wire
 from sandbox.launch import NEVER_STARTED, enter, redirect, tell_failure
-from sandbox.launchers.python_server import Introduction, Request
+from sandbox.launchers.python_server import Introduction, Request, modules
 from sandbox.layers import Layer
 
 _CHUNK = 1 << 18
@@ -40,7 +40,7 @@ def main() -> NoReturn:
     layers = [
         layer for layer in policy.layers(config, in_namespaces=True, is_root=True) if layer.name in introduction.layers
     ]
-    code = {name: _load(name) for name in config.python.modules}
+    code = {name: _load(name) for name in modules(config)}
     gc.collect()
     gc.freeze()
     link.send(b"ready")

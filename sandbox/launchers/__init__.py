@@ -33,4 +33,7 @@ class Launcher(Protocol):
         """Some child of the spawner has ended, and has been reaped; it may have been one of this launcher's own."""
 
     def rest(self, slot: int) -> None:
-        """A command has ended in this slot: time to make ready for the next."""
+        """Nothing runs in this slot: time to make ready for the next command."""
+
+    def close(self) -> None:
+        """Leave nothing on the disk; its processes end with the spawner."""

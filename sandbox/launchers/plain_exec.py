@@ -34,3 +34,6 @@ class PlainExec:
 
     def rest(self, slot: int) -> None:
         """Nothing is held ready."""
+
+    def close(self) -> None:
+        """Nothing is on the disk."""

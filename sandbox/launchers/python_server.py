@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from sandbox import wire
+from sandbox import probe, wire
 from sandbox.command import Command
 from sandbox.config import Config, LauncherName
 from sandbox.jail import Jail
@@ -30,6 +30,11 @@ class Request(msgspec.Struct, frozen=True):
     jail: Jail
 
 
+def modules(config: Config) -> tuple[str, ...]:
+    """What is held ready: what the configuration says, and the probe of the self-test."""
+    return (*config.python.modules, probe.MODULE)
+
+
 class PythonServerKind:
     """Takes `(sys.executable, "-P", "-m", module, …)` for the modules that are held ready."""
 
@@ -44,7 +49,7 @@ class PythonServerKind:
         return (
             command.argv[:3] == (sys.executable, "-P", "-m")
             and len(command.argv) > len(("python", "-P", "-m"))
-            and command.argv[3] in self._config.python.modules
+            and command.argv[3] in modules(self._config)
             and can_become(self._config.python.environment, command.environment)
         )
 

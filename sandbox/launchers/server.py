@@ -116,6 +116,9 @@ class ServerLauncher:
     def rest(self, slot: int) -> None:
         """A server needs no rest."""
 
+    def close(self) -> None:
+        """Nothing is on the disk."""
+
     def _count(self, server: _Server) -> None:
         server.commands += 1
         if server.commands == _COMMANDS_PER_SERVER:

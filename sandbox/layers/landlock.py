@@ -36,6 +36,7 @@ _ALL_BY_VERSION: Final = (0, (1 << 13) - 1, (1 << 14) - 1, (1 << 15) - 1, (1 << 
 
 _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 READ: Final = _READ_FILE | _READ_DIR
+LIST: Final = _READ_DIR
 EXECUTE: Final = _EXECUTE | _READ_FILE
 DEVICE: Final = _READ_FILE | _WRITE_FILE
 # No links, sockets, pipes or devices are made, and nothing that was written can be executed.

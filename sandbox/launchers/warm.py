@@ -1,0 +1,184 @@
+"""Warm processes: an ogr2ogr per slot that has started, behind all layers, and waits for its arguments on its input.
+
+`ogr2ogr --optfile /vsistdin/` reads them to the end of its input. Its layers were entered before the command was known,
+so its directory was chosen then too: when the command comes, what is in the command's directory is moved into the
+waiting one, which then takes its place and its name. That costs a few renames and needs no right. A process is used
+once.
+
+After a command one is made ready with that command's environment, since the next is likely to want the same.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from sandbox import launch
+from sandbox.command import Command
+from sandbox.config import LauncherName, Ogr2ogr
+from sandbox.enclosure import Enclosure
+from sandbox.launch import Child, kill_group
+from sandbox.launchers import Born, Failed
+from sandbox.layers import rlimits
+from sandbox.loop import Loop
+
+_WAITING: Final = ".waiting"
+_PER_SLOT: Final = 2
+# Right after a command its service still works on the result; a process that starts then would slow it down.
+_REST_SECONDS: Final = 0.015
+_MOST_OPTION_BYTES: Final = 60_000
+
+
+class _Waiting:
+    """A process that waits for its arguments."""
+
+    def __init__(self, child: Child, stdin: int, directory: Path, environment: Mapping[str, str]) -> None:
+        self.child = child
+        self.stdin = stdin
+        self.directory = directory
+        self.environment = environment
+
+    def discard(self) -> None:
+        """Let go of it; without input it would end by itself."""
+        os.close(self.stdin)
+        os.close(self.child.stderr)
+        self.child.control.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class WarmProcesses:
+    """Holds processes ready, by slot."""
+
+    name = LauncherName.WARM
+
+    def __init__(self, ogr2ogr: Ogr2ogr, enclosure: Enclosure, loop: Loop, work_root: Path, slots: int) -> None:
+        self._ogr2ogr = ogr2ogr
+        self._enclosure = enclosure
+        self._loop = loop
+        self._home = _own_home(work_root)
+        self._waiting: dict[int, list[_Waiting]] = {slot: [] for slot in range(slots)}
+        self._last = dict.fromkeys(self._waiting, ogr2ogr.environment)
+        self._serial = 0
+
+    def takes(self, command: Command, slot: int) -> bool:
+        """Commands that a process waits for, whose arguments can be told on its input."""
+        if command.argv[0] != str(self._ogr2ogr.program):
+            return False
+        self._last[slot] = command.environment
+        # A process that waits sees its directory under another name.
+        absolute = any(str(command.directory) in argument for argument in command.argv)
+        return not absolute and self._find(slot, command.environment) is not None and _can_be_told(command.argv[1:])
+
+    def start(self, command: Command, slot: int, born: Born, failed: Failed) -> None:
+        """Give a waiting process the command's directory, limits and arguments."""
+        waiting = self._find(slot, command.environment)
+        if waiting is None:
+            failed("no process waits")
+            return
+        self._waiting[slot].remove(waiting)
+        try:
+            _give_directory(str(command.directory), waiting.directory)
+            rlimits.impose(waiting.child.pid, command.limits)
+            os.write(waiting.stdin, options(command.argv[1:]))
+            os.close(waiting.stdin)
+        except OSError as error:
+            kill_group(waiting.child.pid)
+            waiting.discard()
+            failed(str(error))
+        else:
+            born(waiting.child)
+
+    def ended(self, pid: int) -> None:
+        """Notice a waiting process that ended by itself."""
+        for waiting in self._all():
+            if waiting.child.pid == pid:
+                self._drop(waiting)
+
+    def rest(self, slot: int) -> None:
+        """Make a process ready for the slot's next command."""
+        self._loop.after(_REST_SECONDS, lambda: self._make(slot))
+
+    def close(self) -> None:
+        """End all that wait, and leave no directory."""
+        for waiting in self._all():
+            kill_group(waiting.child.pid)
+            self._drop(waiting)
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def _all(self) -> list[_Waiting]:
+        return [waiting for found in self._waiting.values() for waiting in found]
+
+    def _drop(self, waiting: _Waiting) -> None:
+        for found in self._waiting.values():
+            if waiting in found:
+                found.remove(waiting)
+        waiting.discard()
+
+    def _find(self, slot: int, environment: Mapping[str, str]) -> _Waiting | None:
+        return next((waiting for waiting in self._waiting.get(slot, ()) if waiting.environment == environment), None)
+
+    def _make(self, slot: int) -> None:
+        environment = self._last[slot]
+        if self._find(slot, environment) is not None:
+            return
+        if len(self._waiting[slot]) >= _PER_SLOT:
+            kill_group(self._waiting[slot][0].child.pid)
+            self._waiting[slot].pop(0).discard()
+        self._serial += 1
+        directory = self._home / str(self._serial)
+        directory.mkdir(mode=0o700)
+        reader, writer = os.pipe2(os.O_CLOEXEC)
+        argv = (str(self._ogr2ogr.program), "--optfile", "/vsistdin/")
+        try:
+            with self._enclosure.prepared(slot, directory, None) as jail:
+                child = launch.spawn(self._enclosure.layers, argv, environment, jail, reader)
+        except OSError:
+            directory.rmdir()
+            os.close(writer)
+        else:
+            self._waiting[slot].append(_Waiting(child, writer, directory, environment))
+        finally:
+            os.close(reader)
+
+
+def _own_home(work_root: Path) -> Path:
+    """A directory of this spawner, after removing those whose spawner is gone: a living one holds a lock on its own."""
+    for home in work_root.glob(f"{_WAITING}-*"):
+        with suppress(OSError):
+            _lock(home)
+            shutil.rmtree(home)
+    home = Path(tempfile.mkdtemp(prefix=f"{_WAITING}-", dir=work_root))
+    home.chmod(0o711)
+    _lock(home)
+    return home
+
+
+def _lock(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+
+
+def _give_directory(wanted: str, waiting: Path) -> None:
+    for name in os.listdir(wanted):  # noqa: PTH208
+        os.rename(f"{wanted}/{name}", waiting / name)  # noqa: PTH104
+    waiting.rename(wanted)
+
+
+def _can_be_told(arguments: Sequence[str]) -> bool:
+    # A line break would split an argument in two: the second could be an option.
+    plain = all(argument and not any(sign in argument for sign in "\r\n\0") for argument in arguments)
+    return plain and sum(len(argument.encode()) + 4 for argument in arguments) < _MOST_OPTION_BYTES
+
+
+def options(arguments: Sequence[str]) -> bytes:
+    """Arguments as an option file: each in double quotes, with quotes and backslashes escaped."""
+    escaped = (argument.replace("\\", "\\\\").replace('"', '\\"') for argument in arguments)
+    return "".join(f'"{argument}"\n' for argument in escaped).encode(errors="surrogateescape")
