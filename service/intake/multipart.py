@@ -11,7 +11,7 @@ parser's complaints become sentences for the person who sent the request.
 from collections.abc import Iterator
 
 import msgspec
-from multipart import MultipartError, MultipartSegment, PushMultipartParser
+from multipart import MultipartError, MultipartSegment, ParserError, PushMultipartParser
 
 from service.errors import MalformedRequest
 from service.intake.headers import read_disposition
@@ -71,7 +71,7 @@ class FormParser:
             max_parts: parts that the form may have.
             max_field_bytes: length that any other part may have.
         """
-        self._parser = PushMultipartParser(
+        self._parser = _Parser(
             boundary, max_header_size=MAX_HEADER_BYTES, max_header_count=MAX_HEADERS, max_segment_count=max_parts
         )
         self._delimiter = b"\r\n--" + boundary
@@ -131,8 +131,6 @@ class FormParser:
 
     def _begin(self, segment: MultipartSegment) -> Iterator[Event]:
         headers = dict(segment.headerlist)
-        if any("\n" in value for value in headers.values()):  # the parser refuses it only where a chunk ends well
-            raise MalformedRequest(_MALFORMED)
         if headers.get("Content-Transfer-Encoding", "").strip().lower() not in _PLAIN_ENCODINGS:
             raise MalformedRequest("A part of the form has a Content-Transfer-Encoding; send its bytes as they are.")
         name, untrusted_name = read_disposition(headers["Content-Disposition"])
@@ -188,6 +186,15 @@ class _Text:
         if "\0" in value:
             raise MalformedRequest(f"The field {self._name!a} holds a NUL character.")
         return Field(self._name, value)
+
+
+class _Parser(PushMultipartParser):
+    """Refuses a line feed in a header always, not only where a chunk happens to end behind it."""
+
+    def _on_segment_headerline(self, line: bytes) -> None:
+        if b"\n" in line:
+            raise ParserError("Invalid line break in segment header")
+        super()._on_segment_headerline(line)
 
 
 def _explained(error: MultipartError) -> MalformedRequest:
