@@ -53,6 +53,8 @@ def read_places(settings: Settings) -> dict[str, Place]:
         SettingsError: the settings contradict each other; the message names the variable.
     """
     if not settings.s3_bucket:
+        if settings.s3_endpoint or settings.s3_access_key or settings.s3_regions:
+            raise SettingsError("`GEOMILL_S3_BUCKET` is missing: the other settings `GEOMILL_S3_…` need it.")
         return {}
     home = _home(settings)
     places = {HOME: home, **_others(settings.s3_regions, home)}

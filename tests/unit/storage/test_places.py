@@ -39,6 +39,7 @@ def test_a_region_says_only_what_differs() -> None:
     ("values", "complaint"),
     [
         ({"bucket": "b"}, "bucket"),
+        ({"endpoint": "https://s3.example"}, "GEOMILL_S3_BUCKET"),
         ({"bucket": "results", "access_key": "key"}, "go together"),
         ({"bucket": "results", "endpoint": "s3.example"}, "https://"),
         ({"bucket": "results", "regions": "eu"}, "GEOMILL_S3_REGIONS"),
