@@ -1,0 +1,192 @@
+"""The report and the warnings beside it, from findings."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from service.dataloss.rules import Report, not_applicable, report
+from service.dataloss.scan import scan_bytes
+from service.dataloss.warnings import extra_warnings
+from tests.geojson import LINE, POINT, POLYGON, collection, feature, gathered, geometry
+
+
+def told(*features: Any) -> Report:
+    """The report about a collection."""
+    return report(scan_bytes(collection(*features)))
+
+
+def warned(*features: Any) -> list[str]:
+    """The warnings about a collection."""
+    return extra_warnings(scan_bytes(collection(*features)))
+
+
+def test_the_report_has_the_members_of_the_specification() -> None:
+    """Each under its name, empty ones too."""
+    assert msgspec.json.decode(msgspec.json.encode(told(feature({"a": 1})))) == {
+        "applicable": True,
+        "hasWarnings": False,
+        "hasDataLoss": False,
+        "featureCount": 1,
+        "fieldNameTruncations": [],
+        "fieldNameCollisions": [],
+        "valueTruncations": [],
+        "geometryCoercions": [],
+        "summary": {
+            "fieldsTruncated": 0,
+            "fieldNameCollisions": 0,
+            "fieldsWithValueTruncation": 0,
+            "geometryIssues": 0,
+        },
+    }
+
+
+def test_other_directions_are_not_applicable() -> None:
+    """The report says so and nothing else."""
+    assert not_applicable() == Report(applicable=False)
+    assert not not_applicable().has_warnings
+    assert not not_applicable().has_data_loss
+
+
+def test_a_longer_name_is_a_rename_and_no_loss() -> None:
+    """More than ten characters are shortened; ten are not."""
+    found = told(feature({"exactly_10": 1, "population_density": 2}))
+    assert msgspec.to_builtins(found.field_name_truncations) == (
+        {"original": "population_density", "truncated": "population"},
+    )
+    assert (found.has_warnings, found.has_data_loss) == (True, False)
+    assert found.summary.fields_truncated == 1
+
+
+def test_names_of_other_alphabets_are_shortened_by_letters() -> None:
+    """The longest beginning of whole letters within ten bytes."""
+    found = told(feature({"人口密度統計": 1, "größe_straße": 2, "名称": 3}))
+    assert {entry.original: entry.truncated for entry in found.field_name_truncations} == {
+        "人口密度統計": "人口密",
+        "größe_straße": "größe_st",
+    }
+
+
+def test_names_that_become_equal_are_a_loss() -> None:
+    """Whatever the case of their letters, as the table compares them."""
+    found = told(feature({"population_2020": 1, "population_2021": 2, "POPULATION_X": 3, "Name": 4, "name": 5}))
+    assert msgspec.to_builtins(found.field_name_collisions) == (
+        {"truncatedName": "population", "fields": ("population_2020", "population_2021", "POPULATION_X")},
+        {"truncatedName": "Name", "fields": ("Name", "name")},
+    )
+    assert found.has_data_loss
+    assert (found.summary.field_name_collisions, found.summary.fields_truncated) == (2, 3)
+
+
+def test_values_that_are_cut_are_a_loss() -> None:
+    """With the longest one and how many there are, in bytes."""
+    found = told(feature({"t": "x" * 300}), feature({"t": "é" * 200}), feature({"t": "short"}))
+    assert msgspec.to_builtins(found.value_truncations) == (
+        {"field": "t", "maxLength": 400, "limit": 254, "affectedFeatures": 2},
+    )
+    assert found.has_data_loss
+    assert found.summary.fields_with_value_truncation == 1
+
+
+def test_several_families_are_a_loss() -> None:
+    """The report counts them and says where they go."""
+    multi = geometry("MultiPoint", [[1, 2]])
+    found = told(feature(), feature(None, POLYGON), feature(None, POLYGON), feature(None, multi))
+    (issue,) = found.geometry_coercions
+    assert issue.issue == "mixed_geometry_families"
+    assert issue.types == ("Point", "MultiPoint", "Polygon")
+    assert "1 Point (first in feature 1), 1 MultiPoint (first in feature 4), 2 Polygon (first in feature 2)" in (
+        issue.detail
+    )
+    assert (
+        "points in the one whose name ends in _point, polygons in the one whose name ends in _polygon" in issue.detail
+    )
+    assert found.has_data_loss
+    assert found.summary.geometry_issues == 1
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        [POINT, geometry("MultiPoint", [[1, 2]])],
+        [LINE, geometry("MultiLineString", [LINE["coordinates"]])],
+        [POLYGON, geometry("MultiPolygon", [POLYGON["coordinates"]]), None],
+    ],
+)
+def test_one_family_is_no_loss(shapes: list[Any]) -> None:
+    """A type and its Multi type share a file, and null geometry keeps its row."""
+    assert told(*(feature(None, shape) for shape in shapes)).geometry_coercions == ()
+
+
+def test_collections_are_a_loss() -> None:
+    """The report says what is in them."""
+    found = told(feature(None, gathered(POINT, POINT)), feature(None, gathered(POINT)))
+    (issue,) = found.geometry_coercions
+    assert (issue.issue, issue.types) == ("geometry_collection", ("GeometryCollection",))
+    assert issue.detail == (
+        "2 features with a GeometryCollection (first in feature 1), which a Shapefile cannot hold. "
+        "The geometries in them (3 Point) are written to the Shapefile."
+    )
+    assert found.has_data_loss
+
+
+def test_collections_of_several_families_are_two_losses() -> None:
+    """They are split, and among several files."""
+    found = told(feature(None, gathered(POINT, LINE)))
+    assert [issue.issue for issue in found.geometry_coercions] == ["mixed_geometry_families", "geometry_collection"]
+    assert found.geometry_coercions[0].types == ("Point", "LineString")
+
+
+def test_geometries_that_cannot_be_read_are_a_loss() -> None:
+    """Whole ones and parts."""
+    polygon = geometry("Polygon", [POLYGON["coordinates"][0], [["x", 1]]])
+    (issue,) = told(feature(None, geometry("Point", [])), feature(None, polygon)).geometry_coercions
+    assert issue.issue == "unreadable_geometry"
+    assert issue.detail == (
+        "1 feature with a geometry that is not valid GeoJSON, which is left out, "
+        "and 1 with one of which only a part can be read."
+    )
+
+
+def test_elements_that_are_no_features_are_a_loss() -> None:
+    """They have no place in the file."""
+    (issue,) = told(feature(), {"type": "Blob"}).geometry_coercions
+    assert issue.issue == "not_a_feature"
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ({"a": [1]}, "1 value in x: objects and arrays are written as JSON text."),
+        (10**30, "1 value in x: whole numbers beyond 64 bits are replaced by the largest ones."),
+        (1e300, "1 value in x: numbers with more digits than a Shapefile keeps are rounded."),
+        ("2020-01-01T10:00:00Z", "1 value in x: times are written as text, since a Shapefile has dates only."),
+        ("10:00 and on", "1 value in x: the text begins like a date or a time, and only that much of it is kept."),
+        ("", "1 value in x: a Shapefile cannot tell empty text from a missing value."),
+        ("x ", "1 value in x: blanks at the end of a text are lost."),
+        ("a\0b", "1 value in x: a text with a NUL character ends before it."),
+    ],
+)
+def test_other_losses_are_warnings(value: Any, sentence: str) -> None:
+    """One sentence for each kind."""
+    assert sentence in warned(feature({"x": value}))
+
+
+def test_what_is_kept_gives_no_warning() -> None:
+    """Plain values of all kinds."""
+    assert warned(feature({"a": 1, "b": 2.5, "c": "text", "d": True, "e": None, "f": "2020-01-01"})) == []
+
+
+def test_features_without_geometry_and_lost_ids_are_warnings() -> None:
+    """They are in the file, with less."""
+    assert warned(feature(id=1), feature(None, None, id=2), feature(None, geometry("LineString", []))) == [
+        "1 feature without geometry: the row is written with an empty shape.",
+        "1 feature with an empty geometry: the row is written with an empty shape.",
+        "2 features with an id beside the properties: it is not written; copy it into the properties to keep it.",
+    ]
+
+
+def test_a_warning_names_a_few_columns() -> None:
+    """The first ones and how many more."""
+    (warning,) = warned(feature({f"c{number}": [1] for number in range(1200)}))
+    assert warning == "1,200 values in c0, c1, c2, c3, c4 and 1195 more: objects and arrays are written as JSON text."
