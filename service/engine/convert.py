@@ -7,26 +7,29 @@ import anyio.to_thread
 import msgspec
 
 from sandbox.command import Limits
-from service.engine import facts as facts_program
-from service.engine import prepare as prepare_program
+from service.engine.arguments import origin_of, table_of
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import Subject
+from service.engine.jailed import facts as facts_program
+from service.engine.jailed import prepare as prepare_program
 from service.engine.output import Output, collect
 from service.engine.reading import JAILED, WorkFile, read_into_work_file
 from service.engine.workplace import INPUT, WORK_FILE, Run, Workplace
-from service.engine.writing import origin_of, table_of, write
+from service.engine.writing import JAILED as WRITERS_JAILED
+from service.engine.writing import write
 from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
 from service.formats.facts import Facts, Layer
 from service.formats.format import reading_of
+from service.formats.geometry import Family
 from service.formats.plan import Plan
 
 __all__ = ["Engine", "Output"]
 
 FACTS_FILE = "facts.json"
 EDITS_FILE = "edits.json"
-JAILED_PROGRAMS = (facts_program.__name__, prepare_program.__name__, *JAILED)
+JAILED_PROGRAMS = (facts_program.__name__, prepare_program.__name__, *JAILED, *WRITERS_JAILED)
 """The modules that run in the jail, for a launcher that holds them ready."""
 
 
@@ -117,8 +120,17 @@ def _edit(planned: tuple[Plan, Dataset]) -> dict[str, object]:
         "name": table_of(plan, dataset),
         "columns": {column.name: column.written for column in dataset.columns if column.name != column.written},
         "explode": bool(dataset.only_types and dataset.layer.collection_parts),
+        "guard": plan.writing.live_text,
+        "elevation": plan.writing.elevation_column if _lacks_elevation(plan, dataset) else "",
     }
 
 
 def _changes(edit: dict[str, object]) -> bool:
-    return bool(edit["columns"] or edit["explode"] or edit["table"] != edit["name"])
+    asked = ("columns", "explode", "guard", "elevation")
+    return any(edit[name] for name in asked) or edit["table"] != edit["name"]
+
+
+def _lacks_elevation(plan: Plan, dataset: Dataset) -> bool:
+    """Whether the points of `dataset` need a column for what is their third coordinate."""
+    has_points = Family.POINT in dataset.layer.families and dataset.declares_z
+    return has_points and all(column.written != plan.writing.elevation_column for column in dataset.columns)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from sandbox.verdict import Ending, Verdict, plain_language
-from service.engine.exits import Exit
+from service.engine.jailed.exits import Exit
 from service.errors import Rejection
 from service.formats.names import shown
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import msgspec
 
+from service.engine.arguments import dataset_name, result_name
 from service.engine.files import size_of_written, written_files
 from service.engine.pack import Entry, write_zip
 from service.engine.workplace import OUT
-from service.engine.writing import dataset_name, result_name
 from service.formats.format import Delivery
 from service.formats.plan import Plan
 

@@ -12,10 +12,10 @@ import anyio.to_thread
 import msgspec
 from msgspec import Meta
 
-from service.engine import database, delimited, relabel, sheets
 from service.engine.diagnostics import find_renames
-from service.engine.gpkg import FID, GEOMETRY
-from service.engine.places import WKT, X, Y, Z
+from service.engine.jailed import database, delimited, relabel, sheets
+from service.engine.jailed.gpkg import FID, GEOMETRY
+from service.engine.jailed.places import WKT, X, Y, Z
 from service.engine.workplace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.dbf_encoding import guess_encoding
@@ -49,7 +49,7 @@ DETOUR_FILE = "detour.sqlite"
 INTO_DETOUR = ("-f", DETOUR_DRIVER, *INTO_WORK_FILE[2:], "-lco", "LAUNDER=NO")
 SHEETS_FILE = "sheets.gpkg"
 TABLES_FILE = "tables.json"
-PARQUET_READING = "service.engine.parquet_reading"
+PARQUET_READING = "service.engine.jailed.parquet_reading"
 """Named, not imported: it needs packages that are optional."""
 ODD_LAYER_NAME = re.compile(r"layer name may not")
 PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(

@@ -9,6 +9,8 @@ from service.formats.format import ColumnRule, Format, Writing, writing_of
 from service.formats.geometry import FAMILIES, NO_GEOMETRY, SPLIT_FAMILIES, Family, declared_type
 from service.formats.names import column_names, safe_name, unique, xml_name
 
+LAYER_NAME_BYTES = 80
+
 
 class Column(msgspec.Struct, frozen=True):
     """A column of a layer and the name under which it is written."""
@@ -44,7 +46,8 @@ def make_datasets(target: Format, stem: str, layers: Sequence[Layer]) -> tuple[D
     A single layer is called after the upload, several keep their names as far as the target can hold them.
     """
     writing = writing_of(target)
-    names = (stem,) if len(layers) == 1 else unique([safe_name(layer.name) for layer in layers])
+    wanted = [stem] if len(layers) == 1 else [safe_name(layer.name) for layer in layers]
+    names = unique([name[: writing.max_layer_name] for name in wanted], writing.max_layer_name or LAYER_NAME_BYTES)
     if writing.column_names is ColumnRule.XML:
         names = unique([xml_name(name) for name in names])
     return tuple(part for layer, name in zip(layers, names, strict=True) for part in _parts(writing, layer, name))

@@ -106,6 +106,14 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     z: bool = True
     attributes: frozenset[str] | None = None
     """The only attributes that are kept; None: all."""
+    first_encoding: str = ""
+    """The encoding in which to write if all text fits into it, for readers that know no UTF-8."""
+    degree_options: tuple[str, ...] = ()
+    """What the driver needs to be told to keep precision in degrees within the date lines."""
+    live_text: str = ""
+    """What a text must not begin with, because a spreadsheet program would run it."""
+    elevation_column: str = ""
+    """The column from which the driver takes the elevation of points."""
     column_names: ColumnRule = ColumnRule.ANY
     fid_names: tuple[str, ...] = ()
     geometry_names: tuple[str, ...] = ()
@@ -118,8 +126,10 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     max_record_bytes: int | None = None
     max_cell: int | None = None
     """Longer values make a spreadsheet program complain."""
-    splits_collections: bool = False
-    """Whether the driver writes the parts of collections and multipoints as features of their own."""
+    splits: frozenset[str] = frozenset()
+    """Geometry types of which the driver writes the parts as features of their own."""
+    max_layer_name: int | None = None
+    """How many characters a layer's name may have."""
     time_zones: bool = True
     trailer: bytes = b""
     """What a complete file ends with, white space aside."""

@@ -99,12 +99,11 @@ def _splits(target: Format, writing: Writing, datasets: Sequence[Dataset]) -> It
     if split and len(split) > len({dataset.layer.name for dataset in split}):
         parts = ", ".join(f"{dataset.name} ({dataset.features:,})" for dataset in split[:LISTED])
         yield f"{target.title} holds one family of geometries a dataset, so features were put into {parts}."
-    collections = sum(
-        layer.geometry_types.get("GeometryCollection", 0)
-        for layer in {dataset.layer.name: dataset.layer for dataset in datasets}.values()
-    )
-    if collections and (writing.one_family or writing.splits_collections):
-        yield f"{collections:,} geometry collections were split into their parts."
+    layers = {dataset.layer.name: dataset.layer for dataset in datasets}.values()
+    for name in sorted(writing.splits | ({"GeometryCollection"} if writing.one_family else set())):
+        count = sum(layer.geometry_types.get(name, 0) for layer in layers)
+        if count:
+            yield f"{target.title} stores no {name}; {count:,} of them were split into their parts."
 
 
 def _attributes(target: Format, writing: Writing, layers: Sequence[Layer]) -> Iterator[str]:

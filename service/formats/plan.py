@@ -21,6 +21,7 @@ from service.formats.registry import WGS84
 from service.formats.request import ConversionRequest
 
 POLE = 90.001
+DATELINE = 180.0
 DATELINES = 540.0
 """Longitudes may go around once more than the Earth does, to cross the date line in one piece."""
 GEOMETRY_NAMES = ("geometry", "geom", "the_geom")
@@ -39,6 +40,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     fid_name: str = ""
     geometry_name: str = ""
+    within_datelines: bool = False
+    """Whether the output is in degrees that all lie within 180 degrees of Greenwich."""
 
     @property
     def writing(self) -> Writing:
@@ -87,6 +90,9 @@ def plan_conversion(
             *find_losses(target, datasets),
         ),
         fid_name=free_name(writing.fid_names, written) if writing.fid_names else "",
+        within_datelines=output_epsg is not None
+        and catalogue.is_geographic(output_epsg)
+        and all(_within_datelines(layer) for layer in layers),
         geometry_name=free_name(writing.geometry_names or GEOMETRY_NAMES, written),
     )
 
@@ -142,6 +148,15 @@ def _require_degrees(layers: Sequence[Layer], source_epsg: int | None, catalogue
                 f"Coordinates of {shown(layer.name)!r} go from {west:g}, {south:g} to {east:g}, {north:g}: these are "
                 f"no degrees, though EPSG:{system} has degrees. Send the EPSG code that they are in as sourceEpsg."
             )
+
+
+def _within_datelines(layer: Layer) -> bool:
+    """Whether x stays within the date lines, as far as it can be degrees."""
+    return (
+        layer.extent is None
+        or (layer.extent[0] >= -DATELINE and layer.extent[2] <= DATELINE)
+        or (max(abs(value) for value in layer.extent) > DATELINES)
+    )
 
 
 def _crs_warnings(target: Format, output_epsg: int | None, target_epsg: int) -> tuple[str, ...]:

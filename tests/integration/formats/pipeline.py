@@ -95,7 +95,7 @@ class Pipeline:
         return directory, detect(path, name or path.name, directory / "unpacked")
 
 
-def feature(geometry: Json | None, **properties: object) -> Json:
+def feature(geometry: Json | None, /, **properties: object) -> Json:
     return {"type": "Feature", "properties": properties, "geometry": geometry}
 
 

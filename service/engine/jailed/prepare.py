@@ -1,6 +1,7 @@
-"""Edits of the work file before it is written out. Runs in the jail: `python -m service.engine.prepare FILE EDITS`.
+"""Edits of the work file before it is written out. Runs in the jail: `python -m …prepare FILE EDITS`.
 
-EDITS is JSON: a list of `{"table", "columns": {old: new}, "explode", "name"}`. The standard library only.
+EDITS is JSON: a list of `{"table", "name", "columns": {old: new}, "explode", "guard", "elevation"}`. The standard
+library only.
 """
 
 import json
@@ -10,11 +11,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from service.engine.exits import Exit
-from service.engine.gpkg import FID, GEOMETRY, WKB_TYPES, columns, open_work_file, quoted, split_code, wkb_offset
-from service.engine.wkb import parts_by_family
+from service.engine.jailed.exits import Exit
+from service.engine.jailed.gpkg import FID, GEOMETRY, WKB_TYPES, columns, open_work_file, quoted, split_code, wkb_offset
+from service.engine.jailed.wkb import parts_by_family
 
 HEADER = struct.Struct("<2sBBi")
+Z_AT = 21
 NO_ENVELOPE = 1
 TABLES_BY_NAME = ("gpkg_contents", "gpkg_geometry_columns", "gpkg_ogr_contents", "gpkg_data_columns", "gpkg_extensions")
 
@@ -28,6 +30,10 @@ def main(work_file: str, edits_file: str) -> None:
     for edit in edits:
         if edit["explode"]:
             _explode(connection, edit["table"])
+        if edit["guard"]:
+            _guard(connection, edit["table"], edit["guard"])
+        if edit["elevation"]:
+            _add_elevation(connection, edit["table"], edit["elevation"])
         _rename_columns(connection, edit["table"], edit["columns"])
     for edit in edits:
         _rename_table(connection, edit["table"], f"__{edit['name']}")
@@ -45,6 +51,30 @@ def _rename_columns(connection: sqlite3.Connection, table: str, new_names: Mappi
             query = "UPDATE gpkg_data_columns SET column_name = ? WHERE table_name = ? AND column_name = ?"
             if _exists(connection, "gpkg_data_columns"):
                 connection.execute(query, (new, table, old))
+
+
+def _guard(connection: sqlite3.Connection, table: str, live: str) -> None:
+    """Make texts harmless that begin with `live`, which a spreadsheet program would run."""
+    for name, declared in columns(connection, table):
+        if declared.startswith("TEXT"):
+            column = quoted(name)
+            query = f"UPDATE {quoted(table)} SET {column} = ? || {column} WHERE substr({column}, 1, ?) = ?"  # noqa: S608
+            connection.execute(query, ("'", len(live), live))
+
+
+def _add_elevation(connection: sqlite3.Connection, table: str, name: str) -> None:
+    """Add a column with the third coordinate of points."""
+    connection.create_function("point_z", 1, _point_z, deterministic=True)
+    connection.execute(f"ALTER TABLE {quoted(table)} ADD COLUMN {quoted(name)} REAL")
+    connection.execute(f"UPDATE {quoted(table)} SET {quoted(name)} = point_z({GEOMETRY})")  # noqa: S608 -- quoted
+
+
+def _point_z(blob: bytes | None) -> float | None:
+    if blob is None:
+        return None
+    wkb = blob[wkb_offset(blob[3]) :]
+    basic, has_z = split_code(struct.unpack("<I" if wkb[0] else ">I", wkb[1:5])[0])
+    return float(struct.unpack_from("<d" if wkb[0] else ">d", wkb, Z_AT)[0]) if basic == 1 and has_z else None
 
 
 def _rename_table(connection: sqlite3.Connection, old: str, new: str) -> None:

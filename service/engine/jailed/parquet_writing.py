@@ -1,6 +1,6 @@
 """A GeoPackage into GeoParquet 1.1 where GDAL has no driver for it: pyogrio reads, pyarrow writes. Runs in the jail.
 
-`python -m service.engine.parquet_writing GPKG PARQUET`. Batches stream through; nothing is held whole.
+`python -m …parquet_writing GPKG PARQUET`. Batches stream through; nothing is held whole.
 """
 
 import json
@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from pyogrio import read_info
 from pyogrio.raw import open_arrow
 
-from service.engine.arrow_columns import storage
-from service.engine.crs84 import CRS84, WGS84_CODES, identifier
-from service.engine.gpkg import WKB_TYPES, split_code
+from service.engine.jailed.arrow_columns import storage
+from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
+from service.engine.jailed.gpkg import WKB_TYPES, split_code
 
 VERSION = "1.1.0"
 BATCH_ROWS = 16_384

@@ -2,7 +2,7 @@
 
 import struct
 
-from service.engine.gpkg import WKB_TYPES
+from service.engine.jailed.gpkg import WKB_TYPES
 
 MULTI = {1: 4, 2: 5, 3: 6, 4: 4, 5: 5, 6: 6}
 """The Multi type that holds a basic type."""

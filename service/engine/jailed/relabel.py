@@ -1,4 +1,4 @@
-"""Layers given names that a GeoPackage takes. Runs in the jail: `python -m service.engine.relabel SQLITE NAMES_FILE`.
+"""Layers given names that a GeoPackage takes. Runs in the jail: `python -m …relabel SQLITE NAMES_FILE`.
 
 GeoPackage refuses names that begin with punctuation or with its own prefix; plain SQLite takes them. The tables are
 renamed to `t0`, `t1`… and what they were called is written down. The standard library only.
@@ -9,7 +9,7 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from service.engine.gpkg import quoted
+from service.engine.jailed.gpkg import quoted
 
 CATALOGUE = {"geometry_columns", "spatial_ref_sys"}
 

@@ -1,4 +1,4 @@
-"""The sheets of a workbook made into tables of ours. Runs in the jail: `python -m service.engine.sheets GPKG TABLES`.
+"""The sheets of a workbook made into tables of ours. Runs in the jail: `python -m …sheets GPKG TABLES`.
 
 GPKG is what the driver read: a table without geometry per sheet. The standard library only.
 """
@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from service.engine.gpkg import columns, open_work_file, quoted, tables
-from service.engine.places import (
+from service.engine.jailed.gpkg import columns, open_work_file, quoted, tables
+from service.engine.jailed.places import (
     GEOMETRY_TEXT,
     NUMBER,
     Column,

@@ -1,4 +1,4 @@
-"""A CSV of any kind made into one of ours. Runs in the jail: `python -m service.engine.delimited CSV TABLES_FILE`.
+"""A CSV of any kind made into one of ours. Runs in the jail: `python -m …delimited CSV TABLES_FILE`.
 
 Encoding, delimiter, header, types and geometry columns are found by looking at the whole file. What comes out is UTF-8
 with a clean header; where only the header differs the rest is copied as it is. The standard library only.
@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
-from service.engine.exits import Exit
-from service.engine.places import (
+from service.engine.jailed.exits import Exit
+from service.engine.jailed.places import (
     GEOMETRY_TEXT,
     NUMBER,
     Column,

@@ -1,6 +1,6 @@
 """GeoParquet into a GeoPackage where GDAL has no driver for it: pyarrow reads, pyogrio writes. Runs in the jail.
 
-`python -m service.engine.parquet_reading PARQUET WORK_FILE SHEETS_FILE`. Batches stream through; nothing is held whole.
+`python -m …parquet_reading PARQUET WORK_FILE SHEETS_FILE`. Batches stream through; nothing is held whole.
 """
 
 import json
@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyogrio import write_arrow
 
-from service.engine.arrow_columns import plain, storage
-from service.engine.crs84 import CRS84, WGS84_CODES, identifier
-from service.engine.exits import Exit
-from service.engine.geoarrow import DEPTHS, to_wkb
-from service.engine.gpkg import FID, GEOMETRY
+from service.engine.jailed.arrow_columns import plain, storage
+from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
+from service.engine.jailed.exits import Exit
+from service.engine.jailed.geoarrow import DEPTHS, to_wkb
+from service.engine.jailed.gpkg import FID, GEOMETRY
 
 GEO = b"geo"
 BATCH_ROWS = 16_384

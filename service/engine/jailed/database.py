@@ -1,6 +1,6 @@
 """Which tables of an SQLite database are data. Runs in the jail.
 
-`python -m service.engine.database FILE TABLES_FILE`. The standard library only.
+`python -m …database FILE TABLES_FILE`. The standard library only.
 """
 
 import json
@@ -9,7 +9,7 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from service.engine.exits import Exit
+from service.engine.jailed.exits import Exit
 
 NOT_DATA = re.compile(
     r"^(sqlite_|idx_|rtree_|spatial_ref_sys|geometry_columns|views_geometry|virts_geometry|spatialite_history$"

@@ -1,4 +1,4 @@
-"""What is in the work file, as JSON. Runs in the jail: `python -m service.engine.facts WORK_FILE NOISE FACTS_FILE`.
+"""What is in the work file, as JSON. Runs in the jail: `python -m …facts WORK_FILE NOISE FACTS_FILE`.
 
 The standard library only. On the way the file is made fit for every target: empty geometries become null, since their
 NaN coordinates cannot be reprojected, and columns that the driver made up and left unfilled go.
@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from service.engine.exits import Exit
-from service.engine.gpkg import (
+from service.engine.jailed.exits import Exit
+from service.engine.jailed.gpkg import (
     EMPTY_FLAG,
     FIRST_CURVE,
     GEOMETRY,
@@ -27,7 +27,7 @@ from service.engine.gpkg import (
     tables,
     wkb_offset,
 )
-from service.engine.wkb import parts_by_family
+from service.engine.jailed.wkb import parts_by_family
 
 MAX_LAYERS = 1000
 MAX_COLUMNS = 2000

@@ -1,0 +1,151 @@
+"""The arguments of a converter that writes what a plan says. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+import msgspec
+
+from service.engine.jailed.gpkg import GEOMETRY, quoted
+from service.engine.reading import WORK_DRIVER, open_options
+from service.engine.workplace import OUT, WORK_FILE, staged_names
+from service.formats.datasets import Dataset
+from service.formats.detect import Source
+from service.formats.format import Delivery, Writer, Writing, reading_of
+from service.formats.geometry import NO_GEOMETRY
+from service.formats.plan import Plan
+
+RESULT = "result"
+DOCUMENT = "doc"
+LINEAR = ("-nlt", "CONVERT_TO_LINEAR")
+PLACE_COLUMNS = frozenset({"x", "y", "z"})
+SQL_TYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "Point": ("POINT",),
+        "MultiPoint": ("MULTIPOINT",),
+        "LineString": ("LINESTRING", "CIRCULARSTRING", "COMPOUNDCURVE"),
+        "MultiLineString": ("MULTILINESTRING", "MULTICURVE"),
+        "Polygon": ("POLYGON", "CURVEPOLYGON", "TRIANGLE"),
+        "MultiPolygon": ("MULTIPOLYGON", "MULTISURFACE", "POLYHEDRALSURFACE", "TIN"),
+    }
+)
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What a plan reads from: the work file, or the upload itself."""
+
+    name: str
+    drivers: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    environment: Mapping[str, str] = MappingProxyType({})
+    has_tables: bool = True
+    """Whether layers are told apart by the tables of the work file."""
+
+    def tables(self, plan: Plan, *datasets: Dataset) -> tuple[str, ...]:
+        """The arguments that choose the layers of `datasets`."""
+        return tuple(table_of(plan, dataset) for dataset in datasets) if self.has_tables else ()
+
+
+WORK = Origin(WORK_FILE, (WORK_DRIVER,))
+
+
+def origin_of(source: Source, plan: Plan) -> Origin:
+    """What `plan` reads from."""
+    if not plan.direct:
+        return WORK
+    reading = reading_of(source.format)
+    options = () if plan.writing.json else tuple(open_options(reading))
+    return Origin(staged_names(source)[0], reading.drivers, options, reading.environment, has_tables=False)
+
+
+def table_of(plan: Plan, dataset: Dataset) -> str:
+    """The table of the work file that holds `dataset` when it is written.
+
+    A driver that takes all layers at once calls them after their tables, which are renamed for it.
+    """
+    renamed = plan.writing.writer is Writer.AT_ONCE and len(plan.datasets) > 1
+    return dataset.name if renamed else dataset.layer.table
+
+
+def result_name(plan: Plan) -> str:
+    """The file, or directory, that the driver writes when it is a single one."""
+    writing = plan.writing
+    if writing.delivery is Delivery.KMZ:
+        return f"{OUT}/{DOCUMENT}{writing.member}"
+    return f"{OUT}/{plan.stem if writing.delivery is Delivery.ARCHIVE else RESULT}{writing.member or writing.extension}"
+
+
+def dataset_name(plan: Plan, dataset: Dataset) -> str:
+    """Where `dataset` is written."""
+    return f"{OUT}/{dataset.name}{plan.writing.member}" if plan.writing.one_file_per_layer else result_name(plan)
+
+
+class Places(msgspec.Struct, frozen=True):
+    """How the CSV driver puts the geometry of a dataset into columns, and the types of these."""
+
+    arguments: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+
+
+def places_of(plan: Plan, dataset: Dataset) -> Places:
+    """X and Y columns for points, a column of WKT for the rest, nothing for a table."""
+    names = {column.written.casefold() for column in dataset.columns}
+    if dataset.geometry_type == NO_GEOMETRY:
+        return Places()
+    # the driver's header is wrong when there is a single column beside the two
+    if dataset.geometry_type == "Point" and len(names) > 1 and not names & PLACE_COLUMNS:
+        kind = "XYZ" if dataset.declares_z else "XY"
+        return Places(("-lco", f"GEOMETRY=AS_{kind}"), ("Real",) * len(kind))
+    linear = LINEAR if dataset.linearise else ()
+    return Places(("-lco", "GEOMETRY=AS_WKT", "-lco", f"GEOMETRY_NAME={plan.geometry_name}", *linear), ("String",))
+
+
+def opening(plan: Plan) -> list[str]:
+    """The driver and what it is always told."""
+    return ["-f", plan.writing.driver, "-unsetFid", *plan.writing.options]
+
+
+def added_columns(plan: Plan) -> list[str]:
+    """The names of the columns that the target adds, so chosen that they hide none of the data's."""
+    if not plan.writing.fid_names:
+        return []
+    return ["-lco", f"FID={plan.fid_name}", "-lco", f"GEOMETRY_NAME={plan.geometry_name}"]
+
+
+def declared(writing: Writing, dataset: Dataset) -> list[str]:
+    """The geometry type, as the driver wants to be told it."""
+    z = "Z" if dataset.declares_z else ""
+    told = writing.type_options.get(dataset.geometry_type, ())
+    return [argument.format(z=z) for argument in told] + [*(LINEAR if dataset.linearise else ())]
+
+
+def systems(plan: Plan, datasets: Sequence[Dataset]) -> list[str]:
+    """From which coordinate system into which."""
+    if plan.output_epsg is None or not any(dataset.layer.is_spatial for dataset in datasets):
+        return []
+    from_ = ["-s_srs", f"EPSG:{plan.source_epsg}"] if plan.source_epsg is not None else []
+    wrap = ["-wrapdateline"] if plan.writing.wraps_dateline else []
+    return [*from_, "-t_srs", f"EPSG:{plan.output_epsg}", *wrap]
+
+
+def selection(plan: Plan, dataset: Dataset) -> list[str]:
+    """Which features and columns of its table go into a dataset."""
+    if plan.writing.attributes is not None:
+        return ["-sql", _query(plan, dataset)]
+    if not dataset.only_types:
+        return []
+    nulls = f" OR {GEOMETRY} IS NULL" if dataset.takes_nulls else ""
+    return ["-where", f"{is_one_of(dataset.only_types)}{nulls}"]
+
+
+def is_one_of(types: Iterable[str]) -> str:
+    """The condition, in the work file's SQL, that a feature's geometry is of one of `types`."""
+    listed = ", ".join(f"'{name}'" for geometry in types for name in SQL_TYPES[geometry])
+    return f"ST_GeometryType({GEOMETRY}) IN ({listed})"
+
+
+def _query(plan: Plan, dataset: Dataset) -> str:
+    writing = plan.writing
+    kept = [column.name for column in dataset.columns if column.name in (writing.attributes or ())]
+    listed = ", ".join([GEOMETRY, *map(quoted, kept)])
+    filled = "" if writing.null_geometry else f" WHERE {GEOMETRY} IS NOT NULL"
+    return f"SELECT {listed} FROM {quoted(table_of(plan, dataset))}{filled}"  # noqa: S608 -- quoted
