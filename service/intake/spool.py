@@ -76,6 +76,7 @@ class _Reception:
         self._assembly = Assembly(form, limits, workspace)
         self._workspace = workspace
         self._pace = Pace(limits, current_time())
+        self._grain_seconds = limits.idle_seconds / 20
         self._too_large = body_too_large(form, limits)
         self._room = max_body_bytes(form, limits)
         self._received = 0
@@ -105,7 +106,12 @@ class _Reception:
             self._pace.heard(current_time(), self._received)
             if self._assembly.pending_bytes >= self._workspace.buffer_bytes:
                 await self._flush(waiting)
-            waiting.deadline = self._pace.deadline
+            self._extend(waiting)
+
+    def _extend(self, waiting: CancelScope) -> None:
+        deadline = self._pace.deadline
+        if abs(deadline - waiting.deadline) > self._grain_seconds:  # a timer per chunk would cost more than parsing it
+            waiting.deadline = deadline
 
     async def _flush(self, waiting: CancelScope) -> None:
         waiting.deadline = math.inf

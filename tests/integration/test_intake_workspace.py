@@ -1,0 +1,259 @@
+"""Who removes the directories of uploads: the request, the job, the next start."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+
+from service.intake.areas import claim_area, sweep
+from service.intake.form import MEBIBYTE
+from service.intake.trees import remove_tree
+from service.intake.workspace import WorkArea, open_work_area
+
+LIVES = """
+import sys, time, pathlib, anyio
+from service.intake.workspace import open_work_area
+async def main():
+    async with open_work_area(pathlib.Path(sys.argv[1])) as area:
+        directory = area.new_directory()
+        (directory / "upload").write_bytes(b"x")
+        print(directory, flush=True)
+        await anyio.sleep(60)
+anyio.run(main)
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def living(root: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Another process with an upload under the same root, and the upload's directory."""
+    with subprocess.Popen([sys.executable, "-c", LIVES, str(root)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        directory = Path(process.stdout.readline().strip())
+        yield process, directory
+        process.kill()
+
+
+def entries(directory: Path) -> list[Path]:
+    return list(directory.iterdir())
+
+
+async def test_a_workspace_ends_with_its_request(root: Path) -> None:
+    """Directories go when the request ends, by return or by error; a handed over one stays until it is removed."""
+    owned: list[Path] = []
+
+    async def fail(area: WorkArea) -> NoReturn:
+        async with area.workspace() as workspace:
+            owned.extend([workspace.new_directory(), workspace.new_directory()])
+            assert workspace.handover(owned[1]) == owned[1]
+            raise RuntimeError
+
+    async with open_work_area(root) as area:
+        with pytest.raises(RuntimeError):
+            await fail(area)
+        assert [directory.exists() for directory in owned] == [False, True]
+        await area.remove(owned[1])
+        await area.remove(owned[1])
+        assert [directory.exists() for directory in owned] == [False, False]
+    assert entries(root) == []
+
+
+async def test_a_directory_is_handed_over_once(root: Path) -> None:
+    """A directory has one owner: it cannot be handed over twice."""
+    async with open_work_area(root) as area, area.workspace() as workspace:
+        directory = workspace.handover(workspace.new_directory())
+        with pytest.raises(KeyError):
+            workspace.handover(directory)
+
+
+async def test_a_directory_is_private(root: Path) -> None:
+    """Others may cross the area without listing it, and may do nothing with an upload's directory."""
+    async with open_work_area(root) as area:
+        directory = area.new_directory()
+        assert directory.stat().st_mode & 0o777 == 0o700
+        assert directory.parent.stat().st_mode & 0o777 == 0o711
+        assert len(directory.name) == 32
+
+
+async def test_a_cancelled_request_is_cleaned_up(root: Path) -> None:
+    """Cancellation does not stop the removal of what the request owned."""
+    async with open_work_area(root) as area:
+        with anyio.CancelScope() as scope:
+            async with area.workspace() as workspace:
+                directory = workspace.new_directory()
+                scope.cancel()
+                await anyio.lowlevel.checkpoint()
+        assert not directory.exists()
+
+
+def test_a_start_sweeps_what_a_killed_process_left(living: tuple[subprocess.Popen[str], Path], root: Path) -> None:
+    """The area of a process that was killed goes at the next sweep; while the process lives it stays."""
+    process, directory = living
+    assert sweep(root) == 0
+    assert (directory / "upload").exists()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert sweep(root) == 1
+    assert entries(root) == []
+
+
+async def test_servers_share_a_root(living: tuple[subprocess.Popen[str], Path], root: Path) -> None:
+    """A server that starts and ends beside another leaves the other's uploads alone."""
+    _, directory = living
+    async with open_work_area(root) as area:
+        assert area.new_directory().parent != directory.parent
+    assert (directory / "upload").exists()
+
+
+async def test_areas_are_claimed_while_others_sweep(root: Path) -> None:
+    """A sweep that comes between the making of an area and its lock never takes a claimed one away."""
+
+    def claim_and_hold() -> None:
+        for _ in range(50):
+            path, lock = claim_area(root)
+            assert path.is_dir()
+            os.close(lock)
+
+    def sweep_often() -> None:
+        for _ in range(200):
+            sweep(root)
+
+    async with anyio.create_task_group() as tasks:
+        for work in (claim_and_hold, claim_and_hold, sweep_often, sweep_often):
+            tasks.start_soon(anyio.to_thread.run_sync, work)
+    sweep(root)
+    assert entries(root) == []
+
+
+def test_a_sweep_takes_only_what_a_server_made(root: Path) -> None:
+    """Files and directories that are no areas survive, whatever stands in the root."""
+    (root / "notes").mkdir(parents=True)
+    (root / ("a" * 32)).write_bytes(b"")
+    (root / ("b" * 32)).symlink_to(root / "notes")
+    assert sweep(root) == 0
+    assert len(list(root.iterdir())) == 3
+
+
+def test_a_sweep_of_nothing_is_none(root: Path) -> None:
+    """There is nothing to sweep where nothing was made yet."""
+    assert sweep(root) == 0
+
+
+def test_a_deep_tree_is_removed(tmp_path: Path) -> None:
+    """A tree deeper than any path or stack is removed."""
+    top = tmp_path / "tree"
+    top.mkdir()
+    descriptor = os.open(top, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=descriptor)
+        below = os.open("d", os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = below
+    os.close(descriptor)
+    remove_tree(top)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_links_are_removed_and_not_followed(tmp_path: Path) -> None:
+    """Links out of a tree go without a trace on what they point to, links to nothing too."""
+    outside = tmp_path / "outside"
+    outside.mkdir(mode=0o750)
+    (outside / "file").write_bytes(b"x")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "directory").symlink_to(outside)
+    (tree / "file").symlink_to(outside / "file")
+    (tree / "nothing").symlink_to(tmp_path / "nothing")
+    os.mkfifo(tree / "pipe")
+    remove_tree(tree)
+    assert [path.name for path in tmp_path.rglob("*")] == ["outside", "file"]
+    assert outside.stat().st_mode & 0o777 == 0o750
+
+
+def test_a_root_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
+    """A tree whose place a link has taken is left, and an error says so."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_bytes(b"x")
+    (tmp_path / "tree").symlink_to(outside)
+    with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
+        remove_tree(tmp_path / "tree")
+    assert (outside / "file").exists()
+
+
+CLOSED = """
+import os, pathlib, sys
+from service.intake.trees import remove_tree
+if os.getuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+tree = pathlib.Path(sys.argv[1]) / "tree"
+(tree / "a" / "b").mkdir(parents=True)
+(tree / "a" / "b" / "file").write_bytes(b"x")
+for directory in (tree / "a" / "b", tree / "a", tree):
+    directory.chmod(0)
+remove_tree(tree)
+"""
+
+
+def test_closed_directories_are_removed(tmp_path: Path) -> None:
+    """Directories that their owner may neither list nor change are removed all the same, without being root."""
+    tmp_path.chmod(0o777)
+    for parent in tmp_path.parents[:2]:
+        parent.chmod(0o755)
+    done = subprocess.run([sys.executable, "-c", CLOSED, str(tmp_path)], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_what_cannot_be_removed_does_not_fail_the_request(root: Path) -> None:
+    """A directory that resists stays for the next sweep; the request that owned it has its answer."""
+    async with open_work_area(root) as area:
+        async with area.workspace() as workspace:
+            directory = workspace.new_directory()
+            directory.rmdir()
+            directory.write_bytes(b"")
+        assert directory.exists()
+        directory.unlink()
+
+
+async def test_many_uploads_share_their_memory(root: Path) -> None:
+    """One upload may hold a mebibyte back, a thousand at once together no more than a fixed sum."""
+    async with open_work_area(root) as area:
+        assert area.buffer_bytes == MEBIBYTE
+        assert await held_by(area, 8) == MEBIBYTE
+        assert await held_by(area, 128) == MEBIBYTE // 4
+        assert await held_by(area, 5000) == 65536
+        assert area.buffer_bytes == MEBIBYTE
+
+
+async def held_by(area: WorkArea, count: int) -> int:
+    """What one upload may hold while `count` are open."""
+    area_open = 0
+    ready, done = anyio.Event(), anyio.Event()
+
+    async def hold() -> None:
+        nonlocal area_open
+        async with area.workspace():
+            area_open += 1
+            if area_open == count:
+                ready.set()
+            await done.wait()
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(count):
+            tasks.start_soon(hold)
+        await ready.wait()
+        held = area.buffer_bytes
+        done.set()
+    return held
