@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -60,6 +61,8 @@ class Keeper:
             if short_lives == SHORT_LIVES:
                 return 1
             self._unused.wait(min(FIRST_PAUSE_SECONDS * 2**short_lives, LONGEST_PAUSE_SECONDS))
+        with suppress(OSError):
+            Path(self._task["socket"]).parent.rmdir()  # it may be in /tmp, where nobody else would tidy up
         return 0
 
     def _serve(self) -> bool:

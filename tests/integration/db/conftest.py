@@ -122,6 +122,14 @@ class Site:
         """All of PostgreSQL's processes here."""
         return [process for process in processes() if working_directory(process).startswith(str(self.data_dir))]
 
+    def kill_all(self) -> None:
+        """End users, keeper and server with kill -9, so that none sees another one's end."""
+        victims = [*(user.process.pid for user in self._users), self.keeper, *self.servers()]
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for process in victims:
+                os.kill(process, number)
+        assert eventually(self.is_quiet)
+
     def is_quiet(self) -> bool:
         """Whether neither server nor keeper runs."""
         if not self.home.root.is_dir():
