@@ -13,8 +13,7 @@ _KEPT = re.compile(
 )
 _KEPT_TYPES = (FieldType.DATE, FieldType.DATETIME, FieldType.TIME)
 _DATE = re.compile(r" *(-\d{0,6}|\d{1,6})[-/](\d{1,6})[-/](\d{1,6})", re.ASCII)
-_TIME = re.compile(r"[ T]*(\d{1,6}):(\d{1,6})(?::(\d{0,6}))?", re.ASCII)
-_NOTHING = re.compile(r"[ T]*")
+_TIME = re.compile(r" *(\d{1,6}+):(\d{1,6}+)(?::(\d{1,6})|(?!:))", re.ASCII)
 _LEAST_YEAR, _LAST_YEAR = -32768, 32767
 
 
@@ -39,7 +38,7 @@ def _moment_type(text: str) -> FieldType:
     if not date or not _is_date(*date.groups()):
         return FieldType.TEXT
     rest = text[date.end() :]
-    if rest and not rest.startswith("Z") and not (rest[0] in " T" and _is_time_or_nothing(rest)):
+    if rest and not rest.startswith("Z") and not (rest[0] in " T" and _is_time_or_nothing(rest[1:])):
         return FieldType.TEXT
     return FieldType.DATETIME if has_time else FieldType.DATE
 
@@ -50,7 +49,7 @@ def _is_date(year: str, month: str, day: str) -> bool:
 
 
 def _is_time_or_nothing(rest: str) -> bool:
-    return _NOTHING.fullmatch(rest) is not None or _is_time(rest)
+    return not rest.strip(" ") or _is_time(rest)
 
 
 def _is_time(text: str) -> bool:
