@@ -123,7 +123,7 @@ def systems(plan: Plan, datasets: Sequence[Dataset]) -> list[str]:
     if plan.output_epsg is None or not any(dataset.layer.is_spatial for dataset in datasets):
         return []
     from_ = ["-s_srs", f"EPSG:{plan.source_epsg}"] if plan.source_epsg is not None else []
-    wrap = ["-wrapdateline"] if plan.writing.wraps_dateline else []
+    wrap = ["-wrapdateline"] if plan.wraps else []
     return [*from_, "-t_srs", f"EPSG:{plan.output_epsg}", *wrap]
 
 

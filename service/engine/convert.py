@@ -21,7 +21,7 @@ from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
 from service.formats.facts import Facts, Layer
-from service.formats.format import reading_of
+from service.formats.format import Reading, reading_of
 from service.formats.geometry import Family
 from service.formats.plan import Plan
 
@@ -56,8 +56,7 @@ class Engine:
         place = self._place(run, directory, Subject(input=source.format.title))
         await anyio.to_thread.run_sync(place.clear, source)
         found = await read_into_work_file(place, source)
-        noise = json.dumps({name: list(usual) for name, usual in reading_of(source.format).noise_columns.items()})
-        await place.python(facts_program.__name__, WORK_FILE, noise, FACTS_FILE)
+        await place.python(facts_program.__name__, WORK_FILE, _tidying(reading_of(source.format)), FACTS_FILE)
         return _named(await place.read_json(FACTS_FILE, Facts), source, found)
 
     async def convert(self, run: Run, source: Source, plan: Plan, directory: Path) -> Output:
@@ -83,6 +82,13 @@ class Engine:
 
     def _place(self, run: Run, directory: Path, subject: Subject) -> Workplace:
         return Workplace(run, self.capabilities, self._limits, directory, subject)
+
+
+def _tidying(reading: Reading) -> str:
+    """What is known about the columns that the driver shows, for the program in the jail."""
+    noise = {name: list(usual) for name, usual in reading.noise_columns.items()}
+    known = {"noise": noise, "prefix": reading.column_prefix, "guesses_types": reading.guesses_types}
+    return json.dumps(known)
 
 
 def _named(facts: Facts, source: Source, found: WorkFile) -> Facts:

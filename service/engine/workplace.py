@@ -16,7 +16,7 @@ from sandbox.verdict import Ending, Verdict
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import Subject, require_program_success, require_success
 from service.engine.environment import converter_environment, python_environment
-from service.engine.files import read_written
+from service.engine.files import read_written, written_files
 from service.errors import Rejection
 from service.formats.detect import BOM, Source
 
@@ -98,9 +98,15 @@ class Workplace:
         except (msgspec.ValidationError, msgspec.DecodeError):
             raise Rejection("What is in the file could not be made out. Is it damaged?") from None
 
-    async def discard(self, name: str) -> None:
-        """Remove the file `name`."""
-        await anyio.to_thread.run_sync(lambda: (self.path / name).unlink(missing_ok=True))
+    async def discard(self, *names: str) -> None:
+        """Remove the files `names`."""
+        for name in names:
+            await anyio.to_thread.run_sync((self.path / name).unlink, True)
+
+    async def list_output(self, stem: str) -> list[str]:
+        """The names of the outputs that differ from `stem` in their extension only."""
+        found = await anyio.to_thread.run_sync(written_files, self.path / OUT)
+        return [path.name for path in found if path.stem == stem]
 
     async def has(self, name: str) -> bool:
         """Whether the file `name` is there."""

@@ -3,6 +3,8 @@
 Only the source's driver and the target's are registered while writing.
 """
 
+import csv
+import io
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -22,25 +24,26 @@ from service.engine.arguments import (
     systems,
     table_of,
 )
-from service.engine.jailed import wktlines
+from service.engine.jailed import gather, wktlines
 from service.engine.jailed.gpkg import FID, GEOMETRY, quoted
 from service.engine.reading import ADD, CSV_DRIVER, PLACES, WORK_DRIVER
-from service.engine.workplace import WORK_FILE, Workplace
+from service.engine.workplace import OUT, WORK_FILE, Workplace
 from service.formats.datasets import Dataset
 from service.formats.facts import FieldType
 from service.formats.format import Writer
 from service.formats.geometry import FAMILIES, Family
 from service.formats.plan import Plan
 
-JAILED = (wktlines.__name__,)
+JAILED = (wktlines.__name__, gather.__name__)
 PARQUET_WRITING = "service.engine.jailed.parquet_writing"
 """Named, not imported: it needs packages that are optional."""
 UNENCODABLE = re.compile(r"couldn't be converted correctly")
 VRT_DRIVER = "OGR_VRT"
+LINES_FILE = "lines.geojsonl"
 TRACKS_FILE = "tracks.vrt"
 REPROJECTED_FILE = "reprojected.gpkg"
 PLAIN_CSV = ("-f", CSV_DRIVER, "-unsetFid", "-lco", "STRING_QUOTING=IF_NEEDED")
-NO_PLACES = ("-nlt", "NONE", "-oo", "GEOM_POSSIBLE_NAMES=__none__", "-oo", PLACES[""][0])
+NO_PLACES = ("-oo", "GEOM_POSSIBLE_NAMES=__none__", "-oo", PLACES[""][0])
 CSV_TYPES: Mapping[FieldType, str] = MappingProxyType(
     {
         FieldType.INTEGER: "Integer64",
@@ -63,24 +66,39 @@ async def write(place: Workplace, plan: Plan, origin: Origin) -> None:
 
 
 async def _write_per_layer(place: Workplace, plan: Plan, origin: Origin) -> None:
+    if plan.gathers_lines:
+        await _write_gathered(place, plan, origin)
+        return
     writing = plan.writing
     degrees = writing.degree_options if plan.within_datelines else ()
     for number, dataset in enumerate(plan.datasets):
         adds = ADD if number and not writing.one_file_per_layer else ()
-        head = [*opening(plan), *adds, *degrees, *added_columns(plan), *declared(writing, dataset)]
+        arguments = [*opening(plan), *adds, *degrees, *added_columns(plan), *declared(writing, dataset)]
         tables = () if writing.attributes is not None else origin.tables(plan, dataset)
-        tail = [*systems(plan, [dataset]), *selection(plan, dataset), *origin.options]
-        tail += [dataset_name(plan, dataset), origin.name, *tables, "-nln", dataset.name]
-        await _run_encoded(place, plan, origin, head, tail)
+        arguments += [*systems(plan, [dataset]), *selection(plan, dataset), *origin.options]
+        arguments += [dataset_name(plan, dataset), origin.name, *tables, "-nln", dataset.name]
+        await _run_encoded(place, plan, origin, dataset, arguments)
 
 
-async def _run_encoded(place: Workplace, plan: Plan, origin: Origin, head: Sequence[str], tail: Sequence[str]) -> None:
+async def _run_encoded(
+    place: Workplace, plan: Plan, origin: Origin, dataset: Dataset, arguments: Sequence[str]
+) -> None:
     """Write in the target's preferred encoding; where a letter is not in it, again in UTF-8."""
     encoding = plan.writing.first_encoding
     chosen = ("-lco", f"ENCODING={encoding}") if encoding else ()
-    messages = await _run(place, plan, origin, [*head, *chosen, *tail])
+    messages = await _run(place, plan, origin, [*chosen, *arguments])
     if encoding and UNENCODABLE.search(messages):
-        await _run(place, plan, origin, ["-overwrite", *head, *tail])
+        await place.discard(*(f"{OUT}/{name}" for name in await place.list_output(dataset.name)))
+        await _run(place, plan, origin, arguments)
+
+
+async def _write_gathered(place: Workplace, plan: Plan, origin: Origin) -> None:
+    """One feature a line by the sister driver, which keeps what the format's own drops, made into a document."""
+    dataset = plan.datasets[0]
+    driver = plan.writing.lines_driver
+    arguments = ["-f", driver, "-unsetFid", *systems(plan, [dataset]), *origin.options, LINES_FILE, origin.name]
+    await place.ogr2ogr([*arguments, *origin.tables(plan, dataset)], (*origin.drivers, driver), origin.environment)
+    await place.python(gather.__name__, LINES_FILE, dataset.name, result_name(plan))
 
 
 async def _write_at_once(place: Workplace, plan: Plan, origin: Origin) -> None:
@@ -93,20 +111,40 @@ async def _write_at_once(place: Workplace, plan: Plan, origin: Origin) -> None:
 
 async def _write_places(place: Workplace, plan: Plan, origin: Origin) -> None:
     dataset = plan.datasets[0]
+    if not dataset.features:
+        await place.write_text(result_name(plan), _header(dataset))
+        return
     arguments = [*opening(plan), *places_of(plan, dataset).arguments, *systems(plan, [dataset]), *origin.options]
     await _run(place, plan, origin, [*arguments, result_name(plan), origin.name, *origin.tables(plan, dataset)])
 
 
 async def _write_workbook(place: Workplace, plan: Plan, origin: Origin) -> None:
     """Each dataset to CSV, with its geometry as columns, and that into a sheet."""
-    for number, dataset in enumerate(plan.datasets):
-        places = places_of(plan, dataset)
-        arguments = [*PLAIN_CSV, *places.arguments, *systems(plan, [dataset]), f"sheet{number}.csv", origin.name]
-        await place.ogr2ogr([*arguments, *origin.tables(plan, dataset)], (*origin.drivers, CSV_DRIVER))
-        types = [*places.types, *(CSV_TYPES.get(field.type, "String") for field in dataset.layer.fields)]
-        await place.write_text(f"sheet{number}.csvt", ",".join(types))
-        into = [*opening(plan), *(ADD if number else ()), *NO_PLACES, result_name(plan), f"sheet{number}.csv"]
-        await place.ogr2ogr([*into, "-nln", dataset.name], (CSV_DRIVER, plan.writing.driver))
+    for number in range(len(plan.datasets)):
+        await _write_sheet(place, plan, origin, number)
+
+
+async def _write_sheet(place: Workplace, plan: Plan, origin: Origin, number: int) -> None:
+    dataset = plan.datasets[number]
+    into = [*opening(plan), *(ADD if number else ()), "-nlt", "NONE", "-nln", dataset.name]
+    if not dataset.features:
+        rest = [result_name(plan), origin.name, *origin.tables(plan, dataset)]
+        await place.ogr2ogr([*into, *rest], (*origin.drivers, plan.writing.driver))
+        return
+    places = places_of(plan, dataset)
+    csv_file = f"sheet{number}.csv"
+    arguments = [*PLAIN_CSV, *places.arguments, *systems(plan, [dataset]), csv_file, origin.name]
+    await place.ogr2ogr([*arguments, *origin.tables(plan, dataset)], (*origin.drivers, CSV_DRIVER))
+    types = [*places.types, *(CSV_TYPES.get(field.type, "String") for field in dataset.layer.fields)]
+    await place.write_text(f"sheet{number}.csvt", ",".join(types))
+    await place.ogr2ogr([*into, *NO_PLACES, result_name(plan), csv_file], (CSV_DRIVER, plan.writing.driver))
+
+
+def _header(dataset: Dataset) -> str:
+    """The only line of a CSV without rows, which the driver would leave empty."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow([column.written for column in dataset.columns])
+    return line.getvalue()
 
 
 async def _write_tracks(place: Workplace, plan: Plan, origin: Origin) -> None:

@@ -94,13 +94,26 @@ def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | 
             f"Files with the extension {shown(extension) or '(none)'} cannot be converted. "
             f"Accepted are {', '.join(INPUT_EXTENSIONS)}."
         )
-    return _single(found, path, untrusted_name)
+    return _single(found, path, untrusted_name, unpack_into)
 
 
-def _single(found: Format, path: Path, untrusted_name: str) -> Source:
+def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -> Source:
     stem = stem_of(untrusted_name)
-    part = Part({found.extensions[0]: path}, stem)
+    part = Part(_document(found, path, unpack_into), stem)
     return Source(format=found, parts=(part,), stem=stem, prefix=_prefix(found, path))
+
+
+def _document(found: Format, path: Path, unpack_into: Path) -> dict[str, Path]:
+    """The file to read: what an archive of one document wraps, or the upload itself."""
+    member = reading_of(found).member
+    if member:
+        unpack_into.mkdir(exist_ok=True)
+        with open_archive(path, Bounds()) as archive:
+            documents = [inside for inside in archive.members if inside.extension == member]
+            if len(documents) == 1:
+                archive.unpack(documents[0], unpack_into / f"document{member}")
+                return {member: _not_empty(unpack_into / f"document{member}")}
+    return {found.extensions[0]: path}
 
 
 def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path) -> Source:
@@ -114,7 +127,7 @@ def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path) -> Source:
     if others:
         target = unpack_into / f"in{others[0].extension}"
         archive.unpack(others[0], target)
-        return _single(_of(others[0]), _not_empty(target), others[0].base)
+        return _single(_of(others[0]), _not_empty(target), others[0].base, unpack_into)
     if not shapes:
         listed = [member.path for member in archive.members]
         raise Rejection(

@@ -71,8 +71,15 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the driver always shows the same layers, filled or not."""
     derived_layers: frozenset[str] = frozenset()
     """Layers that repeat what another one holds; they are no layers of their own."""
+    member: str = ""
+    """The extension of the one document in an archive that is a file of this format."""
+    column_prefix: str = ""
+    """What the driver puts before the names of columns that it does not know."""
+    guesses_types: bool = False
+    """Whether the file types no values, so that types are made out from all of them, not from the driver's guess."""
     noise_columns: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-    """Columns that the driver makes up, and their values when nothing was there beside null. `*`: any column."""
+    """Columns that the driver makes up, and their values when nothing was there beside null. `*`: any column;
+    a value that ends so stands for all that begin like it, `{layer}` for the layer's name."""
 
 
 class Writing(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +126,9 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     geometry_names: tuple[str, ...] = ()
     records_crs: bool = True
     wraps_dateline: bool = False
+    """Whether the driver has to be told to cut at the date line."""
+    lines_driver: str = ""
+    """The driver whose lines are gathered into a document where the format's own would drop points of collections."""
     max_rows: int | None = None
     max_columns: int | None = None
     max_text_bytes: int | None = None

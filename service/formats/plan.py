@@ -40,6 +40,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     fid_name: str = ""
     geometry_name: str = ""
+    wraps: bool = False
+    """Whether geometries have to be cut at the date line."""
+    gathers_lines: bool = False
+    """Whether the document is put together from lines, for the sake of points in collections."""
     within_datelines: bool = False
     """Whether the output is in degrees that all lie within 180 degrees of Greenwich."""
 
@@ -90,6 +94,8 @@ def plan_conversion(
             *find_losses(target, datasets),
         ),
         fid_name=free_name(writing.fid_names, written) if writing.fid_names else "",
+        wraps=writing.wraps_dateline and any(_crosses_dateline(layer) for layer in layers),
+        gathers_lines=bool(writing.lines_driver) and any("MultiPoint" in layer.collection_parts for layer in layers),
         within_datelines=output_epsg is not None
         and catalogue.is_geographic(output_epsg)
         and all(_within_datelines(layer) for layer in layers),
@@ -110,6 +116,7 @@ def can_go_direct(source: Source, target: Format, facts: Facts) -> bool:
         reading_of(source.format).json
         and writing.writer in DIRECT_WRITERS
         and writing.attributes is None
+        and not (writing.wraps_dateline and "GeometryCollection" in facts.histogram)
         and all(_fits(writing, layer) for layer in facts.layers)
         and len(facts.layers) == 1
     )
@@ -117,7 +124,8 @@ def can_go_direct(source: Source, target: Format, facts: Facts) -> bool:
 
 def _is_json_to_json(source: Source, target: Format, facts: Facts) -> bool:
     """Between JSON formats nothing but the direct way keeps lists and values that are missing instead of null."""
-    return reading_of(source.format).json and writing_of(target).json and len(facts.layers) == 1
+    known = facts.in_work_file or "GeometryCollection" not in facts.histogram
+    return reading_of(source.format).json and writing_of(target).json and len(facts.layers) == 1 and known
 
 
 def _fits(writing: Writing, layer: Layer) -> bool:
@@ -148,6 +156,11 @@ def _require_degrees(layers: Sequence[Layer], source_epsg: int | None, catalogue
                 f"Coordinates of {shown(layer.name)!r} go from {west:g}, {south:g} to {east:g}, {north:g}: these are "
                 f"no degrees, though EPSG:{system} has degrees. Send the EPSG code that they are in as sourceEpsg."
             )
+
+
+def _crosses_dateline(layer: Layer) -> bool:
+    """Whether `layer` is to be cut: GDAL loses the points of collections when it cuts, so never those."""
+    return "MultiPoint" not in layer.collection_parts and not _within_datelines(layer)
 
 
 def _within_datelines(layer: Layer) -> bool:

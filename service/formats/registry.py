@@ -45,17 +45,11 @@ _GEOJSON_DRIVERS = ("GeoJSON", "TopoJSON", "ESRIJSON", "GeoJSONSeq")
 _GPX_DATASET = ("-dsco", "GPX_USE_EXTENSIONS=YES")
 _KML_NOISE = MappingProxyType(
     {
+        **dict.fromkeys(("Name", "description", "timestamp", "begin", "end", "drawOrder", "icon", "snippet"), ()),
         "tessellate": ("-1",),
         "extrude": ("0", "-1"),
         "visibility": ("-1",),
-        "timestamp": (),
-        "begin": (),
-        "end": (),
-        "altitudeMode": (),
-        "drawOrder": (),
-        "icon": (),
-        "description": (),
-        "snippet": (),
+        "altitudeMode": ("absolute", "clampToGround"),
     }
 )
 _KML_OPTIONS = (
@@ -90,6 +84,7 @@ FORMATS: tuple[Format, ...] = (
             options=("-lco", "RFC7946=YES"),
             epsg=WGS84,
             json=True,
+            lines_driver="GeoJSONSeq",
             trailer=b"}",
         ),
     ),
@@ -138,7 +133,13 @@ FORMATS: tuple[Format, ...] = (
         token="gml",
         title="GML",
         extensions=(".gml",),
-        reading=Reading(drivers=("GML",), options=("WRITE_GFS=NO",)),
+        reading=Reading(
+            drivers=("GML",),
+            options=("WRITE_GFS=NO",),
+            environment=MappingProxyType({"GML_FIELDTYPES": "ALWAYS_STRING"}),
+            guesses_types=True,
+            noise_columns=MappingProxyType({"gml_id": ("{layer}.*",)}),
+        ),
         writing=Writing(
             driver="GML",
             extension=".gml",
@@ -187,6 +188,7 @@ FORMATS: tuple[Format, ...] = (
             environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}),
             fixed_layers=True,
             derived_layers=frozenset({"route_points", "track_points"}),
+            column_prefix="ogr_",
             noise_columns=MappingProxyType({"*": ()}),
         ),
         writing=Writing(
@@ -227,7 +229,7 @@ FORMATS: tuple[Format, ...] = (
         token="kmz",
         title="KMZ",
         extensions=(".kmz",),
-        reading=Reading(drivers=("LIBKML",), noise_columns=_KML_NOISE),
+        reading=Reading(drivers=("LIBKML",), member=".kml", noise_columns=_KML_NOISE),
         writing=msgspec.structs.replace(
             _KML, extension=".kmz", media_type="application/vnd.google-earth.kmz", member=".kml", delivery=Delivery.KMZ
         ),

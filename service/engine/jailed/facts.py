@@ -1,7 +1,7 @@
-"""What is in the work file, as JSON. Runs in the jail: `python -m …facts WORK_FILE NOISE FACTS_FILE`.
+"""What is in the work file, as JSON. Runs in the jail: `python -m …facts WORK_FILE TIDYING FACTS_FILE`.
 
 The standard library only. On the way the file is made fit for every target: empty geometries become null, since their
-NaN coordinates cannot be reprojected, and columns that the driver made up and left unfilled go.
+NaN coordinates cannot be reprojected, and columns become what the file has (`tidy`).
 """
 
 import json
@@ -10,7 +10,7 @@ import sqlite3
 import struct
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from service.engine.jailed.exits import Exit
@@ -27,6 +27,7 @@ from service.engine.jailed.gpkg import (
     tables,
     wkb_offset,
 )
+from service.engine.jailed.tidy import Tidying, tidy
 from service.engine.jailed.wkb import parts_by_family
 
 MAX_LAYERS = 1000
@@ -50,24 +51,25 @@ FIELD_TYPES = {
 NO_SYSTEM = ("LOCAL_CS", "ENGCRS", "ENGINEERINGCRS", "UNDEFINED")
 
 
-def main(work_file: str, noise: str, facts_file: str) -> None:
+def main(work_file: str, tidying: str, facts_file: str) -> None:
     """Write the facts about `work_file` to `facts_file`.
 
     Args:
         work_file: the GeoPackage; empty geometries in it become null.
-        noise: JSON object of columns that the driver makes up and what is in them when nothing was there.
+        tidying: JSON object of what is known about the columns that the driver shows.
         facts_file: the file to write.
     """
     connection = open_work_file(work_file)
+    known = Tidying(**json.loads(tidying))
     names = list(tables(connection))
     if len(names) > MAX_LAYERS:
         sys.exit(Exit.TOO_MANY_LAYERS)
-    layers = [_layer(connection, name, json.loads(noise)) for name in names]
+    layers = [_layer(connection, name, known) for name in names]
     Path(facts_file).write_text(json.dumps({"layers": layers, "in_work_file": True}), encoding="utf-8")
 
 
-def _layer(connection: sqlite3.Connection, table: str, noise: Mapping[str, Sequence[str]]) -> dict[str, object]:
-    _drop_noise(connection, table, noise)
+def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying) -> dict[str, object]:
+    tidy(connection, table, tidying)
     (features,) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
     facts: dict[str, object] = {
         "name": table,
@@ -179,17 +181,6 @@ def _lengths(connection: sqlite3.Connection, table: str, names: Sequence[str]) -
         row = connection.execute(f"SELECT {wanted} FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
         found |= {name: (row[2 * at] or 0, row[2 * at + 1] or 0) for at, name in enumerate(chunk)}
     return found
-
-
-def _drop_noise(connection: sqlite3.Connection, table: str, noise: Mapping[str, Sequence[str]]) -> None:
-    names = [name for name, _ in columns(connection, table)]
-    suspects = [name for name in names if name in noise or "*" in noise]
-    for name in suspects:
-        usual = ("", *noise.get(name, noise.get("*", ())))
-        marks = ", ".join("?" * len(usual))
-        query = f"SELECT 1 FROM {quoted(table)} WHERE {quoted(name)} NOT IN ({marks}) LIMIT 1"  # noqa: S608 -- quoted
-        if connection.execute(query, usual).fetchone() is None:
-            connection.execute(f"ALTER TABLE {quoted(table)} DROP COLUMN {quoted(name)}")
 
 
 if __name__ == "__main__":

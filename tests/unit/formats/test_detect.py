@@ -30,7 +30,7 @@ def received(
 
 @pytest.mark.parametrize(
     ("extension", "token"),
-    [(extension, row.token) for row in FORMATS for extension in row.extensions if extension != ".zip"],
+    [(extension, row.token) for row in FORMATS for extension in row.extensions if extension not in {".zip", ".kmz"}],
 )
 def test_every_extension_is_recognised_in_any_case(tmp_path: Path, extension: str, token: str) -> None:
     """The extension decides, in upper case too (spec 1)."""
@@ -84,6 +84,15 @@ def test_a_single_file_of_another_format_is_unwrapped(tmp_path: Path) -> None:
     """ZIP rule 1: what is inside counts, clutter aside."""
     source = received(tmp_path, {"x/Tracks.GPX": b"<gpx/>", "x/notes.txt": b"", "__MACOSX/x/._Tracks.GPX": b"-"})
     assert (source.format.token, source.stem, source.parts[0].path.read_bytes()) == ("gpx", "Tracks", b"<gpx/>")
+
+
+def test_the_document_of_a_kmz_is_unpacked(tmp_path: Path) -> None:
+    """GDAL's own reading of a KMZ loses typed attributes; a KMZ of several documents is left to it."""
+    source = received(tmp_path, {"doc.kml": b"<kml/>", "files/icon.png": b"x"}, "Tour.kmz")
+    assert (source.format.token, source.stem, source.parts[0].extension) == ("kmz", "Tour", ".kml")
+    assert source.parts[0].path.read_bytes() == b"<kml/>"
+    several = received(tmp_path, {"doc.kml": b"<kml/>", "more.kml": b"<kml/>"}, "Tour.kmz")
+    assert several.parts[0].extension == ".kmz"
 
 
 @pytest.mark.parametrize("extra", [{"a.kml": b"x"}, SHAPE])

@@ -1,0 +1,21 @@
+"""Lines of GeoJSON features made into one document. Runs in the jail: `python -m …gather LINES NAME DOCUMENT`."""
+
+import json
+import sys
+from pathlib import Path
+
+
+def main(lines_file: str, name: str, document: str) -> None:
+    """Write the features of `lines_file`, one a line, to `document` as a FeatureCollection called `name`."""
+    with Path(lines_file).open(encoding="utf-8") as lines, Path(document).open("w", encoding="utf-8") as out:
+        title = json.dumps(name, ensure_ascii=False)
+        out.write(f'{{\n"type": "FeatureCollection",\n"name": {title},\n"features": [\n')
+        separator = ""
+        for line in lines:
+            out.write(f"{separator}{line.strip()}")
+            separator = ",\n"
+        out.write("\n]\n}\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

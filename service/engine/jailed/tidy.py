@@ -1,0 +1,130 @@
+"""Columns as the file has them, not as its driver shows them. Runs in the jail.
+
+Drivers make up columns that the file does not fill, put prefixes before names and, where a format types no values,
+guess from the first ones, so that 00501 becomes a number. All of it is put right in one rewriting of the table.
+"""
+
+import re
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from service.engine.jailed.gpkg import FID, GEOMETRY, columns, has_geometry, quoted
+
+NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$")
+DATE = re.compile(r"\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])$")
+DATETIME = re.compile(r"\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])T[0-2]\d:[0-5]\d:[0-6]\d(?:\.\d+)?Z?$")
+MAX_DIGITS = 18
+SHORT_REAL = 17
+
+
+@dataclass(frozen=True, slots=True)
+class Tidying:
+    """What is known about the columns that a driver shows."""
+
+    noise: Mapping[str, Sequence[str]]
+    prefix: str
+    guesses_types: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+    new_name: str
+    type: str
+    value: str
+
+
+def tidy(connection: sqlite3.Connection, table: str, tidying: Tidying) -> None:
+    """Drop, rename and retype the columns of `table` as `tidying` says."""
+    found = columns(connection, table)
+    taken = {name.casefold() for name, _ in found}
+    kept = []
+    for name, declared in found:
+        if _is_noise(connection, table, name, tidying.noise):
+            continue
+        kept.append(_column(connection, table, (name, declared), tidying, taken))
+    if [(column.new_name, column.type) for column in kept] != found:
+        _rewrite(connection, table, kept)
+
+
+def _column(
+    connection: sqlite3.Connection, table: str, shown: tuple[str, str], tidying: Tidying, taken: set[str]
+) -> _Column:
+    name, declared = shown
+    bare = name.removeprefix(tidying.prefix) if tidying.prefix else name
+    new_name = bare if bare and bare.casefold() not in taken else name
+    taken.add(new_name.casefold())
+    if tidying.guesses_types and declared.startswith("TEXT"):
+        for kind, value, fits in _TYPES:
+            if fits(connection, table, name):
+                return _Column(name, new_name, kind, value.format(quoted(name)))
+    return _Column(name, new_name, declared, quoted(name))
+
+
+def _is_noise(connection: sqlite3.Connection, table: str, name: str, noise: Mapping[str, Sequence[str]]) -> bool:
+    usual = noise.get(name, noise.get("*"))
+    if usual is None:
+        return False
+    values = [value.replace("{layer}", table) for value in usual]
+    exact = ["", *(value for value in values if not value.endswith("*"))]
+    begins = [value.removesuffix("*") for value in values if value.endswith("*")]
+    column = quoted(name)
+    conditions = [f"{column} NOT IN ({', '.join('?' * len(exact))})"]
+    conditions += [f"substr({column}, 1, ?) <> ?"] * len(begins)
+    arguments = [*exact, *(argument for start in begins for argument in (len(start), start))]
+    query = f"SELECT 1 FROM {quoted(table)} WHERE {' AND '.join(conditions)} LIMIT 1"  # noqa: S608 -- quoted
+    return connection.execute(query, arguments).fetchone() is None
+
+
+def _none_where(condition: str) -> Callable[[sqlite3.Connection, str, str], bool]:
+    """A test that a column is filled and that no value of it meets `condition`."""
+
+    def fits(connection: sqlite3.Connection, table: str, name: str) -> bool:
+        filled = f"SELECT 1 FROM {quoted(table)} WHERE {quoted(name)} IS NOT NULL"  # noqa: S608 -- quoted
+        against = f"{filled} AND ({condition.format(quoted(name))}) LIMIT 1"
+        return (
+            connection.execute(f"{filled} LIMIT 1").fetchone() is not None
+            and connection.execute(against).fetchone() is None
+        )
+
+    return fits
+
+
+def _all_match(pattern: re.Pattern[str]) -> Callable[[sqlite3.Connection, str, str], bool]:
+    def fits(connection: sqlite3.Connection, table: str, name: str) -> bool:
+        connection.create_function("fits", 1, lambda value: pattern.match(str(value)) is not None)
+        return _none_where("NOT fits({0})")(connection, table, name)
+
+    return fits
+
+
+_TYPES: tuple[tuple[str, str, Callable[[sqlite3.Connection, str, str], bool]], ...] = (
+    ("BOOLEAN", "{0} = 'true'", _none_where("{0} NOT IN ('true', 'false')")),
+    (
+        "INTEGER",
+        "CAST({0} AS INTEGER)",
+        _none_where(f"{{0}} <> CAST(CAST({{0}} AS INTEGER) AS TEXT) OR length({{0}}) > {MAX_DIGITS}"),
+    ),
+    ("REAL", "CAST({0} AS REAL)", _all_match(NUMBER)),
+    ("DATE", "{0}", _all_match(DATE)),
+    ("DATETIME", "{0}", _all_match(DATETIME)),
+)
+
+
+def _rewrite(connection: sqlite3.Connection, table: str, kept: Sequence[_Column]) -> None:
+    """Put a new table with the columns `kept` in the place of `table`: one pass, however many columns change."""
+    own = [f"{quoted(FID)} INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL"]
+    copied = [quoted(FID)]
+    if has_geometry(connection, table):
+        own.append(f"{quoted(GEOMETRY)} GEOMETRY")
+        copied.append(quoted(GEOMETRY))
+    definition = ", ".join([*own, *(f"{quoted(column.new_name)} {column.type}" for column in kept)])
+    values = ", ".join([*copied, *(column.value for column in kept)])
+    connection.execute("BEGIN")
+    connection.execute("PRAGMA legacy_alter_table = ON")
+    connection.execute(f'CREATE TABLE "__new" ({definition})')
+    connection.execute(f'INSERT INTO "__new" SELECT {values} FROM {quoted(table)}')  # noqa: S608 -- quoted
+    connection.execute(f"DROP TABLE {quoted(table)}")
+    connection.execute(f'ALTER TABLE "__new" RENAME TO {quoted(table)}')
+    connection.execute("COMMIT")
