@@ -47,7 +47,7 @@ def find_installation(user: ServerUser, kept_majors: Collection[int], bin_dir: P
         EmbeddedPostgresError: nothing suitable is installed.
     """
     found = []
-    for candidate in [bin_dir] if bin_dir else _candidates():
+    for candidate in [bin_dir.resolve()] if bin_dir else _candidates():
         installation = _probe(candidate, user)
         if installation and (not kept_majors or installation.major in kept_majors):
             return installation
