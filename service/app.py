@@ -37,8 +37,11 @@ from service.jobs.register import JobRegister
 from service.metering.books import Books, publish_plans
 from service.metering.pricing import Pricing
 from service.settings import Settings
+from service.storage.clients import Effort
 from service.storage.local import open_local
+from service.storage.places import read_places
 from service.storage.port import Storage
+from service.storage.s3 import open_s3
 from service.storage.secrets import parse_secrets, stored_secrets
 from service.usecases.run_job import JobParts, run_job
 from service.usecases.services import Services
@@ -85,7 +88,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings))
         storage = await stack.enter_async_context(open_storage(settings))
-        work_area = await stack.enter_async_context(open_work_area(settings.data_path / WORK))
+        work_area = await stack.enter_async_context(open_work_area(settings.data_path / WORK / "uploads"))
         capabilities = await look_at_host(settings)
         engine = Engine(capabilities, Limits(wall_seconds=settings.conversion_seconds))
         pool = await stack.enter_async_context(open_converters(settings, capabilities, settings.data_path / WORK))
@@ -127,7 +130,9 @@ async def _close(services: Services, tasks: TaskGroup, drain_seconds: float) -> 
 
 
 def open_storage(settings: Settings) -> AbstractAsyncContextManager[Storage]:
-    """Open the store of results that the settings name."""
+    """Open the store of results that the settings name: buckets, or a directory of this host."""
+    if places := read_places(settings):
+        return open_s3(places, _effort(settings))
     given = settings.link_secrets
     secrets = parse_secrets(given) if given else stored_secrets(settings.data_path / "link-secrets")
     return open_local(settings.data_path / "store", secrets)
@@ -190,6 +195,14 @@ def build_app(settings: Settings) -> Starlette:
 def _state(services: Services, settings: Settings) -> State:
     url = settings.public_url
     return State(services=services, public_url=f"{url.rstrip('/')}/" if url else "")
+
+
+def _effort(settings: Settings) -> Effort:
+    return Effort(
+        timeout_seconds=settings.s3_timeout_seconds,
+        attempts=settings.s3_attempts,
+        connections=settings.s3_connections,
+    )
 
 
 def _intake_limits(settings: Settings) -> IntakeLimits:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import anyio
 
 from service.accounts.administration import AdministrationError
-from service.cli import account, doctor, key, migrate, serve, usage
+from service.cli import account, doctor, key, migrate, serve, settings, usage
 from service.cli.command import Command, CommandError
 from service.db.embedded import EmbeddedPostgresError
 from service.db.migrate import MigrationError
@@ -22,6 +22,7 @@ COMMANDS: tuple[Command, ...] = (
     key.COMMAND,
     usage.COMMAND,
     doctor.COMMAND,
+    settings.COMMAND,
 )
 
 EXPECTED = (AdministrationError, CommandError, EmbeddedPostgresError, MigrationError, SettingsError)

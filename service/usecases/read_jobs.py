@@ -3,13 +3,17 @@
 from uuid import UUID
 
 import msgspec
+import structlog
 
-from service.errors import JobNotFound
+from service.errors import JobNotFound, StorageUnavailable
 from service.identifiers import AccountId, JobId
 from service.jobs.lifecycle import Status
 from service.jobs.records import Job
 from service.storage.port import Link, ObjectKey
+from service.telemetry import events
 from service.usecases.services import Services
+
+_log = structlog.get_logger()
 
 
 class LinkedJob(msgspec.Struct, frozen=True):
@@ -20,16 +24,20 @@ class LinkedJob(msgspec.Struct, frozen=True):
 
 
 async def with_link(services: Services, job: Job) -> LinkedJob:
-    """Sign a link to the output of a Completed job within its retention."""
+    """Sign a link to the output of a Completed job within its retention; none while the store cannot sign."""
     job = job.at(services.clock())
     if job.status is not Status.COMPLETED or job.object_key is None or job.expires_at is None:
         return LinkedJob(job, None)
-    link = await services.storage.link(
-        ObjectKey(job.object_key),
-        expires_at=job.expires_at,
-        download_name=job.download_name or "",
-        media_type=job.media_type or "",
-    )
+    try:
+        link = await services.storage.link(
+            ObjectKey(job.object_key),
+            expires_at=job.expires_at,
+            download_name=job.download_name or "",
+            media_type=job.media_type or "",
+        )
+    except StorageUnavailable as unavailable:
+        _log.warning(events.STORAGE_FAILED, job_id=job.id, fault=unavailable.fault, detail=unavailable.detail)
+        link = None
     return LinkedJob(job, link)
 
 

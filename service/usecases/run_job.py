@@ -6,7 +6,6 @@ released under a shield, its directory is removed, and its seat goes back to the
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from pathlib import PurePath
 from typing import TypeVar
 
 import anyio
@@ -30,6 +29,7 @@ from service.jobs.records import Details, Job
 from service.jobs.register import JobRegister
 from service.metering.balance import Balance
 from service.metering.books import Books, Release, Settlement
+from service.storage.names import download_name
 from service.storage.port import Storage, new_key
 from service.telemetry import events
 from service.usecases.accept_upload import details_of
@@ -222,7 +222,7 @@ class _Run:
         return True
 
     def _download_name(self, output: Output) -> str:
-        return PurePath(self.job.original_file_name).stem + output.extension
+        return download_name(self.job.original_file_name, output.extension)
 
     def _elapsed_ms(self) -> int:
         return round((anyio.current_time() - self._since) * 1000)

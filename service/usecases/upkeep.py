@@ -21,6 +21,8 @@ from service.usecases.services import Services
 _log = structlog.get_logger()
 
 ABANDONED = "The service was interrupted while it converted this file. Nothing was counted; send the file again."
+GRACE = timedelta(minutes=1)
+"""How long an output outlives its link, for downloads that begin in the last moment."""
 _AT_ONCE = 500
 
 
@@ -54,7 +56,8 @@ async def sweep(services: Services) -> None:
         await services.storage.delete([ObjectKey(key) for key in keys])
 
     disposed = 0
-    while count := await services.jobs.dispose(remove, services.clock(), _AT_ONCE):
+    due = services.clock() - GRACE
+    while count := await services.jobs.dispose(remove, due, _AT_ONCE):
         disposed += count
     if disposed:
         _log.info(events.OUTPUTS_REMOVED, outputs=disposed)

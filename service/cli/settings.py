@@ -1,0 +1,31 @@
+"""`geomill settings`: every setting with its default and meaning, as the table of docs/settings.md."""
+
+import argparse
+from typing import get_args
+
+import msgspec
+
+from service.cli.command import Command
+from service.settings import Settings
+
+_HEAD = "| variable | default | meaning |\n|---|---|---|"
+
+
+async def run(_settings: Settings, _arguments: argparse.Namespace) -> int:
+    """Print the table."""
+    print(table())
+    return 0
+
+
+def table() -> str:
+    """Return all settings as a Markdown table, in their order."""
+    return "\n".join([_HEAD, *(_row(field) for field in msgspec.structs.fields(Settings))])
+
+
+def _row(field: msgspec.structs.FieldInfo) -> str:
+    meaning = next(meta.description for meta in get_args(field.type) if isinstance(meta, msgspec.Meta))
+    default = "" if field.default in {"", msgspec.NODEFAULT} else f"`{field.default}`"
+    return f"| `{field.encode_name}` | {default} | {meaning} |"
+
+
+COMMAND = Command(name="settings", help="list every setting with its default and meaning", run=run)

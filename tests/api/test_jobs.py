@@ -1,0 +1,69 @@
+"""Jobs can be asked for singly and as a list, by their owner alone (specification 2.3, 4.6, 4.7)."""
+
+import pytest
+
+from tests.api.conftest import NewClient
+from tests.support.data import lakes
+from tests.support.server import Client
+
+COMPLETED = {
+    "jobId", "originalFileName", "status", "downloadUrl", "downloadExpiresAt", "featureCount", "geometryType",
+    "inputSizeBytes", "outputSizeBytes", "processingTimeMs", "createdAt", "completedAt",
+}  # fmt: skip
+
+
+def test_a_job_shows_what_its_conversion_answered(client: Client) -> None:
+    """The status endpoint has every field of the record, and a link that works."""
+    answer = client.convert("lakes.geojson", lakes(), outputFormat="Kml")
+    job = client.get(f"/api/geo/convert/jobs/{answer['jobId']}/status").json()
+    assert set(job) == COMPLETED
+    for member in ("jobId", "status", "featureCount", "geometryType", "outputSizeBytes", "processingTimeMs"):
+        assert job[member] == answer[member]
+    assert job["inputSizeBytes"] == len(lakes())
+    assert job["createdAt"] <= job["completedAt"]
+    assert client.download(job) == client.download(answer)
+
+
+def test_a_refused_file_has_a_job_that_says_why(client: Client) -> None:
+    """A lost refusal can be recovered too (contract 3)."""
+    answer = client.convert("a.geojson", lakes(), outputFormat="GeoJson")
+    job = client.get(f"/api/geo/convert/jobs/{answer['jobId']}/status").json()
+    assert job["status"] == "Failed"
+    assert job["errorMessage"] == answer["error"]
+    assert "downloadUrl" not in job
+
+
+def test_recent_jobs_come_newest_first(client: Client) -> None:
+    """The list has the caller's jobs in order, each Completed one with a link."""
+    ids = [client.convert(f"{number}.geojson", lakes(), outputFormat="Csv")["jobId"] for number in range(3)]
+    answer = client.get("/api/geo/convert/jobs").json()
+    assert answer["success"] is True
+    assert [job["jobId"] for job in answer["jobs"]] == ids[::-1]
+    assert all(client.download(job) for job in answer["jobs"])
+    limited = client.get("/api/geo/convert/jobs", params={"limit": 2}).json()
+    assert [job["jobId"] for job in limited["jobs"]] == ids[:0:-1]
+
+
+@pytest.mark.parametrize("limit", ["0", "101", "-1", "ten", "", "1.5", "9" * 40])
+def test_a_limit_outside_its_bounds_is_refused(client: Client, limit: str) -> None:
+    """Limit is a whole number from 1 to 100."""
+    response = client.get("/api/geo/convert/jobs", params={"limit": limit})
+    assert response.status_code == 400
+    assert response.json()["code"] == "invalid_parameter"
+    assert response.json()["parameter"] == "limit"
+
+
+@pytest.mark.parametrize("job_id", ["0193f1c2-0000-7000-8000-000000000000", "nonsense", "0", "%00"])
+def test_an_unknown_job_is_not_found(client: Client, job_id: str) -> None:
+    """Whatever stands in its place."""
+    response = client.get(f"/api/geo/convert/jobs/{job_id}/status")
+    assert response.status_code == 404
+    assert response.json()["code"] == "job_not_found"
+
+
+def test_the_job_of_another_account_is_not_found(client: Client, new_client: NewClient) -> None:
+    """Not even its existence is told, and it is in nobody else's list."""
+    answer = client.convert("lakes.geojson", lakes())
+    other = new_client("free")
+    assert other.get(f"/api/geo/convert/jobs/{answer['jobId']}/status").status_code == 404
+    assert other.get("/api/geo/convert/jobs").json()["jobs"] == []

@@ -1,0 +1,182 @@
+"""A server starts, stops and dies: every accepted job ends, once, and data are kept (contract 3)."""
+
+import http.client
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import anyio
+import asyncpg
+import httpx
+import psutil
+import pytest
+
+from service.accounts.administration import Terms
+from tests.support.data import collection, feature, lakes, point
+from tests.support.server import Client, Server, create_account, running_server
+
+ASYNC = {"Prefer": "respond-async"}
+TEAM = Terms(plan="team", plan_owner="organization")
+
+
+@pytest.fixture(scope="module")
+def slow_file() -> bytes:
+    """A document that takes a second or more to convert."""
+    return collection(*(feature(point(n % 90, n % 45), n=n, text="x" * 50) for n in range(150_000)))
+
+
+def children_of(server: Server) -> list[psutil.Process]:
+    """Every process below the server, its database's included."""
+    return psutil.Process(server.process.pid).children(recursive=True)
+
+
+def accept(client: Client, content: bytes) -> str:
+    """Send a file without waiting for its end; return the job's id."""
+    response = client.post("/api/geo/convert/file", files={"file": ("a.geojson", content)}, headers=ASYNC)
+    assert response.status_code == 202, response.text
+    job_id: str = response.json()["jobId"]
+    return job_id
+
+
+def wait_for_status(client: Client, job_id: str, status: str) -> None:
+    """Wait until the job has a status on its way."""
+    while client.get(f"/api/geo/convert/jobs/{job_id}/status").json()["status"] != status:
+        time.sleep(0.01)
+
+
+def stored_objects(data_dir: Path) -> list[Path]:
+    """The outputs in the file store."""
+    return [path for path in (data_dir / "store").rglob("*") if path.is_file()]
+
+
+async def _expire_leases(dsn: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    await connection.execute("UPDATE server SET heartbeat_at = heartbeat_at - interval '1 hour'")
+    await connection.close()
+
+
+def test_a_stopping_server_finishes_what_it_has_accepted(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
+    """SIGTERM while a client waits: the client gets its result, then the process ends in order."""
+    with running_server(tmp_path, database_url) as server, create_account(server, TEAM) as client:
+        answers: list[httpx.Response] = []
+
+        def send() -> None:
+            answers.append(client.post("/api/geo/convert/file", files={"file": ("a.geojson", slow_file)}))
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        while not server.events("job.admitted"):
+            time.sleep(0.01)
+        assert server.stop(signal.SIGTERM) == 0
+        sender.join()
+        assert answers[0].json()["success"] is True
+        assert server.work_files() == []
+
+
+def test_an_accepted_job_outlives_its_client(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
+    """A client that leaves after its upload finds the job completed (contract 3)."""
+    with running_server(tmp_path, database_url) as server, create_account(server, TEAM) as client:
+        request = httpx.Request("POST", "http://x", files={"file": ("a.geojson", slow_file)})
+        address = urlsplit(server.url)
+        connection = http.client.HTTPConnection(str(address.hostname), address.port)
+        headers = {"X-API-Key": client.key.api_key, "Content-Type": request.headers["Content-Type"]}
+        connection.request("POST", "/api/geo/convert/file", request.read(), headers)
+        while not server.events("job.admitted"):
+            time.sleep(0.01)
+        connection.close()
+        job = client.get("/api/geo/convert/jobs").json()["jobs"][0]
+        assert client.wait_for(job["jobId"])["status"] == "Completed"
+        assert client.usage()[0] == 1
+
+
+def test_jobs_of_a_killed_server_are_ended_by_the_next(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
+    """Kill -9 with one job running and one waiting: both end Failed, nothing is counted, nothing is left on disk."""
+    one = {"GEOMILL_CONVERTERS": "1"}
+    with running_server(tmp_path, database_url, one) as server, create_account(server, TEAM) as client:
+        jobs = [accept(client, slow_file), accept(client, lakes())]
+        wait_for_status(client, jobs[0], "Processing")
+        below = children_of(server)
+        server.stop(signal.SIGKILL)
+    _, alive = psutil.wait_procs(below, timeout=10)
+    assert alive == []
+    anyio.run(_expire_leases, database_url)
+    with running_server(tmp_path, database_url) as server, Client(server, client.account, client.key) as again:
+        ended = [again.wait_for(job_id) for job_id in jobs]
+        assert [job["status"] for job in ended] == ["Failed", "Failed"]
+        assert all("Nothing was counted" in job["errorMessage"] for job in ended)
+        assert again.usage() == (0, 0)
+        assert server.work_files() == []
+        assert stored_objects(tmp_path) == []
+
+
+def test_the_embedded_database_survives_what_happens_to_the_server(tmp_path: Path) -> None:
+    """Accounts, jobs and outputs are there after an orderly stop and after kill -9, and no process is left."""
+    key = ""
+    done: dict[str, str] = {}
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGTERM):
+        with running_server(tmp_path) as server:
+            demo = json.loads((tmp_path / "demo.json").read_bytes())["apiKey"]
+            assert key in {"", demo}
+            key = demo
+            headers = {"X-API-Key": key}
+            if done:
+                status = httpx.get(f"{server.url}/api/geo/convert/jobs/{done['jobId']}/status", headers=headers).json()
+                assert httpx.get(status["downloadUrl"].replace("//localhost", "//127.0.0.1")).status_code == 200
+            files = {"file": ("a.geojson", lakes())}
+            done = httpx.post(f"{server.url}/api/geo/convert/file", files=files, headers=headers).json()
+            assert done["success"]
+            below = children_of(server)
+            server.stop(number)
+        _, alive = psutil.wait_procs(below, timeout=15)
+        assert alive == []
+
+
+def test_a_killed_database_is_back_without_a_restart(tmp_path: Path) -> None:
+    """Kill -9 of PostgreSQL: meanwhile 503 with Retry-After, afterwards conversions as before."""
+    with running_server(tmp_path) as server:
+        headers = {"X-API-Key": json.loads((tmp_path / "demo.json").read_bytes())["apiKey"]}
+
+        def convert() -> httpx.Response:
+            files = {"file": ("a.geojson", lakes())}
+            return httpx.post(f"{server.url}/api/geo/convert/file", files=files, headers=headers, timeout=60)
+
+        assert convert().json()["success"]
+        pid_file = next((tmp_path / "postgres").rglob("postmaster.pid"))
+        os.kill(int(pid_file.read_text().split()[0]), signal.SIGKILL)
+        give_up_at = time.monotonic() + 30
+        while (response := convert()).status_code != 200 and time.monotonic() < give_up_at:
+            assert response.status_code == 503, response.text
+            assert "retry-after" in response.headers
+            time.sleep(0.1)
+        assert response.json()["success"]
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path, server: Server) -> None:
+    """In one line that names the setting."""
+    port = str(urlsplit(server.url).port)
+    with (
+        pytest.raises(AssertionError, match=r"GEOMILL_PORT"),
+        running_server(tmp_path, server.dsn, {"GEOMILL_PORT": port}),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("GEOMILL_PORT", "many"), ("GEOMILL_SANDBOX", "none"), ("GEOMILL_TYPO", "1")]
+)
+def test_a_setting_without_meaning_is_named(tmp_path: Path, server: Server, name: str, value: str) -> None:
+    """At start-up, before anything is opened."""
+    with pytest.raises(AssertionError, match=name), running_server(tmp_path, server.dsn, {name: value}):
+        pass
+
+
+def test_health_and_readiness_need_no_key(server: Server) -> None:
+    """Alive, and ready with every part."""
+    assert httpx.get(f"{server.url}/healthz").json() == {"status": "alive"}
+    ready = httpx.get(f"{server.url}/readyz")
+    assert ready.status_code == 200
+    assert set(ready.json()["checks"].values()) == {"ok"}

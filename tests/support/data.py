@@ -1,0 +1,35 @@
+"""Small data sets that tests convert."""
+
+import json
+from typing import Any
+
+LAKES = [
+    ("Titicaca", 3812, (-69.35, -15.82)),
+    ("Ladoga", 5, (31.5, 60.85)),
+    ("Vänern", 44, (13.3, 58.9)),
+]
+
+
+def feature(geometry: dict[str, Any] | None, **properties: object) -> dict[str, Any]:
+    """A GeoJSON feature."""
+    return {"type": "Feature", "properties": properties, "geometry": geometry}
+
+
+def collection(*features: dict[str, Any]) -> bytes:
+    """A GeoJSON document."""
+    return json.dumps({"type": "FeatureCollection", "features": features}, ensure_ascii=False).encode()
+
+
+def point(x: float, y: float) -> dict[str, Any]:
+    """A point."""
+    return {"type": "Point", "coordinates": [x, y]}
+
+
+def lakes() -> bytes:
+    """Three points with two attributes, one of them not ASCII."""
+    return collection(*(feature(point(*where), name=name, elevation=height) for name, height, where in LAKES))
+
+
+def square(size: float = 1.0) -> dict[str, Any]:
+    """A polygon."""
+    return {"type": "Polygon", "coordinates": [[[0, 0], [size, 0], [size, size], [0, size], [0, 0]]]}

@@ -1,0 +1,177 @@
+"""The service in a process of its own, and clients of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+
+from service.accounts.administration import Account, Administration, Changes, CreatedKey, Terms
+from service.clock import utc_now
+from service.db.pool import open_pool
+from service.identifiers import AccountId
+
+READY_SECONDS = 60.0
+STOP_SECONDS = 30.0
+
+
+class Server:
+    """A running `geomill serve`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], data_dir: Path, dsn: str, log: Path) -> None:
+        self.process = process
+        self.data_dir = data_dir
+        self.dsn = dsn
+        self.log = log
+        self.url = self._wait_until_ready()
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """The log's events of this name so far."""
+        lines = self.log.read_text(encoding="utf-8").splitlines()
+        entries = [json.loads(line) for line in lines if line.startswith("{")]
+        return [entry for entry in entries if entry["event"] == name]
+
+    def work_files(self) -> list[Path]:
+        """Everything that uploads and jobs have on disk now."""
+        return list((self.data_dir / "work" / "uploads").glob("*/*"))
+
+    def wait_until_idle(self, seconds: float = 20.0) -> list[Path]:
+        """Wait for the work directory to be empty; return what is still in it after `seconds`."""
+        give_up_at = time.monotonic() + seconds
+        while (left := self.work_files()) and time.monotonic() < give_up_at:
+            time.sleep(0.05)
+        return left
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal, wait for the end and return the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(STOP_SECONDS)
+
+    def _wait_until_ready(self) -> str:
+        give_up_at = time.monotonic() + READY_SECONDS
+        while time.monotonic() < give_up_at:
+            if self.process.poll() is not None:
+                break
+            for event in self.events("server.ready"):
+                return str(event["url"])
+            time.sleep(0.02)
+        message = f"the server did not become ready:\n{self.log.read_text(encoding='utf-8')}"
+        raise AssertionError(message)
+
+
+@contextmanager
+def running_server(data_dir: Path, dsn: str = "", settings: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """Start `geomill serve` on a free port; without `dsn` on its embedded database. It is stopped in the end."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    log = data_dir / f"server-{time.monotonic_ns()}.log"
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("GEOMILL_")},
+        "GEOMILL_DATA_DIR": str(data_dir),
+        "GEOMILL_DATABASE_URL": dsn,
+        "GEOMILL_PORT": "0",
+        "GEOMILL_LOG_FORMAT": "json",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        **(settings or {}),
+    }
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "service", "serve"], env=environment, stdout=output, stderr=output
+        )
+    try:
+        yield Server(process, data_dir, dsn, log)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_SECONDS)
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+class Client(httpx.Client):
+    """A client with the key of one account."""
+
+    def __init__(self, server: Server, account: Account, key: CreatedKey) -> None:
+        super().__init__(base_url=server.url, headers={"X-API-Key": key.api_key}, timeout=60.0)
+        self.server = server
+        self.account = account
+        self.key = key
+
+    def convert(
+        self,
+        name: str,
+        content: bytes,
+        *,
+        endpoint: str = "file",
+        headers: Mapping[str, str] | None = None,
+        **fields: object,
+    ) -> dict[str, Any]:
+        """Convert one file; the answer must be a 200 (or 202 where it is asked for)."""
+        data = {field: str(value) for field, value in fields.items()}
+        response = self.post(
+            f"/api/geo/convert/{endpoint}", files={"file": (name, content)}, data=data, headers=headers
+        )
+        assert response.is_success, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    def download(self, answer: Mapping[str, Any]) -> bytes:
+        """Fetch the output of a conversion, without the key."""
+        response = httpx.get(answer["downloadUrl"])
+        assert response.status_code == httpx.codes.OK, response.text
+        return response.content
+
+    def batch(
+        self, *files: tuple[str, bytes], headers: Mapping[str, str] | None = None, **fields: object
+    ) -> dict[str, Any]:
+        """Convert several files; the answer must be a 200 (or 202 where it is asked for)."""
+        parts = [("files", file) for file in files]
+        response = self.post("/api/geo/convert/batch", files=parts, data=fields, headers=headers)
+        assert response.is_success, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    def wait_for(self, job_id: str, seconds: float = 30.0) -> dict[str, Any]:
+        """Poll a job until it has ended."""
+        give_up_at = time.monotonic() + seconds
+        while True:
+            job: dict[str, Any] = self.get(f"/api/geo/convert/jobs/{job_id}/status").json()
+            if job["status"] not in {"Pending", "Processing"} or time.monotonic() > give_up_at:
+                return job
+            time.sleep(0.02)
+
+    def change(self, changes: Changes) -> Account:
+        """Change the account."""
+        return anyio.run(_change, self.server.dsn, self.account.account_id, changes)
+
+    def usage(self) -> tuple[int, int]:
+        """Conversions and bytes used this month, settled and reserved."""
+        answer = self.batch(("x.unknown", b"x"))
+        conversions, size = answer["remainingConversions"], answer["remainingBytes"]
+        plan = {plan["id"]: plan for plan in self.get("/api/geo/pricing/tiers").json()["plans"]}[self.account.plan]
+        return plan["monthlyConversions"] - conversions, plan["monthlyDataBytes"] - size
+
+
+def create_account(server: Server, terms: Terms, name: str = "test") -> Client:
+    """Create an account and return a client with its key."""
+    account, key = anyio.run(_create, server.dsn, name, terms)
+    return Client(server, account, key)
+
+
+async def _create(dsn: str, name: str, terms: Terms) -> tuple[Account, CreatedKey]:
+    async with open_pool(dsn, max_size=1) as database:
+        return await Administration(database, utc_now).create_account(name, terms)
+
+
+async def _change(dsn: str, account_id: AccountId, changes: Changes) -> Account:
+    async with open_pool(dsn, max_size=1) as database:
+        return await Administration(database, utc_now).change_account(account_id, changes)

@@ -1,0 +1,28 @@
+"""The documentation says what the code does, and all of it."""
+
+import re
+from pathlib import Path
+
+from service.cli.settings import table
+from service.telemetry import events
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    """docs/settings.md holds the table that `geomill settings` prints."""
+    assert table() in (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+
+
+def test_every_log_event_is_documented() -> None:
+    """docs/operating.md lists the events, and no others."""
+    names = {value for name, value in vars(events).items() if name.isupper()}
+    text = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([a-z_]+\.[a-z_]+)` \|", text, re.MULTILINE)) == names
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    """A relative link names a file that is there."""
+    for document in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")):
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text(encoding="utf-8")):
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"

@@ -1,0 +1,41 @@
+"""Settings come from the environment, and what has no meaning is named (contract 6)."""
+
+from pathlib import Path
+
+import pytest
+
+from service.settings import Settings, SettingsError, read_settings
+
+
+def test_without_variables_every_setting_has_its_default() -> None:
+    """Other programs' variables do not matter."""
+    assert read_settings({"PATH": "/bin"}) == Settings()
+
+
+def test_text_becomes_the_setting_s_type() -> None:
+    """A number is a number."""
+    assert read_settings({"GEOMILL_PORT": "9000"}).port == 9000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("GEOMILL_PORT", "x"), ("GEOMILL_PORT", "70000"), ("GEOMILL_SANDBOX", "x")]
+)
+def test_a_value_outside_its_bounds_is_named(name: str, value: str) -> None:
+    """The message begins with the reason and has the variable."""
+    with pytest.raises(SettingsError, match=name):
+        read_settings({name: value})
+
+
+def test_an_unknown_variable_is_an_error() -> None:
+    """A slip of the pen must not go unnoticed."""
+    with pytest.raises(SettingsError, match="GEOMILL_PROT"):
+        read_settings({"GEOMILL_PROT": "1"})
+
+
+def test_a_secret_may_be_in_a_file(tmp_path: Path) -> None:
+    """GEOMILL_X_FILE names the file that holds GEOMILL_X."""
+    secret = tmp_path / "url"
+    secret.write_text("postgresql:///x\n", encoding="utf-8")
+    assert read_settings({"GEOMILL_DATABASE_URL_FILE": str(secret)}).database_url == "postgresql:///x"
+    with pytest.raises(SettingsError, match="GEOMILL_DATABASE_URL_FILE"):
+        read_settings({"GEOMILL_DATABASE_URL_FILE": str(tmp_path / "none")})
