@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import msgspec
 
-from sandbox import policy, syscalls
+from sandbox import policy, strays, syscalls
 from sandbox.config import Config, LauncherName
 from sandbox.enclosure import Enclosure
 from sandbox.launch import Child, Run, kill_group
@@ -22,6 +22,7 @@ from sandbox.launchers.plain_exec import PlainExec
 from sandbox.launchers.python_server import PythonServerKind
 from sandbox.launchers.server import ServerLauncher
 from sandbox.launchers.warm import WarmProcesses
+from sandbox.layers.seccomp import SystemCallFilter
 from sandbox.loop import Loop
 from sandbox.report import LayerReport, Report
 from sandbox.verdict import Ending, Verdict
@@ -55,6 +56,7 @@ class Spawner:
         candidates = policy.layers(config, in_namespaces=surroundings.in_namespaces, is_root=surroundings.is_root)
         layers, reports = policy.choose(candidates, config.without)
         self._report = Report(layers=(*surroundings.layers, *reports))
+        self._runs_may_fork = not any(isinstance(layer, SystemCallFilter) for layer in layers)
         self._loop = Loop(self._reap)
         self._launchers = _launchers(config, Enclosure(layers, str(config.work_root)), self._loop)
         self._slots = config.converters
@@ -141,10 +143,15 @@ class Spawner:
             _, status, usage = os.wait4(pid, 0)
             run = self._by_pid.pop(pid, None)
             if run is not None:
+                if self._runs_may_fork:
+                    strays.end_all(pid, self._is_known)
                 run.exited(status, usage)
             else:
                 for launcher in self._launchers:
                     launcher.ended(pid)
+
+    def _is_known(self, pid: int) -> bool:
+        return pid in self._by_pid or any(pid in launcher.pids() for launcher in self._launchers)
 
     def _answer(self, number: int, verdict: Verdict) -> None:
         del self._runs[number]

@@ -265,9 +265,8 @@ static void get_ready(void)
     void (*destroy)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "OSRDestroySpatialReference");
     const char *const esri[] = {"FORMAT=WKT1_ESRI", NULL};
     char *text = NULL;
-    if (!register_all)
-        _exit(1);
-    register_all();
+    if (register_all)
+        register_all();
     if (!new_reference || !from_epsg || !to_wkt || !destroy)
         return;
     void *reference = new_reference(NULL);

@@ -5,7 +5,7 @@ the next launcher is asked, and the last, plain exec, takes everything. No launc
 comes too late waits for a word that is never given, and ends.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from sandbox.command import Command
@@ -31,6 +31,9 @@ class Launcher(Protocol):
 
     def ended(self, pid: int) -> None:
         """Some child of the spawner has ended, and has been reaped; it may have been one of this launcher's own."""
+
+    def pids(self) -> Collection[int]:
+        """The processes of its own that it holds ready."""
 
     def rest(self, slot: int) -> None:
         """Nothing runs in this slot: time to make ready for the next command."""

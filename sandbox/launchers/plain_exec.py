@@ -1,5 +1,7 @@
 """Fork and exec: for every program, on every host."""
 
+from collections.abc import Collection
+
 from sandbox import launch
 from sandbox.command import Command
 from sandbox.config import LauncherName
@@ -31,6 +33,10 @@ class PlainExec:
 
     def ended(self, pid: int) -> None:
         """Nothing is held ready that could end."""
+
+    def pids(self) -> Collection[int]:
+        """None."""
+        return ()
 
     def rest(self, slot: int) -> None:
         """Nothing is held ready."""

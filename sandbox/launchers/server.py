@@ -11,7 +11,7 @@ is also replaced after many commands, because all its children share the layout 
 import array
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -86,7 +86,11 @@ class ServerLauncher:
         if server is None:
             failed("no server is up")
             return
-        streams = Streams()
+        try:
+            streams = Streams()
+        except OSError as error:
+            failed(str(error))
+            return
         try:
             with self._enclosure.prepared(slot, command.directory, command.limits) as jail:
                 given = [streams.control_end.fileno(), streams.stderr_end]
@@ -112,6 +116,10 @@ class ServerLauncher:
             if server is not None and server.pid == pid:
                 self._forget(server)
                 self._loop.after(_RESTART_SECONDS, self._restore)
+
+    def pids(self) -> Collection[int]:
+        """The server, and the one that is to follow it."""
+        return [server.pid for server in (self._current, self._next) if server is not None]
 
     def rest(self, slot: int) -> None:
         """A server needs no rest."""

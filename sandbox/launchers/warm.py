@@ -12,7 +12,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -41,6 +41,7 @@ class _Waiting:
         self.stdin = stdin
         self.directory = directory
         self.environment = environment
+        self.started = False
 
     def discard(self) -> None:
         """Let go of it; without input it would end by itself."""
@@ -98,6 +99,10 @@ class WarmProcesses:
             if waiting.child.pid == pid:
                 self._drop(waiting)
 
+    def pids(self) -> Collection[int]:
+        """All that wait."""
+        return [waiting.child.pid for waiting in self._all()]
+
     def rest(self, slot: int) -> None:
         """Make a process ready for the slot's next command."""
         self._loop.after(_REST_SECONDS, lambda: self._make(slot))
@@ -113,23 +118,38 @@ class WarmProcesses:
         return [waiting for found in self._waiting.values() for waiting in found]
 
     def _drop(self, waiting: _Waiting) -> None:
+        if not waiting.started:
+            self._loop.unwatch(waiting.child.control.fileno())
         for found in self._waiting.values():
             if waiting in found:
                 found.remove(waiting)
         waiting.discard()
 
+    def _hear(self, waiting: _Waiting) -> None:
+        # Its end means that all layers are entered and the program runs; a word, that one of them could not be.
+        if waiting.child.control.recv(1000):
+            kill_group(waiting.child.pid)
+            self._drop(waiting)
+        else:
+            waiting.started = True
+            self._loop.unwatch(waiting.child.control.fileno())
+
     def _find(self, slot: int, environment: Mapping[str, str]) -> _Waiting | None:
-        return next((waiting for waiting in self._waiting.get(slot, ()) if waiting.environment == environment), None)
+        held = self._waiting.get(slot, ())
+        return next((waiting for waiting in held if waiting.started and waiting.environment == environment), None)
 
     def _make(self, slot: int) -> None:
         environment = self._last[slot]
-        if self._find(slot, environment) is not None:
+        if any(waiting.environment == environment for waiting in self._waiting[slot]):
             return
         if len(self._waiting[slot]) >= _PER_SLOT:
             kill_group(self._waiting[slot][0].child.pid)
-            self._waiting[slot].pop(0).discard()
+            self._drop(self._waiting[slot][0])
         self._serial += 1
-        directory = self._home / str(self._serial)
+        with suppress(OSError):
+            self._start(slot, environment, self._home / str(self._serial))
+
+    def _start(self, slot: int, environment: Mapping[str, str], directory: Path) -> None:
         directory.mkdir(mode=0o700)
         reader, writer = os.pipe2(os.O_CLOEXEC)
         argv = (str(self._ogr2ogr.program), "--optfile", "/vsistdin/")
@@ -139,8 +159,11 @@ class WarmProcesses:
         except OSError:
             directory.rmdir()
             os.close(writer)
+            raise
         else:
-            self._waiting[slot].append(_Waiting(child, writer, directory, environment))
+            waiting = _Waiting(child, writer, directory, environment)
+            self._waiting[slot].append(waiting)
+            self._loop.watch(child.control.fileno(), lambda: self._hear(waiting))
         finally:
             os.close(reader)
 

@@ -12,26 +12,12 @@ from sandbox.command import Command, Limits
 from sandbox.config import Config
 from sandbox.pool import PoolFull, open_pool
 from sandbox.verdict import Ending
+from tests.sandbox.processes import processes_below
 
 
 def python(directory: Path, program: str) -> Command:
     """A Python program in a directory."""
     return Command(argv=(sys.executable, "-c", program), directory=directory, limits=Limits(wall_seconds=30))
-
-
-def processes_below(pid: int) -> set[int]:
-    """All descendants of a process."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except (OSError, ValueError):
-                continue
-    below = {pid}
-    while more := {child for child, parent in parents.items() if parent in below} - below:
-        below |= more
-    return below - {pid}
 
 
 async def until_started(directory: Path) -> None:
@@ -44,7 +30,7 @@ async def test_a_cancelled_run_is_over_when_the_cancellation_goes_on(config: Con
     """Cancellation ends the process, frees the slot and leaves nothing."""
     sleeper = python(directory, "open('started', 'w').close()\nimport time; time.sleep(60)")
     async with open_pool(config) as pool:
-        before = processes_below(os.getpid())
+        before = processes_below()
         async with anyio.create_task_group() as tasks:
 
             async def hold() -> None:
@@ -53,9 +39,9 @@ async def test_a_cancelled_run_is_over_when_the_cancellation_goes_on(config: Con
 
             tasks.start_soon(hold)
             await until_started(directory)
-            assert processes_below(os.getpid()) > before
+            assert processes_below() > before
             tasks.cancel_scope.cancel()
-        assert processes_below(os.getpid()) == before
+        assert processes_below() == before
         assert pool.seats_taken == 0
         async with pool.take_seat("a") as slot:
             assert (await slot.run(python(directory, ""))).ending is Ending.OK
@@ -63,10 +49,10 @@ async def test_a_cancelled_run_is_over_when_the_cancellation_goes_on(config: Con
 
 async def test_closing_the_pool_leaves_no_process(config: Config, directory: Path) -> None:
     """When the pool has closed its helper is gone too."""
-    before = processes_below(os.getpid())
+    before = processes_below()
     async with open_pool(config) as pool, pool.take_seat("a") as slot:
         await slot.run(python(directory, ""))
-    assert processes_below(os.getpid()) == before
+    assert processes_below() == before
 
 
 async def test_no_more_run_at_once_than_there_are_converters(work_root: Path) -> None:
@@ -108,7 +94,7 @@ async def test_a_lost_helper_is_replaced_and_its_run_told_as_internal(config: Co
 
         async def kill() -> None:
             await until_started(directory)
-            for pid in processes_below(os.getpid()):
+            for pid in processes_below():
                 os.kill(pid, signal.SIGKILL)
 
         async with anyio.create_task_group() as tasks:

@@ -1,0 +1,167 @@
+/*
+ * What a program does that wants out. `hostile ACTION [ARGUMENT]` exits with 0 when the action succeeded and with 1 when
+ * it was refused; `hostile --optfile X` takes both from its input, as a waiting ogr2ogr does.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int opens(const char *path, int flags)
+{
+    int descriptor = open(path, flags, 0644);
+    return descriptor >= 0 && (flags & O_WRONLY ? write(descriptor, "x", 1) == 1 : read(descriptor, &(char){0}, 1) >= 0);
+}
+
+static int reaches(int kind, const char *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((unsigned short)atoi(port))};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int link = socket(AF_INET, kind, 0);
+    return link >= 0 && connect(link, (struct sockaddr *)&address, sizeof address) == 0 && send(link, "canary", 6, 0) == 6;
+}
+
+static int reaches_local(const char *name, int abstract)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strncpy(address.sun_path + abstract, name, sizeof address.sun_path - 2);
+    socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)abstract + strlen(name) + !abstract);
+    int link = socket(AF_UNIX, SOCK_STREAM, 0);
+    return link >= 0 && connect(link, (struct sockaddr *)&address, length) == 0;
+}
+
+static int forks(void)
+{
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    return child > 0;
+}
+
+static int bombs(void)
+{
+    int made = 0;
+    for (int round = 0; round < 20000; round++) {
+        pid_t child = fork();
+        if (child == 0)
+            for (;;)
+                fork();
+        made += child > 0;
+    }
+    return made > 0;
+}
+
+/* A daemon that leaves its session, its group and its parent behind, and says that it lives. */
+static int leaves_a_daemon(void)
+{
+    for (int generation = 0; generation < 3; generation++) {
+        pid_t child = fork();
+        if (child < 0)
+            return 0;
+        if (child > 0)
+            return usleep(200000) == 0;
+        setsid();
+    }
+    close(open("daemon", O_CREAT | O_WRONLY, 0644));
+    for (;;)
+        pause();
+}
+
+static int raises_limit(void)
+{
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    return setrlimit(RLIMIT_AS, &limit) == 0;
+}
+
+static int lists(const char *path)
+{
+    DIR *directory = opendir(path);
+    return directory && readdir(directory);
+}
+
+static int executes(const char *path)
+{
+    char *arguments[] = {(char *)path, "-c", "exit 0", NULL};
+    return execve(path, arguments, NULL) == 0;
+}
+
+static int is_user(const char *other)
+{
+    return setresuid((uid_t)atoi(other), (uid_t)atoi(other), (uid_t)atoi(other)) == 0;
+}
+
+static int act(const char *action, const char *argument)
+{
+    struct stat status;
+#define IF(name, attempt) if (!strcmp(action, name)) return attempt
+    IF("nothing", 1);
+    IF("read", opens(argument, O_RDONLY));
+    IF("write", opens(argument, O_WRONLY | O_CREAT));
+    IF("stat", stat(argument, &status) == 0);
+    IF("list", lists(argument));
+    IF("tcp", reaches(SOCK_STREAM, argument));
+    IF("udp", reaches(SOCK_DGRAM, argument));
+    IF("unix socket", reaches_local(argument, 0));
+    IF("abstract socket", reaches_local(argument, 1));
+    IF("raw socket", socket(AF_INET, SOCK_RAW, IPPROTO_ICMP) >= 0);
+    IF("netlink socket", socket(AF_NETLINK, SOCK_RAW, 0) >= 0);
+    IF("fork", forks());
+    IF("fork bomb", bombs());
+    IF("daemon", leaves_a_daemon());
+    IF("execute", executes(argument));
+    IF("ptrace parent", ptrace(PTRACE_ATTACH, getppid(), 0, 0) == 0);
+    IF("ptrace init", ptrace(PTRACE_ATTACH, 1, 0, 0) == 0);
+    IF("signal parent", kill(getppid(), SIGCONT) == 0);
+    IF("signal all", kill(-1, SIGCONT) == 0);
+    IF("limit parent", syscall(SYS_prlimit64, getppid(), RLIMIT_NOFILE, &(struct rlimit){9, 9}, NULL) == 0);
+    IF("mount", mount("none", ".", "tmpfs", 0, NULL) == 0);
+    IF("remount", mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND, NULL) == 0);
+    IF("new namespace", unshare(CLONE_NEWUSER) == 0);
+    IF("change root", chroot(".") == 0);
+    IF("become user", is_user(argument));
+    IF("symbolic link", symlink("/etc/passwd", "link") == 0);
+    IF("hard link", link(argument, "hard") == 0);
+    IF("pipe file", mkfifo("pipe", 0644) == 0);
+    IF("device", mknod("device", S_IFBLK | 0600, 0x801) == 0);
+    IF("rename out", rename("in", argument) == 0);
+    IF("raise limit", raises_limit());
+    IF("io_uring", syscall(425, 8, (char[200]){0}) >= 0);
+    IF("anonymous file", syscall(SYS_memfd_create, "x", 0) >= 0);
+    IF("keyring", syscall(SYS_keyctl, 0, -3, 1) >= 0);
+    IF("kernel program", syscall(SYS_bpf, 0, (char[128]){0}, 128) >= 0);
+    IF("host name", sethostname("x", 1) == 0);
+    IF("x32 call", syscall(0x40000000 | 39) >= 0);
+    return 1;
+}
+
+int main(int count, char **arguments)
+{
+    static char text[8192], action[4096], argument[4096];
+    if (count > 1 && !strcmp(arguments[1], "--optfile")) {
+        if (fread(text, 1, sizeof text - 1, stdin) == 0 || sscanf(text, "\"%4095[^\"]\"\n\"%4095[^\"]\"", action, argument) < 1)
+            return 2;
+    } else if (count > 1) {
+        strncpy(action, arguments[1], sizeof action - 1);
+        strncpy(argument, count > 2 ? arguments[2] : "", sizeof argument - 1);
+    }
+    int done = act(action, argument);
+    if (!done)
+        perror(action);
+    return !done;
+}

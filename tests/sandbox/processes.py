@@ -1,0 +1,20 @@
+"""Which processes there are."""
+
+import os
+from pathlib import Path
+
+
+def processes_below(pid: int | None = None) -> set[int]:
+    """All descendants of a process, by default of this one."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except (OSError, ValueError):
+                continue
+    top = os.getpid() if pid is None else pid
+    below = {top}
+    while more := {child for child, parent in parents.items() if parent in below} - below:
+        below |= more
+    return below - {top}

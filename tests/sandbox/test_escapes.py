@@ -1,0 +1,208 @@
+"""What a hostile program tries, with each launcher, and with layers left out as hosts leave them out."""
+
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from sandbox import forkserver
+from sandbox.command import Command, Limits
+from sandbox.config import Config, LauncherName, Mode, Ogr2ogr
+from sandbox.connection import Connection
+from sandbox.verdict import Ending, Verdict
+from tests.sandbox.escapes import compile_hostile, surroundings
+from tests.sandbox.processes import processes_below
+
+SUCCEEDED, REFUSED = 0, 1
+
+# What a host loses that lacks a layer; a hostile program must not get more than this.
+LEVELS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
+    "every layer": (frozenset(), frozenset()),
+    "no namespaces": (frozenset({"namespaces"}), frozenset({"see a file outside", "see another run's file"})),
+    "no Landlock": (frozenset({"Landlock"}), frozenset({"list the root", "list the work root"})),
+    "no user of its own": (frozenset({"unprivileged user"}), frozenset()),
+    "no system-call filter": (
+        frozenset({"system-call filter"}),
+        frozenset(
+            {
+                "netlink socket",
+                "fork",
+                "signal all",
+                "new namespace",
+                "io_uring",
+                "anonymous file",
+                "keyring",
+            }
+        ),
+    ),
+}
+HARMLESS_CONTROL = (
+    "read a file outside",
+    "read another run's file",
+    "see a file outside",
+    "list the root",
+    "list another run's directory",
+    "write outside",
+    "write over a file outside",
+    "connect by TCP",
+    "send by UDP",
+    "connect to a Unix socket",
+    "connect to an abstract socket",
+    "execute a shell",
+    "fork",
+    "symbolic link",
+)
+OGR2OGR_LAUNCHERS = (LauncherName.EXEC, LauncherName.WARM, LauncherName.FORK_SERVER)
+NOTHING = frozenset(
+    {
+        "namespaces",
+        "Landlock",
+        "system-call filter",
+        "unprivileged user",
+        "no capabilities",
+        "no new privileges",
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    """A directory that other users can pass through, unlike pytest's."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory)
+
+
+@pytest.fixture(scope="module")
+def hostile(place: Path) -> Path:
+    """The hostile program."""
+    program = compile_hostile(place)
+    if program is None:
+        pytest.skip("no C compiler")
+    return program
+
+
+@pytest.fixture(scope="module")
+def library(place: Path) -> Path:
+    """The library of the fork server."""
+    return forkserver.build(place / "cache")
+
+
+class Attacker:
+    """Runs the hostile program by one launcher."""
+
+    def __init__(self, connection: Connection, config: Config, launcher: LauncherName) -> None:
+        self._connection = connection
+        self._config = config
+        self._launcher = launcher
+        self._count = 0
+
+    async def attack(self, *arguments: str, **limits: float) -> tuple[Verdict, Path]:
+        """One run; returns its verdict and its directory."""
+        assert self._config.ogr2ogr is not None
+        self._count += 1
+        directory = self._config.work_root / f"run{self._count}"
+        directory.mkdir()
+        (directory / "in").write_text("x")
+        command = Command(
+            argv=(str(self._config.ogr2ogr.program), *arguments),
+            directory=directory,
+            limits=Limits(**{"wall_seconds": 10, **limits}),  # type: ignore[arg-type]
+        )
+        with anyio.fail_after(20):
+            while not (verdict := await self._connection.run(0, command, self._launcher)).launcher:
+                await anyio.sleep(0.005)
+        return verdict, directory
+
+    async def succeeding(self, attacks: dict[str, tuple[str, ...]]) -> set[str]:
+        """The attacks that get through."""
+        found = set()
+        for name, arguments in attacks.items():
+            verdict, _ = await self.attack(*arguments)
+            assert verdict.exit_code in {SUCCEEDED, REFUSED} or verdict.ending is Ending.SIGNAL, (name, verdict)
+            if verdict.exit_code == SUCCEEDED:
+                found.add(name)
+        return found
+
+
+@asynccontextmanager
+async def attacker(config: Config, launcher: LauncherName) -> AsyncIterator[Attacker]:
+    """A connection without the self-test, whose samples this ogr2ogr does not convert."""
+    connection = Connection(config)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(connection.serve)
+        await connection.opened()
+        await connection.use([launcher])
+        yield Attacker(connection, config, launcher)
+        connection.close()
+
+
+def configuration(place: Path, hostile: Path, library: Path, without: frozenset[str]) -> tuple[Config, Path]:
+    """A pool of one slot, and a directory outside of it."""
+    base = Path(tempfile.mkdtemp(dir=place))
+    base.chmod(0o755)
+    work_root, outside = base / "work", base / "outside"
+    work_root.mkdir()
+    outside.mkdir()
+    ogr2ogr = Ogr2ogr(program=hostile, fork_server=library)
+    config = Config(work_root=work_root, mode=Mode.BEST_EFFORT, converters=1, ogr2ogr=ogr2ogr, without=without)
+    return config, outside
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("launcher", OGR2OGR_LAUNCHERS)
+async def test_a_hostile_program_gets_nothing_that_its_layers_guard(
+    place: Path, hostile: Path, library: Path, launcher: LauncherName, level: str
+) -> None:
+    """Whatever the launcher, what gets through is at most what the missing layer was there for."""
+    without, losses = LEVELS[level]
+    config, outside = configuration(place, hostile, library, without)
+    with surroundings(config.work_root, outside) as attacks:
+        async with attacker(config, launcher) as tries:
+            assert (await tries.attack("nothing"))[0].exit_code == SUCCEEDED
+            assert await tries.succeeding(attacks) <= losses
+    assert (outside / "canary").read_text() == "canary"
+    assert not list((outside / "writable").iterdir())
+
+
+async def test_the_same_attacks_get_through_where_there_are_no_layers(
+    place: Path, hostile: Path, library: Path
+) -> None:
+    """The attacks are real: without layers they succeed."""
+    config, outside = configuration(place, hostile, library, NOTHING)
+    with surroundings(config.work_root, outside) as attacks:
+        harmless = {name: attacks[name] for name in HARMLESS_CONTROL}
+        async with attacker(config, LauncherName.EXEC) as tries:
+            assert await tries.succeeding(harmless) == set(harmless)
+
+
+@pytest.mark.parametrize("without", [frozenset[str](), frozenset({"system-call filter"})], ids=["refused", "swept"])
+@pytest.mark.parametrize("launcher", OGR2OGR_LAUNCHERS)
+async def test_a_daemon_is_gone_when_its_run_is(
+    place: Path, hostile: Path, library: Path, launcher: LauncherName, without: Sequence[str]
+) -> None:
+    """A program that leaves its session, group and parent behind leaves no process behind."""
+    config, _ = configuration(place, hostile, library, frozenset(without))
+    async with attacker(config, launcher) as tries:
+        _, directory = await tries.attack("daemon")
+        assert (directory / "daemon").exists() == bool(without)
+        assert not [pid for pid in processes_below() if b"daemon" in _arguments(pid)]
+
+
+@pytest.mark.parametrize("launcher", OGR2OGR_LAUNCHERS)
+async def test_a_fork_bomb_makes_no_process(place: Path, hostile: Path, library: Path, launcher: LauncherName) -> None:
+    """Every fork is refused, and the pool goes on."""
+    config, _ = configuration(place, hostile, library, frozenset())
+    async with attacker(config, launcher) as tries:
+        assert (await tries.attack("fork bomb"))[0].exit_code == REFUSED
+        assert (await tries.attack("nothing"))[0].exit_code == SUCCEEDED
+
+
+def _arguments(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
