@@ -86,7 +86,7 @@ class Places(msgspec.Struct, frozen=True):
     types: tuple[str, ...] = ()
 
 
-def places_of(plan: Plan, dataset: Dataset) -> Places:
+def places_of(dataset: Dataset) -> Places:
     """X and Y columns for points, a column of WKT for the rest, nothing for a table."""
     names = {column.written.casefold() for column in dataset.columns}
     if dataset.geometry_type == NO_GEOMETRY:
@@ -96,7 +96,7 @@ def places_of(plan: Plan, dataset: Dataset) -> Places:
         kind = "XYZ" if dataset.declares_z else "XY"
         return Places(("-lco", f"GEOMETRY=AS_{kind}"), ("Real",) * len(kind))
     linear = LINEAR if dataset.linearise else ()
-    return Places(("-lco", "GEOMETRY=AS_WKT", "-lco", f"GEOMETRY_NAME={plan.geometry_name}", *linear), ("String",))
+    return Places(("-lco", "GEOMETRY=AS_WKT", "-lco", "GEOMETRY_NAME=WKT", *linear), ("String",))
 
 
 def opening(plan: Plan) -> list[str]:

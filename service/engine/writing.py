@@ -114,7 +114,7 @@ async def _write_places(place: Workplace, plan: Plan, origin: Origin) -> None:
     if not dataset.features:
         await place.write_text(result_name(plan), _header(dataset))
         return
-    arguments = [*opening(plan), *places_of(plan, dataset).arguments, *systems(plan, [dataset]), *origin.options]
+    arguments = [*opening(plan), *places_of(dataset).arguments, *systems(plan, [dataset]), *origin.options]
     await _run(place, plan, origin, [*arguments, result_name(plan), origin.name, *origin.tables(plan, dataset)])
 
 
@@ -131,7 +131,7 @@ async def _write_sheet(place: Workplace, plan: Plan, origin: Origin, number: int
         rest = [result_name(plan), origin.name, *origin.tables(plan, dataset)]
         await place.ogr2ogr([*into, *rest], (*origin.drivers, plan.writing.driver))
         return
-    places = places_of(plan, dataset)
+    places = places_of(dataset)
     csv_file = f"sheet{number}.csv"
     arguments = [*PLAIN_CSV, *places.arguments, *systems(plan, [dataset]), csv_file, origin.name]
     await place.ogr2ogr([*arguments, *origin.tables(plan, dataset)], (*origin.drivers, CSV_DRIVER))

@@ -105,6 +105,5 @@ def _declared(types: Mapping[str, int]) -> str:
 
 def _columns(writing: Writing, layer: Layer) -> tuple[Column, ...]:
     names = [field.name for field in layer.fields]
-    return tuple(
-        Column(name, written) for name, written in zip(names, column_names(writing.column_names, names), strict=True)
-    )
+    written = column_names(writing.column_names, names, writing.reserved_columns)
+    return tuple(Column(*pair) for pair in zip(names, written, strict=True))

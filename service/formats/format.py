@@ -122,6 +122,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     elevation_column: str = ""
     """The column from which the driver takes the elevation of points."""
     column_names: ColumnRule = ColumnRule.ANY
+    reserved_columns: tuple[str, ...] = ()
+    """What columns of the data cannot be called, because the driver's own are."""
     fid_names: tuple[str, ...] = ()
     geometry_names: tuple[str, ...] = ()
     records_crs: bool = True

@@ -16,6 +16,7 @@ from service.formats.format import ColumnRule
 STEM_BYTES = 60
 DEFAULT_STEM = "data"
 XML_NAME_BYTES = 200
+NAMELESS = "field"
 MAPINFO_NAME = 31
 NOT_IN_STEM = re.compile(r"[^\w.\-]+")
 NOT_IN_XML = re.compile(r"[^\w.\-]")
@@ -90,7 +91,7 @@ def _numbered(name: str, taken: set[str], wanted: set[str], limit_bytes: int) ->
 
 
 def _as_they_are(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(names)
+    return unique([name or NAMELESS for name in names]) if "" in names else tuple(names)
 
 
 def _xml_names(names: Sequence[str]) -> tuple[str, ...]:

@@ -131,7 +131,7 @@ def _is_json_to_json(source: Source, target: Format, facts: Facts) -> bool:
 def _fits(writing: Writing, layer: Layer) -> bool:
     names = [field.name for field in layer.fields]
     distinct = len({name.casefold() for name in names}) == len(names)
-    keeps_names = column_names(writing.column_names, names) == tuple(names)
+    keeps_names = column_names(writing.column_names, names, writing.reserved_columns) == tuple(names)
     return distinct and keeps_names and not layer.has_curves and not needs_splitting(writing, layer)
 
 
