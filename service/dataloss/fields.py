@@ -121,7 +121,7 @@ class FieldTally:
     def _add_nested(self, values: Sequence[Any]) -> None:
         self.type = FieldType.TEXT
         self.nested += len(values)
-        self._add_lengths([len(json_text(value).encode("utf-8", "surrogatepass")) for value in values])
+        self._add_lengths(_sizes(list(map(json_text, values))))
 
     def _add_texts(self, values: Sequence[str]) -> None:
         together = "\0".join(values)
@@ -136,7 +136,7 @@ class FieldTally:
         if together.isascii():
             self._add_lengths(list(map(len, values)))
         else:
-            self._add_lengths([len(value.encode("utf-8", "surrogatepass")) for value in values])
+            self._add_lengths(_sizes(values))
 
     def _cut_at_nul(self, values: Sequence[str]) -> list[str]:
         """The texts as the converter sees them, which ends each at its first NUL."""
@@ -159,3 +159,11 @@ class FieldTally:
         self.longest_bytes = max(self.longest_bytes, longest)
         if longest > VALUE_BYTES:
             self.too_long += sum(length > VALUE_BYTES for length in lengths)
+
+
+def _sizes(texts: Sequence[str]) -> list[int]:
+    """The size of each text in bytes of UTF-8; half a surrogate pair takes as much as what replaces it."""
+    try:
+        return list(map(len, map(str.encode, texts)))
+    except UnicodeEncodeError:
+        return [len(text.encode("utf-8", "surrogatepass")) for text in texts]
