@@ -9,8 +9,6 @@ from service.intake.form import Form, FormSpec, IntakeLimits
 from service.intake.multipart import Event, Field, FileEnd, FileStart
 from service.intake.workspace import Workspace
 
-_PIECE_OVERHEAD_BYTES = 64
-
 
 class Assembly:
     """A form on its way: `take` runs in the event loop, `flush` may run in a thread, never both at once."""
@@ -21,7 +19,7 @@ class Assembly:
         self._workspace = workspace
         self._fields: dict[str, list[str]] = {}
         self._files: list[IncomingFile] = []
-        self._flushed = 0  # how many of the files are closed
+        self._open: list[IncomingFile] = []
         self.pending_bytes = 0
 
     def take(self, event: Event) -> None:
@@ -38,7 +36,7 @@ class Assembly:
             case FileStart():
                 self._begin_file(event)
             case FileEnd():
-                self._files[-1].end()
+                self._files[-1].ended = True
             case _:
                 assert_never(event)
 
@@ -48,14 +46,14 @@ class Assembly:
         Raises:
             Overloaded: the disk is full.
         """
-        for file in self._files[self._flushed :]:
+        for file in self._open:
             file.write_out()
-        self._flushed = len(self._files) - 1 if self._files else 0
+        self._open = [file for file in self._open if not file.ended]
         self.pending_bytes = 0
 
     def close(self) -> None:
         """Close what is open; the workspace removes it."""
-        for file in self._files:
+        for file in self._open:
             file.close()
 
     def form(self) -> Form:
@@ -77,18 +75,20 @@ class Assembly:
     def _begin_file(self, start: FileStart) -> None:
         if len(self._files) >= self._max_files:
             raise self._too_many_files()
-        directory = self._workspace.new_directory()
-        self._files.append(
-            IncomingFile(
-                directory, start.untrusted_name, max_bytes=self._limits.max_file_bytes, hashed=self._spec.digest
-            )
+        file = IncomingFile(
+            self._workspace.new_directory(),
+            start.untrusted_name,
+            max_bytes=self._limits.max_file_bytes,
+            hashed=self._spec.digest,
         )
+        self._files.append(file)
+        self._open.append(file)
 
     def _add(self, data: bytes) -> None:
         file = self._files[-1]
         file.add(data)
         if not file.oversize:
-            self.pending_bytes += len(data) + _PIECE_OVERHEAD_BYTES
+            self.pending_bytes += len(data)
         elif not self._spec.many:
             raise file_too_large(self._limits)
 

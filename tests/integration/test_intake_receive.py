@@ -311,7 +311,7 @@ def no_space_for_new_files(path: Path, flags: int, mode: int = 0o777, *, dir_fd:
 
 
 OPEN = os.open
-FULL_DISK = {"mkdir": no_space, "open": no_space_for_new_files, "writev": no_space}
+FULL_DISK = {"mkdir": no_space, "open": no_space_for_new_files, "write": no_space}
 
 
 @pytest.mark.parametrize("size_bytes", [2, 2 * MEBIBYTE])
