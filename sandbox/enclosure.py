@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,15 +10,17 @@ from sandbox.command import Limits
 from sandbox.jail import Jail
 from sandbox.layers import Layer
 from sandbox.layers.landlock import Landlock
+from sandbox.layers.memory_group import Group, MemoryGroup
 from sandbox.layers.user import FIRST_USER, UnprivilegedUser, give
 
 
 class Enclosure:
     """What stands around every run of one spawner."""
 
-    def __init__(self, layers: Sequence[Layer], work_root: str) -> None:
+    def __init__(self, layers: Sequence[Layer], work_root: str, groups: Sequence[Group] = ()) -> None:
         self.layers = layers
         self._work_root = work_root
+        self._groups = groups if any(isinstance(layer, MemoryGroup) for layer in layers) else ()
         self._landlock = next((layer for layer in layers if isinstance(layer, Landlock)), None)
         self._changes_user = any(isinstance(layer, UnprivilegedUser) for layer in layers)
 
@@ -37,7 +39,23 @@ class Enclosure:
             give(directory, user, self._work_root)
         ruleset = self._landlock.rules(directory) if self._landlock else None
         try:
-            yield Jail(directory=directory, limits=limits, spawner=os.getpid(), user=user, ruleset=ruleset)
+            yield Jail(
+                directory=directory,
+                limits=limits,
+                spawner=os.getpid(),
+                user=user,
+                ruleset=ruleset,
+                group=self._groups[slot].join if self._groups else None,
+            )
         finally:
             if ruleset is not None:
                 os.close(ruleset)
+
+    def memory_watch(self, slot: int, memory_bytes: int) -> Callable[[], bool]:
+        """Limit the memory group of a slot; the answer tells later whether it has had to kill since."""
+        if not self._groups:
+            return lambda: False
+        group = self._groups[slot]
+        group.allow(memory_bytes)
+        before = group.kills()
+        return lambda: group.kills() > before

@@ -12,7 +12,8 @@ from typing import NoReturn
 
 from sandbox import places, syscalls
 from sandbox.config import Config
-from sandbox.layers import namespaces, root
+from sandbox.layers import memory_group, namespaces, root
+from sandbox.layers.memory_group import Group, Groups
 from sandbox.layers.user import FIRST_USER
 from sandbox.report import Guard, LayerReport
 from sandbox.spawner import Spawner, Surroundings, receive_config
@@ -29,12 +30,26 @@ def main() -> NoReturn:
     if os.getppid() != int(sys.argv[2]):
         sys.exit("the service is gone")
     config = receive_config(link)
+    groups = Groups()
+    made, refusal = _make_groups(groups, config)
     is_root = os.geteuid() == 0
-    child = start_spawner(config, lambda layers: Spawner(link, config, Surroundings(layers, is_root)).serve())
+    child = start_spawner(
+        config, lambda layers: Spawner(link, config, Surroundings(layers, is_root, made, refusal)).serve()
+    )
     link.close()
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
     _, status = os.waitpid(child, 0)
+    groups.remove()
     sys.exit(os.waitstatus_to_exitcode(status) != 0)
+
+
+def _make_groups(groups: Groups, config: Config) -> tuple[tuple[Group, ...], str]:
+    if memory_group.NAME in config.without:
+        return (), ""
+    try:
+        return groups.make(config.converters), ""
+    except OSError as error:
+        return (), str(error)
 
 
 def start_spawner(config: Config, serve: Serve) -> int:

@@ -147,13 +147,21 @@ class Run:
     """One command from its child to its verdict."""
 
     def __init__(
-        self, loop: Loop, child: Child, command: Command, *, launcher: str, finished: Callable[[Verdict], None]
+        self,
+        loop: Loop,
+        child: Child,
+        command: Command,
+        *,
+        launcher: str,
+        killed_for_memory: Callable[[], bool],
+        finished: Callable[[Verdict], None],
     ) -> None:
         self._loop = loop
         self._child = child
         self._directory = str(command.directory)
         self._limits = command.limits
         self._launcher = launcher
+        self._killed_for_memory = killed_for_memory
         self._finished = finished
         self._began = time.monotonic()
         self._stopped_for: Ending | None = None
@@ -207,6 +215,7 @@ class Run:
             stopped_for=self._stopped_for,
             failure=self._failure,
             disk_full=quota.disk_is_full(self._directory),
+            killed_for_memory=self._killed_for_memory(),
             over_cpu=cpu_seconds >= self._limits.cpu_seconds,
             untrusted_stderr=bytes(self._stderr),
         )

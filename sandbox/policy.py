@@ -8,6 +8,7 @@ from sandbox import places
 from sandbox.config import Config, Mode
 from sandbox.layers import Layer
 from sandbox.layers.landlock import DEVICE, EXECUTE, LIST, READ, Landlock, Rule
+from sandbox.layers.memory_group import MemoryGroup
 from sandbox.layers.parent_death import ParentDeath
 from sandbox.layers.privileges import NoCapabilities, NoNewPrivileges
 from sandbox.layers.rlimits import ResourceLimits
@@ -22,7 +23,7 @@ class SandboxUnavailable(RuntimeError):
     """This host lacks a layer that strict mode requires; the message names it and the way out."""
 
 
-def layers(config: Config, *, in_namespaces: bool, is_root: bool) -> tuple[Layer, ...]:
+def layers(config: Config, *, in_namespaces: bool, is_root: bool, memory: MemoryGroup) -> tuple[Layer, ...]:
     """All layers that a run enters, in order.
 
     What needs rights comes first; the change of user takes the rights and clears the parent-death signal; the
@@ -31,6 +32,7 @@ def layers(config: Config, *, in_namespaces: bool, is_root: bool) -> tuple[Layer
     readable = places.readable(config)
     return (
         OwnSession(),
+        memory,
         PrivateView(str(config.work_root), in_namespaces=in_namespaces),
         ResourceLimits(),
         NoCapabilities(),

@@ -22,6 +22,7 @@ from sandbox.launchers.plain_exec import PlainExec
 from sandbox.launchers.python_server import PythonServerKind
 from sandbox.launchers.server import ServerLauncher
 from sandbox.launchers.warm import WarmProcesses
+from sandbox.layers.memory_group import Group, MemoryGroup
 from sandbox.layers.seccomp import SystemCallFilter
 from sandbox.loop import Loop
 from sandbox.report import LayerReport, Report
@@ -32,10 +33,12 @@ _CHUNK = 1 << 16
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What the spawner lives in: the layers around all runs, and whether it is root on the host."""
+    """What the spawner lives in: the layers around all runs, whether it is root on the host, and its memory groups."""
 
     layers: tuple[LayerReport, ...]
     is_root: bool
+    groups: tuple[Group, ...]
+    no_groups: str
 
     @property
     def in_namespaces(self) -> bool:
@@ -53,12 +56,16 @@ class Spawner:
         self._runs: dict[int, Run | None] = {}
         self._unwanted: set[int] = set()
         self._by_pid: dict[int, Run] = {}
-        candidates = policy.layers(config, in_namespaces=surroundings.in_namespaces, is_root=surroundings.is_root)
+        memory = MemoryGroup(surroundings.groups, surroundings.no_groups)
+        candidates = policy.layers(
+            config, in_namespaces=surroundings.in_namespaces, is_root=surroundings.is_root, memory=memory
+        )
         layers, reports = policy.choose(candidates, config.without)
         self._report = Report(layers=(*surroundings.layers, *reports))
         self._runs_may_fork = not any(isinstance(layer, SystemCallFilter) for layer in layers)
         self._loop = Loop(self._reap)
-        self._launchers = _launchers(config, Enclosure(layers, str(config.work_root)), self._loop)
+        self._enclosure = Enclosure(layers, str(config.work_root), surroundings.groups)
+        self._launchers = _launchers(config, self._enclosure, self._loop)
         self._slots = config.converters
         self._used: Sequence[Launcher] = self._launchers
 
@@ -124,7 +131,15 @@ class Spawner:
             for each in self._used:
                 each.rest(message.slot)
 
-        run = Run(self._loop, child, message.command, launcher=launcher.name, finished=finished)
+        memory_watch = self._enclosure.memory_watch(message.slot, message.command.limits.memory_bytes)
+        run = Run(
+            self._loop,
+            child,
+            message.command,
+            launcher=launcher.name,
+            killed_for_memory=memory_watch,
+            finished=finished,
+        )
         self._runs[message.run] = self._by_pid[child.pid] = run
         if message.run in self._unwanted:
             run.stop(Ending.SIGNAL)

@@ -18,15 +18,14 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-import msgspec
-
 from sandbox import policy, wire
 from sandbox.launch import NEVER_STARTED, enter, redirect, tell_failure
 from sandbox.launchers.python_server import Introduction, Request, modules
 from sandbox.layers import Layer
+from sandbox.layers.memory_group import MemoryGroup
 
 _CHUNK = 1 << 18
-_MOST_DESCRIPTORS = 3
+_MOST_DESCRIPTORS = 4
 
 Code = Mapping[str, types.CodeType]
 
@@ -37,9 +36,8 @@ def main() -> NoReturn:
     link.set_inheritable(False)
     introduction = wire.unpack(link.recv(_CHUNK), Introduction)
     config = introduction.config
-    layers = [
-        layer for layer in policy.layers(config, in_namespaces=True, is_root=True) if layer.name in introduction.layers
-    ]
+    known = policy.layers(config, in_namespaces=True, is_root=True, memory=MemoryGroup((), ""))
+    layers = [layer for layer in known if layer.name in introduction.layers]
     code = {name: _load(name) for name in modules(config)}
     gc.collect()
     gc.freeze()
@@ -94,7 +92,7 @@ def _become(request: Request, descriptors: Sequence[int], layers: Sequence[Layer
         if os.read(control, 10) != b"go":
             os._exit(NEVER_STARTED)
         redirect(stderr)
-        enter(layers, msgspec.structs.replace(request.jail, ruleset=rest[0] if rest else None))
+        enter(layers, request.jail.with_descriptors(rest))
     except Exception as error:  # noqa: BLE001 - no failure may let the program start
         tell_failure(control, error)
         os._exit(NEVER_STARTED)

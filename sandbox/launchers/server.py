@@ -93,8 +93,7 @@ class ServerLauncher:
             return
         try:
             with self._enclosure.prepared(slot, command.directory, command.limits) as jail:
-                given = [streams.control_end.fileno(), streams.stderr_end]
-                given += [] if jail.ruleset is None else [jail.ruleset]
+                given = [streams.control_end.fileno(), streams.stderr_end, *jail.descriptors]
                 _send(server.link, self._kind.request(command, jail), given)
         except OSError as error:
             streams.abandon()

@@ -113,7 +113,7 @@ class Attacker:
             limits=Limits(**{"wall_seconds": 10, **limits}),  # type: ignore[arg-type]
         )
         with anyio.fail_after(20):
-            while not (verdict := await self._connection.run(0, command, self._launcher)).launcher:
+            while not (verdict := await self._connection.run(0, command, self._launcher)).launcher:  # noqa: ASYNC110
                 await anyio.sleep(0.005)
         return verdict, directory
 

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -95,7 +96,8 @@ async def test_a_lost_helper_is_replaced_and_its_run_told_as_internal(config: Co
         async def kill() -> None:
             await until_started(directory)
             for pid in processes_below():
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(kill)
