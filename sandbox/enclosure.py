@@ -34,9 +34,7 @@ class Enclosure:
         directory = str(path)
         if os.path.normpath(directory) != directory or not directory.startswith(self._work_root + "/"):
             raise PermissionError(errno.EPERM, "a run's directory must lie below the work root")
-        user = FIRST_USER + slot if self._changes_user else None
-        if user is not None:
-            give(directory, user, self._work_root)
+        user = self.give_files(slot, directory)
         ruleset = self._landlock.rules(directory) if self._landlock else None
         try:
             yield Jail(
@@ -50,6 +48,13 @@ class Enclosure:
         finally:
             if ruleset is not None:
                 os.close(ruleset)
+
+    def give_files(self, slot: int, directory: str) -> int | None:
+        """Let the slot's user own `directory` with all in it; return that user, None where runs keep the service's."""
+        user = FIRST_USER + slot if self._changes_user else None
+        if user is not None:
+            give(directory, user, self._work_root)
+        return user
 
     def memory_watch(self, slot: int, memory_bytes: int) -> Callable[[], bool]:
         """Limit the memory group of a slot; the answer tells later whether it has had to kill since."""

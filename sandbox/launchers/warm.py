@@ -82,6 +82,7 @@ class WarmProcesses:
             return
         self._waiting[slot].remove(waiting)
         try:
+            self._enclosure.give_files(slot, str(command.directory))
             _give_directory(str(command.directory), waiting.directory)
             rlimits.impose(waiting.child.pid, command.limits)
             os.write(waiting.stdin, options(command.argv[1:]))
