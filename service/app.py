@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TypedDict
@@ -32,7 +33,7 @@ from service.identifiers import ServerId
 from service.intake.form import IntakeLimits
 from service.intake.workspace import open_work_area
 from service.jobs.dispatch import LocalRunner
-from service.jobs.leases import LEASE, Leases
+from service.jobs.leases import Leases
 from service.jobs.register import JobRegister
 from service.metering.books import Books, publish_plans
 from service.metering.pricing import Pricing
@@ -94,16 +95,17 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         pool = await stack.enter_async_context(open_converters(settings, capabilities, settings.data_path / WORK))
         books = Books(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib))
         jobs = JobRegister(database)
+        lease = timedelta(seconds=settings.lease_seconds)
         parts = JobParts(books=books, jobs=jobs, engine=engine, storage=storage, work_area=work_area, clock=utc_now)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         services = Services(
             clock=utc_now,
             database=database,
             authenticator=Authenticator(database, utc_now),
-            idempotency=IdempotencyKeys(database, LEASE),
+            idempotency=IdempotencyKeys(database, lease),
             books=books,
             jobs=jobs,
-            leases=Leases(database, ServerId(uuid4())),
+            leases=Leases(database, ServerId(uuid4()), lease),
             engine=engine,
             unavailable_formats=capabilities.unavailable,
             storage=storage,

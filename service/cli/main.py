@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import anyio
 
 from service.accounts.administration import AdministrationError
-from service.cli import account, doctor, key, migrate, serve, settings, usage
+from service.cli import account, audit, doctor, key, migrate, serve, settings, usage
 from service.cli.command import Command, CommandError
 from service.db.embedded import EmbeddedPostgresError
 from service.db.migrate import MigrationError
@@ -21,6 +21,7 @@ COMMANDS: tuple[Command, ...] = (
     account.COMMAND,
     key.COMMAND,
     usage.COMMAND,
+    audit.COMMAND,
     doctor.COMMAND,
     settings.COMMAND,
 )

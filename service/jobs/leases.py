@@ -14,8 +14,7 @@ from service.identifiers import JobId, ServerId
 
 _SQL = load("jobs")
 
-HEARTBEAT = timedelta(seconds=5)
-LEASE = timedelta(seconds=30)
+BEATS_PER_LEASE = 6
 _AT_ONCE = 500
 
 
@@ -29,9 +28,16 @@ class AbandonedJob(msgspec.Struct, frozen=True):
 class Leases:
     """The lease of one serving process on its jobs."""
 
-    def __init__(self, database: Database, server_id: ServerId) -> None:
+    def __init__(self, database: Database, server_id: ServerId, lease: timedelta) -> None:
+        """Take a process for dead that has been silent for `lease`."""
         self._database = database
+        self._lease = lease
         self.server_id = server_id
+
+    @property
+    def heartbeat(self) -> timedelta:
+        """How often to say that this process is alive."""
+        return self._lease / BEATS_PER_LEASE
 
     async def beat(self, now: datetime) -> None:
         """Say that this process is alive."""
@@ -46,16 +52,16 @@ class Leases:
     async def abandoned(self, now: datetime) -> list[AbandonedJob]:
         """Return open jobs whose process is gone or silent for longer than the lease, some hundreds at the most."""
         async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["abandoned"], now - LEASE, _AT_ONCE)
+            rows = await connection.fetch(_SQL["abandoned"], now - self._lease, _AT_ONCE)
         return [AbandonedJob(row["id"], row["object_key"]) for row in rows]
 
     async def held(self, now: datetime) -> list[AbandonedJob]:
         """Return the open jobs, older than a lease, that the database believes this process to work on."""
         async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["held"], self.server_id, now - LEASE)
+            rows = await connection.fetch(_SQL["held"], self.server_id, now - self._lease)
         return [AbandonedJob(row["id"], row["object_key"]) for row in rows]
 
     async def forget_silent(self, now: datetime) -> None:
         """Forget processes that are silent for longer than the lease and hold nothing."""
         async with self._database.connection() as connection:
-            await connection.execute(_SQL["forget_servers"], now - LEASE)
+            await connection.execute(_SQL["forget_servers"], now - self._lease)

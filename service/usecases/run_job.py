@@ -138,7 +138,8 @@ class _Run:
             release = msgspec.structs.replace(release, object_key=left)
             await _persist(lambda: self._parts.books.release(release))
         self.job = msgspec.structs.replace(failed, processing_time_ms=release.processing_time_ms)
-        _log.info(events.JOB_FAILED, job_id=failed.id, input=failed.input_format, output=failed.output_format)
+        formats = {"input": failed.input_format, "output": failed.output_format}
+        _log.info(events.JOB_FAILED, job_id=failed.id, **formats, reason=message)
 
     async def _start(self) -> None:
         attempt = await _persist(lambda: self._parts.jobs.start(self.job.id, self._parts.clock(), self._key))

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from service.errors import DatabaseUnavailable, StorageUnavailable
-from service.jobs.leases import HEARTBEAT, AbandonedJob
+from service.jobs.leases import AbandonedJob
 from service.metering.books import Release
 from service.storage.port import ObjectKey
 from service.telemetry import events
@@ -30,7 +30,7 @@ class Chore(msgspec.Struct, frozen=True):
     """Something that is done again and again."""
 
     work: Callable[[Services], Awaitable[None]]
-    every: timedelta
+    every: Callable[[Services], timedelta]
 
 
 async def beat(services: Services) -> None:
@@ -86,10 +86,10 @@ async def _end(services: Services, jobs: Iterable[AbandonedJob]) -> None:
 
 
 CHORES: tuple[Chore, ...] = (
-    Chore(beat, HEARTBEAT),
-    Chore(recover, timedelta(seconds=10)),
-    Chore(sweep, timedelta(seconds=60)),
-    Chore(forget, timedelta(hours=1)),
+    Chore(beat, lambda services: services.leases.heartbeat),
+    Chore(recover, lambda services: 2 * services.leases.heartbeat),
+    Chore(sweep, lambda _services: timedelta(seconds=60)),
+    Chore(forget, lambda _services: timedelta(hours=1)),
 )
 
 
@@ -100,4 +100,4 @@ async def keep_up(services: Services, chore: Chore) -> None:
             await chore.work(services)
         except (DatabaseUnavailable, StorageUnavailable) as error:
             _log.warning(events.UPKEEP_FAILED, chore=chore.work.__name__, reason=type(error).__name__)
-        await anyio.sleep(chore.every.total_seconds())
+        await anyio.sleep(chore.every(services).total_seconds())

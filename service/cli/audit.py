@@ -1,0 +1,36 @@
+"""`geomill audit`: whether books, jobs and store agree."""
+
+import argparse
+
+import msgspec
+
+from service.app import open_database, open_storage
+from service.cli.command import JSON, Command
+from service.clock import utc_now
+from service.settings import Settings
+from service.usecases.audit import audit
+
+
+class Audit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What `audit --json` prints."""
+
+    differences: list[str]
+
+
+async def run(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Print every difference; 0 only when there is none."""
+    async with open_database(settings) as database, open_storage(settings) as storage:
+        differences = await audit(database, storage, utc_now)
+    if arguments.json:
+        print(msgspec.json.encode(Audit(differences=differences)).decode())
+    else:
+        print("\n".join(differences) or "Books, jobs and store agree.")
+    return 1 if differences else 0
+
+
+COMMAND = Command(
+    name="audit",
+    help="derive usage and balances again from jobs and ledger, and compare jobs with the store",
+    run=run,
+    arguments=(JSON,),
+)

@@ -1,0 +1,28 @@
+"""Whether books, jobs and store agree (contract 4)."""
+
+from service.clock import Clock
+from service.db.pool import Database
+from service.jobs.outputs import jobs_without_output, unknown_keys
+from service.metering.audit import audit_books
+from service.storage.port import Storage
+
+
+async def audit(database: Database, storage: Storage, clock: Clock) -> list[str]:
+    """Return a sentence for each difference; none is the only good answer.
+
+    Memory grows with the number of stored outputs: about 100 bytes each.
+    """
+    return [*await audit_books(database), *await _audit_store(database, storage, clock)]
+
+
+async def _audit_store(database: Database, storage: Storage, clock: Clock) -> list[str]:
+    # A job knows the key of its output before the output is there, and is Completed only after that. So what is listed
+    # first is no orphan, and what was Completed before the listing began is in it.
+    began = clock()
+    stored = {str(entry.key) async for entry in storage.objects()}
+    orphans = await unknown_keys(database, sorted(stored))
+    missing = await jobs_without_output(database, stored, began)
+    return [
+        *(f"The stored output {key} belongs to no job." for key in orphans),
+        *(f"The output of job {job_id} is not in the store." for job_id in missing),
+    ]

@@ -1,0 +1,97 @@
+"""Hundreds of conversions at once, over two servers, on one allowance (contract 4)."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import anyio
+import asyncpg
+import httpx
+import pytest
+
+from service.accounts.administration import Terms
+from service.db.pool import open_pool
+from service.metering.audit import audit_books
+from tests.support.data import lakes
+from tests.support.server import Client, Server, create_account, running_server
+
+PARALLEL = 500
+LEFT = 10
+
+
+@pytest.fixture
+def servers(tmp_path: Path, database_url: str) -> Iterator[list[Server]]:
+    """Two serving processes on one database."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(running_server(tmp_path / str(number), database_url)) for number in range(2)]
+
+
+async def _send_all(servers: list[Server], key: str) -> list[dict[str, Any]]:
+    answers: list[dict[str, Any]] = []
+    limits = httpx.Limits(max_connections=None)
+
+    async def send(client: httpx.AsyncClient, server: Server) -> None:
+        files = {"file": ("a.geojson", lakes())}
+        response = await client.post(f"{server.url}/api/geo/convert/file", files=files, data={"outputFormat": "Csv"})
+        assert response.status_code == 200, response.text
+        answers.append(response.json())
+
+    async with (
+        httpx.AsyncClient(headers={"X-API-Key": key}, timeout=120, limits=limits) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        for number in range(PARALLEL):
+            tasks.start_soon(send, client, servers[number % 2])
+    return answers
+
+
+async def _arrange(dsn: str, client: Client, conversions: int, size_bytes: int) -> None:
+    """Let the account have used so much of this month already."""
+    connection = await asyncpg.connect(dsn)
+    await connection.execute(
+        "INSERT INTO usage SELECT a.payer_id, date_trunc('month', now() AT TIME ZONE 'UTC')::date, $2, $3,"
+        " n.monthly_conversions, n.monthly_data_bytes"
+        " FROM account a JOIN payer p ON p.id = a.payer_id JOIN plan n ON n.id = p.plan_id WHERE a.id = $1",
+        client.account.account_id,
+        conversions,
+        size_bytes,
+    )
+    await connection.close()
+
+
+def _outcomes(answers: list[dict[str, Any]]) -> Counter[tuple[bool, str | None]]:
+    return Counter((answer["success"], answer["limit"]) for answer in answers)
+
+
+async def _audit(dsn: str) -> list[str]:
+    async with open_pool(dsn) as database:
+        return await audit_books(database)
+
+
+def test_exactly_the_conversions_that_are_left_succeed(servers: list[Server], database_url: str) -> None:
+    """Ten are left and five hundred come: ten succeed, the others are refused by conversions, nothing else counts."""
+    with create_account(servers[0], Terms(plan="free")) as client:
+        answers = anyio.run(_send_all, servers, client.key.api_key)
+        assert _outcomes(answers) == {(True, None): LEFT, (False, "conversions"): PARALLEL - LEFT}
+        assert client.usage() == (LEFT, LEFT * len(lakes()))
+    assert anyio.run(_audit, database_url) == []
+
+
+def test_exactly_the_bytes_that_are_left_are_converted(servers: list[Server], database_url: str) -> None:
+    """Room for ten files of this size: ten succeed, the others are refused by data."""
+    with create_account(servers[0], Terms(plan="personal")) as client:
+        left = LEFT * len(lakes()) + len(lakes()) - 1
+        anyio.run(_arrange, database_url, client, 0, 2**30 - left)
+        answers = anyio.run(_send_all, servers, client.key.api_key)
+        assert _outcomes(answers) == {(True, None): LEFT, (False, "data"): PARALLEL - LEFT}
+
+
+def test_exactly_the_files_that_a_wallet_covers_are_converted(servers: list[Server], database_url: str) -> None:
+    """Sixty-five cents cover ten files at six: ten succeed, the others are refused by wallet."""
+    with create_account(servers[0], Terms(wallet_cents=6 * LEFT + 5)) as client:
+        answers = anyio.run(_send_all, servers, client.key.api_key)
+        assert _outcomes(answers) == {(True, None): LEFT, (False, "wallet"): PARALLEL - LEFT}
+        assert client.batch(("x.unknown", b"x"))["newWalletBalanceCents"] == 5
+    assert anyio.run(_audit, database_url) == []
