@@ -23,6 +23,20 @@ REAL_LIMIT = 1e23
 SMALLEST_REAL = 5e-7
 """Below it fewer than nine significant digits fit into the 15 decimals of a .dbf number."""
 
+_COUNTERS = (
+    "values",
+    "nulls",
+    "too_long",
+    "nested",
+    "empty",
+    "trailing_blanks",
+    "cut_at_nul",
+    "inexact_integers",
+    "integers_over_width",
+    "integers_over_64_bits",
+    "reals_out_of_range",
+    "reworded",
+)
 _NUMBERS = (FieldType.BOOLEAN, FieldType.INTEGER, FieldType.REAL)
 
 
@@ -73,6 +87,12 @@ class FieldTally:
         for kind in types:
             values = column if len(types) == 1 else [value for value in column if type(value) is kind]
             self._adders[kind](values)
+
+    def merge(self, other: "FieldTally") -> None:
+        """Count what another tally has counted, for a column of this one's type."""
+        for counter in _COUNTERS:
+            setattr(self, counter, getattr(self, counter) + getattr(other, counter))
+        self.longest_bytes = max(self.longest_bytes, other.longest_bytes)
 
     def findings(self, name: str) -> FieldFindings:
         """What has been seen, as a column of the type that all values together ask for."""

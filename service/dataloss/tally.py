@@ -21,7 +21,6 @@ from service.dataloss.refusals import (
     Reason,
     Unreadable,
 )
-from service.formats.facts import FieldType
 from service.formats.geometry import FAMILIES
 
 _id, _properties = attrgetter("id"), attrgetter("properties")
@@ -48,7 +47,8 @@ class Tally:
         self._geometries.add(batch, self._features)
         self._features += len(batch)
         self._untyped += len(batch) - len(typed)
-        self._add_ids(typed)
+        if not set(map(type, map(_id, typed))) <= {UnsetType}:
+            self._ids.add(typed, has_property="id" in self._fields)
         self._add_properties(typed)
 
     def findings(self, document: Document) -> Scan:
@@ -60,14 +60,16 @@ class Tally:
         geometries = self._geometries
         if document.kind in FAMILIES and geometries.unreadable == self._features:
             raise Unreadable(Reason.BAD_GEOMETRY)
+        id_column = self._ids.column(self._fields.get("id"))
+        fields = self._fields if id_column is None else {"id": id_column} | self._fields
         layer_name = document.members.get("name")
         return Scan(
             kind=document.kind,
             layer_name=layer_name[:MAX_NAME_CHARACTERS] if isinstance(layer_name, str) else None,
             features=self._features,
             not_features=document.skipped + self._untyped,
-            fields=tuple(field.findings(name) for name, field in self._fields.items()),
-            dropped_ids=0 if self._ids.is_column else self._ids.count,
+            fields=tuple(field.findings(name) for name, field in fields.items()),
+            dropped_ids=self._ids.dropped,
             geometry_types=+geometries.types,
             types_with_z=+geometries.types_with_z,
             parts=geometries.parts,
@@ -88,17 +90,6 @@ class Tally:
         for names, rows in rows_by_names.items():
             for name, column in zip(names, zip(*map(dict.values, rows), strict=True), strict=True):
                 self._field(name).add(column)
-
-    def _add_ids(self, features: Sequence[Feature]) -> None:
-        """Count the ids beside the properties."""
-        if set(map(type, map(_id, features))) <= {UnsetType}:
-            return
-        column = self._ids.column(features)
-        if column:
-            field = self._field("id")
-            if not all(type(value) is int for value in column):
-                field.type = FieldType.TEXT
-            field.add(column)
 
     def _field(self, name: str) -> FieldTally:
         """The tally of one property, a new one when it was not seen before."""

@@ -82,7 +82,7 @@ def _check_values(result: Result, made: list[dict[str, Any]]) -> None:
     for file in result.files.values():
         stored |= {int(row["n"]): row for row in _rows(result, file)}
     for field in result.scan.fields:
-        values = {number: _value(feature, field.name) for number, feature in enumerate(made)}
+        values = {number: _value(result, feature, field.name) for number, feature in enumerate(made)}
         texts = {number: _text(value) for number, value in values.items() if value is not None}
         if field.type is FieldType.TEXT:
             long = [len(text.encode()) for text in texts.values() if len(text.encode()) > VALUE_BYTES]
@@ -93,13 +93,15 @@ def _check_values(result: Result, made: list[dict[str, Any]]) -> None:
         else:
             assert field.name not in affected
             changed = sum(not _is_kept(row[field.name], values[number], field) for number, row in stored.items())
-            assert changed <= field.inexact_numbers + field.clamped_integers + field.reworded_moments
+            lost_ids = result.scan.dropped_ids if field.name == "id" else 0
+            assert changed <= field.inexact_numbers + field.clamped_integers + field.reworded_moments + lost_ids
 
 
-def _value(feature: dict[str, Any], name: str) -> Any:
+def _value(result: Result, feature: dict[str, Any], name: str) -> Any:
+    """The value of a property; ids beside the properties fill the gaps in a property of that name."""
     properties = feature["properties"]
-    if name == "id" and "id" not in properties and isinstance(feature.get("id"), str):
-        return feature["id"]
+    if name == "id" and name not in properties and not result.scan.dropped_ids:
+        return feature.get("id")
     return properties.get(name)
 
 

@@ -152,10 +152,32 @@ def test_the_first_id_decides_what_ids_become(ids: list[Any], columns: list[str]
     assert scan.dropped_ids == dropped
 
 
-def test_a_property_called_id_goes_before() -> None:
-    """An id beside it makes no second column."""
-    scan = scan_bytes(collection(feature({"id": 3}, id="x")))
-    assert [(field.name, field.type, field.values) for field in scan.fields] == [("id", "integer", 1)]
+@pytest.mark.parametrize(
+    ("rows", "column", "values", "dropped"),
+    [
+        ([({"id": 3}, "x")], "integer", 1, 0),
+        ([({"id": True}, "w0"), ({"n": 1}, "w1")], "boolean", 1, 1),
+        ([({"id": 5}, None), ({"n": 1}, 9)], "integer", 2, 0),
+        ([({"id": 0.5}, "w0"), ({"n": 1}, 7)], "real", 2, 0),
+        ([({"id": "x"}, 7), ({"n": 1}, 8)], "text", 1, 2),
+        ([({"id": None}, "w0"), ({"id": True}, "w1")], "text", 2, 0),
+        ([({"id": None}, None), ({"n": 1}, 8)], "integer", 2, 0),
+        ([({"id": "2020-01-01"}, "w0"), ({"n": 1}, "w1")], "date", 1, 1),
+        ([({"id": {"a": 1}}, "w0"), ({"n": 1}, "w1")], "text", 2, 0),
+        ([({"n": 1}, -3), ({"id": "x"}, 8), ({"n": 1}, 9)], "text", 3, 0),
+        ([({"n": 1}, 5), ({"n": 1}, -3)], "integer", 2, 0),
+        ([({"n": 1}, "2020-01-01")], "text", 1, 0),
+    ],
+)
+def test_ids_fill_the_gaps_of_a_property_called_id(
+    rows: list[tuple[dict[str, Any], Any]], column: str, values: int, dropped: int
+) -> None:
+    """Unless they number features or are of another type."""
+    scan = scan_bytes(
+        collection(*(feature(properties, **({} if id_ is None else {"id": id_})) for properties, id_ in rows))
+    )
+    field = next(field for field in scan.fields if field.name == "id")
+    assert (field.type, field.values, scan.dropped_ids) == (column, values, dropped)
 
 
 @pytest.mark.parametrize(
