@@ -126,13 +126,14 @@ def _edit(planned: tuple[Plan, Dataset]) -> dict[str, object]:
         "name": table_of(plan, dataset),
         "columns": {column.name: column.written for column in dataset.columns if column.name != column.written},
         "explode": bool(dataset.only_types and dataset.layer.collection_parts),
+        "geometry": plan.geometry_name if plan.writing.shows_geometry_name else "",
         "guard": plan.writing.live_text,
         "elevation": plan.writing.elevation_column if _lacks_elevation(plan, dataset) else "",
     }
 
 
 def _changes(edit: dict[str, object]) -> bool:
-    asked = ("columns", "explode", "guard", "elevation")
+    asked = ("columns", "explode", "guard", "elevation", "geometry")
     return any(edit[name] for name in asked) or edit["table"] != edit["name"]
 
 

@@ -24,7 +24,7 @@ from service.engine.arguments import (
     systems,
     table_of,
 )
-from service.engine.jailed import gather, wktlines
+from service.engine.jailed import declare, gather, wktlines
 from service.engine.jailed.gpkg import FID, GEOMETRY, quoted
 from service.engine.reading import ADD, CSV_DRIVER, PLACES, WORK_DRIVER
 from service.engine.workplace import OUT, WORK_FILE, Workplace
@@ -34,12 +34,13 @@ from service.formats.format import Writer
 from service.formats.geometry import FAMILIES, Family
 from service.formats.plan import Plan
 
-JAILED = (wktlines.__name__, gather.__name__)
+JAILED = (wktlines.__name__, gather.__name__, declare.__name__)
 PARQUET_WRITING = "service.engine.jailed.parquet_writing"
 """Named, not imported: it needs packages that are optional."""
 UNENCODABLE = re.compile(r"couldn't be converted correctly")
 VRT_DRIVER = "OGR_VRT"
 LINES_FILE = "lines.geojsonl"
+UNDECLARED_FILE = "undeclared.xml"
 TRACKS_FILE = "tracks.vrt"
 REPROJECTED_FILE = "reprojected.gpkg"
 PLAIN_CSV = ("-f", CSV_DRIVER, "-unsetFid", "-lco", "STRING_QUOTING=IF_NEEDED")
@@ -105,8 +106,12 @@ async def _write_at_once(place: Workplace, plan: Plan, origin: Origin) -> None:
     z = plan.writing.z_options if any(dataset.declares_z for dataset in plan.datasets) else ()
     linear = LINEAR if any(dataset.linearise for dataset in plan.datasets) else ()
     name = ("-nln", plan.datasets[0].name) if len(plan.datasets) == 1 else ()
-    arguments = [*opening(plan), *z, *linear, *systems(plan, plan.datasets), *origin.options, result_name(plan)]
+    attributes = plan.writing.root_attributes
+    target = UNDECLARED_FILE if attributes else result_name(plan)
+    arguments = [*opening(plan), *z, *linear, *systems(plan, plan.datasets), *origin.options, target]
     await _run(place, plan, origin, [*arguments, origin.name, *origin.tables(plan, *plan.datasets), *name])
+    if attributes:
+        await place.python(declare.__name__, UNDECLARED_FILE, attributes, result_name(plan))
 
 
 async def _write_places(place: Workplace, plan: Plan, origin: Origin) -> None:

@@ -110,6 +110,12 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     null_geometry: bool = True
     tables: bool = True
     """Whether a dataset without any geometry can be stored."""
+    empty: bool = True
+    """Whether a dataset without any feature can be read again."""
+    root_attributes: str = ""
+    """What the driver forgets to declare on the root element of XML."""
+    shows_geometry_name: bool = False
+    """Whether the geometry column's name stands in the output."""
     z: bool = True
     attributes: frozenset[str] | None = None
     """The only attributes that are kept; None: all."""

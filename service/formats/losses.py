@@ -26,6 +26,8 @@ def refuse_unrepresentable(target: Format, layers: Sequence[Layer]) -> None:
     writing = writing_of(target)
     if not writing.tables and not any(layer.is_spatial for layer in layers):
         raise Rejection(f"{target.title} stores geometry, and no feature of the file has any. Choose CSV or GeoJSON.")
+    if not writing.empty and not any(layer.features for layer in layers):
+        raise Rejection(f"The file holds no features, and an empty {target.title} cannot be read. Choose GeoJSON.")
     for layer in layers:
         _refuse_families(target, writing, layer)
         _refuse_size(target, writing, layer)

@@ -116,6 +116,7 @@ def can_go_direct(source: Source, target: Format, facts: Facts) -> bool:
         reading_of(source.format).json
         and writing.writer in DIRECT_WRITERS
         and writing.attributes is None
+        and not writing.shows_geometry_name
         and not (writing.wraps_dateline and "GeometryCollection" in facts.histogram)
         and all(_fits(writing, layer) for layer in facts.layers)
         and len(facts.layers) == 1

@@ -1,7 +1,7 @@
 """Edits of the work file before it is written out. Runs in the jail: `python -m …prepare FILE EDITS`.
 
-EDITS is JSON: a list of `{"table", "name", "columns": {old: new}, "explode", "guard", "elevation"}`. The standard
-library only.
+EDITS is JSON: a list of `{"table", "name", "columns": {old: new}, "explode", "guard", "elevation",
+"geometry"}`. The standard library only.
 """
 
 import json
@@ -12,7 +12,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.gpkg import FID, GEOMETRY, WKB_TYPES, columns, open_work_file, quoted, split_code, wkb_offset
+from service.engine.jailed.gpkg import (
+    FID,
+    GEOMETRY,
+    WKB_TYPES,
+    columns,
+    has_geometry,
+    open_work_file,
+    quoted,
+    split_code,
+    wkb_offset,
+)
 from service.engine.jailed.wkb import parts_by_family
 
 HEADER = struct.Struct("<2sBBi")
@@ -35,6 +45,8 @@ def main(work_file: str, edits_file: str) -> None:
         if edit["elevation"]:
             _add_elevation(connection, edit["table"], edit["elevation"])
         _rename_columns(connection, edit["table"], edit["columns"])
+        if edit["geometry"]:
+            _rename_geometry(connection, edit["table"], edit["geometry"])
     for edit in edits:
         _rename_table(connection, edit["table"], f"__{edit['name']}")
     for edit in edits:
@@ -51,6 +63,12 @@ def _rename_columns(connection: sqlite3.Connection, table: str, new_names: Mappi
             query = "UPDATE gpkg_data_columns SET column_name = ? WHERE table_name = ? AND column_name = ?"
             if _exists(connection, "gpkg_data_columns"):
                 connection.execute(query, (new, table, old))
+
+
+def _rename_geometry(connection: sqlite3.Connection, table: str, new: str) -> None:
+    if has_geometry(connection, table):
+        connection.execute(f"ALTER TABLE {quoted(table)} RENAME COLUMN {GEOMETRY} TO {quoted(new)}")
+        connection.execute("UPDATE gpkg_geometry_columns SET column_name = ? WHERE table_name = ?", (new, table))
 
 
 def _guard(connection: sqlite3.Connection, table: str, live: str) -> None:
