@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.geojson import feature, gathered, geometry
+from tests.support.geojson import feature, gathered, geometry
 
 NAMES = (
     "name",

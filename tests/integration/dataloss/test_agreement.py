@@ -16,7 +16,7 @@ from service.dataloss.findings import Scan
 from service.dataloss.moments import read_moment
 from service.dataloss.refusals import Unreadable
 from service.dataloss.scan import scan_bytes
-from tests.geojson import LINE, POINT, POLYGON, collection, feature, gathered, geometry, with_value
+from tests.support.geojson import LINE, POINT, POLYGON, collection, feature, gathered, geometry, with_value
 
 FEATURE = json.dumps(feature({"a": 1}))
 WHOLE = collection(feature({"a": 1})).decode()

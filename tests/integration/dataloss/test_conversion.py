@@ -15,10 +15,10 @@ from service.engine.convert import Engine
 from service.formats.dbf_names import VALUE_BYTES, clip
 from service.formats.facts import FieldType
 from service.formats.geometry import FAMILIES
-from tests.geojson import collection
 from tests.integration.dataloss.conversion import Result, convert_both_ways
 from tests.integration.dataloss.documents import features
 from tests.integration.dataloss.shapefile import Position, Shapefile
+from tests.support.geojson import collection
 
 NULL_DATE = "00000000"
 WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.dataloss.findings import read_scan
-from tests.geojson import feature, geometry
+from tests.support.geojson import feature, geometry
 
 SIZE_BYTES = 40_000_000
 PEAK_KILOBYTES = 100_000

@@ -8,7 +8,7 @@ import pytest
 from service.dataloss import cursor, document
 from service.dataloss.refusals import MAX_FIELDS, Reason, Unreadable
 from service.dataloss.scan import scan_bytes
-from tests.geojson import POINT, collection, feature, gathered, geometry, with_value
+from tests.support.geojson import POINT, collection, feature, gathered, geometry, with_value
 
 FEATURE = json.dumps(feature({"a": 1}))
 COLLECTION = collection(feature({"a": 1})).decode()

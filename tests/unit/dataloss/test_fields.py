@@ -6,7 +6,7 @@ import pytest
 
 from service.dataloss.findings import FieldFindings
 from service.dataloss.scan import scan_bytes
-from tests.geojson import collection, feature, with_value
+from tests.support.geojson import collection, feature, with_value
 
 
 def found(*values: Any) -> FieldFindings:

@@ -11,7 +11,7 @@ from service.dataloss.findings import MAX_FINDINGS_BYTES, Outcome, Scan, read_sc
 from service.dataloss.refusals import Reason, Unreadable
 from service.dataloss.scan import INLINE_BYTES, is_light, main, scan
 from service.formats.facts import FieldType
-from tests.geojson import POINT, collection, feature, geometry
+from tests.support.geojson import POINT, collection, feature, geometry
 
 
 @pytest.fixture

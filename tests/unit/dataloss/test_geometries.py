@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from service.dataloss.findings import Scan
 from service.dataloss.scan import scan_bytes
-from tests.geojson import LINE, POINT, POLYGON, collection, feature, gathered, geometry
+from tests.support.geojson import LINE, POINT, POLYGON, collection, feature, gathered, geometry
 
 RING = [[0, 0], [0, 1], [1, 1], [0, 0]]
 WHOLE: dict[str, Any] = {

@@ -8,7 +8,7 @@ import pytest
 from service.dataloss.rules import Report, not_applicable, report
 from service.dataloss.scan import scan_bytes
 from service.dataloss.warnings import extra_warnings
-from tests.geojson import LINE, POINT, POLYGON, collection, feature, gathered, geometry
+from tests.support.geojson import LINE, POINT, POLYGON, collection, feature, gathered, geometry
 
 
 def told(*features: Any) -> Report:
