@@ -6,6 +6,8 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from sandbox.config import Config
 
 # The linear algebra libraries that GDAL is linked with are links through /etc/alternatives.
@@ -28,8 +30,9 @@ _SHARED_PREFIXES = (Path("/usr"), Path("/usr/local"), Path("/"))
 def readable(config: Config) -> tuple[Path, ...]:
     """Libraries, programs, Python, this package and what the configuration adds, as far as they are there."""
     extra = () if config.ogr2ogr is None or config.ogr2ogr.fork_server is None else (config.ogr2ogr.fork_server,)
-    package = Path(__file__).resolve().parent
-    paths = (*map(Path, _LIBRARIES), *_python(), *programs(config), package, *extra, *config.readable)
+    # What the Python server imports may lie elsewhere than the rest of Python.
+    packages = (Path(__file__).resolve().parent, Path(msgspec.__file__).resolve().parent)
+    paths = (*map(Path, _LIBRARIES), *_python(), *programs(config), *packages, *extra, *config.readable)
     return tuple(path for path in dict.fromkeys(paths) if path.exists())
 
 

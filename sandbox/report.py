@@ -1,5 +1,6 @@
 """What a pool found on this host: which layers hold, which launchers run. Data for `geomill doctor` and the log."""
 
+from collections.abc import Iterator
 from enum import StrEnum
 
 import msgspec
@@ -33,6 +34,10 @@ class LauncherReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+def _state(row: LayerReport | LauncherReport) -> str:
+    return "in use" if row.active else f"not in use: {row.reason}"
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Layers in the order in which they are entered, launchers, fastest first, and what the self-test got at."""
 
@@ -44,6 +49,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def launcher(self) -> str:
         """The launcher in use: the first that passed its self-test."""
         return next((launcher.name for launcher in self.launchers if launcher.active), "none")
+
+    def lines(self) -> Iterator[str]:
+        """What a person reads: a line per layer and launcher, and what got out."""
+        for layer in self.layers:
+            yield f"layer     {layer.name:22} {_state(layer)} (stops {layer.stops})"
+        for launcher in self.launchers:
+            yield f"launcher  {launcher.name:22} {_state(launcher)}"
+        yield f"self-test {'':22} {'reached ' + ', '.join(self.escapes) if self.escapes else 'nothing got out'}"
 
     @property
     def active_launchers(self) -> tuple[LauncherName, ...]:

@@ -24,7 +24,7 @@ from sandbox.verdict import Ending, Verdict
 RunBy = Callable[[Command, LauncherName | None], Awaitable[Verdict]]
 
 _LIMITS = Limits(wall_seconds=20, cpu_seconds=15)
-_STARTING_SECONDS = 10
+_STARTING_SECONDS = 8
 _TRY_SECONDS = 0.02
 _CANARY = "id,secret\n1,canary\n"
 _SAMPLE_NAME = "in.geojson"

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("forkserver.c")
+BESIDE_SOURCE = SOURCE.parent
 _COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-fstack-protector-strong", "-ldl")
 
@@ -21,8 +22,8 @@ def library(cache: Path) -> Path:
     return cache / f"forkserver-{digest[:16]}.so"
 
 
-def built(cache: Path) -> Path | None:
-    """The library, if it has been built in `cache`."""
+def built(cache: Path = BESIDE_SOURCE) -> Path | None:
+    """The library, if it has been built in `cache` from this very source."""
     path = library(cache)
     return path if path.exists() else None
 

@@ -36,7 +36,7 @@ def modules(config: Config) -> tuple[str, ...]:
 
 
 class PythonServerKind:
-    """Takes `(sys.executable, "-P", "-m", module, …)` for the modules that are held ready."""
+    """Takes `(sys.executable, "-m", module, …)`, with `-P` or PYTHONSAFEPATH, for the modules that are held ready."""
 
     name = LauncherName.PYTHON_SERVER
 
@@ -46,12 +46,8 @@ class PythonServerKind:
 
     def takes(self, command: Command) -> bool:
         """Python, one of the modules, and no difference that only a start could bring about."""
-        return (
-            command.argv[:3] == (sys.executable, "-P", "-m")
-            and len(command.argv) > len(("python", "-P", "-m"))
-            and command.argv[3] in modules(self._config)
-            and can_become(self._config.python.environment, command.environment)
-        )
+        module, *_ = _after_m(command)
+        return module in modules(self._config) and can_become(self._config.python.environment, command.environment)
 
     def argv(self, link: int) -> tuple[Sequence[str], dict[str, str]]:
         """Python with this package, and the path of what it holds ready."""
@@ -66,4 +62,15 @@ class PythonServerKind:
 
     def request(self, command: Command, jail: Jail) -> bytes:
         """One command, packed."""
-        return wire.pack(Request(command.argv[3], command.argv[4:], dict(command.environment), jail))
+        module, *arguments = _after_m(command)
+        return wire.pack(Request(module, tuple(arguments), dict(command.environment), jail))
+
+
+def _after_m(command: Command) -> Sequence[str]:
+    """The module of a Python command and its arguments; no module if it is another command."""
+    program, *options = command.argv
+    isolated = "PYTHONSAFEPATH" in command.environment
+    if options[:1] == ["-P"]:
+        isolated, options = True, options[1:]
+    is_module = program == sys.executable and isolated and options[:1] == ["-m"] and len(options) > 1
+    return options[1:] if is_module else ("",)

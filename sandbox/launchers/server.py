@@ -24,7 +24,8 @@ from sandbox.launchers import Born, Failed
 from sandbox.loop import Loop
 
 _SILENCE_SECONDS = 0.5
-_RESTART_SECONDS = 1.0
+_RESTART_SECONDS = 0.5
+_LONGEST_RESTART_SECONDS = 60.0
 _COMMANDS_PER_SERVER = 2000
 _READY = b"ready"
 _PID = b"P"
@@ -69,6 +70,7 @@ class ServerLauncher:
         self._loop = loop
         self._current: _Server | None = None
         self._next: _Server | None = None
+        self._patience = _RESTART_SECONDS
         self._renew()
 
     @property
@@ -114,7 +116,7 @@ class ServerLauncher:
         for server in (self._current, self._next):
             if server is not None and server.pid == pid:
                 self._forget(server)
-                self._loop.after(_RESTART_SECONDS, self._restore)
+                self._restore_later()
 
     def pids(self) -> Collection[int]:
         """The server, and the one that is to follow it."""
@@ -130,6 +132,11 @@ class ServerLauncher:
         server.commands += 1
         if server.commands == _COMMANDS_PER_SERVER:
             self._renew()
+
+    def _restore_later(self) -> None:
+        # One that does not come up at all is not started every second for ever.
+        self._loop.after(self._patience, self._restore)
+        self._patience = min(self._patience * 2, _LONGEST_RESTART_SECONDS)
 
     def _restore(self) -> None:
         if self._current is None:
@@ -155,6 +162,7 @@ class ServerLauncher:
             message = b""
         if message == _READY and server is self._next:
             old, self._current, self._next = self._current, server, None
+            self._patience = _RESTART_SECONDS
             if old is not None:
                 # It ends by itself when its link is closed, after what it is doing.
                 self._forget(old)
@@ -165,7 +173,7 @@ class ServerLauncher:
         if server in {self._current, self._next}:
             self._forget(server)
             kill_group(server.pid)
-            self._loop.after(_RESTART_SECONDS, self._restore)
+            self._restore_later()
 
     def _forget(self, server: _Server) -> None:
         self._current = None if self._current is server else self._current

@@ -1,0 +1,77 @@
+"""Run one command in the jail, by hand: `python -m sandbox [--best-effort] [--report] DIRECTORY -- PROGRAM ARGUMENT…`.
+
+The directory is the command's own, and the only one that it can write to; what the program said on its error output is
+printed, then the verdict. The exit code is the program's, 1 for every other failure.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import anyio
+
+from sandbox.command import Command
+from sandbox.config import Config, Mode
+from sandbox.pool import Pool, SandboxUnavailable, open_pool
+from sandbox.report import Report
+from sandbox.verdict import Ending, Verdict, plain_language
+
+
+def main() -> int:
+    """Parse, run, tell."""
+    options = _parser().parse_args()
+    try:
+        return anyio.run(_run, options)
+    except SandboxUnavailable as error:
+        print(error, file=sys.stderr)  # noqa: T201 - a command's output
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m sandbox", description="Run a command in the jail.")
+    parser.add_argument("--best-effort", action="store_true", help="run even where a required layer is missing")
+    parser.add_argument("--report", action="store_true", help="say which layers and launchers are in use")
+    parser.add_argument("--readable", action="append", default=[], type=Path, help="a path that the program may read")
+    parser.add_argument("directory", type=Path, help="the directory that the program may write to")
+    parser.add_argument("command", nargs="+", help="the program, by its absolute path, and its arguments")
+    return parser
+
+
+async def _run(options: argparse.Namespace) -> int:
+    directory = options.directory.resolve()
+    config = Config(
+        work_root=directory.parent,
+        mode=Mode.BEST_EFFORT if options.best_effort else Mode.STRICT,
+        converters=1,
+        programs=(Path(options.command[0]),),
+        readable=tuple(path.resolve() for path in options.readable),
+    )
+    async with open_pool(config) as pool:
+        if options.report:
+            _tell_report(pool.report())
+        return _tell(await _run_once(pool, Command(argv=tuple(options.command), directory=directory)))
+
+
+async def _run_once(pool: Pool, command: Command) -> Verdict:
+    async with pool.take_seat("by hand") as slot:
+        return await slot.run(command)
+
+
+def _tell_report(report: Report) -> None:
+    for line in report.lines():
+        print(line, file=sys.stderr)  # noqa: T201
+
+
+def _tell(verdict: Verdict) -> int:
+    sys.stderr.buffer.write(verdict.untrusted_stderr)
+    print(  # noqa: T201
+        f"{verdict.ending}: {plain_language(verdict)} "
+        f"({verdict.wall_seconds:.3f} s, {verdict.cpu_seconds:.3f} s of computing, "
+        f"{verdict.peak_memory_bytes >> 20} MiB, {verdict.launcher or verdict.detail})",
+        file=sys.stderr,
+    )
+    return verdict.exit_code if verdict.ending in {Ending.OK, Ending.EXIT} and verdict.exit_code is not None else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

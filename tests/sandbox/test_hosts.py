@@ -1,0 +1,168 @@
+"""Hosts that give less: an ordinary user, no namespaces, a layer that is missing; and what is reported of them."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox import policy
+from sandbox.command import Command, Limits
+from sandbox.config import Config, LauncherName, Mode
+from sandbox.pool import SandboxUnavailable, open_pool
+from sandbox.report import Guard, LauncherReport, LayerReport, Report
+from sandbox.verdict import Ending
+from tests.sandbox.processes import processes_below
+
+NOBODY = 65534
+ROOT_OF_PROJECT = Path(__file__).parents[2]
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+
+
+def python_for_everyone() -> str:
+    """A Python that other users can execute and that finds what the sandbox imports."""
+    for candidate in (sys.executable, "/usr/bin/python3"):
+        command = [candidate, "-c", "import anyio, msgspec, structlog"]
+        try:
+            found = subprocess.run(command, user=NOBODY, group=NOBODY, env=environment(), check=False, cwd="/")
+        except (PermissionError, FileNotFoundError):
+            continue
+        if found.returncode == 0:
+            return candidate
+    pytest.skip("no Python that other users can execute")
+
+
+def environment() -> dict[str, str]:
+    """Where modules are, for another Python of the same version."""
+    return {"PYTHONPATH": os.pathsep.join([str(ROOT_OF_PROJECT), *filter(None, sys.path)])}
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A work root that belongs to nobody."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        root = Path(directory) / "work"
+        root.mkdir()
+        os.chown(root, NOBODY, NOBODY)
+        yield root
+
+
+def found_by_an_ordinary_user(place: Path, *arguments: str) -> dict[str, Any]:
+    """What the program beside this says."""
+    command = [python_for_everyone(), str(Path(__file__).with_name("ordinary_user.py")), str(place), *arguments]
+    result = subprocess.run(
+        command,
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        env=environment(),
+        cwd="/",
+        capture_output=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr.decode()
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def active(found: dict[str, Any]) -> set[str]:
+    """The layers in use."""
+    return {layer["name"] for layer in found["report"]["layers"] if layer["active"]}
+
+
+@NEEDS_ROOT
+def test_an_ordinary_user_is_isolated_as_well(place: Path) -> None:
+    """Namespaces, Landlock and the filter need no right; nothing gets out."""
+    found = found_by_an_ordinary_user(place)
+    assert found["ending"] == Ending.OK, found
+    assert found["report"]["escapes"] == []
+    assert active(found) >= {"namespaces", "private view", "Landlock", "system-call filter", "resource limits"}
+    assert "unprivileged user" not in active(found)
+
+
+@NEEDS_ROOT
+def test_a_host_without_user_namespaces_still_isolates(place: Path) -> None:
+    """Landlock and the filter cover files and network where namespaces are refused, as in most containers."""
+    found = found_by_an_ordinary_user(place, "refuse")
+    assert found["ending"] == Ending.OK, found
+    assert found["report"]["escapes"] == []
+    assert "namespaces" not in active(found)
+    assert active(found) >= {"Landlock", "system-call filter", "resource limits"}
+    reasons = {layer["name"]: layer["reason"] for layer in found["report"]["layers"]}
+    assert "user namespace" in reasons["namespaces"]
+
+
+@pytest.mark.parametrize(
+    ("without", "named"),
+    [
+        ({"namespaces", "system-call filter"}, "network"),
+        ({"namespaces", "Landlock"}, "file system"),
+        ({"resource limits"}, "limits"),
+    ],
+)
+async def test_strict_mode_names_what_is_missing(work_root: Path, without: set[str], named: str) -> None:
+    """A pool does not open without a layer for the network, for files and for limits."""
+    with pytest.raises(SandboxUnavailable, match=f"no layer guards the {named} .*best-effort"):
+        async with open_pool(Config(work_root=work_root, without=frozenset(without))):
+            pass
+
+
+async def test_best_effort_opens_and_says_what_gets_out(work_root: Path, directory: Path) -> None:
+    """With what there is, and the truth about it."""
+    config = Config(
+        work_root=work_root,
+        mode=Mode.BEST_EFFORT,
+        without=frozenset({"namespaces", "Landlock", "system-call filter", "unprivileged user"}),
+    )
+    async with open_pool(config) as pool:
+        assert set(pool.report().escapes) >= {"a file outside", "a TCP listener", "a UDP listener"}
+        assert pool.report().missing == (Guard.NETWORK, Guard.FILES)
+        assert any("reached a file outside" in line for line in pool.report().lines())
+        async with pool.take_seat("a") as slot:
+            verdict = await slot.run(Command(argv=(sys.executable, "-c", ""), directory=directory))
+    assert verdict.ending is Ending.OK
+
+
+def test_strict_mode_refuses_a_host_on_which_something_got_out() -> None:
+    """Layers that are all in use and do not hold are not trusted."""
+    layer = LayerReport(name="all", stops="everything", guards=frozenset(Guard), active=True)
+    with pytest.raises(SandboxUnavailable, match="reached a TCP listener"):
+        policy.enforce(Mode.STRICT, Report(layers=(layer,), escapes=("a TCP listener",)))
+
+
+def test_the_launcher_in_use_is_the_first_that_passed() -> None:
+    """Whoever reads the report sees what runs."""
+    rows = (
+        LauncherReport(name=LauncherName.FORK_SERVER, active=False, reason="no compiler"),
+        LauncherReport(name=LauncherName.WARM, active=True),
+        LauncherReport(name=LauncherName.EXEC, active=True),
+    )
+    assert Report(layers=(), launchers=rows).launcher == "warm process"
+
+
+@pytest.mark.skipif(not Path("/sys/fs/cgroup/memory").exists() or os.geteuid() != 0, reason="no memory groups to make")
+async def test_memory_beyond_the_address_space_limit_is_the_memory_groups(work_root: Path, directory: Path) -> None:
+    """A program whose address space is not limited is killed for memory, and told so."""
+    config = Config(work_root=work_root, mode=Mode.BEST_EFFORT, without=frozenset({"resource limits"}))
+    async with open_pool(config) as pool:
+        if "memory group" not in {layer.name for layer in pool.report().layers if layer.active}:
+            pytest.skip("memory groups cannot be made here")
+        assert groups()
+        async with pool.take_seat("a") as slot:
+            hog = "x = []\nwhile True: x.append(bytes(range(256)) * 4096)"
+            limits = Limits(memory_bytes=80 << 20, wall_seconds=30)
+            verdict = await slot.run(Command(argv=(sys.executable, "-c", hog), directory=directory, limits=limits))
+    assert verdict.ending is Ending.MEMORY
+    assert not groups()
+
+
+def groups() -> list[Path]:
+    """The memory groups that keepers below this process have made."""
+    names = {f"sandbox-{pid}" for pid in processes_below()}
+    return [path for path in Path("/sys/fs/cgroup/memory").rglob("sandbox-*") if path.name in names]

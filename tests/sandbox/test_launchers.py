@@ -1,0 +1,297 @@
+"""The launchers on the genuine ogr2ogr and on Python: one argv, one answer."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from sandbox import forkserver
+from sandbox.command import Command, Limits
+from sandbox.config import Config, LauncherName, Ogr2ogr, PythonServer
+from sandbox.connection import Connection
+from sandbox.launchers.environment import can_become
+from sandbox.launchers.warm import options
+from sandbox.verdict import Ending, Verdict
+from tests.sandbox.processes import processes_below
+
+OGR2OGR = shutil.which("ogr2ogr")
+NEEDS_OGR2OGR = pytest.mark.skipif(OGR2OGR is None, reason="GDAL is not installed")
+NEEDS_COMPILER = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+LAUNCHERS = (
+    pytest.param(LauncherName.FORK_SERVER, marks=NEEDS_COMPILER),
+    LauncherName.WARM,
+    LauncherName.EXEC,
+)
+DATA = tuple(path for path in (Path("/usr/share/gdal"), Path("/usr/share/proj")) if path.exists())
+ENVIRONMENT = {"PATH": "/usr/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "GDAL_DRIVER_PATH": "disable"}
+MODULE = """
+import json, os, sys, threading
+from pathlib import Path
+if __name__ == "__main__":
+    how = sys.argv[1]
+    told = [__name__, sys.argv[1:], sorted(os.environ), os.getcwd(), threading.active_count(), sys.path[0]]
+    Path("told").write_text(json.dumps(told))
+    if how == "raise": raise ValueError("of its own")
+    if how == "text": sys.exit("a text")
+    if how == "code": sys.exit(7)
+    if how == "crash": os.abort()
+    if how == "large":
+        with open("large", "wb") as file:
+            while True: file.write(bytes(1 << 16))
+"""
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that other users can pass through."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        (Path(directory) / "work").mkdir()
+        yield Path(directory)
+
+
+class Pool:
+    """Runs commands by a launcher of the test's choice."""
+
+    def __init__(self, connection: Connection, config: Config) -> None:
+        self._connection = connection
+        self.config = config
+        self._count = 0
+
+    def directory(self) -> Path:
+        """A fresh directory with a sample in it."""
+        self._count += 1
+        path = self.config.work_root / f"run{self._count}"
+        path.mkdir()
+        feature = '{"type":"Feature","properties":{"n":%d,"t":"ž"},"geometry":{"type":"Point","coordinates":[%d,50]}}'
+        features = ",".join(feature % (n, n) for n in range(5))
+        sample = path / "in.geojson"
+        sample.write_text(f'{{"type":"FeatureCollection","features":[{features}]}}')
+        sample.chmod(0o600)  # as a service keeps what it was sent
+        return path
+
+    async def run(
+        self,
+        launcher: LauncherName | None,
+        argv: tuple[str, ...],
+        environment: Mapping[str, str],
+        **limits: float,
+    ) -> tuple[Verdict, Path]:
+        """Run by one launcher, once it is up; None takes the first that there is."""
+        directory = self.directory()
+        command = Command(
+            argv=argv,
+            directory=directory,
+            environment=environment,
+            limits=Limits(**{"wall_seconds": 20, **limits}),  # type: ignore[arg-type]
+        )
+        with anyio.fail_after(20):
+            while not (verdict := await self._connection.run(0, command, launcher)).launcher:  # noqa: ASYNC110
+                await anyio.sleep(0.005)
+        return verdict, directory
+
+    async def convert(
+        self,
+        launcher: LauncherName | None,
+        *arguments: str,
+        environment: Mapping[str, str] = ENVIRONMENT,
+        **limits: float,
+    ) -> tuple[Verdict, Path]:
+        """Run ogr2ogr."""
+        assert OGR2OGR
+        return await self.run(launcher, (OGR2OGR, *arguments), environment, **limits)
+
+
+@asynccontextmanager
+async def opened(place: Path, modules: tuple[str, ...] = ()) -> AsyncIterator[Pool]:
+    """One slot, every launcher."""
+    library = forkserver.build(place / "cache") if shutil.which("cc") else None
+    config = Config(
+        work_root=place / "work",
+        converters=1,
+        readable=(*DATA, place / "modules"),
+        ogr2ogr=Ogr2ogr(program=Path(OGR2OGR or "/bin/false"), environment=ENVIRONMENT, fork_server=library),
+        python=PythonServer(modules=modules, environment=python_environment(place)),
+    )
+    connection = Connection(config)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(connection.serve)
+        await connection.opened()
+        await connection.use(list(LauncherName))
+        yield Pool(connection, config)
+        connection.close()
+
+
+def python_environment(place: Path) -> dict[str, str]:
+    """Where the test's module is."""
+    return {"PYTHONPATH": str(place / "modules"), "PYTHONSAFEPATH": "1", "LC_ALL": "C.UTF-8"}
+
+
+def servers() -> list[int]:
+    """The fork servers below this process: ogr2ogr without an argument."""
+    return [pid for pid in processes_below() if Path(f"/proc/{pid}/cmdline").read_bytes() == f"{OGR2OGR}\0".encode()]
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    """The files of a run."""
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+@NEEDS_OGR2OGR
+@NEEDS_COMPILER
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("-f", "CSV", "out.csv", "in.geojson"),
+        ("-f", "ESRI Shapefile", "-t_srs", "EPSG:3857", "out", "in.geojson"),
+        ("-f", "KML", "out.kml", "in.geojson", "-nln", 'a "quoted" \\ name'),
+        ("-f", "GeoJSON", "-where", "n > 2", "out.geojson", "in.geojson"),
+        ("-f", "GML", "out.gml", "in.geojson", "-dsco", "FORMAT=GML3"),
+        ("-f", "FlatGeobuf", "out.fgb", "in.geojson"),
+        ("-f", "GeoJSON", "out.geojson", "missing.geojson"),
+        ("--no-such-option",),
+    ],
+)
+async def test_every_launcher_gives_the_same_answer(place: Path, arguments: tuple[str, ...]) -> None:
+    """The files, the exit code and the messages are those of plain exec."""
+    async with opened(place) as pool:
+        expected, directory = await pool.convert(LauncherName.EXEC, *arguments)
+        files = content(directory)
+        for launcher in (LauncherName.FORK_SERVER, LauncherName.WARM):
+            verdict, directory = await pool.convert(launcher, *arguments)
+            assert verdict.launcher == launcher
+            assert (verdict.ending, verdict.exit_code) == (expected.ending, expected.exit_code)
+            assert content(directory) == files
+            assert verdict.untrusted_stderr.splitlines()[:1] == expected.untrusted_stderr.splitlines()[:1]
+
+
+@NEEDS_OGR2OGR
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+async def test_a_command_has_the_drivers_and_settings_of_its_own_environment(
+    place: Path, launcher: LauncherName
+) -> None:
+    """What one command's environment switches off is off for that command alone."""
+    without_csv = {**ENVIRONMENT, "GDAL_SKIP": "CSV"}
+    csv = ("-f", "CSV", "out.csv", "in.geojson")
+    async with opened(place) as pool:
+        verdicts = [
+            (await pool.convert(launcher, *csv, environment=environment))[0]
+            for environment in (ENVIRONMENT, without_csv, ENVIRONMENT)
+        ]
+    assert [verdict.exit_code for verdict in verdicts] == [0, 1, 0]
+    assert b"CSV" in verdicts[1].untrusted_stderr
+
+
+@NEEDS_OGR2OGR
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+async def test_limits_hold_whatever_the_launcher(place: Path, launcher: LauncherName) -> None:
+    """Memory, size of files and time are limited in a process that started before its command came."""
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x, 'xxxxxxxxxxxxxxxx' AS t FROM c"
+    query = ("-f", "CSV", "out.csv", "in.geojson", "-dialect", "SQLITE", "-sql", endless)
+    async with opened(place) as pool:
+        assert (await pool.convert(launcher, *query, file_bytes=100_000))[0].ending is Ending.OUTPUT_SIZE
+        assert (await pool.convert(launcher, *query, cpu_seconds=1))[0].ending is Ending.CPU_TIME
+        assert (await pool.convert(launcher, *query, wall_seconds=0.3))[0].ending is Ending.WALL_TIME
+        hog = ("-f", "CSV", "out.csv", "in.geojson", "-dialect", "SQLITE", "-sql", "SELECT zeroblob(900000000) AS z")
+        assert (await pool.convert(launcher, *hog, memory_bytes=400 << 20))[0].ending is Ending.MEMORY
+
+
+@NEEDS_OGR2OGR
+async def test_an_argument_that_cannot_be_told_goes_another_way(place: Path) -> None:
+    """A line break would make two arguments of one; such a command is never given to a waiting process."""
+    async with opened(place) as pool:
+        await pool.convert(LauncherName.WARM, "-f", "CSV", "out.csv", "in.geojson")
+        arguments = ("-f", "CSV", "out.csv", "in.geojson", "-nln", "a\n-append")
+        verdict, _ = await pool.convert(None, *arguments)
+    assert verdict.launcher != LauncherName.WARM
+    assert verdict.ending is Ending.OK
+
+
+def test_arguments_are_told_in_quotes() -> None:
+    """Nothing in an argument ends it."""
+    assert options(["-f", 'a "b" \\c', "ž"]) == '"-f"\n"a \\"b\\" \\\\c"\n"ž"\n'.encode()
+
+
+@NEEDS_OGR2OGR
+@NEEDS_COMPILER
+@pytest.mark.parametrize("loss", [signal.SIGKILL, signal.SIGSTOP])
+async def test_a_dead_or_silent_server_costs_no_command(place: Path, loss: signal.Signals) -> None:
+    """Commands start elsewhere while the server is away, and it comes back."""
+    arguments = ("-f", "CSV", "out.csv", "in.geojson")
+    async with opened(place) as pool:
+        await pool.convert(LauncherName.FORK_SERVER, *arguments)
+        for pid in servers():
+            os.kill(pid, loss)
+        verdict, directory = await pool.convert(None, *arguments)
+        assert verdict.ending is Ending.OK
+        assert verdict.launcher != LauncherName.FORK_SERVER
+        assert (directory / "out.csv").exists()
+        assert (await pool.convert(LauncherName.FORK_SERVER, *arguments))[0].ending is Ending.OK
+
+
+@NEEDS_OGR2OGR
+async def test_waiting_processes_leave_no_directory(place: Path) -> None:
+    """What was held ready is gone with the pool."""
+    async with opened(place) as pool:
+        await pool.convert(LauncherName.WARM, "-f", "CSV", "out.csv", "in.geojson")
+        assert any(path.name.startswith(".waiting") for path in (place / "work").iterdir())
+    assert all(path.name.startswith("run") for path in (place / "work").iterdir())
+
+
+@pytest.mark.parametrize("launcher", [LauncherName.PYTHON_SERVER, LauncherName.EXEC])
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("fine", (Ending.OK, 0, b"")),
+        ("raise", (Ending.EXIT, 1, b"ValueError: of its own")),
+        ("text", (Ending.EXIT, 1, b"a text")),
+        ("code", (Ending.EXIT, 7, b"")),
+        ("crash", (Ending.SIGNAL, None, b"")),
+        ("large", (Ending.OUTPUT_SIZE, None, b"")),
+    ],
+)
+async def test_a_module_runs_as_if_python_had_been_started(
+    place: Path, launcher: LauncherName, how: str, expected: tuple[Ending, int | None, bytes]
+) -> None:
+    """Arguments, environment, directory, exit code and messages are those of `python -m`."""
+    (place / "modules").mkdir()
+    (place / "modules" / "told_module.py").write_text(MODULE)
+    ending, code, message = expected
+    environment = {**python_environment(place), "GIVEN": "1"}
+    async with opened(place, modules=("told_module",)) as pool:
+        argv = (sys.executable, "-m", "told_module", how, "two words")
+        verdict, directory = await pool.run(launcher, argv, environment, file_bytes=1_000_000)
+    assert verdict.launcher == launcher
+    assert verdict.ending is ending
+    if code is not None:
+        assert verdict.exit_code == code
+    assert message in verdict.untrusted_stderr
+    told = json.loads((directory / "told").read_text())
+    variables = sorted(set(environment) | set(told[2]) & {"LC_CTYPE"})
+    assert told[:5] == ["__main__", [how, "two words"], variables, str(directory), 1]
+    assert told[5] != str(directory)
+
+
+async def test_a_module_that_is_not_held_ready_is_started(place: Path) -> None:
+    """The server takes what it knows; all else is a process of its own."""
+    (place / "modules").mkdir()
+    (place / "modules" / "told_module.py").write_text(MODULE)
+    async with opened(place) as pool:
+        argv = (sys.executable, "-m", "told_module", "fine")
+        verdict, _ = await pool.run(None, argv, python_environment(place))
+    assert (verdict.launcher, verdict.ending) == (LauncherName.EXEC, Ending.OK)
+
+
+def test_an_environment_is_taken_over_unless_a_start_would_have_read_it() -> None:
+    """Options of GDAL come with the command; where PROJ's data is does not."""
+    assert can_become({"PROJ_LIB": "/a"}, {"PROJ_LIB": "/a", "GDAL_SKIP": "CSV"})
+    assert not can_become({"PROJ_LIB": "/a"}, {"PROJ_LIB": "/b"})
+    assert not can_become({}, {"LD_PRELOAD": "x"})
