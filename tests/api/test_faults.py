@@ -19,6 +19,7 @@ KEYED = [
     ("POST", "/api/geo/convert/upload"),
     ("POST", BATCH),
     ("POST", "/api/geo/convert/analyze"),
+    ("GET", "/api/geo/formats"),
     ("GET", "/api/geo/pricing/tiers"),
     ("GET", "/api/geo/convert/jobs"),
     ("GET", "/api/geo/convert/jobs/x/status"),

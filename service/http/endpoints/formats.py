@@ -1,0 +1,51 @@
+"""The formats, and which of them this host offers."""
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.accounts.keys import Caller
+from service.engine.capabilities import Availability
+from service.http.schemas import json_response
+from service.usecases.services import Services
+
+
+class FormatRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One format: `name` is its value of outputFormat, null where it is only read; `reason` says what is missing."""
+
+    name: str | None
+    token: str
+    title: str
+    extensions: tuple[str, ...]
+    input: bool
+    output: bool
+    multi_layer: bool
+    available: bool
+    reason: str | None
+
+
+class FormatList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The answer of the format list."""
+
+    formats: tuple[FormatRow, ...]
+
+
+async def list_formats(request: Request, _caller: Caller) -> Response:
+    """List every format with what this host can do with it (specification 1, output rule 2)."""
+    services: Services = request.state.services
+    return json_response(FormatList(formats=tuple(map(_row, services.engine.capabilities.formats))))
+
+
+def _row(host: Availability) -> FormatRow:
+    entry = host.format
+    return FormatRow(
+        name=entry.name,
+        token=entry.token,
+        title=entry.title,
+        extensions=entry.extensions,
+        input=host.input,
+        output=host.output,
+        multi_layer=entry.writing.multi_layer if entry.writing is not None else True,
+        available=not host.reason,
+        reason=host.reason or None,
+    )
