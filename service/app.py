@@ -15,18 +15,21 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from starlette.applications import Starlette
 
+from sandbox import forkserver
 from sandbox.command import Limits
-from sandbox.config import Config, Mode, Ogr2ogr
+from sandbox.config import Config, Mode, Ogr2ogr, PythonServer
 from sandbox.pool import Pool
 from sandbox.pool import open_pool as open_sandbox
 from service.accounts.idempotency import IdempotencyKeys
 from service.accounts.keys import Authenticator
 from service.clock import utc_now
+from service.dataloss import scan as scan_program
 from service.db.embedded import embedded_postgres
 from service.db.migrate import migrate
 from service.db.pool import Database, open_pool
 from service.engine.capabilities import Capabilities, ConverterMissing, probe
-from service.engine.convert import Engine
+from service.engine.convert import JAILED_PROGRAMS, Engine
+from service.engine.environment import python_environment, shared_environment
 from service.errors import DatabaseUnavailable
 from service.http.application import build_application
 from service.identifiers import ServerId
@@ -168,7 +171,14 @@ def open_converters(
             waiting_room=settings.waiting_room,
             programs=(Path(capabilities.ogrinfo),),
             readable=tuple(Path(path) for path in readable if path),
-            ogr2ogr=Ogr2ogr(program=Path(capabilities.ogr2ogr)),
+            ogr2ogr=Ogr2ogr(
+                program=Path(capabilities.ogr2ogr),
+                environment=shared_environment(capabilities),
+                fork_server=forkserver.built(),
+            ),
+            python=PythonServer(
+                modules=(*JAILED_PROGRAMS, scan_program.__name__), environment=python_environment(capabilities)
+            ),
         )
     )
 

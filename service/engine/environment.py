@@ -40,13 +40,12 @@ def converter_environment(
 ) -> dict[str, str]:
     """The complete environment of a GDAL program that may use `drivers` and no others."""
     skipped = sorted(set(capabilities.drivers) - set(drivers))
-    return {
-        **NOTHING_BEYOND_THE_FILE,
-        **SPEED,
-        **_data_directories(capabilities),
-        **extra,
-        "GDAL_SKIP": ",".join(skipped),
-    }
+    return {**shared_environment(capabilities), **extra, "GDAL_SKIP": ",".join(skipped)}
+
+
+def shared_environment(capabilities: Capabilities) -> dict[str, str]:
+    """The part of it that all runs have in common, for a launcher that holds the program ready."""
+    return {**NOTHING_BEYOND_THE_FILE, **SPEED, **_data_directories(capabilities)}
 
 
 def python_environment(capabilities: Capabilities) -> dict[str, str]:
