@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
@@ -41,11 +41,9 @@ from service.jobs.register import JobRegister
 from service.metering.books import Books, publish_plans
 from service.metering.pricing import Pricing
 from service.settings import Settings
-from service.storage.clients import Effort
 from service.storage.local import open_local
-from service.storage.places import read_places
+from service.storage.places import Place, read_places
 from service.storage.port import Storage
-from service.storage.s3 import open_s3
 from service.storage.secrets import parse_secrets, stored_secrets
 from service.usecases.run_job import JobParts, run_job
 from service.usecases.services import Services
@@ -137,7 +135,7 @@ async def _close(services: Services, tasks: TaskGroup, drain_seconds: float) -> 
 def open_storage(settings: Settings) -> AbstractAsyncContextManager[Storage]:
     """Open the store of results that the settings name: buckets, or a directory of this host."""
     if places := read_places(settings):
-        return open_s3(places, _effort(settings))
+        return _open_buckets(places, settings)
     given = settings.link_secrets
     secrets = parse_secrets(given) if given else stored_secrets(settings.data_path / "link-secrets")
     return open_local(settings.data_path / "store", secrets)
@@ -209,12 +207,17 @@ def _state(services: Services, settings: Settings) -> State:
     return State(services=services, public_url=f"{url.rstrip('/')}/" if url else "")
 
 
-def _effort(settings: Settings) -> Effort:
-    return Effort(
+def _open_buckets(places: Mapping[str, Place], settings: Settings) -> AbstractAsyncContextManager[Storage]:
+    # Loading the S3 client takes longer than all the rest of a start, and is of no use without a bucket.
+    from service.storage.clients import Effort  # noqa: PLC0415
+    from service.storage.s3 import open_s3  # noqa: PLC0415
+
+    effort = Effort(
         timeout_seconds=settings.s3_timeout_seconds,
         attempts=settings.s3_attempts,
         connections=settings.s3_connections,
     )
+    return open_s3(places, effort)
 
 
 def _intake_limits(settings: Settings) -> IntakeLimits:
