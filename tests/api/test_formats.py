@@ -13,10 +13,10 @@ def test_every_format_has_a_row(client: Client) -> None:
             "name", "token", "title", "extensions", "input", "output", "multiLayer", "available", "reason",
         }  # fmt: skip
         assert row["available"] == (row["reason"] is None)
-    shapefile = next(row for row in rows if row["token"] == "shapefile")
+    shapefile = next(row for row in rows if row["name"] == "Shapefile")
     assert shapefile == {
         "name": "Shapefile",
-        "token": "shapefile",  # noqa: S105 -- a format's short name
+        "token": "shapefile",
         "title": "Shapefile",
         "extensions": [".zip"],
         "input": True,

@@ -1,0 +1,178 @@
+"""`geomill` works on the running server's database, embedded or not, at any time (contract 6)."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.support.data import lakes
+from tests.support.server import Server, running_server
+
+ROOT = Path(__file__).parents[2]
+
+
+class Geomill:
+    """The command, on one data directory."""
+
+    def __init__(self, data_dir: Path, settings: dict[str, str] | None = None) -> None:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("GEOMILL_")}
+        self._environment = {
+            **inherited,
+            "GEOMILL_DATA_DIR": str(data_dir),
+            "PYTHONPATH": str(ROOT),
+            **(settings or {}),
+        }
+
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command."""
+        command = [sys.executable, "-m", "service", *arguments]
+        return subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
+
+    def json(self, *arguments: str) -> dict[str, Any]:
+        """Run a command that succeeds, and read the one JSON object that it prints."""
+        done = self(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        printed: dict[str, Any] = json.loads(done.stdout)
+        return printed
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server on its embedded database."""
+    with running_server(tmp_path_factory.mktemp("embedded")) as server:
+        yield server
+
+
+@pytest.fixture
+def geomill(embedded: Server) -> Geomill:
+    """The command beside that server."""
+    return Geomill(embedded.data_dir)
+
+
+def tiers(server: Server, key: str) -> int:
+    """The status of a key check."""
+    return httpx.get(f"{server.url}/api/geo/pricing/tiers", headers={"X-API-Key": key}).status_code
+
+
+def test_an_account_comes_with_a_key_that_works_at_once(embedded: Server, geomill: Geomill) -> None:
+    """Beside a running server on an embedded database."""
+    created = geomill.json("account", "create", "--name", "Anna", "--plan", "free")
+    assert set(created) == {"accountId", "name", "organizationId", "plan", "walletCents", "keyId", "apiKey"}
+    assert (created["plan"], created["organizationId"], created["walletCents"]) == ("free", None, None)
+    assert tiers(embedded, created["apiKey"]) == 200
+
+
+def test_members_join_an_organization_by_name_or_id(geomill: Geomill) -> None:
+    """The first makes it; one on another plan cannot join."""
+    first = geomill.json("account", "create", "--name", "a", "--plan", "team", "--organization", "Surveyors")
+    by_name = geomill.json("account", "create", "--name", "b", "--plan", "team", "--organization", "Surveyors")
+    by_id = geomill.json(
+        "account", "create", "--name", "c", "--plan", "team", "--organization", first["organizationId"]
+    )
+    assert first["organizationId"] == by_name["organizationId"] == by_id["organizationId"]
+    refused = geomill("account", "create", "--name", "d", "--plan", "business", "--organization", "Surveyors")
+    assert refused.returncode == 1
+    assert "plan team" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--plan", "free", "--wallet-cents", "5"),
+        (),
+        ("--plan", "free", "--organization", "x"),
+        ("--wallet-cents", "5", "--organization", "x"),
+    ],
+)
+def test_terms_that_contradict_each_other_are_refused(geomill: Geomill, arguments: tuple[str, ...]) -> None:
+    """In one line, with exit code 1."""
+    done = geomill("account", "create", "--name", "x", *arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+
+
+@pytest.mark.parametrize("arguments", [("--plan", "gold"), ("--wallet-cents", "-1"), ("--wallet-cents", "ten")])
+def test_a_value_that_cannot_be_is_refused_with_the_usage(geomill: Geomill, arguments: tuple[str, ...]) -> None:
+    """Exit code 2."""
+    assert geomill("account", "create", "--name", "x", *arguments).returncode == 2
+
+
+def test_an_account_is_changed_and_shown(embedded: Server, geomill: Geomill) -> None:
+    """Plan, access, payment and credit; `usage` shows what was used and is left."""
+    account = geomill.json("account", "create", "--name", "w", "--wallet-cents", "20")
+    headers = {"X-API-Key": account["apiKey"]}
+    url = f"{embedded.url}/api/geo/convert/file"
+    assert httpx.post(url, headers=headers, files={"file": ("a.geojson", lakes())}).json()["success"]
+    assert geomill.json("usage", account["accountId"])["walletCents"] == 14
+    changed = geomill.json("account", "set", account["accountId"], "--wallet-cents", "500", "--past-due")
+    assert (changed["walletCents"], changed["pastDue"]) == (500, True)
+    moved = geomill.json("account", "set", account["accountId"], "--plan", "team", "--no-may-convert")
+    assert (moved["plan"], moved["walletCents"], moved["mayConvert"], moved["pastDue"]) == ("team", None, False, False)
+    usage = geomill.json("usage", account["accountId"])
+    assert (usage["remainingConversions"], usage["usedConversions"], usage["walletCents"]) == (5000, 0, None)
+    refused = geomill("account", "set", account["accountId"], "--wallet-cents", "5")
+    assert (refused.returncode, "plan" in refused.stderr) == (1, True)
+
+
+def test_a_revoked_key_is_refused_within_five_seconds(embedded: Server, geomill: Geomill) -> None:
+    """Also one that was just used; the account's other keys go on."""
+    account = geomill.json("account", "create", "--name", "k", "--plan", "free")
+    second = geomill.json("key", "create", account["accountId"])
+    assert tiers(embedded, account["apiKey"]) == tiers(embedded, second["apiKey"]) == 200
+    assert geomill.json("key", "revoke", account["keyId"])["accountId"] == account["accountId"]
+    give_up_at = time.monotonic() + 5
+    while tiers(embedded, account["apiKey"]) != 401 and time.monotonic() < give_up_at:
+        time.sleep(0.1)
+    assert tiers(embedded, account["apiKey"]) == 401
+    assert tiers(embedded, second["apiKey"]) == 200
+
+
+@pytest.mark.parametrize("command", [("usage",), ("key", "create"), ("key", "revoke"), ("account", "set")])
+def test_an_unknown_id_is_told(geomill: Geomill, command: tuple[str, ...]) -> None:
+    """In one line, with exit code 1."""
+    done = geomill(*command, str(uuid4()))
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "There is no" in done.stderr
+
+
+def test_the_books_agree_while_the_server_runs(geomill: Geomill) -> None:
+    """`audit` finds nothing."""
+    assert geomill.json("audit") == {"differences": []}
+
+
+def test_migrations_may_be_applied_again(geomill: Geomill) -> None:
+    """Nothing is left to do."""
+    assert geomill("migrate").returncode == 0
+
+
+def test_doctor_says_that_this_host_can_serve(geomill: Geomill) -> None:
+    """With every format, the isolation, database and store."""
+    done = geomill("doctor")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for expected in ("GDAL", "Shapefile", "resource limits", "PostgreSQL", "This host can serve"):
+        assert expected in done.stdout
+
+
+def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
+    """A wrong path of ogr2ogr and an unreachable database: both are told, and the exit code is 1."""
+    broken = Geomill(
+        tmp_path, {"GEOMILL_OGR2OGR": "/nonexistent/ogr2ogr", "GEOMILL_DATABASE_URL": "postgresql://127.0.0.1:1/x"}
+    )
+    done = broken("doctor")
+    assert done.returncode == 1
+    assert "GEOMILL_OGR2OGR" in done.stdout
+    assert "cannot serve" in done.stdout
+
+
+def test_without_a_command_the_usage_is_shown(geomill: Geomill) -> None:
+    """Help is there for every level."""
+    assert geomill().returncode == 2
+    for level in ((), ("account",), ("account", "create"), ("serve",)):
+        assert geomill(*level, "--help").returncode == 0
