@@ -49,6 +49,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     Every `Command.directory` lies below `work_root`. `programs` may be executed besides Python and ogr2ogr;
     `readable` are files and directories that a program can read besides the system's libraries and Python's.
+    A server that forks is replaced after `commands_per_server`, since all its children share the layout of its memory.
     `without` names layers to leave out, for tests and for hosts where one misbehaves.
     """
 
@@ -61,4 +62,5 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ogr2ogr: Ogr2ogr | None = None
     python: PythonServer = PythonServer()
     launchers: tuple[LauncherName, ...] = tuple(LauncherName)
+    commands_per_server: int = 2000
     without: frozenset[str] = frozenset()

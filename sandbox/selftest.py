@@ -18,6 +18,7 @@ import anyio
 from sandbox import probe
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Ogr2ogr
+from sandbox.own_directory import OwnDirectory
 from sandbox.report import LauncherReport
 from sandbox.verdict import Ending, Verdict
 
@@ -36,7 +37,7 @@ _SAMPLE = (
 
 async def escapes(run: RunBy, config: Config, launcher: LauncherName) -> tuple[str, ...]:
     """What a jailed program gets at outside of its directory: nothing, or this host cannot be trusted with files."""
-    with _directory(config.work_root) as directory, _canaries() as canaries:
+    with _own_directory(config.work_root) as home, _directory(home) as directory, _canaries() as canaries:
         package = {"PYTHONPATH": str(Path(__file__).parent.parent), "LC_ALL": "C.UTF-8"}
         command = Command(
             argv=(sys.executable, "-P", "-m", probe.MODULE, *canaries.addresses),
@@ -121,7 +122,7 @@ async def _for_python(run: RunBy, config: Config) -> LauncherReport:
 async def _for_ogr2ogr(run: RunBy, config: Config) -> list[LauncherReport]:
     reports: list[LauncherReport] = []
     if config.ogr2ogr is not None:
-        with _directory(config.work_root) as directory, _canaries() as canaries:
+        with _own_directory(config.work_root) as directory, _canaries() as canaries:
             trial = _Trial(run, config.ogr2ogr, directory, canaries)
             for name in (LauncherName.FORK_SERVER, LauncherName.WARM):
                 found = any(report.active for report in reports)
@@ -196,9 +197,18 @@ def _read(path: Path) -> bytes:
 
 
 @contextmanager
-def _directory(work_root: Path) -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(prefix="selftest-", dir=work_root))
+def _directory(parent: Path) -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(dir=parent))
     try:
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def _own_directory(work_root: Path) -> Iterator[Path]:
+    own = OwnDirectory(work_root, ".selftest")
+    try:
+        yield own.path
+    finally:
+        own.remove()

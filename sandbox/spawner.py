@@ -192,12 +192,14 @@ def _launchers(config: Config, enclosure: Enclosure, loop: Loop) -> tuple[Launch
     found: list[Launcher] = []
     names = [layer.name for layer in enclosure.layers]
     ogr2ogr = config.ogr2ogr
+    commands = config.commands_per_server
     if LauncherName.FORK_SERVER in config.launchers and ogr2ogr is not None and ogr2ogr.fork_server is not None:
-        found.append(ServerLauncher(Ogr2ogrServerKind(ogr2ogr, names, str(config.work_root)), enclosure, loop))
+        kind = Ogr2ogrServerKind(ogr2ogr, names, str(config.work_root))
+        found.append(ServerLauncher(kind, enclosure, loop, commands))
     if LauncherName.WARM in config.launchers and ogr2ogr is not None:
         found.append(WarmProcesses(ogr2ogr, enclosure, loop, config.work_root, config.converters))
     if LauncherName.PYTHON_SERVER in config.launchers:
-        found.append(ServerLauncher(PythonServerKind(config, names), enclosure, loop))
+        found.append(ServerLauncher(PythonServerKind(config, names), enclosure, loop, commands))
     return (*found, PlainExec(enclosure))
 
 

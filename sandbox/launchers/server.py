@@ -26,7 +26,6 @@ from sandbox.loop import Loop
 _SILENCE_SECONDS = 0.5
 _RESTART_SECONDS = 0.5
 _LONGEST_RESTART_SECONDS = 60.0
-_COMMANDS_PER_SERVER = 2000
 _READY = b"ready"
 _PID = b"P"
 
@@ -64,8 +63,9 @@ class _Server:
 class ServerLauncher:
     """Keeps one server of a kind up and has it start commands."""
 
-    def __init__(self, kind: Kind, enclosure: Enclosure, loop: Loop) -> None:
+    def __init__(self, kind: Kind, enclosure: Enclosure, loop: Loop, commands: int) -> None:
         self._kind = kind
+        self._commands = commands
         self._enclosure = enclosure
         self._loop = loop
         self._current: _Server | None = None
@@ -130,7 +130,7 @@ class ServerLauncher:
 
     def _count(self, server: _Server) -> None:
         server.commands += 1
-        if server.commands == _COMMANDS_PER_SERVER:
+        if server.commands == self._commands:
             self._renew()
 
     def _restore_later(self) -> None:

@@ -8,10 +8,8 @@ once.
 After a command one is made ready with that command's environment, since the next is likely to want the same.
 """
 
-import fcntl
 import os
 import shutil
-import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +23,7 @@ from sandbox.launch import Child, kill_group
 from sandbox.launchers import Born, Failed
 from sandbox.layers import rlimits
 from sandbox.loop import Loop
+from sandbox.own_directory import OwnDirectory
 
 _WAITING: Final = ".waiting"
 _PER_SLOT: Final = 2
@@ -60,7 +59,7 @@ class WarmProcesses:
         self._ogr2ogr = ogr2ogr
         self._enclosure = enclosure
         self._loop = loop
-        self._home = _own_home(work_root)
+        self._home = OwnDirectory(work_root, _WAITING)
         self._waiting: dict[int, list[_Waiting]] = {slot: [] for slot in range(slots)}
         self._last = dict.fromkeys(self._waiting, ogr2ogr.environment)
         self._serial = 0
@@ -113,7 +112,7 @@ class WarmProcesses:
         for waiting in self._all():
             kill_group(waiting.child.pid)
             self._drop(waiting)
-        shutil.rmtree(self._home, ignore_errors=True)
+        self._home.remove()
 
     def _all(self) -> list[_Waiting]:
         return [waiting for found in self._waiting.values() for waiting in found]
@@ -148,7 +147,7 @@ class WarmProcesses:
             self._drop(self._waiting[slot][0])
         self._serial += 1
         with suppress(OSError):
-            self._start(slot, environment, self._home / str(self._serial))
+            self._start(slot, environment, self._home.path / str(self._serial))
 
     def _start(self, slot: int, environment: Mapping[str, str], directory: Path) -> None:
         directory.mkdir(mode=0o700)
@@ -167,27 +166,6 @@ class WarmProcesses:
             self._loop.watch(child.control.fileno(), lambda: self._hear(waiting))
         finally:
             os.close(reader)
-
-
-def _own_home(work_root: Path) -> Path:
-    """A directory of this spawner, after removing those whose spawner is gone: a living one holds a lock on its own."""
-    for home in work_root.glob(f"{_WAITING}-*"):
-        with suppress(OSError):
-            _lock(home)
-            shutil.rmtree(home)
-    home = Path(tempfile.mkdtemp(prefix=f"{_WAITING}-", dir=work_root))
-    home.chmod(0o711)
-    _lock(home)
-    return home
-
-
-def _lock(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise
 
 
 def _give_directory(wanted: str, waiting: Path) -> None:

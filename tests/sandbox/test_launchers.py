@@ -19,6 +19,7 @@ from sandbox.config import Config, LauncherName, Ogr2ogr, PythonServer
 from sandbox.connection import Connection
 from sandbox.launchers.environment import can_become
 from sandbox.launchers.warm import options
+from sandbox.own_directory import OwnDirectory
 from sandbox.verdict import Ending, Verdict
 from tests.sandbox.processes import processes_below
 
@@ -111,12 +112,13 @@ class Pool:
 
 
 @asynccontextmanager
-async def opened(place: Path, modules: tuple[str, ...] = ()) -> AsyncIterator[Pool]:
+async def opened(place: Path, modules: tuple[str, ...] = (), commands_per_server: int = 1000) -> AsyncIterator[Pool]:
     """One slot, every launcher."""
     library = forkserver.build(place / "cache") if shutil.which("cc") else None
     config = Config(
         work_root=place / "work",
         converters=1,
+        commands_per_server=commands_per_server,
         readable=(*DATA, place / "modules"),
         ogr2ogr=Ogr2ogr(program=Path(OGR2OGR or "/bin/false"), environment=ENVIRONMENT, fork_server=library),
         python=PythonServer(modules=modules, environment=python_environment(place)),
@@ -235,6 +237,35 @@ async def test_a_dead_or_silent_server_costs_no_command(place: Path, loss: signa
         assert verdict.launcher != LauncherName.FORK_SERVER
         assert (directory / "out.csv").exists()
         assert (await pool.convert(LauncherName.FORK_SERVER, *arguments))[0].ending is Ending.OK
+
+
+@NEEDS_OGR2OGR
+@NEEDS_COMPILER
+async def test_a_server_is_replaced_after_its_commands_and_none_is_lost(place: Path) -> None:
+    """Commands go on while one server takes over from the other."""
+    async with opened(place, commands_per_server=3) as pool:
+        seen = set()
+        for _ in range(20):
+            arguments = ("-f", "CSV", "out.csv", "in.geojson")
+            verdict, _ = await pool.convert(LauncherName.FORK_SERVER, *arguments)
+            assert verdict.ending is Ending.OK
+            seen.update(servers())
+        assert len(seen) > 2
+        assert len(servers()) <= 2
+
+
+@NEEDS_OGR2OGR
+async def test_the_directories_of_a_killed_service_are_removed_by_the_next(place: Path) -> None:
+    """What has no living owner goes; what has one stays."""
+    abandoned = place / "work" / ".waiting-abandoned"
+    abandoned.mkdir()
+    (abandoned / "1").mkdir()
+    living = OwnDirectory(place / "work", ".waiting")
+    async with opened(place) as pool:
+        await pool.convert(LauncherName.EXEC, "-f", "CSV", "out.csv", "in.geojson")
+        assert not abandoned.exists()
+        assert living.path.exists()
+    living.remove()
 
 
 @NEEDS_OGR2OGR
