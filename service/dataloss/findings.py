@@ -62,10 +62,17 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     unreadable_geometries: Count = 0
     damaged_geometries: Count = 0
     """Geometries of which only a part can be read."""
+    exceeds_degrees: bool = False
+    """Whether coordinates are too large to be degrees: a longitude from 1000 on, a latitude from 100 on."""
     has_crs: bool = False
     """Whether there is a member `crs`, as before RFC 7946."""
     crs_epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = WGS84
     """The system of the coordinates; None where only the converter can tell."""
+
+    @property
+    def is_mislabelled(self) -> bool:
+        """Whether coordinates that cannot be degrees are said to be, so that the converter has to look closely."""
+        return self.exceeds_degrees and self.crs_epsg in {WGS84, None}
 
     def facts(self, name: str) -> Facts:
         """The same as facts about a dataset of one layer that is called `name`."""

@@ -18,9 +18,14 @@ from service.dataloss.refusals import Reason, Unreadable
 from service.formats.geometry import FAMILIES
 
 PIECE_BYTES = 1 << 20
+SAMPLE_BYTES = 1 << 16
 FLAT, WITH_Z = 2, 3
 COLLECTION = "GeometryCollection"
 _NUMBER_BYTES = b"0123456789+-.eE \t\r\n"
+_SPACE_AND_SIGNS = b" \t\r\n+-"
+_ANY_DIGIT = bytes.maketrans(b"0123456789", b"0" * 10)
+_TOO_LARGE = {FLAT: (b"[0000", b",000"), WITH_Z: (b"[0000",)}
+"""Longitudes from 1000 on, latitudes from 100 on; these cannot be told from elevations."""
 _LEVELS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
 _MARKS = (b"p", b"q", b"r", b"s")
 _TYPES = {name.lower(): name for name in FAMILIES}
@@ -49,6 +54,7 @@ class GeometryTally:
         self.null = 0
         self.unreadable = 0
         self.damaged = 0
+        self.exceeds_degrees = False
 
     def add(self, features: Sequence[Feature], features_before: int) -> None:
         """Count the geometries of a batch; `features_before` is how many features were in the batches before."""
@@ -68,7 +74,9 @@ class GeometryTally:
 
     def _add_group(self, kind: str, group: list[Geometry]) -> None:
         """Count geometries of one type."""
-        dimensions = _regular_dimensions(kind, [geometry.coordinates for geometry in group])
+        coordinates = [geometry.coordinates for geometry in group]
+        dimensions = _regular_dimensions(kind, coordinates)
+        self.exceeds_degrees = self.exceeds_degrees or _exceed_degrees(coordinates, dimensions or WITH_Z)
         if dimensions is None:
             for geometry in group:
                 self._add_shape(shape_of(geometry))
@@ -108,17 +116,34 @@ def _regular_dimensions(kind: str, coordinates: Sequence[Raw]) -> int | None:
 
 
 def _brackets(coordinates: Sequence[Raw]) -> Iterator[bytes]:
-    """Coordinates without their numbers; a huge geometry in pieces that end where a position does."""
-    if len(coordinates) > 1:
-        yield b"".join(coordinates).translate(None, _NUMBER_BYTES)
-        return
-    view, rest = memoryview(coordinates[0]), b""
-    for start in range(0, len(view), PIECE_BYTES):
-        text = rest + bytes(view[start : start + PIECE_BYTES]).translate(None, _NUMBER_BYTES)
+    """Coordinates without their numbers, in pieces that end where a position does."""
+    rest = b""
+    for piece in _pieces(coordinates):
+        text = rest + piece.translate(None, _NUMBER_BYTES)
         cut = text.rfind(b"],") + len(b"],") if b"]," in text else 0
         yield text[:cut]
         rest = text[cut:]
     yield rest
+
+
+def _exceed_degrees(coordinates: Sequence[Raw], dimensions: int) -> bool:
+    """Whether numbers are so large that they cannot be degrees.
+
+    Their digits are counted, their values not asked for; and of many only the first, since coordinates that are in
+    another system are so all together.
+    """
+    first = next(_pieces(coordinates))[:SAMPLE_BYTES].translate(_ANY_DIGIT, _SPACE_AND_SIGNS)
+    return any(mark in first for mark in _TOO_LARGE[dimensions])
+
+
+def _pieces(coordinates: Sequence[Raw]) -> Iterator[bytes]:
+    """The text of coordinates: of many together, of one geometry, which may be huge, a piece at a time."""
+    if len(coordinates) > 1:
+        yield b"".join(coordinates)
+        return
+    view = memoryview(coordinates[0])
+    for start in range(0, max(len(view), 1), PIECE_BYTES):
+        yield bytes(view[start : start + PIECE_BYTES])
 
 
 def shape_of(geometry: Geometry) -> Shape:

@@ -154,6 +154,37 @@ def test_the_first_feature_of_each_type_is_told() -> None:
     assert scan.first == {"Point": 2, "LineString": 4, "GeometryCollection": 5}
 
 
+@pytest.mark.parametrize(
+    ("shape", "exceeds"),
+    [
+        (geometry("Point", [179.99, -89.99]), False),
+        (geometry("Point", [-190, 0]), False),
+        (geometry("Point", [412345.6, 5712345.6]), True),
+        (geometry("Point", [-412345.6, 1.0]), True),
+        (geometry("Point", [5.5, 5712345.6]), True),
+        (geometry("Point", [5.5, -123.4]), True),
+        (geometry("Point", [5.5, 50.5, 4810.0]), False),
+        (geometry("Point", [412345.6, 5712345.6, 12.0]), True),
+        (geometry("LineString", [[1.12345678, 2.12345678], [3, 1234]]), True),
+        (geometry("LineString", [[1, 2], [3, 4, 5000]]), False),
+        (POLYGON, False),
+    ],
+)
+def test_numbers_too_large_for_degrees_are_seen(shape: Any, exceeds: bool) -> None:  # noqa: FBT001
+    """Alone or among others; elevations are no matter."""
+    assert found(shape).exceeds_degrees == exceeds
+    assert found(POINT, LINE, POLYGON, shape, POINT, LINE, POLYGON).exceeds_degrees == exceeds
+
+
+def test_large_numbers_under_the_name_of_degrees_are_mislabelled() -> None:
+    """A crs member that is not WGS 84 makes them right."""
+    far = feature(None, geometry("Point", [412345.6, 5712345.6]))
+    utm = {"type": "name", "properties": {"name": "EPSG:25832"}}
+    assert scan_bytes(collection(far)).is_mislabelled
+    assert not scan_bytes(collection(far, crs=utm)).is_mislabelled
+    assert not scan_bytes(collection(feature())).is_mislabelled
+
+
 nests = st.recursive(
     st.one_of(st.integers(0, 9), st.floats(-9, 9), st.none(), st.text("[],", max_size=3)),
     lambda inner: st.lists(inner, max_size=4),
