@@ -2,17 +2,33 @@
 
 import shutil
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from sandbox import forkserver
 from sandbox.command import Command, Limits
 from sandbox.config import Config
 from sandbox.pool import open_pool
 from sandbox.verdict import Verdict
 
 RunPython = Callable[..., Awaitable[Verdict]]
+
+
+@pytest.fixture(scope="session")
+def public() -> Iterator[Path]:
+    """A directory that other users can pass through, unlike pytest's."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory)
+
+
+@pytest.fixture(scope="session")
+def library(public: Path) -> Path | None:
+    """The library of the fork server, built once; None where no compiler is."""
+    return forkserver.build(public / "cache") if shutil.which("cc") else None
 
 
 @pytest.fixture

@@ -1,14 +1,13 @@
 """What a hostile program tries, with each launcher, and with layers left out as hosts leave them out."""
 
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
 
-from sandbox import forkserver
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Mode, Ogr2ogr
 from sandbox.connection import Connection
@@ -69,26 +68,12 @@ NOTHING = frozenset(
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Path]:
-    """A directory that other users can pass through, unlike pytest's."""
-    with tempfile.TemporaryDirectory() as directory:
-        Path(directory).chmod(0o755)
-        yield Path(directory)
-
-
-@pytest.fixture(scope="module")
-def hostile(place: Path) -> Path:
+def hostile(public: Path) -> Path:
     """The hostile program."""
-    program = compile_hostile(place)
+    program = compile_hostile(public)
     if program is None:
         pytest.skip("no C compiler")
     return program
-
-
-@pytest.fixture(scope="module")
-def library(place: Path) -> Path:
-    """The library of the fork server."""
-    return forkserver.build(place / "cache")
 
 
 class Attacker:
@@ -140,9 +125,9 @@ async def attacker(config: Config, launcher: LauncherName) -> AsyncIterator[Atta
         connection.close()
 
 
-def configuration(place: Path, hostile: Path, library: Path, without: frozenset[str]) -> tuple[Config, Path]:
+def configuration(public: Path, hostile: Path, library: Path, without: frozenset[str]) -> tuple[Config, Path]:
     """A pool of one slot, and a directory outside of it."""
-    base = Path(tempfile.mkdtemp(dir=place))
+    base = Path(tempfile.mkdtemp(dir=public))
     base.chmod(0o755)
     work_root, outside = base / "work", base / "outside"
     work_root.mkdir()
@@ -155,11 +140,11 @@ def configuration(place: Path, hostile: Path, library: Path, without: frozenset[
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("launcher", OGR2OGR_LAUNCHERS)
 async def test_a_hostile_program_gets_nothing_that_its_layers_guard(
-    place: Path, hostile: Path, library: Path, launcher: LauncherName, level: str
+    public: Path, hostile: Path, library: Path, launcher: LauncherName, level: str
 ) -> None:
     """Whatever the launcher, what gets through is at most what the missing layer was there for."""
     without, losses = LEVELS[level]
-    config, outside = configuration(place, hostile, library, without)
+    config, outside = configuration(public, hostile, library, without)
     with surroundings(config.work_root, outside) as attacks:
         async with attacker(config, launcher) as tries:
             assert (await tries.attack("nothing"))[0].exit_code == SUCCEEDED
@@ -169,10 +154,10 @@ async def test_a_hostile_program_gets_nothing_that_its_layers_guard(
 
 
 async def test_the_same_attacks_get_through_where_there_are_no_layers(
-    place: Path, hostile: Path, library: Path
+    public: Path, hostile: Path, library: Path
 ) -> None:
     """The attacks are real: without layers they succeed."""
-    config, outside = configuration(place, hostile, library, NOTHING)
+    config, outside = configuration(public, hostile, library, NOTHING)
     with surroundings(config.work_root, outside) as attacks:
         harmless = {name: attacks[name] for name in HARMLESS_CONTROL}
         async with attacker(config, LauncherName.EXEC) as tries:
@@ -182,10 +167,10 @@ async def test_the_same_attacks_get_through_where_there_are_no_layers(
 @pytest.mark.parametrize("without", [frozenset[str](), frozenset({"system-call filter"})], ids=["refused", "swept"])
 @pytest.mark.parametrize("launcher", OGR2OGR_LAUNCHERS)
 async def test_a_daemon_is_gone_when_its_run_is(
-    place: Path, hostile: Path, library: Path, launcher: LauncherName, without: Sequence[str]
+    public: Path, hostile: Path, library: Path, launcher: LauncherName, without: Sequence[str]
 ) -> None:
     """A program that leaves its session, group and parent behind leaves no process behind."""
-    config, _ = configuration(place, hostile, library, frozenset(without))
+    config, _ = configuration(public, hostile, library, frozenset(without))
     async with attacker(config, launcher) as tries:
         _, directory = await tries.attack("daemon")
         assert (directory / "daemon").exists() == bool(without)
@@ -193,9 +178,9 @@ async def test_a_daemon_is_gone_when_its_run_is(
 
 
 @pytest.mark.parametrize("launcher", OGR2OGR_LAUNCHERS)
-async def test_a_fork_bomb_makes_no_process(place: Path, hostile: Path, library: Path, launcher: LauncherName) -> None:
+async def test_a_fork_bomb_makes_no_process(public: Path, hostile: Path, library: Path, launcher: LauncherName) -> None:
     """Every fork is refused, and the pool goes on."""
-    config, _ = configuration(place, hostile, library, frozenset())
+    config, _ = configuration(public, hostile, library, frozenset())
     async with attacker(config, launcher) as tries:
         assert (await tries.attack("fork bomb"))[0].exit_code == REFUSED
         assert (await tries.attack("nothing"))[0].exit_code == SUCCEEDED

@@ -6,14 +6,14 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
-from sandbox import forkserver
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Ogr2ogr, PythonServer
 from sandbox.connection import Connection
@@ -50,13 +50,27 @@ if __name__ == "__main__":
 """
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Where a test works: a directory, and the library of the fork server, if there is one."""
+
+    path: Path
+    library: Path | None
+
+    @property
+    def work_root(self) -> Path:
+        """Where the directories of runs are."""
+        return self.path / "work"
+
+
 @pytest.fixture
-def place() -> Iterator[Path]:
+def place(public: Path, library: Path | None) -> Place:
     """A directory that other users can pass through."""
-    with tempfile.TemporaryDirectory() as directory:
-        Path(directory).chmod(0o755)
-        (Path(directory) / "work").mkdir()
-        yield Path(directory)
+    path = Path(tempfile.mkdtemp(dir=public))
+    path.chmod(0o755)
+    (path / "work").mkdir()
+    (path / "modules").mkdir()
+    (path / "modules" / "told_module.py").write_text(MODULE)
+    return Place(path, library)
 
 
 class Pool:
@@ -112,15 +126,15 @@ class Pool:
 
 
 @asynccontextmanager
-async def opened(place: Path, modules: tuple[str, ...] = (), commands_per_server: int = 1000) -> AsyncIterator[Pool]:
+async def opened(place: Place, modules: tuple[str, ...] = (), commands_per_server: int = 1000) -> AsyncIterator[Pool]:
     """One slot, every launcher."""
-    library = forkserver.build(place / "cache") if shutil.which("cc") else None
+    ogr2ogr = Ogr2ogr(program=Path(OGR2OGR), environment=ENVIRONMENT, fork_server=place.library) if OGR2OGR else None
     config = Config(
-        work_root=place / "work",
+        work_root=place.work_root,
         converters=1,
         commands_per_server=commands_per_server,
-        readable=(*DATA, place / "modules"),
-        ogr2ogr=Ogr2ogr(program=Path(OGR2OGR or "/bin/false"), environment=ENVIRONMENT, fork_server=library),
+        readable=(*DATA, place.path / "modules"),
+        ogr2ogr=None if modules else ogr2ogr,
         python=PythonServer(modules=modules, environment=python_environment(place)),
     )
     connection = Connection(config)
@@ -132,9 +146,9 @@ async def opened(place: Path, modules: tuple[str, ...] = (), commands_per_server
         connection.close()
 
 
-def python_environment(place: Path) -> dict[str, str]:
+def python_environment(place: Place) -> dict[str, str]:
     """Where the test's module is."""
-    return {"PYTHONPATH": str(place / "modules"), "PYTHONSAFEPATH": "1", "LC_ALL": "C.UTF-8"}
+    return {"PYTHONPATH": str(place.path / "modules"), "PYTHONSAFEPATH": "1", "LC_ALL": "C.UTF-8"}
 
 
 def servers() -> list[int]:
@@ -162,7 +176,7 @@ def content(directory: Path) -> dict[str, bytes]:
         ("--no-such-option",),
     ],
 )
-async def test_every_launcher_gives_the_same_answer(place: Path, arguments: tuple[str, ...]) -> None:
+async def test_every_launcher_gives_the_same_answer(place: Place, arguments: tuple[str, ...]) -> None:
     """The files, the exit code and the messages are those of plain exec."""
     async with opened(place) as pool:
         expected, directory = await pool.convert(LauncherName.EXEC, *arguments)
@@ -178,7 +192,7 @@ async def test_every_launcher_gives_the_same_answer(place: Path, arguments: tupl
 @NEEDS_OGR2OGR
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 async def test_a_command_has_the_drivers_and_settings_of_its_own_environment(
-    place: Path, launcher: LauncherName
+    place: Place, launcher: LauncherName
 ) -> None:
     """What one command's environment switches off is off for that command alone."""
     without_csv = {**ENVIRONMENT, "GDAL_SKIP": "CSV"}
@@ -194,7 +208,7 @@ async def test_a_command_has_the_drivers_and_settings_of_its_own_environment(
 
 @NEEDS_OGR2OGR
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-async def test_limits_hold_whatever_the_launcher(place: Path, launcher: LauncherName) -> None:
+async def test_limits_hold_whatever_the_launcher(place: Place, launcher: LauncherName) -> None:
     """Memory, size of files and time are limited in a process that started before its command came."""
     endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x, 'xxxxxxxxxxxxxxxx' AS t FROM c"
     query = ("-f", "CSV", "out.csv", "in.geojson", "-dialect", "SQLITE", "-sql", endless)
@@ -207,7 +221,7 @@ async def test_limits_hold_whatever_the_launcher(place: Path, launcher: Launcher
 
 
 @NEEDS_OGR2OGR
-async def test_an_argument_that_cannot_be_told_goes_another_way(place: Path) -> None:
+async def test_an_argument_that_cannot_be_told_goes_another_way(place: Place) -> None:
     """A line break would make two arguments of one; such a command is never given to a waiting process."""
     async with opened(place) as pool:
         await pool.convert(LauncherName.WARM, "-f", "CSV", "out.csv", "in.geojson")
@@ -225,7 +239,7 @@ def test_arguments_are_told_in_quotes() -> None:
 @NEEDS_OGR2OGR
 @NEEDS_COMPILER
 @pytest.mark.parametrize("loss", [signal.SIGKILL, signal.SIGSTOP])
-async def test_a_dead_or_silent_server_costs_no_command(place: Path, loss: signal.Signals) -> None:
+async def test_a_dead_or_silent_server_costs_no_command(place: Place, loss: signal.Signals) -> None:
     """Commands start elsewhere while the server is away, and it comes back."""
     arguments = ("-f", "CSV", "out.csv", "in.geojson")
     async with opened(place) as pool:
@@ -241,7 +255,7 @@ async def test_a_dead_or_silent_server_costs_no_command(place: Path, loss: signa
 
 @NEEDS_OGR2OGR
 @NEEDS_COMPILER
-async def test_a_server_is_replaced_after_its_commands_and_none_is_lost(place: Path) -> None:
+async def test_a_server_is_replaced_after_its_commands_and_none_is_lost(place: Place) -> None:
     """Commands go on while one server takes over from the other."""
     async with opened(place, commands_per_server=3) as pool:
         seen = set()
@@ -255,12 +269,12 @@ async def test_a_server_is_replaced_after_its_commands_and_none_is_lost(place: P
 
 
 @NEEDS_OGR2OGR
-async def test_the_directories_of_a_killed_service_are_removed_by_the_next(place: Path) -> None:
+async def test_the_directories_of_a_killed_service_are_removed_by_the_next(place: Place) -> None:
     """What has no living owner goes; what has one stays."""
-    abandoned = place / "work" / ".waiting-abandoned"
+    abandoned = place.work_root / ".waiting-abandoned"
     abandoned.mkdir()
     (abandoned / "1").mkdir()
-    living = OwnDirectory(place / "work", ".waiting")
+    living = OwnDirectory(place.work_root, ".waiting")
     async with opened(place) as pool:
         await pool.convert(LauncherName.EXEC, "-f", "CSV", "out.csv", "in.geojson")
         assert not abandoned.exists()
@@ -269,12 +283,12 @@ async def test_the_directories_of_a_killed_service_are_removed_by_the_next(place
 
 
 @NEEDS_OGR2OGR
-async def test_waiting_processes_leave_no_directory(place: Path) -> None:
+async def test_waiting_processes_leave_no_directory(place: Place) -> None:
     """What was held ready is gone with the pool."""
     async with opened(place) as pool:
         await pool.convert(LauncherName.WARM, "-f", "CSV", "out.csv", "in.geojson")
-        assert any(path.name.startswith(".waiting") for path in (place / "work").iterdir())
-    assert all(path.name.startswith("run") for path in (place / "work").iterdir())
+        assert any(path.name.startswith(".waiting") for path in (place.work_root).iterdir())
+    assert all(path.name.startswith("run") for path in (place.work_root).iterdir())
 
 
 @pytest.mark.parametrize("launcher", [LauncherName.PYTHON_SERVER, LauncherName.EXEC])
@@ -290,11 +304,9 @@ async def test_waiting_processes_leave_no_directory(place: Path) -> None:
     ],
 )
 async def test_a_module_runs_as_if_python_had_been_started(
-    place: Path, launcher: LauncherName, how: str, expected: tuple[Ending, int | None, bytes]
+    place: Place, launcher: LauncherName, how: str, expected: tuple[Ending, int | None, bytes]
 ) -> None:
     """Arguments, environment, directory, exit code and messages are those of `python -m`."""
-    (place / "modules").mkdir()
-    (place / "modules" / "told_module.py").write_text(MODULE)
     ending, code, message = expected
     environment = {**python_environment(place), "GIVEN": "1"}
     async with opened(place, modules=("told_module",)) as pool:
@@ -311,10 +323,8 @@ async def test_a_module_runs_as_if_python_had_been_started(
     assert told[5] != str(directory)
 
 
-async def test_a_module_that_is_not_held_ready_is_started(place: Path) -> None:
+async def test_a_module_that_is_not_held_ready_is_started(place: Place) -> None:
     """The server takes what it knows; all else is a process of its own."""
-    (place / "modules").mkdir()
-    (place / "modules" / "told_module.py").write_text(MODULE)
     async with opened(place) as pool:
         argv = (sys.executable, "-m", "told_module", "fine")
         verdict, _ = await pool.run(None, argv, python_environment(place))
