@@ -61,10 +61,15 @@ format: (environment "dev")
     ruff format
     ruff check --fix
 
-# Measure: run bench/NAME.py.
+# Put load on a server of its own, or on any by `--url URL --key KEY`: the standard set, or the scenarios of ARGS.
 [group('maintain')]
-bench NAME *ARGS: setup
-    shift && exec python -m bench.{{ NAME }} "$@"
+bench *ARGS: setup
+    @exec python -m bench "$@"
+
+# Make bench/results/report.html of the latest `bench`; ARGS may name the results of an earlier one to compare with.
+[group('maintain')]
+bench-report *ARGS: (environment "dev")
+    @exec python -m bench.report "$@"
 
 # Compile the converters' fork server, where a C compiler is; without it each of them starts more slowly.
 [private]

@@ -1,0 +1,123 @@
+"""What a server's processes use: CPU time, memory and descriptors, split into gateway, PostgreSQL and converters."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+import psutil
+
+MEGABYTE = 1_000_000
+GATEWAY, POSTGRES, CONVERTERS = "gateway", "postgres", "converters"
+SAMPLE_SECONDS = 0.25
+SETTLE_SECONDS = 3.0
+FEW_DESCRIPTORS = 4
+
+Seconds: TypeAlias = dict[str, float]
+
+
+class Usage(msgspec.Struct, kw_only=True):
+    """What a server used while it was measured; filled in at the end."""
+
+    cpu_seconds: Seconds = {}
+    gateway_before_mb: float = 0.0
+    gateway_peak_mb: float = 0.0
+    all_peak_mb: float = 0.0
+    descriptors_left: int = 0
+
+
+class Meter:
+    """Measures the processes of the server `pid` on this host, its embedded database below `data_dir` included."""
+
+    def __init__(self, pid: int, data_dir: Path | None) -> None:
+        self._gateway = psutil.Process(pid)
+        self._data_dir = data_dir.resolve() if data_dir else None
+        self._postmaster: psutil.Process | None = None
+
+    @contextmanager
+    def measuring(self) -> Iterator[Usage]:
+        """Measure while the block runs."""
+        usage = Usage(gateway_before_mb=self._gateway.memory_info().rss / MEGABYTE)
+        before, descriptors = self._cpu_seconds(), self._gateway.num_fds()
+        stop = threading.Event()
+        sampler = threading.Thread(target=self._sample, args=(usage, stop))
+        sampler.start()
+        try:
+            yield usage
+        finally:
+            stop.set()
+            sampler.join()
+            after = self._cpu_seconds()
+            usage.cpu_seconds = {group: after[group] - before[group] for group in after}
+            usage.descriptors_left = self._settled_descriptors(descriptors) - descriptors
+
+    def _processes(self) -> list[tuple[str, psutil.Process]]:
+        """Every process of the server once, with its group."""
+        below = self._gateway.children(recursive=True)
+        found = {process.pid: (_group(process), process) for process in below}
+        if (postmaster := self._find_postmaster()) is not None:
+            family = [postmaster, *postmaster.children(recursive=True)]
+            found |= {process.pid: (POSTGRES, process) for process in family}
+        return [(GATEWAY, self._gateway), *found.values()]
+
+    def _find_postmaster(self) -> psutil.Process | None:
+        """The embedded database: it is no child of the server's, but its directory tells whose it is."""
+        if self._data_dir is not None and (self._postmaster is None or not self._postmaster.is_running()):
+            found = [process for process in psutil.process_iter() if _is_database(process, self._data_dir)]
+            self._postmaster = min(found, key=psutil.Process.create_time, default=None)
+        return self._postmaster
+
+    def _cpu_seconds(self) -> Seconds:
+        """CPU time so far by group; that of ended processes is what their parents have waited for."""
+        total = {GATEWAY: 0.0, POSTGRES: 0.0, CONVERTERS: 0.0}
+        for group, process in self._processes():
+            with suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                total[group] += times.user + times.system
+                total[CONVERTERS if group == GATEWAY else group] += times.children_user + times.children_system
+        return total
+
+    def _sample(self, usage: Usage, stop: threading.Event) -> None:
+        while not stop.wait(SAMPLE_SECONDS):
+            with suppress(psutil.NoSuchProcess):
+                usage.gateway_peak_mb = max(usage.gateway_peak_mb, self._gateway.memory_info().rss / MEGABYTE)
+                usage.all_peak_mb = max(usage.all_peak_mb, self._proportional_mb())
+
+    def _proportional_mb(self) -> float:
+        """Memory of all processes together, a shared page counted once."""
+        return sum(_proportional_bytes(process) for _, process in self._processes()) / MEGABYTE
+
+    def _settled_descriptors(self, before: int) -> int:
+        """Descriptors of the gateway, once those of connections that just ended are closed."""
+        give_up_at = time.monotonic() + SETTLE_SECONDS
+        while (now := self._gateway.num_fds()) > before + FEW_DESCRIPTORS and time.monotonic() < give_up_at:
+            time.sleep(SAMPLE_SECONDS)
+        return now
+
+
+def _group(process: psutil.Process) -> str:
+    with suppress(psutil.Error):
+        return POSTGRES if process.name() == "postgres" else CONVERTERS
+    return CONVERTERS
+
+
+def _is_database(process: psutil.Process, data_dir: Path) -> bool:
+    with suppress(psutil.Error):
+        return process.name() == "postgres" and data_dir in Path(process.cwd()).parents
+    return False
+
+
+def _proportional_bytes(process: psutil.Process) -> int:
+    with suppress(psutil.NoSuchProcess, OSError):
+        lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+        return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    return 0
+
+
+def load_average() -> float:
+    """Processes that wanted to run over the last minute; above the number of cores, others were measured too."""
+    return round(os.getloadavg()[0], 2)
