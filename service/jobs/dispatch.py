@@ -6,14 +6,16 @@ hosts can take its place: nothing in it leans on the request or on this process'
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
+from types import TracebackType
 
 import anyio
 import msgspec
 import structlog
 from anyio.abc import TaskGroup
 
-from sandbox.pool import Pool, PoolFull, Seat
+from sandbox.pool import Pool, PoolFull, Seat, Slot
 from service.errors import Overloaded, TooManyRequests
 from service.formats.detect import Source
 from service.formats.format import Format
@@ -39,8 +41,36 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True):
     retention_hours: int
 
 
-RunJob = Callable[[Ticket, Seat], Awaitable[Job]]
-"""Runs a job to its end and returns it ended; takes its seat in the pool and gives it back."""
+class Place:
+    """A seat in the pool that counts for its account, from now until it is left: entered once, or given up."""
+
+    def __init__(self, seat: Seat, leave: Callable[[], None]) -> None:
+        self._seat = seat
+        self._leave = leave
+        self._left = False
+
+    async def __aenter__(self) -> Slot:
+        try:
+            return await self._seat.__aenter__()
+        except BaseException:
+            self.give_up()
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Leave the place to others; doing it twice changes nothing."""
+        self._seat.give_up()
+        if not self._left:
+            self._left = True
+            self._leave()
+
+
+RunJob = Callable[[Ticket, Place], Awaitable[Job]]
+"""Runs a job to its end and returns it ended; takes its place in the pool and gives it back."""
 
 
 class Submission:
@@ -82,7 +112,7 @@ class LocalRunner:
         self._pool = pool
         self._run_job = run_job
         self._tasks = tasks
-        self._max_per_account = max_per_account
+        self.max_per_account = max_per_account
         self._per_account: Counter[AccountId] = Counter()
         self._submissions: dict[JobId, Submission] = {}
         self._idle: anyio.Event | None = None
@@ -97,8 +127,14 @@ class LocalRunner:
         """Whether no more jobs are taken."""
         return self._idle is not None
 
-    def take_seat(self, account_id: AccountId) -> Seat:
-        """Take a place in the waiting room; give it up, or submit a job with it.
+    def places_left(self, account_id: AccountId) -> int:
+        """How many more files of the account may be under way now."""
+        return max(0, self.max_per_account - self._per_account[account_id])
+
+    def take_places(self, account_id: AccountId, files: int = 1) -> list[Place]:
+        """Take places for the files of one request, all or none; give each up, or submit a job with it.
+
+        A request of more files than an account may have under way is taken when it has no others, or it never would be.
 
         Raises:
             TooManyRequests: the account has its share of the waiting room already.
@@ -107,25 +143,44 @@ class LocalRunner:
         if self.draining:
             message = "The service is being restarted. Send the request again."
             raise Overloaded(message, RETRY_AFTER_SECONDS)
-        if self._per_account[account_id] >= self._max_per_account:
-            message = f"This account has {self._max_per_account} conversions under way. Send the request again later."
+        under_way = self._per_account[account_id]
+        if under_way and under_way + files > self.max_per_account:
+            message = (
+                f"This account has {under_way} files under way, and may have {self.max_per_account}. "
+                "Send the request again when some have ended."
+            )
             raise TooManyRequests(message, RETRY_AFTER_SECONDS)
+        places: list[Place] = []
         try:
-            return self._pool.take_seat(str(account_id))
+            for _ in range(files):
+                places.append(self._take_place(account_id))  # noqa: PERF401 -- those taken must be known below
         except PoolFull:
+            for place in places:
+                place.give_up()
             message = "The service has more conversions waiting than it can take. Send the request again later."
             raise Overloaded(message, RETRY_AFTER_SECONDS) from None
+        return places
+
+    def _take_place(self, account_id: AccountId) -> Place:
+        place = Place(self._pool.take_seat(str(account_id)), partial(self._leave_place, account_id))
+        self._per_account[account_id] += 1
+        return place
+
+    def _leave_place(self, account_id: AccountId) -> None:
+        self._per_account[account_id] -= 1
+        if not self._per_account[account_id]:
+            del self._per_account[account_id]
 
     def refuse_if_full(self, account_id: AccountId) -> None:
-        """Refuse before a body is read that would be refused after it; raises what `take_seat` raises."""
-        self.take_seat(account_id).give_up()
+        """Refuse before a body is read that would be refused after it; raises what `take_places` raises."""
+        for place in self.take_places(account_id):
+            place.give_up()
 
-    def submit(self, ticket: Ticket, seat: Seat) -> Submission:
+    def submit(self, ticket: Ticket, place: Place) -> Submission:
         """Run an accepted job, whoever is listening."""
         submission = Submission(ticket.job)
         self._submissions[ticket.job.id] = submission
-        self._per_account[ticket.account_id] += 1
-        self._tasks.start_soon(self._run, ticket, seat, submission)
+        self._tasks.start_soon(self._run, ticket, place, submission)
         return submission
 
     async def drain(self, seconds: float) -> None:
@@ -135,19 +190,17 @@ class LocalRunner:
             with anyio.move_on_after(seconds):
                 await self._idle.wait()
 
-    async def _run(self, ticket: Ticket, seat: Seat, submission: Submission) -> None:
+    async def _run(self, ticket: Ticket, place: Place, submission: Submission) -> None:
         try:
-            submission.finish(await self._run_job(ticket, seat))
+            submission.finish(await self._run_job(ticket, place))
         except Exception:  # noqa: BLE001 -- one job must not end the others
             _log.exception(events.JOB_LEFT, job_id=ticket.job.id)  # recovery ends this job
         finally:
+            place.give_up()
             self._forget(ticket)
             submission.lose_unless_finished()
 
     def _forget(self, ticket: Ticket) -> None:
         del self._submissions[ticket.job.id]
-        self._per_account[ticket.account_id] -= 1
-        if not self._per_account[ticket.account_id]:
-            del self._per_account[ticket.account_id]
         if self._idle is not None and not self._submissions:
             self._idle.set()

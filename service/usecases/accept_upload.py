@@ -8,7 +8,6 @@ import anyio.to_thread
 import msgspec
 import structlog
 
-from sandbox.pool import Seat
 from service.errors import LimitRefusal, MultipleLayers, Rejection
 from service.formats.detect import Source, detect
 from service.formats.format import Format
@@ -17,7 +16,7 @@ from service.formats.target import choose_target
 from service.identifiers import AccountId, JobId
 from service.intake.form import MEBIBYTE, Upload
 from service.intake.workspace import Workspace
-from service.jobs.dispatch import Submission, Ticket
+from service.jobs.dispatch import Place, Submission, Ticket
 from service.jobs.lifecycle import Status
 from service.jobs.records import Details, Job
 from service.metering.books import Application
@@ -49,22 +48,22 @@ async def straight(admission: Admission) -> int:
     return await admission()
 
 
-async def accept_upload(services: Services, order: Order, seat: Seat, gate: Gate = straight) -> Submission:
+async def accept_upload(services: Services, order: Order, place: Place, gate: Gate = straight) -> Submission:
     """Turn a received file into a job that runs, or into a Failed one that says why not (contract 3).
 
-    The seat is used, or given up.
+    The place is used, or given up.
     """
     submitted = False
     try:
-        submission = await _submit_or_refuse(services, order, seat, gate)
+        submission = await _submit_or_refuse(services, order, place, gate)
         submitted = submission.job.status is not Status.FAILED
         return submission
     finally:
         if not submitted:
-            seat.give_up()
+            place.give_up()
 
 
-async def _submit_or_refuse(services: Services, order: Order, seat: Seat, gate: Gate) -> Submission:
+async def _submit_or_refuse(services: Services, order: Order, place: Place, gate: Gate) -> Submission:
     job = Job(
         id=order.job_id,
         status=Status.PENDING,
@@ -82,7 +81,7 @@ async def _submit_or_refuse(services: Services, order: Order, seat: Seat, gate: 
         retention_hours = await gate(partial(_admit, services, order, job))
     except Rejection as rejection:
         return await _refuse(services, order.account_id, job, rejection)
-    return _submit(services, order, seat, _Admitted(job, source, target, retention_hours))
+    return _submit(services, order, place, _Admitted(job, source, target, retention_hours))
 
 
 class _Admitted(msgspec.Struct, frozen=True):
@@ -119,7 +118,7 @@ async def _admit(services: Services, order: Order, job: Job) -> int:
     )
 
 
-def _submit(services: Services, order: Order, seat: Seat, admitted: _Admitted) -> Submission:
+def _submit(services: Services, order: Order, place: Place, admitted: _Admitted) -> Submission:
     _log.info(events.JOB_ADMITTED, job_id=admitted.job.id, input=admitted.job.input_format)
     ticket = Ticket(
         job=admitted.job,
@@ -130,7 +129,7 @@ def _submit(services: Services, order: Order, seat: Seat, admitted: _Admitted) -
         directory=order.workspace.handover(order.upload.directory),
         retention_hours=admitted.retention_hours,
     )
-    return services.runner.submit(ticket, seat)
+    return services.runner.submit(ticket, place)
 
 
 async def _refuse(services: Services, account_id: AccountId, job: Job, rejection: Rejection) -> Submission:

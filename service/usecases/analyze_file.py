@@ -21,5 +21,6 @@ async def analyze_file(services: Services, account_id: AccountId, upload: Upload
     source = await anyio.to_thread.run_sync(detect, upload.path, upload.untrusted_name, unpack_into)
     if not is_document(source):
         return not_applicable()
-    async with services.runner.take_seat(account_id) as slot:
+    [place] = services.runner.take_places(account_id)
+    async with place as slot:
         return report(await scan_document(services.engine, slot.run, source.path))

@@ -7,7 +7,6 @@ and give back what it holds; then the batch waits for that file and tries again.
 
 from collections.abc import Sequence
 
-from sandbox.pool import Seat
 from service.errors import Limit, LimitRefusal
 from service.jobs.dispatch import Submission
 from service.jobs.lifecycle import ENDED
@@ -24,29 +23,17 @@ async def convert_batch(services: Services, orders: Sequence[Order]) -> list[Sub
     Raises:
         Overloaded, TooManyRequests: there is no room for the whole batch now; none of it was accepted.
     """
-    seats = _take_seats(services, orders)
+    places = services.runner.take_places(orders[0].account_id, len(orders))
     submissions: list[Submission] = []
     gate = _BatchGate(submissions)
     try:
         for order in orders:
-            submission = await accept_upload(services, order, seats.pop(), gate.admit)
+            submission = await accept_upload(services, order, places.pop(), gate.admit)
             submissions.append(submission)
     finally:
-        for seat in seats:
-            seat.give_up()
+        for place in places:
+            place.give_up()
     return submissions
-
-
-def _take_seats(services: Services, orders: Sequence[Order]) -> list[Seat]:
-    seats: list[Seat] = []
-    try:
-        for order in orders:
-            seats.append(services.runner.take_seat(order.account_id))  # noqa: PERF401 -- those taken must be known below
-    except BaseException:
-        for seat in seats:
-            seat.give_up()
-        raise
-    return seats
 
 
 class _BatchGate:

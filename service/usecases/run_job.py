@@ -1,7 +1,7 @@
 """Everything after the seam: inspect, plan, convert, store, settle. The job ends Completed or Failed exactly once.
 
 Nobody but this module catches a `Rejection` here. Whatever happens, cancellation included, the job is settled or
-released under a shield, its directory is removed, and its seat goes back to the pool.
+released under a shield, its directory is removed, and its place goes back to the pool.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,7 @@ import anyio
 import msgspec
 import structlog
 
-from sandbox.pool import Seat, Slot
+from sandbox.pool import Slot
 from service.clock import Clock
 from service.dataloss.findings import Scan
 from service.dataloss.rules import not_applicable, report
@@ -23,7 +23,7 @@ from service.formats.facts import Facts
 from service.formats.format import Format, writing_of
 from service.formats.plan import plan_conversion
 from service.intake.workspace import WorkArea
-from service.jobs.dispatch import Ticket
+from service.jobs.dispatch import Place, Ticket
 from service.jobs.lifecycle import Status
 from service.jobs.records import Details, Job
 from service.jobs.register import JobRegister
@@ -56,11 +56,11 @@ class JobParts(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
 
 
-async def run_job(parts: JobParts, ticket: Ticket, seat: Seat) -> Job:
+async def run_job(parts: JobParts, ticket: Ticket, place: Place) -> Job:
     """Run an admitted job to its end and return it ended."""
     run = _Run(parts, ticket)
     try:
-        async with seat as slot:
+        async with place as slot:
             await run.convert(slot)
         await run.settle()
     except Rejection as rejection:
