@@ -9,6 +9,8 @@ from service.intake.form import Form, FormSpec, IntakeLimits
 from service.intake.multipart import Event, Field, FileEnd, FileStart
 from service.intake.workspace import Workspace
 
+_PIECE_OVERHEAD_BYTES = 64  # a piece of two bytes is an object too
+
 
 class Assembly:
     """A form on its way: `take` runs in the event loop, `flush` may run in a thread, never both at once."""
@@ -88,7 +90,7 @@ class Assembly:
         file = self._files[-1]
         file.add(data)
         if not file.oversize:
-            self.pending_bytes += len(data)
+            self.pending_bytes += len(data) + _PIECE_OVERHEAD_BYTES
         elif not self._spec.many:
             raise file_too_large(self._limits)
 

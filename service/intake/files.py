@@ -8,14 +8,11 @@ from service.intake.form import Upload
 from service.intake.workspace import lack_of_room
 
 FILE_NAME = "upload"
+_MOST_PIECES = 512  # of one writev; the kernel takes 1024
 
 
 class IncomingFile:
-    """Collects a file's bytes until it is `ended`; `write_out`, which alone touches the disk, may run in a thread.
-
-    The bytes are copied into one buffer that is used again and again. To keep the chunks themselves until they are
-    written costs more: a mebibyte of them comes from the system and goes back to it each time, a page fault per page.
-    """
+    """Collects a file's bytes until it is `ended`; `write_out`, which alone touches the disk, may run in a thread."""
 
     def __init__(self, directory: Path, untrusted_name: str, *, max_bytes: int, hashed: bool) -> None:
         self.ended = False
@@ -24,8 +21,7 @@ class IncomingFile:
         self._max_bytes = max_bytes
         self._hash = hashlib.sha256() if hashed else None
         self._size_bytes = 0
-        self._buffer = bytearray()
-        self._filled = 0
+        self._pending: list[bytes] = []
         self._descriptor: int | None = None
 
     @property
@@ -37,11 +33,9 @@ class IncomingFile:
         """Take the next bytes; those of an oversize file are counted and let go."""
         self._size_bytes += len(data)
         if self.oversize:
-            self._filled = 0
+            self._pending.clear()
         else:
-            end = self._filled + len(data)
-            self._buffer[self._filled : end] = data
-            self._filled = end
+            self._pending.append(data)
 
     def write_out(self) -> None:
         """Write and hash what is pending; close the file when it has ended, and remove it when it is oversize.
@@ -52,19 +46,18 @@ class IncomingFile:
         with lack_of_room():
             if self._descriptor is None:
                 self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with memoryview(self._buffer)[: self._filled] as pending:
-                _write_all(self._descriptor, pending)
-                if self._hash:
-                    self._hash.update(pending)
-        self._filled = 0
+            _write_all(self._descriptor, self._pending)
+        if self._hash:
+            for piece in self._pending:
+                self._hash.update(piece)
+        self._pending.clear()
         if self.ended:
             self.close()
             if self.oversize:
                 self._path.unlink()
 
     def close(self) -> None:
-        """Close the file, in whatever state it is, and let its buffer go."""
-        self._buffer = bytearray()
+        """Close the file, in whatever state it is."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -80,7 +73,14 @@ class IncomingFile:
         )
 
 
-def _write_all(descriptor: int, data: memoryview) -> None:
-    written = 0
-    while written < len(data):
-        written += os.write(descriptor, data[written:])
+def _write_all(descriptor: int, pieces: list[bytes]) -> None:
+    for start in range(0, len(pieces), _MOST_PIECES):
+        batch = pieces[start : start + _MOST_PIECES]
+        written = os.writev(descriptor, batch)
+        if written < sum(map(len, batch)):
+            _write_rest(descriptor, b"".join(batch)[written:])
+
+
+def _write_rest(descriptor: int, rest: bytes) -> None:
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]

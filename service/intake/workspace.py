@@ -20,7 +20,7 @@ from service.intake.form import MEBIBYTE
 from service.intake.trees import new_name, remove_tree
 from service.telemetry import events
 
-DISK_THREADS = 8
+DISK_THREADS = 2
 RETRY_SECONDS = 30
 BUFFERS_BYTES = 32 * MEBIBYTE
 

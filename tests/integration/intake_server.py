@@ -3,7 +3,7 @@
 import os
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -12,7 +12,17 @@ import anyio
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from hypercorn.typing import ASGIFramework
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp
+
+from service.errors import BatchTooLarge, RequestFault, UploadTimeout, UploadTooLarge
+from service.http.draining import DrainingMiddleware
+from service.intake.form import Form, FormSpec, IntakeLimits
+from service.intake.spool import receive
+from service.intake.workspace import WorkArea
 
 PATIENCE_SECONDS = 20.0
 
@@ -35,6 +45,39 @@ async def serving(app: ASGIApp) -> AsyncIterator[str]:
             yield f"http://127.0.0.1:{port}"
         finally:
             stop.set()
+
+
+class Receiver:
+    """An application that receives forms as the service does, keeps what it got, and answers with a status."""
+
+    def __init__(self, area: WorkArea, form: FormSpec, limits: IntakeLimits) -> None:
+        self._area = area
+        self._form = form
+        self._limits = limits
+        self.forms: list[Form] = []
+        self.failures: list[Exception] = []
+        self.app = DrainingMiddleware(Starlette(routes=[Route("/", self._take, methods=["POST"])]))
+
+    async def _take(self, request: Request) -> Response:
+        length = request.headers.get("content-length")
+        try:
+            async with self._area.workspace() as workspace, aclosing(request.stream()) as body:
+                form = await receive(
+                    body,
+                    content_type=request.headers.get("content-type"),
+                    content_length=int(length) if length else None,
+                    form=self._form,
+                    workspace=workspace,
+                    limits=self._limits,
+                )
+                self.forms.append(form)
+        except (RequestFault, ClientDisconnect) as failure:
+            self.failures.append(failure)
+            return PlainTextResponse(str(failure), STATUSES.get(type(failure), 400))
+        return PlainTextResponse("received")
+
+
+STATUSES: dict[type[Exception], int] = {UploadTooLarge: 413, BatchTooLarge: 413, UploadTimeout: 408}
 
 
 async def _until_it_answers(port: int) -> None:

@@ -98,6 +98,24 @@ async def test_a_file_is_received(area: WorkArea, tmp_path: Path, size_bytes: in
     assert left(tmp_path) == []
 
 
+@pytest.mark.parametrize("form", [SINGLE, BATCH])
+async def test_a_file_may_come_in_one_chunk(area: WorkArea, form: FormSpec) -> None:
+    """A file that begins and ends within one chunk larger than the buffer is received once."""
+    content = os.urandom(2 * MEBIBYTE)
+    body = build([Part(form.file_field, content, "a.geojson")])
+    assert await receive_into(area, chunks(body, [len(body)]), form=form) == [("a.geojson", content)]
+
+
+async def test_short_writes_are_continued(area: WorkArea, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system that takes fewer bytes than it is given gets the rest."""
+    writev, write = os.writev, os.write
+    monkeypatch.setattr(os, "writev", lambda descriptor, pieces: writev(descriptor, [pieces[0][:1000]]))
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:70_001]))
+    content = os.urandom(2 * MEBIBYTE)
+    body = build([Part("file", content, "a.geojson")])
+    assert await receive_into(area, chunks(body)) == [("a.geojson", content)]
+
+
 @pytest.mark.parametrize("file_first", [True, False])
 async def test_fields_may_come_before_and_after_the_file(area: WorkArea, file_first: bool) -> None:  # noqa: FBT001
     """Fields keep their order among themselves; where the file stands does not matter; others are ignored."""
@@ -311,7 +329,7 @@ def no_space_for_new_files(path: Path, flags: int, mode: int = 0o777, *, dir_fd:
 
 
 OPEN = os.open
-FULL_DISK = {"mkdir": no_space, "open": no_space_for_new_files, "write": no_space}
+FULL_DISK = {"mkdir": no_space, "open": no_space_for_new_files, "writev": no_space}
 
 
 @pytest.mark.parametrize("size_bytes", [2, 2 * MEBIBYTE])
