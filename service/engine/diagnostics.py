@@ -101,6 +101,7 @@ _EXITS = {
     "features.",
     Exit.NOT_A_TABLE: "The file is not a valid {input} file: no table was found in it.",
     Exit.NO_GEOMETRY_COLUMN: "No column of the file holds geometry that could be read.",
+    Exit.STOPPED_EARLY: "Not every line of the file is a GeoJSON feature. Each line has to hold exactly one.",
     Exit.DAMAGED: "The file is not a valid {input} file: it is damaged, cut off, or of another kind than its extension "
     "says.",
 }
@@ -146,8 +147,9 @@ def require_program_success(verdict: Verdict, subject: Subject) -> None:
 
 def explain(messages: str, subject: Subject) -> str:
     """`messages`, what the converter said when it failed, as a sentence for the caller."""
+    on_one_line = " ".join(messages.split())
     for row in _MESSAGES:
-        if row.pattern.search(messages):
+        if row.pattern.search(on_one_line):
             return _filled(row.words, subject)
     return _filled(
         "The file could not be converted to {target}: its content is damaged or is not what its name says.", subject

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from service.engine.diagnostics import find_renames
-from service.engine.jailed import database, delimited, relabel, sheets
+from service.engine.jailed import database, delimited, lines, relabel, sheets
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.jailed.places import WKT, X, Y, Z
 from service.engine.workplace import WORK_FILE, Workplace, staged_names
@@ -67,7 +67,7 @@ PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """How the CSV driver is told where the geometry is."""
-JAILED = tuple(module.__name__ for module in (delimited, sheets, database, relabel))
+JAILED = tuple(module.__name__ for module in (delimited, sheets, database, relabel, lines))
 
 
 class WorkFile(msgspec.Struct, frozen=True):
@@ -106,6 +106,14 @@ def open_options(reading: Reading) -> list[str]:
 async def _read_document(place: Workplace, source: Source) -> WorkFile:
     """One file, with the layers that its driver shows."""
     return await _read_layers(place, reading_of(source.format), staged_names(source)[0])
+
+
+async def _read_json(place: Workplace, source: Source) -> WorkFile:
+    """A document, or a sequence of which every line has to be there."""
+    found = await _read_document(place, source)
+    if source.prefix:
+        await place.python(lines.__name__, staged_names(source)[0].removeprefix(source.prefix), WORK_FILE)
+    return found
 
 
 async def _read_layers(place: Workplace, reading: Reading, origin: str, layers: Sequence[str] = ()) -> WorkFile:
@@ -202,7 +210,8 @@ async def _read_parquet(place: Workplace, source: Source) -> WorkFile:
 _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = MappingProxyType(
     {
         Reader.OGR: _read_document,
-        Reader.LINES: _read_document,
+        Reader.DOCUMENT: _read_json,
+        Reader.LINES: _read_json,
         Reader.SHAPEFILE: _read_parts,
         Reader.DELIMITED: _read_delimited,
         Reader.WORKBOOK: _read_workbook,

@@ -13,7 +13,10 @@ class Reader(StrEnum):
     """How an upload gets into the work file."""
 
     OGR = "ogr"
+    DOCUMENT = "document"
+    """JSON, one text or one a line."""
     LINES = "lines"
+    """The same, one a line to be expected."""
     DELIMITED = "delimited"
     WORKBOOK = "workbook"
     DATABASE = "database"
@@ -136,7 +139,7 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     wraps_dateline: bool = False
     """Whether the driver has to be told to cut at the date line."""
     lines_driver: str = ""
-    """The driver whose lines are gathered into a document where the format's own would drop points of collections."""
+    """The driver whose lines are gathered into a document where the format's own would harm collections."""
     max_rows: int | None = None
     max_columns: int | None = None
     max_text_bytes: int | None = None

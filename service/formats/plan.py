@@ -43,7 +43,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     wraps: bool = False
     """Whether geometries have to be cut at the date line."""
     gathers_lines: bool = False
-    """Whether the document is put together from lines, for the sake of points in collections."""
+    """Whether the document is put together from lines, for the sake of collections and Multi geometries."""
     within_datelines: bool = False
     """Whether the output is in degrees that all lie within 180 degrees of Greenwich."""
 
@@ -95,10 +95,10 @@ def plan_conversion(
         ),
         fid_name=free_name(writing.fid_names, written) if writing.fid_names else "",
         wraps=writing.wraps_dateline and any(_crosses_dateline(layer) for layer in layers),
-        gathers_lines=bool(writing.lines_driver) and any("MultiPoint" in layer.collection_parts for layer in layers),
+        gathers_lines=bool(writing.lines_driver) and any(map(_needs_lines, layers)),
         within_datelines=output_epsg is not None
         and catalogue.is_geographic(output_epsg)
-        and all(_within_datelines(layer) for layer in layers),
+        and all(_within_datelines(layer) for layer in layers if layer.is_spatial),
         geometry_name=free_name(writing.geometry_names or GEOMETRY_NAMES, written),
     )
 
@@ -161,16 +161,28 @@ def _require_degrees(layers: Sequence[Layer], source_epsg: int | None, catalogue
 
 def _crosses_dateline(layer: Layer) -> bool:
     """Whether `layer` is to be cut: GDAL loses the points of collections when it cuts, so never those."""
-    return "MultiPoint" not in layer.collection_parts and not _within_datelines(layer)
+    return layer.is_spatial and not _has_points_in_collections(layer) and not _within_datelines(layer)
+
+
+def _needs_lines(layer: Layer) -> bool:
+    """Whether the writer that always cuts at the date line would harm `layer`.
+
+    It loses the points of collections, and makes simple geometries of Multi ones that have one part.
+    """
+    has_parts = any(name.startswith("Multi") for name in layer.geometry_types)
+    return _has_points_in_collections(layer) or (has_parts and _within_datelines(layer))
+
+
+def _has_points_in_collections(layer: Layer) -> bool:
+    return "MultiPoint" in layer.collection_parts
 
 
 def _within_datelines(layer: Layer) -> bool:
-    """Whether x stays within the date lines, as far as it can be degrees."""
-    return (
-        layer.extent is None
-        or (layer.extent[0] >= -DATELINE and layer.extent[2] <= DATELINE)
-        or (max(abs(value) for value in layer.extent) > DATELINES)
-    )
+    """Whether x is known to stay within the date lines; what is far beyond them is no degrees."""
+    if layer.extent is None:
+        return False
+    west, _, east, _ = layer.extent
+    return (west >= -DATELINE and east <= DATELINE) or max(-west, east) > DATELINES
 
 
 def _crs_warnings(target: Format, output_epsg: int | None, target_epsg: int) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ FORMATS: tuple[Format, ...] = (
         token="geojson",
         title="GeoJSON",
         extensions=(".geojson", ".json"),
-        reading=Reading(drivers=_GEOJSON_DRIVERS, options=("ARRAY_AS_STRING=YES",), json=True),
+        reading=Reading(drivers=_GEOJSON_DRIVERS, reader=Reader.DOCUMENT, options=("ARRAY_AS_STRING=YES",), json=True),
         writing=Writing(
             driver="GeoJSON",
             extension=".geojson",
@@ -264,6 +264,7 @@ FORMATS: tuple[Format, ...] = (
             extension=".geojsonl",
             media_type="application/x-ndjson",
             epsg=WGS84,
+            wraps_dateline=True,
             json=True,
             trailer=b"}",
         ),

@@ -37,7 +37,7 @@ MAX_COLUMNS = 2000
 INT32 = 10
 TYPES = (
     ("Integer64", re.compile(r"-?(?:0|[1-9]\d{0,17})$")),
-    ("Real", re.compile(r"-?(?:0|[1-9]\d*)?(?:[.,]\d+)?(?:[eE][-+]?\d+)?$")),
+    ("Real", re.compile(r"-?(?:0|[1-9]\d*)?(?:[.,]\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+)$")),
     ("Date", re.compile(r"\d{4}[-/](?:0\d|1[0-2])[-/](?:[0-2]\d|3[01])$")),
     (
         "DateTime",

@@ -12,3 +12,4 @@ class Exit(IntEnum):
     NOT_A_TABLE = 43
     NO_GEOMETRY_COLUMN = 44
     DAMAGED = 45
+    STOPPED_EARLY = 46

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from service.engine.jailed.gpkg import FID, GEOMETRY, columns, has_geometry, quoted
 
-NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$")
+NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d+)?$")
 DATE = re.compile(r"\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])$")
 DATETIME = re.compile(r"\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])T[0-2]\d:[0-5]\d:[0-6]\d(?:\.\d+)?Z?$")
 MAX_DIGITS = 18
-SHORT_REAL = 17
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from service.engine.capabilities import Capabilities, probe
 from service.engine.convert import Engine, Output
 from service.formats.detect import Source, detect
 from service.formats.facts import Facts
-from service.formats.plan import Plan, plan_conversion
+from service.formats.plan import Plan, can_go_direct, plan_conversion
 from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
 
@@ -83,6 +83,19 @@ class Pipeline:
         plan = plan_conversion(source, target, facts, request, self.engine.catalogue)
         output = await self.engine.convert(run_plainly, source, plan, directory)
         return Converted(source, facts, plan, output)
+
+    async def convert_directly(self, path: Path, output: str, known: Facts) -> Converted | None:
+        """Convert without the work file, as after a scan of the text; None where that is not possible."""
+        directory, source = self.receive(path)
+        target = choose_target(source.format, output)
+        facts = msgspec.structs.replace(known, in_work_file=False)
+        if not can_go_direct(source, target, facts):
+            return None
+        plan = plan_conversion(source, target, facts, ConversionRequest(), self.engine.catalogue)
+        assert plan.direct
+        done = Converted(source, facts, plan, await self.engine.convert(run_plainly, source, plan, directory))
+        assert not (directory / "convert" / "work.gpkg").exists()
+        return done
 
     async def to(self, output: str, path: Path, **wishes: object) -> Converted:
         """Convert the file at `path` to the format `output`."""

@@ -1,6 +1,7 @@
 """Every input into every output, and every kind of data into every output, read by readers of their own."""
 
 import asyncio
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from service.engine.capabilities import Capabilities
 from service.errors import Rejection
 from service.formats.registry import FORMATS, OUTPUT_NAMES
 from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
-from tests.integration.formats.readers import read_content
+from tests.integration.formats.readers import geojson, read_content
 from tests.integration.formats.samples import NAMES, SAMPLES
 
 pytestmark = pytest.mark.timeout(900)
@@ -36,6 +37,17 @@ COUNTS = {
     **{("multipoints", name): 2 for name in ("Dxf", "Gpx", "MapInfo")},
 }
 """How many features there are where it is not as many as in the sample."""
+ROUND_TRIPS = ("points", "lines", "polygons", "mixed", "points_3d", "lines_3d", "codes", "dates", "table", "nulls")
+ROUND_TRIP_OUTPUTS = [row.name for row in FORMATS if row.reading and row.name not in {None, "GeoJson", "Dxf"}]
+SHARES_MIXED = {"Shapefile"}
+"""Formats out of which a mixed dataset comes as several layers."""
+KML = {"Kml", "Kmz"}
+AS_TEXT = {"Shapefile", "Gpx", *KML}
+"""Formats that hold dates with times as text in the converter's spelling."""
+SAME_TYPE = {"Shapefile", "GeoPackage", "FlatGeobuf", "Gpx"}
+"""Formats that store the lines and polygons of a dataset under one type."""
+NO_BOOLEANS = {"Shapefile", "Csv", "Gpx", *KML}
+NO_TIME_ZONES = {"Ods", "Xlsx"}
 KEEPS_NO_NAMES = {"Dxf", "Wkt"}
 NO_POINTS_READ = {"GeoPackage", "SpatiaLite", "Dxf"}
 """Where the reader reads no coordinates; the way back does."""
@@ -82,6 +94,29 @@ class Matrix:
         assert done is not None
         return done.path
 
+    async def directly(self, made: Mapping[tuple[str, str], Attempt]) -> dict[tuple[str, str], Converted]:
+        keys = [(sample, output) for (sample, output), attempt in made.items() if attempt.done is not None]
+        done = await asyncio.gather(*(self._attempt_directly(*key, made[key].done) for key in keys))
+        return {key: found for key, found in zip(keys, done, strict=True) if found is not None}
+
+    async def there_and_back(self, made: Mapping[tuple[str, str], Attempt]) -> dict[tuple[str, str], Attempt]:
+        keys = [
+            (sample, output) for sample in ROUND_TRIPS for output in ROUND_TRIP_OUTPUTS if made[sample, output].done
+        ]
+        runs = []
+        for key in keys:
+            done = made[key].done
+            assert done is not None
+            reading = done.plan.target.reading
+            wishes = {} if reading is None or reading.records_crs else {"source_epsg": 4326}
+            runs.append(self._attempt(done.path, "GeoJson", wishes))
+        return dict(zip(keys, await asyncio.gather(*runs), strict=True))
+
+    async def _attempt_directly(self, sample: str, output: str, staged: Converted | None) -> Converted | None:
+        assert staged is not None
+        async with self._places:
+            return await self._pipeline.convert_directly(self._root / f"{sample}.geojson", output, staged.facts)
+
     async def _attempt(self, path: Path, output: str, wishes: Mapping[str, object] | None = None) -> Attempt:
         async with self._places:
             try:
@@ -95,6 +130,8 @@ class Results(msgspec.Struct, frozen=True):
 
     by_sample: dict[tuple[str, str], Attempt]
     by_input: dict[tuple[str, str], Attempt]
+    there_and_back: dict[tuple[str, str], Attempt]
+    directly: dict[tuple[str, str], Converted]
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +142,12 @@ def results(host: Capabilities, tmp_path_factory: pytest.TempPathFactory) -> Res
 
     async def convert_all() -> Results:
         by_sample = await matrix.by_sample()
-        return Results(by_sample, await matrix.by_input(by_sample))
+        return Results(
+            by_sample,
+            await matrix.by_input(by_sample),
+            await matrix.there_and_back(by_sample),
+            await matrix.directly(by_sample),
+        )
 
     return asyncio.run(convert_all())
 
@@ -153,3 +195,73 @@ def assert_names(source: str, names: list[str], done: Converted) -> None:
         assert "Name" in {field.name for layer in done.facts.layers for field in layer.fields}
         return
     assert sorted(names) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("output", ROUND_TRIP_OUTPUTS)
+@pytest.mark.parametrize("sample", ROUND_TRIPS)
+def test_there_and_back(results: Results, sample: str, output: str) -> None:
+    """GeoJSON through a format and back gives the same features, as far as the format's documented limits allow."""
+    if (sample, output) in REFUSED:
+        return
+    attempt = results.there_and_back[sample, output]
+    if sample == "mixed" and output in SHARES_MIXED:
+        assert "layers" in attempt.refusal
+        return
+    assert attempt.done is not None, attempt.refusal
+    found = [limited(row, output) for row in geojson(attempt.done.path)]
+    wanted = [limited(row, output) for row in SAMPLES[sample] if row["geometry"] or (sample, output) not in COUNTS]
+    assert sorted(found, key=str) == sorted(wanted, key=str)
+
+
+def limited(row: Mapping[str, object], output: str) -> tuple[object, dict[str, object]]:
+    """A feature with what `output` cannot tell apart made equal."""
+    properties = row["properties"]
+    assert isinstance(properties, dict)
+    told = {("name" if name == "Name" else name): plain(value, output) for name, value in properties.items()}
+    if output == "Gpx":
+        told = {name: value for name, value in told.items() if name != "ele" and value is not None}
+        told |= {"code": 501} if "code" in told else {}
+    return geometry_of(row["geometry"], output), told
+
+
+def plain(value: object, output: str) -> object:
+    """A value as `output` holds it."""
+    if isinstance(value, bool) and output in NO_BOOLEANS:
+        return int(value)
+    if not isinstance(value, str) or value[4:5] not in {"-", "/"}:
+        return value
+    text = value.replace("/", "-").replace(" ", "T").replace("+00", "Z")
+    if output in NO_TIME_ZONES:
+        return text.removesuffix("Z")
+    return text.removesuffix("T00:00:00") if output == "FlatGeobuf" else text
+
+
+def geometry_of(place: object, output: str) -> object:
+    """A geometry; GPX holds every line as a track of segments, FlatGeobuf one type a file."""
+    if not isinstance(place, dict) or "coordinates" not in place:
+        return json.dumps(place, sort_keys=True, default=float).replace(".0", "")
+    kind, coordinates = place["type"], place["coordinates"]
+    if output in SAME_TYPE and kind in {"LineString", "Polygon"}:
+        kind, coordinates = f"Multi{kind}", [coordinates]
+    return json.dumps([kind, coordinates]).replace(".0", "")
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_the_direct_way_gives_what_the_work_file_gives(results: Results, sample: str, output: str) -> None:
+    """Where it may be taken at all."""
+    if (sample, output) not in results.directly:
+        return
+    direct, staged = results.directly[sample, output], results.by_sample[sample, output].done
+    assert staged is not None
+    token = direct.plan.target.token
+    assert read_content(token, direct.path) == read_content(token, staged.path)
+    assert direct.output.warnings == staged.output.warnings
+    assert direct.output.output_epsg == staged.output.output_epsg
+
+
+def test_the_direct_way_is_taken(results: Results) -> None:
+    """For the plain files that make up most requests."""
+    assert {("points", "Shapefile"), ("points", "GeoPackage"), ("points", "Kml"), ("points", "GeoJsonSeq")} <= set(
+        results.directly
+    )

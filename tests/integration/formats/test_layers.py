@@ -1,0 +1,138 @@
+"""Inputs of many layers."""
+
+import sqlite3
+import zipfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from service.errors import LayerCount, MultipleLayers, Rejection
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline, write_geojson
+from tests.integration.formats.samples import line, point
+
+PLACEMARK = "<Placemark><name>{name}</name><Point><coordinates>{x},1</coordinates></Point></Placemark>"
+GPX = """<?xml version="1.0"?><gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1">
+<wpt lat="1" lon="2"><ele>5</ele><name>Rast</name></wpt>
+<trk><name>Weg</name><trkseg><trkpt lat="1" lon="2"><ele>1</ele></trkpt><trkpt lat="2" lon="3"><ele>2</ele></trkpt>
+</trkseg></trk></gpx>"""
+
+
+def kml(*folders: str) -> str:
+    listed = "".join(
+        f"<Folder><name>{name}</name>{PLACEMARK.format(name=f'in {number}', x=number)}</Folder>"
+        for number, name in enumerate(folders)
+    )
+    return f'<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{listed}<Folder><name>e</name></Folder></Document></kml>'
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Path:
+    path = tmp_path / "tour.kml"
+    path.write_text(kml("Städte", "(b) roads"), encoding="utf-8")
+    return path
+
+
+async def test_several_layers_into_a_single_layer_target(pipeline: Pipeline, folders: Path) -> None:
+    """The answer lists every layer with its count, empty ones aside; odd names do not matter."""
+    with pytest.raises(MultipleLayers) as caught:
+        await pipeline.to("GeoJson", folders)
+    assert caught.value.target_format == "geojson"
+    assert caught.value.layers == (LayerCount("Städte", 1), LayerCount("(b) roads", 1))
+
+
+async def test_one_layer_can_be_chosen(pipeline: Pipeline, folders: Path) -> None:
+    """By its name."""
+    done = await pipeline.to("GeoJson", folders, layer="(b) roads")
+    assert [row["properties"] for row in readers.geojson(done.path)] == [{"Name": "in 1"}]
+    assert done.facts.feature_count == 2
+
+
+async def test_an_unknown_layer_is_refused_with_the_known_ones(pipeline: Pipeline, folders: Path) -> None:
+    """The message helps to choose."""
+    with pytest.raises(Rejection, match=r"'rails'.*Städte, \(b\) roads"):
+        await pipeline.to("GeoJson", folders, layer="rails")
+
+
+@pytest.mark.parametrize(
+    "output", ["GeoPackage", "SpatiaLite", "Kml", "Gml", "Xlsx", "Shapefile", "OpenFileGdb", "MapInfo"]
+)
+async def test_many_layer_targets_keep_all(pipeline: Pipeline, folders: Path, output: str) -> None:
+    """With a warning about the name that changed and the layer that was empty."""
+    if output == "Kml":
+        folders = (await pipeline.to("GeoPackage", folders)).path
+    done = await pipeline.to(output, folders)
+    found = readers.read_content(done.plan.target.token, done.path)
+    if output != "Xlsx":
+        assert found.features == 2
+    assert len(done.plan.datasets) == 2
+    if output != "Kml":
+        assert any("b_roads" in warning for warning in done.output.warnings)
+        assert any("'e' is empty" in warning for warning in done.output.warnings)
+
+
+async def test_the_derived_layers_of_gpx_do_not_count(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Waypoints and tracks are two layers, the points of the tracks none."""
+    path = tmp_path / "tour.gpx"
+    path.write_text(GPX)
+    with pytest.raises(MultipleLayers) as caught:
+        await pipeline.to("GeoJson", path)
+    assert {(layer.layer, layer.features) for layer in caught.value.layers} == {("waypoints", 1), ("tracks", 1)}
+    done = await pipeline.to("GeoPackage", path)
+    assert done.facts.feature_count == 2
+    assert {"waypoints", "tracks", "track_points"} == set(readers.geopackage(done.path))
+
+
+async def test_gpx_with_only_a_track_has_one_layer(pipeline: Pipeline, tmp_path: Path) -> None:
+    """It goes into a single-layer target, elevations and name kept, nothing made up."""
+    path = tmp_path / "tour.gpx"
+    path.write_text(GPX.replace(GPX[GPX.index("<wpt") : GPX.index("<trk>")], ""))
+    (found,) = readers.geojson((await pipeline.to("GeoJson", path)).path)
+    assert found["properties"] == {"name": "Weg"}
+    assert found["geometry"] == {"type": "MultiLineString", "coordinates": [[[2.0, 1.0, 1.0], [3.0, 2.0, 2.0]]]}
+
+
+async def test_several_shapefiles_are_layers(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Each under its own name."""
+    archives = [
+        (await pipeline.to("Shapefile", write_geojson(tmp_path / f"{name}.geojson", [row]))).path
+        for name, row in (("roads", line(a=1)), ("towns", point(1, 2, a=2)))
+    ]
+    together = tmp_path / "both.zip"
+    with zipfile.ZipFile(together, "w") as target:
+        for path in archives:
+            with zipfile.ZipFile(path) as archive:
+                for name in archive.namelist():
+                    target.writestr(f"Daten/{name}", archive.read(name))
+    done = await pipeline.to("GeoPackage", together)
+    assert {name: len(rows) for name, rows in readers.geopackage(done.path).items()} == {"roads": 1, "towns": 1}
+
+
+async def test_a_table_beside_a_spatial_layer_is_left_out_of_single_layer_targets(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    """It is no second layer, and it is told."""
+    done = await pipeline.to("GeoPackage", write_geojson(tmp_path / "towns.geojson", [point(1, 2, a=2)]))
+    with closing(sqlite3.connect(done.path)) as connection:
+        connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)")
+        connection.execute("INSERT INTO notes VALUES (1, 'x')")
+        connection.execute("INSERT INTO gpkg_contents (table_name, data_type) VALUES ('notes', 'attributes')")
+        connection.commit()
+    back = await pipeline.to("GeoJson", done.path)
+    assert len(readers.geojson(back.path)) == 1
+    assert any("'notes'" in warning for warning in back.output.warnings)
+    kept = await pipeline.to("SpatiaLite", done.path)
+    with closing(sqlite3.connect(kept.path)) as connection:
+        assert connection.execute("SELECT text FROM notes").fetchall() == [("x",)]
+
+
+async def test_plain_tables_of_a_database_are_read_beside_spatial_ones(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The driver would hide them."""
+    done = await pipeline.to("SpatiaLite", write_geojson(tmp_path / "towns.geojson", [point(1, 2, a=2)]))
+    with closing(sqlite3.connect(done.path)) as connection:
+        connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)")
+        connection.execute("INSERT INTO notes VALUES (1, 'x')")
+        connection.commit()
+    back = await pipeline.to("GeoPackage", done.path)
+    assert set(readers.geopackage(back.path)) == {"towns", "notes"}

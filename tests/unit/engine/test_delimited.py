@@ -1,0 +1,104 @@
+"""CSV files of every kind."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from service.engine.jailed import delimited
+
+
+@pytest.fixture(autouse=True)
+def in_own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def made(content: bytes) -> tuple[str, list[str], str]:
+    """The first line of the table, its types and where its places are."""
+    Path("in.csv").write_bytes(content)
+    delimited.main("in.csv", "tables.json")
+    (table,) = json.loads(Path("tables.json").read_text())
+    types = [name.strip('"') for name in Path("t0.csvt").read_text().split(",")]
+    return Path("t0.csv").read_text(encoding="utf-8"), types, table["places"]
+
+
+@pytest.mark.parametrize(
+    ("header", "places", "renamed"),
+    [
+        ("name,lon,lat", "xy", "name,__x,__y"),
+        ("name,Longitude,LATITUDE", "xy", "name,__x,__y"),
+        ("name,X,Y", "xy", "name,__x,__y"),
+        ("name,Easting,Northing", "xy", "name,__x,__y"),
+        ("name,x_coord,y_coord", "xy", "name,__x,__y"),
+        ("name,a,b", "", "name,a,b"),
+        ("name,lon,n", "", "name,lon,n"),
+    ],
+)
+def test_coordinate_columns_are_found_by_name(header: str, places: str, renamed: str) -> None:
+    """In any case and spelling; a lone one is data."""
+    text, _, kind = made(f"{header}\na,13.4,52.5\nb,13.5,\n".encode())
+    assert (kind, text.splitlines()[0]) == (places, renamed)
+
+
+@pytest.mark.parametrize(
+    "value", ["POINT (1 2)", "SRID=4326;POLYGON((0 0,1 0,1 1,0 0))", "0101000000000000000000F03F0000000000000040"]
+)
+def test_a_column_of_geometry_is_found_by_its_values(value: str) -> None:
+    """WKT or hexadecimal WKB, under whatever name."""
+    text, types, kind = made(f'name,place\na,"{value}"\nb,\n'.encode())
+    assert (kind, text.splitlines()[0], types[1]) == ("wkt", "name,__wkt", "String")
+
+
+def test_other_text_called_geom_hides_no_coordinates() -> None:
+    """The values decide."""
+    text, _, kind = made(b"geom,x,y\nhill,1,2\n")
+    assert (kind, text.splitlines()[0]) == ("xy", "geom,__x,__y")
+
+
+def test_types_come_from_all_rows() -> None:
+    """Codes keep their zeros, wide numbers their digits, one odd value makes text of a column."""
+    header = b"zip,n,big,r,day,at,mixed\n"
+    first = b"00501,1,123456789012345678901,1.5,2024-02-29,2024-02-29T01:02:03Z,1\n"
+    second = b"10001,-2,1,2,2024-03-01,2024/03/01 00:00:00+01,x\n"
+    assert made(header + first + second)[1] == ["String", "Integer64", "String", "Real", "Date", "DateTime", "String"]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_every_delimiter(delimiter: str) -> None:
+    """Also one that the converter does not know, and delimiters inside quotes."""
+    text, types, kind = made(
+        delimiter.join(['"a,b;c"', "x", "y"]).encode() + b"\n" + delimiter.join(["q", "1", "2"]).encode()
+    )
+    assert (kind, types) == ("xy", ["String", "Real", "Real"])
+    assert text.splitlines()[1] in {delimiter.join(["q", "1", "2"]), "q,1,2"}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "start"), [("utf-8", b""), ("utf-8", b"\xef\xbb\xbf"), ("cp1252", b""), ("utf-16", b"")]
+)
+def test_every_encoding_becomes_utf8(encoding: str, start: bytes) -> None:
+    """Windows' encoding where it is not UTF-8."""
+    text, _, _ = made(start + "Straße,x,y\nKöln,1,2\n".encode(encoding))
+    assert text == "Straße,__x,__y\nKöln,1,2\n"
+
+
+def test_a_file_without_a_header_gets_one() -> None:
+    """Numbers are no names."""
+    assert made(b"1,2.5\n3,4.5\n")[0].splitlines() == ["field_1,field_2", "1,2.5", "3,4.5"]
+
+
+def test_a_single_column_is_a_table() -> None:
+    """And its rows stay."""
+    assert made(b"name\na\nb\n")[0].splitlines() == ["name", "a", "b"]
+
+
+def test_line_breaks_inside_quotes_survive() -> None:
+    """In the header and in the rows."""
+    text, _, _ = made(b'"two\nlines",x,y\n"a\nb",1,2\n')
+    assert text == '"two\nlines",__x,__y\n"a\nb",1,2\n'
+
+
+def test_an_empty_table_is_refused() -> None:
+    """By exit code."""
+    with pytest.raises(SystemExit):
+        made(b"\n")

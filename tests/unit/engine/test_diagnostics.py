@@ -1,0 +1,118 @@
+"""GDAL's messages in plain words; the samples are what GDAL 3.6 really said."""
+
+import pytest
+
+from sandbox.verdict import Ending, Verdict
+from service.engine.diagnostics import (
+    EngineDefect,
+    Subject,
+    explain,
+    find_renames,
+    require_program_success,
+    require_success,
+)
+from service.engine.jailed.exits import Exit
+from service.errors import Rejection
+
+SUBJECT = Subject(input="KML", target="GeoPackage", source_epsg=None, target_epsg=3857)
+SAMPLES = [
+    (
+        "ERROR 1: Can't transform coordinates, source layer has no\ncoordinate system.  Use -s_srs to specify one.",
+        "does not say its coordinate system",
+    ),
+    (
+        "ERROR 1: PROJ: proj_create_from_database: crs not found\nERROR 1: Failed to process SRS definition: EPSG:999",
+        "not known",
+    ),
+    (
+        "ERROR 1: Geometry extent outside of [-180.0,180.0]x[-90.0,90.0] bounds\nERROR 1: Unable to write feature 0",
+        "sourceEpsg",
+    ),
+    (
+        "ERROR 1: PROJ: webmerc: Invalid latitude\nERROR 1: Failed to reproject feature 0 (geometry probably out of",
+        "EPSG:3857",
+    ),
+    ("ERROR 6: Too much accumulated memory in ODS parsing. Parsing stopped", "Save it as CSV"),
+    ("ERROR 1: Too many nested levels in geometry", "nested too deeply"),
+    (
+        "FAILURE:\nUnable to open datasource `in0.kml' with the following drivers.\n  -> `KML'\n  -> `GPKG'",
+        "not a valid KML file",
+    ),
+    (
+        "ERROR 1: XML parsing of GML file failed : not well-formed (invalid token) at line 3, column 2",
+        "not a valid KML file",
+    ),
+    ("ERROR 1: sqlite3_open failed: file is not a database", "not a valid KML file"),
+    ("ERROR 6: Geometry type of 'Polygon' not supported in GPX.", "cannot hold some geometries"),
+    ("ERROR 1: Unable to write feature 17 from layer in0.", "could not be written as GeoPackage"),
+    ("something that nobody has seen before in /var/lib/geomill/job7", "could not be converted to GeoPackage"),
+]
+
+
+@pytest.mark.parametrize(("messages", "words"), SAMPLES)
+def test_every_message_has_plain_words(messages: str, words: str) -> None:
+    """Nothing of the message itself shows."""
+    text = explain(messages, SUBJECT)
+    assert words in text.replace("\n", " ")
+    assert not any(part in text for part in ("ERROR", "in0", "/var", "-s_srs", "sqlite", "->"))
+    assert text.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("ending", "word"),
+    [
+        (Ending.WALL_TIME, "longer"),
+        (Ending.CPU_TIME, "computing time"),
+        (Ending.MEMORY, "memory"),
+        (Ending.OUTPUT_SIZE, "larger"),
+        (Ending.DISK_FULL, "room"),
+        (Ending.SIGNAL, "crashed"),
+    ],
+)
+def test_limits_are_told_as_such(ending: Ending, word: str) -> None:
+    """A run that went too far says in what."""
+    with pytest.raises(Rejection, match=word):
+        require_success(Verdict(ending=ending), SUBJECT)
+
+
+def test_a_service_that_cannot_run_a_converter_is_no_fault_of_the_file() -> None:
+    """It is a defect, for the log."""
+    with pytest.raises(EngineDefect, match="no jail"):
+        require_success(Verdict(ending=Ending.INTERNAL, detail="no jail"), SUBJECT)
+
+
+@pytest.mark.parametrize(
+    "messages", ["ERROR 6: Too much accumulated memory in ODS parsing. Parsing stopped", "ERROR 1: not well-formed"]
+)
+def test_exit_code_0_is_no_success_with_a_fatal_message(messages: str) -> None:
+    """Rows would be missing in silence."""
+    with pytest.raises(Rejection):
+        require_success(Verdict(ending=Ending.OK, exit_code=0, untrusted_stderr=messages.encode()), SUBJECT)
+
+
+def test_harmless_messages_are_no_failure() -> None:
+    """Drivers complain about much that does not matter."""
+    messages = b"ERROR 6: DXF layer does not support arbitrary field creation, field 'a' not created.\nWarning 1: x"
+    assert "DXF layer" in require_success(Verdict(ending=Ending.OK, exit_code=0, untrusted_stderr=messages), SUBJECT)
+
+
+@pytest.mark.parametrize("reason", list(Exit))
+def test_every_exit_of_our_programs_has_words(reason: Exit) -> None:
+    """Only integers leave the jail, and each means something."""
+    with pytest.raises(Rejection) as caught:
+        require_program_success(Verdict(ending=Ending.EXIT, exit_code=reason), SUBJECT)
+    assert "{" not in caught.value.message
+
+
+def test_a_program_of_ours_that_fails_otherwise_is_a_defect() -> None:
+    """Its traceback is for the log only."""
+    with pytest.raises(EngineDefect, match="KeyError"):
+        require_program_success(Verdict(ending=Ending.EXIT, exit_code=1, untrusted_stderr=b"KeyError: 'x'"), SUBJECT)
+
+
+def test_columns_renamed_by_the_converter_are_told() -> None:
+    """Names that differ only in case are no two columns to it."""
+    messages = "Warning 1: Field 'Name' already exists. Renaming it as 'Name2'\n"
+    (warning,) = find_renames(messages)
+    assert "'Name'" in warning
+    assert "'Name2'" in warning

@@ -1,0 +1,77 @@
+"""ZIPs of outputs, and the files that go into them."""
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from service.engine.files import open_written, read_written, size_of_written, written_files
+from service.engine.pack import Entry, write_zip
+from service.errors import Rejection
+
+
+def test_every_unzipper_reads_it(tmp_path: Path) -> None:
+    """Names in UTF-8, contents, checksums and sizes are right, and files are ordinary ones."""
+    contents = {"Straßen.shp": os.urandom(3_000_000), "Straßen.dbf": b"a" * 2_000_000, "empty.prj": b""}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    target = tmp_path / "out.zip"
+    size = write_zip(target, [Entry(tmp_path / name, f"dir/{name}") for name in contents])
+    assert target.stat().st_size == size
+    with zipfile.ZipFile(target) as archive:
+        assert archive.testzip() is None
+        assert {name: archive.read(f"dir/{name}") for name in contents} == contents
+        assert {info.external_attr >> 16 for info in archive.infolist()} == {0o100644}
+
+
+def test_the_same_files_make_the_same_bytes(tmp_path: Path) -> None:
+    """No clock and no directory order shows."""
+    (tmp_path / "a").write_bytes(b"hello" * 1000)
+    first, second = tmp_path / "1.zip", tmp_path / "2.zip"
+    for target in (first, second):
+        write_zip(target, [Entry(tmp_path / "a", "a")])
+        os.utime(tmp_path / "a", (1, 1))
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_links_that_a_converter_made_are_not_followed(tmp_path: Path) -> None:
+    """What it wrote is untrusted."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.shp").symlink_to("/etc/passwd")
+    with pytest.raises(Rejection):
+        write_zip(tmp_path / "out.zip", [Entry(tmp_path / "out" / "a.shp", "a.shp")])
+    assert written_files(tmp_path / "out") == []
+
+
+def test_pipes_do_not_hang_the_service(tmp_path: Path) -> None:
+    """Nothing but an ordinary file is read."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Rejection), open_written(tmp_path / "pipe"):
+        pass
+
+
+def test_a_linked_folder_of_outputs_is_refused(tmp_path: Path) -> None:
+    """The folder is looked at before its files."""
+    (tmp_path / "out").symlink_to("/etc")
+    with pytest.raises(Rejection):
+        written_files(tmp_path / "out")
+
+
+def test_what_a_program_says_is_bounded(tmp_path: Path) -> None:
+    """A file beyond the cap is refused, not read."""
+    (tmp_path / "facts.json").write_bytes(b"x" * 1001)
+    assert len(read_written(tmp_path / "facts.json", 1001)) == 1001
+    with pytest.raises(Rejection):
+        read_written(tmp_path / "facts.json", 1000)
+
+
+@pytest.mark.parametrize(("content", "whole"), [(b"<kml></kml>\n ", True), (b"<kml><Placemark>", False)])
+def test_a_cut_off_file_is_noticed(tmp_path: Path, content: bytes, whole: bool) -> None:  # noqa: FBT001
+    """Drivers end with code 0 on a full disk; the last bytes tell."""
+    (tmp_path / "a.kml").write_bytes(content)
+    if whole:
+        assert size_of_written(tmp_path / "a.kml", b"</kml>") == len(content)
+    else:
+        with pytest.raises(Rejection, match="cut off"):
+            size_of_written(tmp_path / "a.kml", b"</kml>")

@@ -1,0 +1,61 @@
+"""Geometry bytes taken apart."""
+
+import struct
+
+import pytest
+
+from service.engine.jailed.geoarrow import to_wkb
+from service.engine.jailed.wkb import parts_by_family
+
+POINT = struct.pack("<BI2d", 1, 1, 1.0, 2.0)
+POINT_Z = struct.pack("<BI3d", 1, 1001, 1.0, 2.0, 3.0)
+LINE = struct.pack("<BII4d", 1, 2, 2, 0.0, 0.0, 1.0, 1.0)
+POLYGON = struct.pack("<BIII8d", 1, 3, 1, 4, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0)
+
+
+def many(code: int, *parts: bytes) -> bytes:
+    return struct.pack("<BII", 1, code, len(parts)) + b"".join(parts)
+
+
+def test_a_collection_falls_apart_by_family() -> None:
+    """One Multi geometry each, nested ones included."""
+    nested = many(7, POINT, LINE, many(7, POLYGON, many(4, POINT, POINT)))
+    assert parts_by_family(nested) == {
+        "MultiPoint": many(4, POINT, POINT, POINT),
+        "MultiLineString": many(5, LINE),
+        "MultiPolygon": many(6, POLYGON),
+    }
+
+
+def test_heights_are_kept() -> None:
+    """The parts say that they have them."""
+    assert parts_by_family(many(1007, POINT_Z)) == {"MultiPoint": many(1004, POINT_Z)}
+
+
+@pytest.mark.parametrize("wkb", [many(7, struct.pack("<BII", 1, 8, 0)), many(7, b"\x00" + POINT[1:])])
+def test_what_is_not_simple_is_an_error(wkb: bytes) -> None:
+    """Curves and another byte order do not occur in the work file."""
+    with pytest.raises(ValueError, match="not"):
+        parts_by_family(wkb)
+
+
+def test_a_lying_count_is_an_error() -> None:
+    """Nothing is read beyond the bytes."""
+    with pytest.raises(struct.error):
+        parts_by_family(struct.pack("<BII", 1, 7, 1 << 30) + POINT)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "value", "wkb"),
+    [
+        ("point", {"x": 1.0, "y": 2.0}, POINT),
+        ("point", {"x": 1.0, "y": 2.0, "z": 3.0}, POINT_Z),
+        ("point", None, None),
+        ("linestring", [{"x": 0.0, "y": 0.0}, {"x": 1.0, "y": 1.0}], LINE),
+        ("multipoint", [{"x": 1.0, "y": 2.0}], many(4, POINT)),
+        ("multilinestring", [[{"x": 0.0, "y": 0.0}, {"x": 1.0, "y": 1.0}]], many(5, LINE)),
+    ],
+)
+def test_native_encodings_become_wkb(encoding: str, value: object, wkb: bytes | None) -> None:
+    """GeoParquet's coordinates as lists."""
+    assert to_wkb(value, encoding) == wkb
