@@ -64,6 +64,7 @@ class Groups:
 
     def _make_below(self, parent: Path, slots: int) -> tuple[Group, ...]:
         _remove_abandoned(parent)
+        _pass_on(parent)
         top = parent / f"{_PREFIX}{os.getpid()}"
         for path in (top, *(top / str(slot) for slot in range(slots))):
             path.mkdir()

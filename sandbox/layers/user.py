@@ -16,7 +16,8 @@ from sandbox.report import Guard
 
 # The range that no distribution, container manager or directory service hands out.
 FIRST_USER: Final = 1_879_048_192
-_THREADS: Final = 64
+# Threads count as well, and some libraries start one per core. As in forkserver.c.
+_THREADS: Final = 512
 _PASSABLE: Final = 0o011
 
 
