@@ -18,6 +18,7 @@ NOTHING_BEYOND_THE_FILE: Mapping[str, str] = MappingProxyType(
         "OGR_SQLITE_STATIC_VIRTUAL_OGR": "NO",  # the same through GDAL's own
         "GML_DOWNLOAD_WFS_SCHEMA": "NO",
         "GML_SKIP_RESOLVE_ELEMS": "ALL",
+        "GEOJSON_FLATTEN_GEOCOUCH": "NO",  # nested properties stay one value, as in any other GeoJSON
         "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": ".none",
         "GDAL_HTTP_PROXY": NOWHERE,
         "GDAL_HTTPS_PROXY": NOWHERE,

@@ -13,7 +13,7 @@ from sandbox.command import Command, Limits
 from service.dataloss import scan as scan_program
 from service.dataloss.findings import Scan, read_scan
 from service.dataloss.refusals import Unreadable
-from service.dataloss.scan import INLINE_BYTES, scan
+from service.dataloss.scan import is_light, scan
 from service.engine.convert import Engine
 from service.engine.diagnostics import Subject, require_program_success
 from service.engine.environment import python_environment
@@ -36,8 +36,11 @@ class Look(msgspec.Struct, frozen=True):
 async def look_at_source(engine: Engine, run: Run, source: Source, target: Format, directory: Path) -> Look:
     """Find out what is in `source`; raises what `Engine.inspect` raises."""
     found = await _try_scan(engine, run, source)
-    if found is not None and can_go_direct(source, target, facts := found.facts(source.stem)):
-        return Look(facts, found)
+    # Numbers that cannot be degrees are looked at more closely in a work file.
+    if found is not None and not found.is_mislabelled:
+        facts = found.facts(source.stem)
+        if can_go_direct(source, target, facts):
+            return Look(facts, found)
     return Look(await engine.inspect(run, source, directory), found)
 
 
@@ -53,8 +56,8 @@ async def scan_document(engine: Engine, run: Run, path: Path) -> Scan:
         Unreadable: it is not GeoJSON that the converter would read.
         Rejection: scanning it goes beyond the limits.
     """
-    if path.stat().st_size <= INLINE_BYTES:  # noqa: ASYNC240 -- one stat costs less than a thread
-        return scan(path)
+    if is_light(path):
+        return await anyio.to_thread.run_sync(scan, path)
     host = engine.capabilities
     command = Command(
         argv=(host.python, "-m", scan_program.__name__, path.name, SCAN_FILE),
