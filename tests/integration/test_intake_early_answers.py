@@ -11,7 +11,7 @@ import httpx
 import pytest
 import urllib3
 from anyio import to_thread
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.http.draining import DrainingMiddleware
 from tests.integration.intake_server import eventually, open_descriptors, resident_bytes, serving
@@ -114,6 +114,44 @@ async def test_a_small_refused_body_keeps_the_connection() -> None:
         answers = [await client.post(f"{address}/503", content=b"x" * 2000) for _ in range(2)]
         ports = {answer.extensions["network_stream"].get_extra_info("client_addr") for answer in answers}
     assert [answer.status_code for answer in answers] == [503, 503]
+    assert len(ports) == 1
+
+
+@pytest.mark.parametrize("headers", [[], [(b"content-length", b"0")]])
+async def test_requests_without_a_body_pass_untouched(headers: list[tuple[bytes, bytes]]) -> None:
+    """A request without a body reaches the application with the server's own channels: it costs nothing."""
+    seen: list[object] = []
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.extend([scope, receive, send])
+
+    async def receive() -> Message:
+        raise NotImplementedError
+
+    async def send(message: Message) -> None:
+        raise NotImplementedError
+
+    scope = {"type": "http", "http_version": "1.1", "method": "GET", "path": "/", "headers": headers}
+    await DrainingMiddleware(application)(scope, receive, send)
+    assert seen == [scope, receive, send]
+
+
+async def test_a_body_that_was_read_keeps_the_connection() -> None:
+    """An answer that comes after the body was read says nothing of the connection, which serves the next request."""
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise NotImplementedError
+        received = 0
+        while (message := await receive())["more_body"]:
+            received += len(message["body"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": str(received).encode()})
+
+    async with serving(DrainingMiddleware(application)) as address, httpx.AsyncClient() as client:
+        answers = [await client.post(address, content=bytes(4 * MEBIBYTE)) for _ in range(2)]
+        ports = {answer.extensions["network_stream"].get_extra_info("client_addr") for answer in answers}
+    assert [answer.text for answer in answers] == [str(4 * MEBIBYTE)] * 2
     assert len(ports) == 1
 
 
