@@ -48,4 +48,7 @@ def build(cache: Path) -> Path:
     if result.returncode != 0:
         raise BuildError(f"the C compiler failed: {result.stderr.strip()[-1000:]}")
     unfinished.replace(path)
+    for other in cache.glob("forkserver-*.so"):
+        if other != path:
+            other.unlink(missing_ok=True)
     return path

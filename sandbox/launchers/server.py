@@ -131,6 +131,7 @@ class ServerLauncher:
     def _count(self, server: _Server) -> None:
         server.commands += 1
         if server.commands == self._commands:
+            server.commands = 0
             self._renew()
 
     def _restore_later(self) -> None:

@@ -1,0 +1,56 @@
+"""Building the fork server's library."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sandbox.forkserver import BuildError, build, built
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+
+
+def test_it_is_built_once_and_found(tmp_path: Path) -> None:
+    """The library of this source is built where it is told to, and not again."""
+    cache = tmp_path / "cache"
+    assert built(cache) is None
+    library = build(cache)
+    made = library.stat().st_mtime_ns
+    assert built(cache) == library
+    assert build(cache).stat().st_mtime_ns == made
+    assert [path.name for path in cache.iterdir()] == [library.name]
+
+
+def test_the_library_of_another_source_is_replaced(tmp_path: Path) -> None:
+    """What an older version left does not stay."""
+    (tmp_path / "forkserver-0123.so").touch()
+    library = build(tmp_path)
+    assert list(tmp_path.glob("*.so")) == [library]
+
+
+def test_without_a_compiler_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason is in plain words, and nothing is left behind."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BuildError, match="no C compiler"):
+        build(tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_compiler_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the compiler complains of is told, and nothing is left behind."""
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\necho no such header >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    with pytest.raises(BuildError, match="no such header"):
+        build(tmp_path / "cache")
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_the_command_prints_where_it_is(tmp_path: Path) -> None:
+    """`python -m sandbox.forkserver build DIRECTORY` builds."""
+    command = [sys.executable, "-m", "sandbox.forkserver", "build", str(tmp_path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    assert Path(result.stdout.strip()) == built(tmp_path)
