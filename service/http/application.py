@@ -1,5 +1,7 @@
 """The ASGI application: routes, middleware, and how faults are answered."""
 
+from functools import partial
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -10,18 +12,21 @@ from starlette.types import Lifespan
 from service.errors import RequestFault
 from service.http.draining import DrainingMiddleware
 from service.http.middleware import RequestContext
+from service.http.openapi import describe
 from service.http.problems import problem_of_fault, problem_of_routing
-from service.http.routes import ROUTES
+from service.http.routes import ENDPOINTS, ROUTES
 
 
 def build_application(lifespan: Lifespan[Starlette]) -> Starlette:
     """Build the application; `lifespan` yields the state `services` and `public_url`."""
-    return Starlette(
+    application = Starlette(
         routes=list(ROUTES),
         middleware=[Middleware(RequestContext), Middleware(DrainingMiddleware)],
         exception_handlers={RequestFault: _answer_fault, HTTPException: _answer_routing},
         lifespan=lifespan,
     )
+    application.state.describe = partial(describe, ENDPOINTS)
+    return application
 
 
 async def _answer_fault(request: Request, fault: Exception) -> Response:

@@ -8,18 +8,18 @@ from starlette.responses import Response
 from service.accounts.keys import Caller
 from service.usecases.services import Services
 
-Endpoint = Callable[[Request], Awaitable[Response]]
-KeyedEndpoint = Callable[[Request, Caller], Awaitable[Response]]
+Handler = Callable[[Request], Awaitable[Response]]
+KeyedHandler = Callable[[Request, Caller], Awaitable[Response]]
 
 HEADER = "x-api-key"
 
 
-def needs_key(endpoint: KeyedEndpoint) -> Endpoint:
-    """Give `endpoint` the caller behind the header X-API-Key; without a valid one it is not reached."""
+def needs_key(handler: KeyedHandler) -> Handler:
+    """Give `handler` the caller behind the header X-API-Key; without a valid one it is not reached."""
 
     async def authenticated(request: Request) -> Response:
         services: Services = request.state.services
         caller = await services.authenticator.authenticate(request.headers.get(HEADER))
-        return await endpoint(request, caller)
+        return await handler(request, caller)
 
     return authenticated

@@ -6,13 +6,9 @@ from starlette.datastructures import Headers, QueryParams
 
 from service.errors import InvalidParameter
 from service.formats.request import DEFAULT_EPSG, ConversionRequest
-
-CONVERSION_FIELDS = frozenset({"outputFormat", "targetEpsg", "sourceEpsg", "includeWallet", "layer"})
-BATCH_FIELDS = frozenset({"outputFormats", "targetEpsg", "sourceEpsgs"})
+from service.http.inputs import DEFAULT_JOBS, MAX_DIGITS, MAX_IDEMPOTENCY_KEY, MOST_JOBS
 
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
-_MAX_DIGITS = 9
-_MAX_KEY_LENGTH = 255
 
 
 def read_conversion(fields: Mapping[str, tuple[str, ...]]) -> ConversionRequest:
@@ -58,9 +54,9 @@ def read_idempotency_key(headers: Headers) -> str | None:
     key = headers.get("idempotency-key")
     if key is None:
         return None
-    if not 1 <= len(key) <= _MAX_KEY_LENGTH or not key.isprintable():
+    if not 1 <= len(key) <= MAX_IDEMPOTENCY_KEY or not key.isprintable():
         raise InvalidParameter(
-            "Idempotency-Key", f"The header Idempotency-Key must have 1 to {_MAX_KEY_LENGTH} printable characters."
+            "Idempotency-Key", f"The header Idempotency-Key must have 1 to {MAX_IDEMPOTENCY_KEY} printable characters."
         )
     return key
 
@@ -86,7 +82,7 @@ def read_include_wallet(fields: Mapping[str, tuple[str, ...]]) -> bool:
     return value
 
 
-def read_limit(query: QueryParams, *, default: int = 20, most: int = 100) -> int:
+def read_limit(query: QueryParams, *, default: int = DEFAULT_JOBS, most: int = MOST_JOBS) -> int:
     """Read `limit` of a list (specification 4.7, contract 1).
 
     Raises:
@@ -127,4 +123,4 @@ def _number(name: str, text: str) -> int:
 
 def _is_number(text: str) -> bool:
     digits = text.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS
+    return digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS

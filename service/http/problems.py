@@ -1,30 +1,33 @@
 """Faults as answers: which fault has which status and code is this one table (contract 1)."""
 
 from http import HTTPStatus
+from typing import Annotated
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from service import errors
 from service.errors import InvalidParameter, RequestFault, RetryableFault
+from service.telemetry.metrics import PROBLEMS
 
 MEDIA_TYPE = "application/problem+json"
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Problem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A problem of RFC 9457 with the members that Geomill adds."""
 
     type: str
     title: str
     status: int
-    detail: str
-    success: bool
-    error: str
-    code: str
-    parameter: str | None = None
-    request_id: str | None = msgspec.field(name="requestId", default=None)
+    detail: Annotated[str, Meta(description="What is wrong and what to do about it.")]
+    success: Annotated[bool, Meta(description="Always false.")]
+    error: Annotated[str, Meta(description="The same as detail.")]
+    code: Annotated[str, Meta(description="What is wrong, for programs.")]
+    parameter: Annotated[str | UnsetType, Meta(description="The parameter that is wrong.")] = UNSET
+    request_id: str
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -60,15 +63,20 @@ _ROUTING = {
 _INTERNAL = "The service has a fault, which was recorded. Tell its operator the request id {request_id}."
 
 
+def kind_of(fault: type[RequestFault]) -> Kind:
+    """Return how faults of this class are answered: as their nearest ancestor in the table."""
+    return next(KINDS[ancestor] for ancestor in fault.__mro__ if ancestor in KINDS)
+
+
 def problem_of_fault(fault: RequestFault, request_id: str) -> Response:
     """Answer a fault of the request."""
-    kind = next(KINDS[ancestor] for ancestor in type(fault).__mro__ if ancestor in KINDS)
+    kind = kind_of(type(fault))
     headers: dict[str, str] = {}
     if kind.status is HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'ApiKey realm="geomill", header="X-API-Key"'
     if isinstance(fault, RetryableFault):
         headers["Retry-After"] = str(fault.retry_after_seconds)
-    parameter = fault.parameter if isinstance(fault, InvalidParameter) else None
+    parameter = fault.parameter if isinstance(fault, InvalidParameter) else UNSET
     return _problem(kind.status, kind.code, fault.message, request_id, headers=headers, parameter=parameter)
 
 
@@ -93,8 +101,9 @@ def _problem(
     request_id: str,
     *,
     headers: dict[str, str] | None = None,
-    parameter: str | None = None,
+    parameter: str | UnsetType = UNSET,
 ) -> Response:
+    PROBLEMS.labels(code).inc()
     problem = Problem(
         type=f"urn:geomill:problem:{code}",
         title=status.phrase,

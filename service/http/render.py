@@ -5,10 +5,12 @@ from http import HTTPStatus
 from typing import TypeVar
 from urllib.parse import urljoin
 
+import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
+from service.dataloss.rules import Report
 from service.http.schemas import (
     BatchEntry,
     BatchResult,
@@ -19,7 +21,7 @@ from service.http.schemas import (
     timestamp,
 )
 from service.jobs.lifecycle import Status
-from service.jobs.records import Job
+from service.jobs.records import Details, Job
 from service.metering.balance import Balance
 from service.storage.port import Link
 from service.usecases.read_jobs import LinkedJob
@@ -45,7 +47,7 @@ def conversion_result(request: Request, linked: LinkedJob, *, with_balance: bool
         remaining_conversions=details.remaining_conversions if with_balance else None,
         remaining_bytes=details.remaining_bytes if with_balance else None,
         new_wallet_balance_cents=details.wallet_cents if with_balance else None,
-        truncation_report=details.truncation_report,
+        truncation_report=_losses(details),
         error=_or_absent(job.error_message),
         needs_upgrade=details.needs_upgrade,
         limit=details.limit,
@@ -97,13 +99,13 @@ def _batch_entry(request: Request, linked: LinkedJob) -> BatchEntry:
 
 def accepted(request: Request, job: Job) -> Response:
     """Answer that a job was accepted and where to ask for it (RFC 7240, contract 3)."""
-    location = str(request.url_for("job_status", job_id=str(job.id)))
+    location = str(request.url_for("jobStatus", jobId=str(job.id)))
     return json_response(job_record(request, LinkedJob(job, None)), HTTPStatus.ACCEPTED, _applied(location))
 
 
 def accepted_batch(request: Request, jobs: Sequence[Job]) -> Response:
     """Answer that the files of a batch were accepted or refused, and where to ask for them."""
-    location = str(request.url_for("recent_jobs").include_query_params(limit=len(jobs)))
+    location = str(request.url_for("recentJobs").include_query_params(limit=len(jobs)))
     records = tuple(job_record(request, LinkedJob(job, None)) for job in jobs)
     return json_response(RecentJobs(success=True, jobs=records), HTTPStatus.ACCEPTED, _applied(location))
 
@@ -130,6 +132,11 @@ def job_record(request: Request, linked: LinkedJob) -> JobRecord:
         completed_at=timestamp(job.completed_at) if job.completed_at is not None else UNSET,
         error_message=_or_absent(job.error_message),
     )
+
+
+def _losses(details: Details) -> Report | None:
+    kept = details.truncation_report
+    return msgspec.convert(kept, Report) if kept is not None else None
 
 
 def _or_absent(value: _T | None) -> _T | UnsetType:

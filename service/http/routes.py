@@ -1,28 +1,223 @@
-"""Every endpoint: method, path, what answers. The one place to look for an address."""
+"""Every endpoint: where it is, what answers, what it takes and gives. The one place to look for an address."""
+
+from http import HTTPStatus
 
 from starlette.routing import Route
 
-from service.http.auth import needs_key
+from service.errors import (
+    BatchTooLarge,
+    DownloadExpired,
+    DownloadRefused,
+    IdempotencyKeyInUse,
+    IdempotencyKeyReused,
+    InvalidParameter,
+    JobNotFound,
+    MalformedRequest,
+    NotFound,
+    Overloaded,
+    TooManyFiles,
+    TooManyRequests,
+    UploadTimeout,
+    UploadTooLarge,
+)
+from service.http import inputs
+from service.http.endpoint import Answer, Keyed, Open
 from service.http.endpoints.analyze import analyze
 from service.http.endpoints.convert import convert_file, convert_files, convert_upload
+from service.http.endpoints.documentation import docs, docs_asset, openapi
 from service.http.endpoints.files import download_file
-from service.http.endpoints.formats import list_formats
-from service.http.endpoints.health import healthz, readyz
+from service.http.endpoints.formats import FormatList, list_formats
+from service.http.endpoints.health import Alive, healthz, readyz
 from service.http.endpoints.jobs import job_status, recent_jobs
+from service.http.endpoints.metrics import metrics
 from service.http.endpoints.pricing import list_plans
+from service.http.schemas import Analysis, BatchResult, ConversionResult, JobRecord, PlanList, RecentJobs
+from service.usecases.check_readiness import Readiness
 
 API = "/api/geo"
 
-ROUTES: tuple[Route, ...] = (
-    Route(f"{API}/convert/file", needs_key(convert_file), methods=["POST"]),
-    Route(f"{API}/convert/batch", needs_key(convert_files), methods=["POST"]),
-    Route(f"{API}/convert/analyze", needs_key(analyze), methods=["POST"]),
-    Route(f"{API}/convert/upload", needs_key(convert_upload), methods=["POST"]),
-    Route(f"{API}/convert/jobs", needs_key(recent_jobs), methods=["GET"], name="recent_jobs"),
-    Route(f"{API}/convert/jobs/{{job_id}}/status", needs_key(job_status), methods=["GET"], name="job_status"),
-    Route(f"{API}/formats", needs_key(list_formats), methods=["GET"]),
-    Route(f"{API}/pricing/tiers", needs_key(list_plans), methods=["GET"]),
-    Route("/files/{key}/{name}", download_file, methods=["GET"]),
-    Route("/healthz", healthz, methods=["GET"]),
-    Route("/readyz", readyz, methods=["GET"]),
+_BUSY = (TooManyRequests, Overloaded)
+_UPLOAD = (MalformedRequest, UploadTimeout, *_BUSY)
+_REPEATABLE = (InvalidParameter, IdempotencyKeyInUse, IdempotencyKeyReused)
+_HEADERS = (inputs.IDEMPOTENCY_KEY, inputs.PREFER)
+_CONVERTED = Answer(meaning="The file was understood; success tells whether it was converted.", body=ConversionResult)
+_ACCEPTED = Answer(
+    status=HTTPStatus.ACCEPTED,
+    meaning="The upload is accepted; its job will tell.",
+    body=JobRecord,
+    headers=("Location", "Preference-Applied"),
 )
+_FILE = "*/*"
+
+ENDPOINTS: tuple[Open | Keyed, ...] = (
+    Keyed(
+        method="POST",
+        path=f"{API}/convert/file",
+        name="convertFile",
+        handler=convert_file,
+        summary="Convert one file",
+        form=inputs.CONVERSION,
+        parameters=_HEADERS,
+        answers=(_CONVERTED, _ACCEPTED),
+        faults=(*_UPLOAD, *_REPEATABLE, UploadTooLarge),
+    ),
+    Keyed(
+        method="POST",
+        path=f"{API}/convert/batch",
+        name="convertBatch",
+        handler=convert_files,
+        summary="Convert several files, each on its own",
+        form=inputs.BATCH,
+        parameters=_HEADERS,
+        answers=(
+            Answer(meaning="The files were received; each entry tells what became of its file.", body=BatchResult),
+            Answer(
+                status=HTTPStatus.ACCEPTED,
+                meaning="The uploads are accepted; each has its job.",
+                body=RecentJobs,
+                headers=("Location", "Preference-Applied"),
+            ),
+        ),
+        faults=(*_UPLOAD, *_REPEATABLE, TooManyFiles, BatchTooLarge),
+    ),
+    Keyed(
+        method="POST",
+        path=f"{API}/convert/analyze",
+        name="analyze",
+        handler=analyze,
+        summary="Tell what a Shapefile would lose of a GeoJSON document, without converting it",
+        form=inputs.ANALYSIS,
+        answers=(Answer(meaning="The file was received; success tells whether it was analyzed.", body=Analysis),),
+        faults=(*_UPLOAD, UploadTooLarge),
+    ),
+    Keyed(
+        method="POST",
+        path=f"{API}/convert/upload",
+        name="convertUpload",
+        handler=convert_upload,
+        summary="Convert one file and tell what is left (kept for existing integrations)",
+        form=inputs.CONVERSION,
+        parameters=_HEADERS,
+        answers=(_CONVERTED, _ACCEPTED),
+        faults=(*_UPLOAD, *_REPEATABLE, UploadTooLarge),
+    ),
+    Keyed(
+        method="GET",
+        path=f"{API}/convert/jobs",
+        name="recentJobs",
+        handler=recent_jobs,
+        summary="List the newest jobs",
+        parameters=(inputs.LIMIT,),
+        answers=(Answer(meaning="The jobs.", body=RecentJobs),),
+        faults=(InvalidParameter,),
+    ),
+    Keyed(
+        method="GET",
+        path=f"{API}/convert/jobs/{{jobId}}/status",
+        name="jobStatus",
+        handler=job_status,
+        summary="Show a job, with a fresh link to its result",
+        parameters=(inputs.JOB_ID,),
+        answers=(Answer(meaning="The job.", body=JobRecord),),
+        faults=(JobNotFound, NotFound),
+    ),
+    Keyed(
+        method="GET",
+        path=f"{API}/formats",
+        name="listFormats",
+        handler=list_formats,
+        summary="List the formats and what this host can do with each",
+        answers=(Answer(meaning="The formats.", body=FormatList),),
+    ),
+    Keyed(
+        method="GET",
+        path=f"{API}/pricing/tiers",
+        name="listPlans",
+        handler=list_plans,
+        summary="List the plans",
+        answers=(Answer(meaning="The plans.", body=PlanList),),
+    ),
+    Open(
+        method="GET",
+        path="/files/{key}/{name}",
+        name="downloadFile",
+        handler=download_file,
+        summary="Download a result from this host, by the link that an answer gave",
+        parameters=(
+            inputs.OBJECT_KEY,
+            inputs.DOWNLOAD_NAME,
+            *inputs.LINK_PARAMETERS,
+            inputs.RANGE,
+            inputs.IF_NONE_MATCH,
+        ),
+        answers=(
+            Answer(meaning="The result.", media_type=_FILE, headers=("ETag",)),
+            Answer(
+                status=HTTPStatus.PARTIAL_CONTENT, meaning="The bytes asked for.", media_type=_FILE, headers=("ETag",)
+            ),
+            Answer(status=HTTPStatus.NOT_MODIFIED, meaning="The copy is current.", media_type="", headers=("ETag",)),
+            Answer(status=HTTPStatus.BAD_REQUEST, meaning="The range cannot be read.", media_type="text/plain"),
+            Answer(
+                status=HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
+                meaning="The result has no such bytes.",
+                media_type="text/plain",
+            ),
+        ),
+        faults=(DownloadRefused, DownloadExpired, NotFound),
+    ),
+    Open(
+        method="GET",
+        path="/healthz",
+        name="healthz",
+        handler=healthz,
+        summary="Tell that the process is alive",
+        answers=(Answer(meaning="It is.", body=Alive),),
+    ),
+    Open(
+        method="GET",
+        path="/readyz",
+        name="readyz",
+        handler=readyz,
+        summary="Tell whether the process can take work",
+        answers=(
+            Answer(meaning="It can.", body=Readiness),
+            Answer(status=HTTPStatus.SERVICE_UNAVAILABLE, meaning="It cannot; the checks say why.", body=Readiness),
+        ),
+    ),
+    Open(
+        method="GET",
+        path="/metrics",
+        name="metrics",
+        handler=metrics,
+        summary="Show the metrics in the text format of Prometheus",
+        answers=(Answer(meaning="The metrics.", media_type="text/plain"),),
+    ),
+    Open(
+        method="GET",
+        path="/openapi.json",
+        name="openapi",
+        handler=openapi,
+        summary="Describe this interface, in OpenAPI 3.1",
+        answers=(Answer(meaning="The description."),),
+    ),
+    Open(
+        method="GET",
+        path="/docs",
+        name="docs",
+        handler=docs,
+        summary="Show the description to people",
+        answers=(Answer(meaning="A page.", media_type="text/html"),),
+    ),
+    Open(
+        method="GET",
+        path="/docs/{asset}",
+        name="docsAsset",
+        handler=docs_asset,
+        summary="A part of that page",
+        parameters=(inputs.ASSET,),
+        answers=(Answer(meaning="The part.", media_type="text/*"),),
+        faults=(NotFound,),
+    ),
+)
+
+ROUTES: tuple[Route, ...] = tuple(endpoint.route() for endpoint in ENDPOINTS)

@@ -1,100 +1,137 @@
-"""The answers on the wire: camelCase, UNSET is absent, None is null (specification 2, contract 2)."""
+"""The answers on the wire: camelCase, UNSET is absent, None is null (specification 2, contract 2).
+
+The members that several answers share stand first, each once, with what it means; the description of the interface is
+made from them.
+"""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
 from service.dataloss.rules import Report
 from service.errors import LayerCount, Limit
+from service.jobs.lifecycle import Status
 from service.metering.plans import Plan
+
+JobId = Annotated[str, Meta(description="Identifies the job, for its status.")]
+FileName = Annotated[str, Meta(description="Name of the file as it was sent.")]
+Moment = Annotated[str, Meta(description="RFC 3339, UTC, with milliseconds.", examples=["2026-05-04T10:30:00.125Z"])]
+InputFormat = Annotated[str | UnsetType, Meta(description="Token of the format found; absent where none was found.")]
+OutputFormat = Annotated[str | UnsetType, Meta(description="Token of the format produced or asked for.")]
+DownloadUrl = Annotated[
+    str | UnsetType, Meta(description="Link to the result, which needs no key; present while it is valid.")
+]
+Expiry = Annotated[str | UnsetType, Meta(description="When the link ends: RFC 3339, UTC; present with the link.")]
+FeatureCount = Annotated[int | UnsetType, Meta(description="Features found in the input.")]
+GeometryType = Annotated[str | UnsetType, Meta(description="The geometry type most of the features have.")]
+ProcessingTime = Annotated[int | UnsetType, Meta(description="Duration of the conversion in milliseconds.")]
+OutputSize = Annotated[int | UnsetType, Meta(description="Size of the result in bytes.")]
+RemainingConversions = Annotated[
+    int | None, Meta(description="Conversions left this month; null where not asked for, or with prepaid credit.")
+]
+RemainingBytes = Annotated[
+    int | None, Meta(description="Input bytes left this month; null where not asked for, or with prepaid credit.")
+]
+WalletBalance = Annotated[int | None, Meta(description="US cents left of prepaid credit; null on every plan.")]
+LossReport = Annotated[
+    Report | None, Meta(description="What was lost on the way to a Shapefile; null for every other target.")
+]
+NeedsUpgrade = Annotated[bool, Meta(description="Whether a limit refused the file that a larger plan would lift.")]
+LimitHit = Annotated[Limit | None, Meta(description="Which limit refused the file; null when none did.")]
+PaymentPastDue = Annotated[bool, Meta(description="Whether the file was refused because a payment is past due.")]
+MultiLayer = Annotated[bool, Meta(description="Whether the input has several layers and the target stores one.")]
+TargetFormat = Annotated[str | UnsetType, Meta(description="The format asked for; present with multiLayer.")]
+Layers = Annotated[tuple[LayerCount, ...] | UnsetType, Meta(description="The layers found; present with multiLayer.")]
+OutputEpsg = Annotated[int | None, Meta(description="EPSG code of the result; null where it has no geometry.")]
+Warnings = Annotated[tuple[str, ...], Meta(description="What the target left out, renamed or overruled.")]
 
 
 class ConversionResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The answer of a single-file conversion (specification 2.1)."""
 
-    success: bool
-    job_id: str
-    status: str
-    input_format: str | UnsetType = UNSET
-    output_format: str | UnsetType = UNSET
-    download_url: str | UnsetType = UNSET
-    download_expires_at: str | UnsetType = UNSET
-    feature_count: int | UnsetType = UNSET
-    geometry_type: str | UnsetType = UNSET
-    processing_time_ms: int | UnsetType = UNSET
-    output_size_bytes: int | UnsetType = UNSET
-    remaining_conversions: int | None = None
-    remaining_bytes: int | None = None
-    new_wallet_balance_cents: int | None = None
-    truncation_report: dict[str, Any] | None = None
-    error: str | UnsetType = UNSET
-    needs_upgrade: bool = False
-    limit: Limit | None = None
-    payment_past_due: bool = False
-    multi_layer: bool = False
-    target_format: str | UnsetType = UNSET
-    layers: tuple[LayerCount, ...] | UnsetType = UNSET
-    output_epsg: int | None = None
-    warnings: tuple[str, ...] = ()
+    success: Annotated[bool, Meta(description="Whether the file was converted.")]
+    job_id: JobId
+    status: Status
+    input_format: InputFormat = UNSET
+    output_format: OutputFormat = UNSET
+    download_url: DownloadUrl = UNSET
+    download_expires_at: Expiry = UNSET
+    feature_count: FeatureCount = UNSET
+    geometry_type: GeometryType = UNSET
+    processing_time_ms: ProcessingTime = UNSET
+    output_size_bytes: OutputSize = UNSET
+    remaining_conversions: RemainingConversions = None
+    remaining_bytes: RemainingBytes = None
+    new_wallet_balance_cents: WalletBalance = None
+    truncation_report: LossReport = None
+    error: Annotated[str | UnsetType, Meta(description="Why the file was not converted, and what to do.")] = UNSET
+    needs_upgrade: NeedsUpgrade = False
+    limit: LimitHit = None
+    payment_past_due: PaymentPastDue = False
+    multi_layer: MultiLayer = False
+    target_format: TargetFormat = UNSET
+    layers: Layers = UNSET
+    output_epsg: OutputEpsg = None
+    warnings: Warnings = ()
 
 
 class BatchEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What became of one file of a batch (specification 2.2), with the flags that a single answer has."""
 
-    file_name: str
-    success: bool
-    job_id: str
-    status: str
-    download_url: str | UnsetType = UNSET
-    download_expires_at: str | UnsetType = UNSET
-    feature_count: int | UnsetType = UNSET
-    output_size_bytes: int | UnsetType = UNSET
-    processing_time_ms: int | UnsetType = UNSET
-    truncation_report: dict[str, Any] | None = None
-    error: str | None = None
-    needs_upgrade: bool = False
-    limit: Limit | None = None
-    payment_past_due: bool = False
-    multi_layer: bool = False
-    target_format: str | UnsetType = UNSET
-    layers: tuple[LayerCount, ...] | UnsetType = UNSET
-    output_epsg: int | None = None
-    warnings: tuple[str, ...] = ()
+    file_name: FileName
+    success: Annotated[bool, Meta(description="Whether this file was converted.")]
+    job_id: JobId
+    status: Status
+    download_url: DownloadUrl = UNSET
+    download_expires_at: Expiry = UNSET
+    feature_count: FeatureCount = UNSET
+    output_size_bytes: OutputSize = UNSET
+    processing_time_ms: ProcessingTime = UNSET
+    truncation_report: LossReport = None
+    error: Annotated[str | None, Meta(description="Why this file was not converted; null when it was.")] = None
+    needs_upgrade: NeedsUpgrade = False
+    limit: LimitHit = None
+    payment_past_due: PaymentPastDue = False
+    multi_layer: MultiLayer = False
+    target_format: TargetFormat = UNSET
+    layers: Layers = UNSET
+    output_epsg: OutputEpsg = None
+    warnings: Warnings = ()
 
 
 class BatchResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The answer of a batch (specification 4.2)."""
 
-    success: bool
-    results: tuple[BatchEntry, ...]
-    remaining_conversions: int | None
-    remaining_bytes: int | None
-    new_wallet_balance_cents: int | None
+    success: Annotated[bool, Meta(description="Whether at least one file was converted.")]
+    results: Annotated[tuple[BatchEntry, ...], Meta(description="One entry for each file, in their order.")]
+    remaining_conversions: RemainingConversions
+    remaining_bytes: RemainingBytes
+    new_wallet_balance_cents: WalletBalance
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One job (specification 2.3)."""
 
-    job_id: str
-    original_file_name: str
-    status: str
-    download_url: str | UnsetType = UNSET
-    download_expires_at: str | UnsetType = UNSET
-    feature_count: int | UnsetType = UNSET
-    geometry_type: str | UnsetType = UNSET
-    input_size_bytes: int
-    output_size_bytes: int | UnsetType = UNSET
-    processing_time_ms: int | UnsetType = UNSET
-    created_at: str
-    completed_at: str | UnsetType = UNSET
-    error_message: str | UnsetType = UNSET
+    job_id: JobId
+    original_file_name: FileName
+    status: Status
+    download_url: DownloadUrl = UNSET
+    download_expires_at: Expiry = UNSET
+    feature_count: FeatureCount = UNSET
+    geometry_type: GeometryType = UNSET
+    input_size_bytes: Annotated[int, Meta(description="Size of the upload in bytes.")]
+    output_size_bytes: OutputSize = UNSET
+    processing_time_ms: ProcessingTime = UNSET
+    created_at: Moment
+    completed_at: Moment | UnsetType = UNSET
+    error_message: Annotated[str | UnsetType, Meta(description="Why the job failed; present when it did.")] = UNSET
 
 
 class RecentJobs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The answer of the recent-jobs list (specification 4.7)."""
+    """Jobs, the newest first; those of a batch in the order of its files (specification 4.7)."""
 
     success: bool
     jobs: tuple[JobRecord, ...]
@@ -104,16 +141,16 @@ class PlanList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The answer of the plan list (specification 4.5)."""
 
     currency: str
-    max_file_size_bytes: int
+    max_file_size_bytes: Annotated[int, Meta(description="Largest file that may be sent, on every plan.")]
     plans: tuple[Plan, ...]
 
 
 class Analysis(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The answer of the pre-flight analysis (specification 4.4)."""
 
-    success: bool
-    report: Report | UnsetType = UNSET
-    error: str | UnsetType = UNSET
+    success: Annotated[bool, Meta(description="Whether the file was taken and analyzed.")]
+    report: Annotated[Report | UnsetType, Meta(description="What would be lost; present on success.")] = UNSET
+    error: Annotated[str | UnsetType, Meta(description="Why the file was not analyzed, and what to do.")] = UNSET
 
 
 def timestamp(moment: datetime) -> str:

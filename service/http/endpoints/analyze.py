@@ -5,13 +5,13 @@ from starlette.responses import Response
 
 from service.accounts.keys import Caller
 from service.errors import Rejection
+from service.http.inputs import ANALYSIS
 from service.http.schemas import Analysis, json_response
 from service.http.upload import receive_form
-from service.intake.form import FormSpec
 from service.usecases.analyze_file import analyze_file
 from service.usecases.services import Services
 
-_FORM = FormSpec(file_field="file")
+_FORM = ANALYSIS.spec()
 
 
 async def analyze(request: Request, caller: Caller) -> Response:

@@ -10,10 +10,9 @@ from starlette.responses import Response
 from service.accounts.idempotency import Claim
 from service.accounts.keys import Caller
 from service.formats.request import ConversionRequest
-from service.http.auth import KeyedEndpoint
+from service.http.auth import KeyedHandler
+from service.http.inputs import BATCH, CONVERSION
 from service.http.params import (
-    BATCH_FIELDS,
-    CONVERSION_FIELDS,
     read_batch,
     read_conversion,
     read_idempotency_key,
@@ -34,8 +33,8 @@ from service.usecases.idempotent import fingerprint, first_answer
 from service.usecases.read_jobs import with_link
 from service.usecases.services import Services
 
-_ONE = FormSpec(file_field="file", fields=CONVERSION_FIELDS)
-_MANY = FormSpec(file_field="files", fields=BATCH_FIELDS, many=True)
+_ONE = CONVERSION.spec()
+_MANY = BATCH.spec()
 
 
 async def _convert_one(request: Request, caller: Caller, *, always_with_balance: bool) -> Response:
@@ -50,10 +49,10 @@ async def _convert_one(request: Request, caller: Caller, *, always_with_balance:
     return json_response(conversion_result(request, linked, with_balance=with_balance))
 
 
-convert_file: KeyedEndpoint = partial(_convert_one, always_with_balance=False)
+convert_file: KeyedHandler = partial(_convert_one, always_with_balance=False)
 """Convert one file (specification 4.1)."""
 
-convert_upload: KeyedEndpoint = partial(_convert_one, always_with_balance=True)
+convert_upload: KeyedHandler = partial(_convert_one, always_with_balance=True)
 """Convert one file and say what is left (specification 4.3)."""
 
 

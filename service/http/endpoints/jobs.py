@@ -14,7 +14,7 @@ from service.usecases.services import Services
 async def job_status(request: Request, caller: Caller) -> Response:
     """Show one job of the caller (specification 4.6)."""
     services: Services = request.state.services
-    linked = await read_job(services, caller.account_id, request.path_params["job_id"])
+    linked = await read_job(services, caller.account_id, request.path_params["jobId"])
     return json_response(job_record(request, linked))
 
 

@@ -1,0 +1,11 @@
+"""The metrics, for Prometheus. No key needed."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.telemetry.metrics import CONTENT_TYPE, exposition
+
+
+async def metrics(_request: Request) -> Response:
+    """Show the metrics of this process, or of all that share a directory for them."""
+    return Response(exposition(), headers={"content-type": CONTENT_TYPE})

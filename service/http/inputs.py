@@ -1,0 +1,178 @@
+"""What endpoints take: the form fields, parameters and headers, each one row with its meaning and its bounds.
+
+`params` reads them, `openapi` describes them.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from service.formats.registry import OUTPUT_NAMES
+from service.formats.request import DEFAULT_EPSG
+from service.intake.form import FormSpec
+
+MAX_DIGITS = 9
+MAX_IDEMPOTENCY_KEY = 255
+DEFAULT_JOBS = 20
+MOST_JOBS = 100
+
+Schema = Mapping[str, Any]
+"""A JSON schema."""
+
+
+class Field(msgspec.Struct, frozen=True):
+    """A text part of a form; `many` ones may be repeated and stand beside the files by their place."""
+
+    name: str
+    description: str
+    schema: Schema
+    many: bool = False
+
+
+class UploadForm(msgspec.Struct, frozen=True, kw_only=True):
+    """The form of an upload: its file part, or parts, and its fields."""
+
+    file_field: str
+    file_description: str
+    sample_file: str
+    fields: tuple[Field, ...] = ()
+    sample: Mapping[str, str] = {}
+    many: bool = False
+
+    def spec(self) -> FormSpec:
+        """Return what intake is told of it."""
+        names = frozenset(field.name for field in self.fields)
+        return FormSpec(file_field=self.file_field, fields=names, many=self.many)
+
+
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+    """A value in the path, the query or a header."""
+
+    name: str
+    place: Literal["path", "query", "header"]
+    description: str
+    schema: Schema
+    required: bool = False
+    sample: str = ""
+
+
+_LARGEST = 10**MAX_DIGITS - 1
+_EPSG: Schema = {"type": "integer", "minimum": -_LARGEST, "maximum": _LARGEST}
+_OUTPUT: Schema = {"type": "string", "examples": list(OUTPUT_NAMES)}
+_OUTPUTS = f"{', '.join(OUTPUT_NAMES)}; in any case"
+_DEFAULT = "GeoJSON becomes Shapefile, everything else GeoJSON"
+
+TARGET_EPSG = Field(
+    "targetEpsg",
+    f"EPSG code of the result's coordinate system, {DEFAULT_EPSG} where it is omitted. GeoJSON, KML, KMZ and GPX are "
+    f"always {DEFAULT_EPSG}.",
+    _EPSG,
+)
+
+CONVERSION = UploadForm(
+    file_field="file",
+    file_description="The file; its extension says what it is. A ZIP around one file is unwrapped.",
+    sample_file="lakes.geojson",
+    fields=(
+        Field("outputFormat", f"The target: {_OUTPUTS}. Omitted: {_DEFAULT}.", _OUTPUT),
+        TARGET_EPSG,
+        Field(
+            "sourceEpsg",
+            "EPSG code that the coordinates are in; overrides what the file records, and is needed where it records "
+            "none.",
+            _EPSG,
+        ),
+        Field("layer", "The one layer to convert out of several.", {"type": "string"}),
+        Field(
+            "includeWallet",
+            "Whether to fill remainingConversions, remainingBytes and newWalletBalanceCents.",
+            {"type": "string", "enum": ["true", "false", "1", "0"], "default": "false"},
+        ),
+    ),
+    sample={"outputFormat": "GeoPackage"},
+)
+
+BATCH = UploadForm(
+    file_field="files",
+    file_description="The files, each under this name.",
+    sample_file="lakes.geojson",
+    fields=(
+        Field(
+            "outputFormats",
+            f"The targets, by the place of their files: {_OUTPUTS}. Empty or omitted: {_DEFAULT}.",
+            _OUTPUT,
+            many=True,
+        ),
+        TARGET_EPSG,
+        Field(
+            "sourceEpsgs",
+            "The EPSG codes that the coordinates are in, by the place of their files; empty for a file that records "
+            "its own.",
+            {"type": "string", "pattern": f"^(-?[0-9]{{1,{MAX_DIGITS}}})?$"},
+            many=True,
+        ),
+    ),
+    sample={"outputFormats": "Kml"},
+    many=True,
+)
+
+ANALYSIS = UploadForm(
+    file_field="file", file_description="A GeoJSON document, .geojson or .json.", sample_file="lakes.geojson"
+)
+
+LIMIT = Parameter(
+    name="limit",
+    place="query",
+    description="How many jobs, the newest first.",
+    schema={"type": "integer", "minimum": 1, "maximum": MOST_JOBS, "default": DEFAULT_JOBS},
+    sample="5",
+)
+
+IDEMPOTENCY_KEY = Parameter(
+    name="Idempotency-Key",
+    place="header",
+    description="The same key with the same file and fields returns the first answer for 24 hours and counts once.",
+    schema={"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY, "pattern": "^[!-~]([ -~]*[!-~])?$"},
+)
+
+PREFER = Parameter(
+    name="Prefer",
+    place="header",
+    description="respond-async: answer as soon as the upload is accepted (RFC 7240).",
+    schema={"type": "string", "examples": ["respond-async"]},
+)
+
+JOB_ID = Parameter(
+    name="jobId", place="path", description="The job.", schema={"type": "string"}, required=True, sample="JOB_ID"
+)
+
+OBJECT_KEY = Parameter(
+    name="key", place="path", description="The stored result.", schema={"type": "string"}, required=True, sample="KEY"
+)
+DOWNLOAD_NAME = Parameter(
+    name="name", place="path", description="Its name.", schema={"type": "string"}, required=True, sample="NAME"
+)
+LINK_PARAMETERS = tuple(
+    Parameter(name=name, place="query", description=meaning, schema={"type": "string"}, required=True)
+    for name, meaning in (
+        ("type", "Its media type."),
+        ("expires", "The second at which the link ends, in Unix time."),
+        ("signature", "What proves all of it."),
+    )
+)
+RANGE = Parameter(
+    name="Range",
+    place="header",
+    description="The bytes wanted, as in bytes=0-1023 (RFC 9110).",
+    schema={"type": "string"},
+)
+IF_NONE_MATCH = Parameter(
+    name="If-None-Match",
+    place="header",
+    description="The ETag of a copy that is here already.",
+    schema={"type": "string"},
+)
+ASSET = Parameter(
+    name="asset", place="path", description="A part of the page.", schema={"type": "string"}, required=True
+)

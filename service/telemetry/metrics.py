@@ -1,0 +1,107 @@
+"""The metrics: all of them, in one table. What they mean to an operator is in `docs/operating.md`.
+
+Labels come from closed sets of ours, never from a client: routes are templates, formats are tokens.
+
+With PROMETHEUS_MULTIPROC_DIR set, which the library reads when it is imported, every process that shares the directory
+writes its figures there and each of them shows the sum.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from prometheus_client import (
+    CONTENT_TYPE_PLAIN_0_0_4,
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
+
+_SHARED_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
+_QUICK = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
+_WAIT = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
+_REQUEST = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
+_LONG = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
+
+REQUEST_SECONDS = Histogram(
+    "geomill_request_seconds", "Requests by how long they took.", ["method", "route", "status"], buckets=_REQUEST
+)
+REQUESTS_RUNNING = Gauge("geomill_requests_running", "Requests under way.", multiprocess_mode="livesum")
+RECEIVED_BYTES = Counter("geomill_received_bytes", "Bytes of request bodies.")
+SENT_BYTES = Counter("geomill_sent_bytes", "Bytes of answers' bodies.")
+PROBLEMS = Counter("geomill_problems", "Requests answered with a problem.", ["code"])
+
+JOBS_ADMITTED = Counter("geomill_jobs_admitted", "Files that were admitted.", ["input"])
+JOBS_REFUSED = Counter("geomill_jobs_refused", "Files that were refused before anything was reserved.", ["limit"])
+JOBS_ENDED = Counter("geomill_jobs_ended", "Admitted files by how they ended.", ["outcome"])
+JOBS_WAITING = Gauge("geomill_jobs_waiting", "Files that wait for a converter.", multiprocess_mode="livesum")
+JOBS_RUNNING = Gauge("geomill_jobs_running", "Files that have a converter.", multiprocess_mode="livesum")
+STAGE_SECONDS = Histogram("geomill_stage_seconds", "How long each stage of a file took.", ["stage"], buckets=_WAIT)
+CONVERSION_SECONDS = Histogram(
+    "geomill_conversion_seconds", "Conversions by how long they took.", ["input", "output"], buckets=_LONG
+)
+INPUT_BYTES = Counter("geomill_input_bytes", "Bytes of files that were converted.")
+OUTPUT_BYTES = Counter("geomill_output_bytes", "Bytes of results.")
+
+CONVERTER_RUNS = Counter("geomill_converter_runs", "Runs of converters by how they ended.", ["ending"])
+CONVERTERS = Gauge("geomill_converters", "Files that can be converted at once.", multiprocess_mode="livesum")
+SEATS = Gauge("geomill_seats", "Files that may be under way, waiting ones included.", multiprocess_mode="livesum")
+SEATS_TAKEN = Gauge("geomill_seats_taken", "Seats that are taken.", multiprocess_mode="livesum")
+
+RESERVATIONS = Gauge(
+    "geomill_reservations", "Jobs of all processes that hold a reservation.", multiprocess_mode="mostrecent"
+)
+STATEMENT_SECONDS = Histogram(
+    "geomill_statement_seconds", "Statements of the database by how long they took.", ["statement"], buckets=_QUICK
+)
+STORAGE_SECONDS = Histogram(
+    "geomill_storage_seconds", "Uses of the store of results by how long they took.", ["operation"], buckets=_WAIT
+)
+STORAGE_FAILURES = Counter("geomill_storage_failures", "Failures of the store of results.", ["fault"])
+
+
+def exposition() -> bytes:
+    """Return every metric in the text format of Prometheus."""
+    if _SHARED_DIRECTORY not in os.environ:  # noqa: TID251 -- the library's own switch, which it reads as well
+        return generate_latest(REGISTRY)
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return generate_latest(registry)
+
+
+@contextmanager
+def sharing_metrics() -> Iterator[None]:
+    """Take this process's gauges out of the shared sum at its end, and those of processes that were killed now."""
+    directory = os.environ.get(_SHARED_DIRECTORY)  # noqa: TID251
+    if directory is None:
+        yield
+        return
+    for pid in _dead_processes(Path(directory)):
+        mark_process_dead(pid)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        mark_process_dead(os.getpid())  # type: ignore[no-untyped-call]
+
+
+def _dead_processes(directory: Path) -> set[int]:
+    pids = {int(path.stem.rpartition("_")[2]) for path in directory.glob("gauge_live*_*.db")}
+    return {pid for pid in pids if not _is_alive(pid)}
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is another user's
+    return True

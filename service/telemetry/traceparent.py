@@ -1,0 +1,43 @@
+"""The header traceparent of W3C Trace Context: which trace a request belongs to, and who called."""
+
+import re
+import secrets
+
+import msgspec
+
+HEADER = "traceparent"
+
+# Version ff is invalid, later versions may add fields behind the flags, and ids of zeros name nothing.
+_FORM = re.compile(
+    r"(?!ff)(?P<version>[0-9a-f]{2})-(?!0{32})(?P<trace>[0-9a-f]{32})-(?!0{16})(?P<span>[0-9a-f]{16})"
+    r"-(?P<flags>[0-9a-f]{2})(?P<more>-.*)?"
+)
+_SAMPLED = 0x01
+
+
+class TraceParent(msgspec.Struct, frozen=True):
+    """One span of one trace; ids in lower-case hexadecimal."""
+
+    trace_id: str
+    span_id: str
+    sampled: bool = False
+
+    def child(self) -> "TraceParent":
+        """Return a fresh span of the same trace."""
+        return TraceParent(self.trace_id, secrets.token_hex(8), self.sampled)
+
+    def __str__(self) -> str:
+        return f"00-{self.trace_id}-{self.span_id}-{int(self.sampled):02x}"
+
+
+def parse(text: str) -> TraceParent | None:
+    """Read the header; None where it is not well-formed, so that a new trace begins."""
+    match = _FORM.fullmatch(text.strip())
+    if match is None or (match["version"] == "00" and match["more"]):
+        return None
+    return TraceParent(match["trace"], match["span"], bool(int(match["flags"], 16) & _SAMPLED))
+
+
+def fresh() -> TraceParent:
+    """Return the first span of a new trace."""
+    return TraceParent(secrets.token_hex(16), secrets.token_hex(8))

@@ -1,0 +1,101 @@
+"""Spans: what a request and its files spent their time on, for a collector of traces.
+
+Without a collector nothing is recorded and a span costs a function call; every request still has its trace id, taken
+from the caller's `traceparent` or made here, which is in the log and in the answer.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Protocol
+
+from service.telemetry import traceparent
+from service.telemetry.traceparent import TraceParent
+
+Value = str | int | float | bool
+
+
+class RequestSpan(Protocol):
+    """The span of one request."""
+
+    @property
+    def traceparent(self) -> TraceParent:
+        """What names it to others."""
+
+    def finish(self, name: str, attributes: Mapping[str, Value], *, failed: bool) -> None:
+        """Say what the request was, now that it is answered."""
+
+
+class Tracer(Protocol):
+    """Records spans, or does not."""
+
+    def request(self, headers: Mapping[str, str]) -> AbstractContextManager[RequestSpan]:
+        """Open the span of a request with these headers."""
+
+    def span(self, name: str, attributes: Mapping[str, Value], /) -> AbstractContextManager[object]:
+        """Open a span within the one that is open."""
+
+
+class TracingUnavailable(Exception):
+    """Spans are asked for, and this installation cannot record them."""
+
+
+class _Unrecorded:
+    """A request that no collector hears of."""
+
+    def __init__(self, parent: TraceParent | None) -> None:
+        self.traceparent = parent.child() if parent is not None else traceparent.fresh()
+
+    def finish(self, name: str, attributes: Mapping[str, Value], *, failed: bool) -> None:
+        """Nobody is told."""
+
+
+class _Silent:
+    """Records nothing."""
+
+    def request(self, headers: Mapping[str, str]) -> AbstractContextManager[RequestSpan]:
+        return nullcontext(_Unrecorded(traceparent.parse(headers.get(traceparent.HEADER, ""))))
+
+    def span(self, _name: str, _attributes: Mapping[str, Value], /) -> AbstractContextManager[object]:
+        return nullcontext()
+
+
+_tracer: Tracer = _Silent()
+
+
+def request_span(headers: Mapping[str, str]) -> AbstractContextManager[RequestSpan]:
+    """Open the span of a request; it continues the trace that `headers` names."""
+    return _tracer.request(headers)
+
+
+def span(name: str, **attributes: Value) -> AbstractContextManager[object]:
+    """Open a span within the request's, which may have been answered already."""
+    return _tracer.span(name, attributes)
+
+
+@contextmanager
+def tracing(endpoint: str) -> Iterator[None]:
+    """Send spans to the collector at `endpoint` (OTLP over HTTP); without one record none.
+
+    Raises:
+        TracingUnavailable: the extra `tracing` is not installed.
+    """
+    global _tracer  # noqa: PLW0603 -- as the log: configured once, used everywhere
+    if not endpoint:
+        yield
+        return
+    silent = _tracer
+    _tracer, close = _open(endpoint)
+    try:
+        yield
+    finally:
+        _tracer = silent
+        close()
+
+
+def _open(endpoint: str) -> tuple[Tracer, Callable[[], None]]:
+    try:
+        from service.telemetry.opentelemetry import open_tracer  # noqa: PLC0415 -- an extra
+    except ModuleNotFoundError as missing:
+        message = "GEOMILL_TRACES_URL asks for traces, which need the extra: pip install 'geomill[tracing]'"
+        raise TracingUnavailable(message) from missing
+    return open_tracer(endpoint)
