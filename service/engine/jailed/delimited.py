@@ -5,7 +5,6 @@ with a clean header; where only the header differs the rest is copied as it is. 
 """
 
 import csv
-import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from service.engine.jailed.places import (
     is_candidate,
     kind_of,
     unique_names,
+    widened,
     write_tables,
     write_types,
 )
@@ -34,21 +34,6 @@ UNDERSTOOD = ",;\t"
 SAMPLE_ROWS = 30
 SAMPLE_CHARACTERS = 1 << 20
 MAX_COLUMNS = 2000
-INT32 = 10
-TYPES = (
-    ("Integer64", re.compile(r"-?(?:0|[1-9]\d{0,17})$")),
-    ("Real", re.compile(r"-?(?:0|[1-9]\d*)?(?:[.,]\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+)$")),
-    ("Date", re.compile(r"\d{4}[-/](?:0\d|1[0-2])[-/](?:[0-2]\d|3[01])$")),
-    (
-        "DateTime",
-        re.compile(
-            r"\d{4}[-/](?:0\d|1[0-2])[-/](?:[0-2]\d|3[01])[T ][0-2]\d:[0-5]\d(?::[0-6]\d(?:\.\d+)?)?"
-            r"(?:Z|[-+]\d\d(?::?\d\d)?)?$"
-        ),
-    ),
-)
-WIDER = {"Integer64": "Real", "Date": "DateTime"}
-"""What a column becomes when a value does not fit the narrower type but the wider one."""
 
 
 def main(csv_file: str, tables_file: str) -> None:
@@ -129,22 +114,11 @@ def _take(columns: Sequence[Column], row: Sequence[str]) -> None:
             continue
         column.filled += 1
         if column.type != "String":
-            column.type = _widened(column.type, cell)
+            column.type = widened(column.type, cell)
         if column.type == "String":
             column.geometries += GEOMETRY_TEXT.match(cell) is not None
         if is_candidate(column.name):
             column.numbers += NUMBER.match(cell) is not None
-
-
-def _widened(current: str, cell: str) -> str:
-    for name, pattern in TYPES:
-        if pattern.match(cell):
-            if current in {"", name}:
-                return name
-            if WIDER.get(current) == name:
-                return name
-            return current if WIDER.get(name) == current else "String"
-    return "String"
 
 
 def _write(file: TextIO, delimiter: str, names: Sequence[str], *, has_header: bool) -> None:

@@ -35,6 +35,20 @@ GEOMETRY_TEXT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 NUMBER = re.compile(r"\s*[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][-+]?\d+)?\s*$")
+TYPES = (
+    ("Integer64", re.compile(r"-?(?:0|[1-9]\d{0,17})$")),
+    ("Real", re.compile(r"-?(?:0|[1-9]\d*)?(?:[.,]\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+)$")),
+    ("Date", re.compile(r"\d{4}[-/](?:0\d|1[0-2])[-/](?:[0-2]\d|3[01])$")),
+    (
+        "DateTime",
+        re.compile(
+            r"\d{4}[-/](?:0\d|1[0-2])[-/](?:[0-2]\d|3[01])[T ][0-2]\d:[0-5]\d(?::[0-6]\d(?:\.\d+)?)?"
+            r"(?:Z|[-+]\d\d(?::?\d\d)?)?$"
+        ),
+    ),
+)
+WIDER = {"Integer64": "Real", "Date": "DateTime"}
+"""What a column becomes when a value does not fit the narrower type but the wider one."""
 NOT_LETTERS = re.compile(r"[^a-z0-9]")
 
 
@@ -89,6 +103,18 @@ def find_places(columns: Sequence[Column]) -> dict[int, str]:
 def kind_of(places: dict[int, str]) -> str:
     """The word for the way in which a table holds its geometry."""
     return "wkt" if WKT in places.values() else "xyz" if Z in places.values() else "xy" if places else ""
+
+
+def widened(current: str, cell: str) -> str:
+    """The type of a column of the type `current`, "" for none yet, in which `cell` occurs."""
+    for name, pattern in TYPES:
+        if pattern.match(cell):
+            if current in {"", name}:
+                return name
+            if WIDER.get(current) == name:
+                return name
+            return current if WIDER.get(name) == current else "String"
+    return "String"
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

@@ -28,6 +28,8 @@ from service.engine.jailed.wkb import parts_by_family
 HEADER = struct.Struct("<2sBBi")
 Z_AT = 21
 NO_ENVELOPE = 1
+HEAD_BYTES = 80
+"""More than the longest header of a geometry with the type after it."""
 TABLES_BY_NAME = ("gpkg_contents", "gpkg_geometry_columns", "gpkg_ogr_contents", "gpkg_data_columns", "gpkg_extensions")
 
 
@@ -117,26 +119,28 @@ def _explode(connection: sqlite3.Connection, table: str) -> None:
         f"INSERT INTO {quoted(table)} ({GEOMETRY}{listed}) "  # noqa: S608 -- quoted
         f"SELECT ?{listed} FROM {quoted(table)} WHERE {FID} = ?"
     )
-    for fid, blob in connection.execute(f"SELECT {FID}, {GEOMETRY} FROM {quoted(table)}").fetchall():  # noqa: S608
-        wkb = _collection(blob)
-        if wkb is None:
-            continue
+    for fid in _collections(connection, table):
+        query = f"SELECT {GEOMETRY} FROM {quoted(table)} WHERE {FID} = ?"  # noqa: S608 -- quoted
+        (blob,) = connection.execute(query, (fid,)).fetchone()
         try:
-            parts = parts_by_family(wkb)
+            parts = parts_by_family(blob[wkb_offset(blob[3]) :])
         except (ValueError, struct.error):
             sys.exit(Exit.UNKNOWN_GEOMETRY)
         for part in parts.values():
             connection.execute(insert, (_blob(part, blob), fid))
-        connection.execute(f"DELETE FROM {quoted(table)} WHERE {FID} = ?", (fid,))  # noqa: S608
+        connection.execute(f"DELETE FROM {quoted(table)} WHERE {FID} = ?", (fid,))  # noqa: S608 -- quoted
 
 
-def _collection(blob: bytes | None) -> bytes | None:
-    """The WKB in a geometry blob if it is a collection."""
-    if blob is None:
-        return None
-    wkb = blob[wkb_offset(blob[3]) :]
-    basic, _ = split_code(struct.unpack("<I" if wkb[0] else ">I", wkb[1:5])[0])
-    return wkb if WKB_TYPES.get(basic) == "GeometryCollection" else None
+def _collections(connection: sqlite3.Connection, table: str) -> list[int]:
+    """The features whose geometry is a collection, told from the first bytes alone."""
+    query = f"SELECT {FID}, substr({GEOMETRY}, 1, {HEAD_BYTES}) FROM {quoted(table)}"  # noqa: S608 -- quoted
+    return [fid for fid, head in connection.execute(query) if head is not None and _is_collection(head)]
+
+
+def _is_collection(head: bytes) -> bool:
+    at = wkb_offset(head[3])
+    (code,) = struct.unpack_from("<I" if head[at] else ">I", head, at + 1)
+    return WKB_TYPES.get(split_code(code)[0]) == "GeometryCollection"
 
 
 def _blob(wkb: bytes, like: bytes) -> bytes:

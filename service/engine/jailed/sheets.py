@@ -19,6 +19,7 @@ from service.engine.jailed.places import (
     is_candidate,
     kind_of,
     unique_names,
+    widened,
     write_tables,
     write_types,
 )
@@ -60,12 +61,22 @@ def _header(seen: Sequence[Column], places: dict[int, str]) -> list[str]:
 def _look(connection: sqlite3.Connection, table: str, original: str, column: Column) -> None:
     if column.type != "String" and not is_candidate(column.name):
         return
+    guesses = column.type == "String" and _begins_empty(connection, table, original)
+    seen = ""
     query = f"SELECT {quoted(original)} FROM {quoted(table)} WHERE {quoted(original)} NOT IN ('')"  # noqa: S608 -- quoted
     for (value,) in connection.execute(query):
         text = str(value)
         column.filled += 1
+        seen = widened(seen, text) if guesses else seen
         column.numbers += NUMBER.match(text) is not None
         column.geometries += GEOMETRY_TEXT.match(text) is not None
+    column.type = seen or column.type
+
+
+def _begins_empty(connection: sqlite3.Connection, table: str, column: str) -> bool:
+    """Whether the first cell is empty: the driver takes the type from it, and text for want of one."""
+    query = f"SELECT {quoted(column)} IS NULL FROM {quoted(table)} LIMIT 1"  # noqa: S608 -- quoted
+    return bool(connection.execute(query).fetchone() == (1,))
 
 
 def _copy(

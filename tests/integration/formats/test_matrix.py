@@ -46,6 +46,8 @@ AS_TEXT = {"Shapefile", "Gpx", *KML}
 """Formats that hold dates with times as text in the converter's spelling."""
 SAME_TYPE = {"Shapefile", "GeoPackage", "FlatGeobuf", "Gpx"}
 """Formats that store the lines and polygons of a dataset under one type."""
+INT32 = 2**31 - 1
+"""KML has no wider numbers, so they are text; extensions of GPX are read no wider."""
 NO_BOOLEANS = {"Shapefile", "Csv", "Gpx", *KML}
 NO_TIME_ZONES = {"Ods", "Xlsx"}
 KEEPS_NO_NAMES = {"Dxf", "Wkt"}
@@ -228,6 +230,8 @@ def plain(value: object, output: str) -> object:
     """A value as `output` holds it."""
     if isinstance(value, bool) and output in NO_BOOLEANS:
         return int(value)
+    if isinstance(value, int) and abs(value) > INT32 and output in {*KML, "Gpx"}:
+        return str(value) if output in KML else INT32
     if not isinstance(value, str) or value[4:5] not in {"-", "/"}:
         return value
     text = value.replace("/", "-").replace(" ", "T").replace("+00", "Z")

@@ -1,0 +1,208 @@
+"""The formats page of the documentation, made from the format table: `python -m service.formats.documentation`.
+
+What it says about kinds of data is what the plan decides about a dataset of that kind, so the page cannot say more than
+the service does.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from service.errors import MultipleLayers, Rejection
+from service.formats.datasets import make_datasets
+from service.formats.facts import Crs, Facts, Field, FieldType, Layer
+from service.formats.format import ColumnRule, Delivery, Format, Writer, writing_of
+from service.formats.layers import choose_layers
+from service.formats.losses import find_losses, refuse_unrepresentable
+from service.formats.registry import FORMATS, by_token
+from service.formats.request import ConversionRequest
+
+KNOWN = Crs(known=True, epsg=4326)
+NAME = Field("name", FieldType.TEXT)
+
+
+def _layer(name: str = "data", **facts: object) -> Layer:
+    filled = {"features": 2, "crs": KNOWN, "fields": (NAME,), **facts}
+    return Layer(name=name, **filled)  # type: ignore[arg-type]
+
+
+KINDS: Mapping[str, Facts] = MappingProxyType(
+    {
+        "points": Facts(layers=(_layer(geometry_types={"Point": 2}),)),
+        "lines": Facts(layers=(_layer(geometry_types={"LineString": 2}),)),
+        "areas": Facts(layers=(_layer(geometry_types={"Polygon": 2}),)),
+        "multipoints": Facts(layers=(_layer(geometry_types={"MultiPoint": 2}),)),
+        "mixed": Facts(layers=(_layer(geometry_types={"Point": 1, "Polygon": 1}),)),
+        "collections": Facts(
+            layers=(
+                _layer(
+                    geometry_types={"GeometryCollection": 2}, collection_parts={"MultiPoint": 2, "MultiLineString": 2}
+                ),
+            )
+        ),
+        "3D": Facts(layers=(_layer(geometry_types={"Point": 2}, has_z=True),)),
+        "some without geometry": Facts(layers=(_layer(geometry_types={"Point": 1}, null_geometries=1),)),
+        "table": Facts(layers=(_layer(geometry_types={}, null_geometries=2),)),
+        "no features": Facts(layers=(_layer(features=0),)),
+        "two layers": Facts(
+            layers=(_layer("a", geometry_types={"Point": 2}), _layer("b", geometry_types={"LineString": 2}))
+        ),
+        "long names": Facts(
+            layers=(_layer(geometry_types={"Point": 2}, fields=(Field("population_2024"), Field("a b"))),)
+        ),
+        "texts over 254 bytes": Facts(
+            layers=(_layer(geometry_types={"Point": 2}, fields=(Field("name", FieldType.TEXT, 300, 1), NAME)),)
+        ),
+        "dates with times": Facts(
+            layers=(_layer(geometry_types={"Point": 2}, fields=(NAME, Field("at", FieldType.DATETIME))),)
+        ),
+    }
+)
+COLUMN_RULES: Mapping[ColumnRule, str] = MappingProxyType(
+    {
+        ColumnRule.ANY: "any",
+        ColumnRule.XML: "XML names",
+        ColumnRule.DBF: "10 bytes",
+        ColumnRule.MAPINFO: "31 of A-Z, 0-9, _",
+    }
+)
+INTRODUCTION = """\
+# Formats
+
+Made from the format table by `python -m service.formats.documentation`; a test keeps it so.
+
+Every input converts into every output but its own format. What an output cannot hold at all is refused with the reason;
+what it leaves out, splits or renames is told in `warnings`.
+"""
+MARKS = """\
+`yes`: kept as it is. `told`: converted, and a warning says what was left out, split or renamed. `no`: refused.
+"""
+NOTES = """\
+## What to know
+
+- **Coordinates** of text formats are x (longitude, easting), then y (latitude, northing). GeoJSON, GeoJSON sequences,
+  KML, KMZ and GPX are always in EPSG:4326.
+- **Tables with places**: CSV, XLSX and ODS give a pure point layer the columns `X`, `Y` (and `Z`), everything else a
+  column `WKT`. Read, they find a column of WKT, hexadecimal WKB or GeoJSON by its values, or a pair of columns called
+  x/y, lon/lat, longitude/latitude, easting/northing and the like, in any case. The columns found become the geometry.
+- **CSV** may be in UTF-8, UTF-16 or Windows-1252, with comma, semicolon, tab or bar, with or without a header. Types
+  are made out from all rows; what has leading zeros or more than 18 digits stays text.
+- **Shapefile**: names are cut to 10 bytes of UTF-8 between characters and numbered where they collide; texts are cut at
+  254 bytes; text is UTF-8 with a .cpg; dates with times are text. Mixed geometries become one shapefile per family.
+- **KML** calls the column `name` by its own element, which is read as `Name`. Dates and whole numbers beyond 32
+  bits are text, booleans are numbers. A KMZ holds one `doc.kml`.
+- **GPX**: points are waypoints, lines are tracks; other columns are extensions. Extensions are read as numbers of 32
+  bits where they look like it. Route and track points count as no features; databases get them as their own layers.
+- **FlatGeobuf** sorts features in space, for its index; dates become dates with times.
+- **MapInfo TAB** is on a grid of 2e-7 degrees in degrees and 1 cm in metres. Text is Windows-1252 where it fits, else
+  UTF-8 without a word about it, which is all that the format offers.
+- **GML** is 3.2 without a schema file; types are made out from the values when it is read.
+- **Wkt** is one geometry a line, `GEOMETRYCOLLECTION EMPTY` for a feature without one.
+- **SQLite** is read with all its tables, SpatiaLite's own aside.
+
+## Memory and size
+
+A converter may use {memory} MiB and {seconds} seconds unless the settings say otherwise. Most formats are streamed: a
+file of 100 MB takes 60 to 180 MiB whatever it holds, unless a single feature is that large. These need more:
+
+| format | memory for 100 MB of GeoJSON (360,000 points) | what limits it |
+|---|---|---|
+| XLSX, written | 330 MiB | 1,048,575 rows; a sheet is built in memory |
+| ODS, written | 270 MiB | 1,048,575 rows; a sheet is built in memory |
+| ODS, read | stops at about 59,000 rows of 9 columns | the reader's own guard; send CSV or XLSX |
+| XLSX, read | 8 times the file | memory |
+| KML, KMZ, read | 8 times the file | memory |
+| FlatGeobuf, written | 150 MiB | its index |
+| GeoParquet | 250 MiB | batches of 16,384 rows |
+| GeoJSON with one feature of 86 MB | 1,940 MiB | a feature is read whole |
+
+What does not fit ends with an error that says so, and nothing is counted.
+"""
+
+
+def document(memory_mib: int, wall_seconds: float) -> str:
+    """The page, in Markdown."""
+    notes = NOTES.format(memory=memory_mib, seconds=int(wall_seconds))
+    sections = [INTRODUCTION, *_inputs(), *_outputs(), *_kinds(), *_pairs(), notes]
+    return "\n".join(sections)
+
+
+def _inputs() -> Iterator[str]:
+    yield "## Inputs\n"
+    rows = [
+        (row.title, row.token, " ".join(row.extensions), "yes" if row.reading.records_crs else "no: send sourceEpsg")
+        for row in FORMATS
+        if row.reading is not None
+    ]
+    yield _table(("format", "token", "extensions", "records its coordinate system"), rows)
+
+
+def _outputs() -> Iterator[str]:
+    yield "## Outputs\n"
+    yield _table(
+        ("outputFormat", "token", "delivered as", "layers", "coordinate system", "column names", "needs"),
+        [_output(row) for row in FORMATS if row.writing is not None],
+    )
+
+
+def _output(row: Format) -> tuple[str, ...]:
+    writing = writing_of(row)
+    system = f"always EPSG:{writing.epsg}" if writing.epsg else "targetEpsg"
+    return (
+        str(row.name),
+        row.token,
+        f"{writing.extension} ({row.title}, zipped)" if writing.delivery is Delivery.ARCHIVE else writing.extension,
+        "several" if writing.multi_layer else "one",
+        system if writing.records_crs else f"{system}, not recorded",
+        COLUMN_RULES[writing.column_names] if writing.attributes is None else "none kept",
+        _needs(row),
+    )
+
+
+def _needs(row: Format) -> str:
+    writing = writing_of(row)
+    if not writing.driver_is_optional:
+        return ""
+    instead = ", or pyarrow and pyogrio" if writing.writer is Writer.PARQUET else ""
+    return f"a GDAL that writes {writing.driver}{instead}"
+
+
+def _kinds() -> Iterator[str]:
+    yield "## What each output does with each kind of data\n"
+    yield MARKS
+    outputs = [row for row in FORMATS if row.writing is not None]
+    rows = [(str(row.name), *(judge(row, facts) for facts in KINDS.values())) for row in outputs]
+    yield _table(("outputFormat", *KINDS), rows)
+
+
+def judge(target: Format, facts: Facts) -> str:
+    """What `target` does with a dataset: "yes", "told" or "no"."""
+    try:
+        layers, warnings = choose_layers(by_token("gpkg"), target, facts, ConversionRequest())
+        refuse_unrepresentable(target, layers)
+    except MultipleLayers:
+        return "no: choose a `layer`"
+    except Rejection:
+        return "no"
+    return "told" if warnings or find_losses(target, make_datasets(target, "data", layers)) else "yes"
+
+
+def _pairs() -> Iterator[str]:
+    yield "## Every input into every output\n"
+    yield "For a layer of points; `same` is refused, since it is the format already.\n"
+    outputs = [row for row in FORMATS if row.writing is not None]
+    rows = [
+        (row.title, *("same" if row.token == target.token else judge(target, KINDS["points"]) for target in outputs))
+        for row in FORMATS
+        if row.reading is not None
+    ]
+    yield _table(("input", *(str(row.name) for row in outputs)), rows)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(document(memory_mib=2560, wall_seconds=120))
