@@ -2,18 +2,17 @@
 
 import os
 import shutil
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TypedDict
 from uuid import uuid4
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
-from starlette.applications import Starlette
+from starlette.routing import Route
 
 from sandbox import forkserver
 from sandbox.command import Limits
@@ -21,8 +20,9 @@ from sandbox.config import Config, Mode, Ogr2ogr, PythonServer
 from sandbox.pool import Pool
 from sandbox.pool import open_pool as open_sandbox
 from service.accounts.idempotency import IdempotencyKeys
+from service.accounts.identity import TrustedGateway, parse_identity_secrets
 from service.accounts.keys import Authenticator
-from service.clock import utc_now
+from service.clock import Clock, utc_now
 from service.dataloss import scan as scan_program
 from service.db.embedded import embedded_postgres
 from service.db.migrate import migrate
@@ -31,7 +31,9 @@ from service.engine.capabilities import Capabilities, ConverterMissing, probe
 from service.engine.convert import JAILED_PROGRAMS, Engine
 from service.engine.environment import python_environment, shared_environment
 from service.errors import DatabaseUnavailable
-from service.http.application import build_application
+from service.http.application import FOR_CLIENTS, FOR_OPERATORS, Application, Surroundings
+from service.http.gateway import parse_networks
+from service.http.routes import ROUTES
 from service.identifiers import ServerId
 from service.intake.form import IntakeLimits
 from service.intake.workspace import open_work_area
@@ -53,13 +55,6 @@ GOODBYE_SECONDS = 5.0
 WORK = "work"
 
 
-class State(TypedDict):
-    """What a request finds in its state."""
-
-    services: Services
-    public_url: str
-
-
 @asynccontextmanager
 async def open_database(settings: Settings) -> AsyncIterator[Database]:
     """Open the configured database, or the embedded one, with its schema and plans up to date."""
@@ -78,7 +73,7 @@ async def open_database(settings: Settings) -> AsyncIterator[Database]:
 
 
 @asynccontextmanager
-async def open_services(settings: Settings) -> AsyncIterator[Services]:
+async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIterator[Services]:
     """Open everything that serving needs, and close it in order: take no more jobs, end those under way, then the rest.
 
     Raises:
@@ -89,7 +84,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings))
-        storage = await stack.enter_async_context(open_storage(settings))
+        storage = await stack.enter_async_context(open_storage(settings, clock))
         work_area = await stack.enter_async_context(open_work_area(settings.data_path / WORK / "uploads"))
         capabilities = await look_at_host(settings)
         engine = Engine(capabilities, Limits(wall_seconds=settings.conversion_seconds))
@@ -97,12 +92,13 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         books = Books(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib))
         jobs = JobRegister(database)
         lease = timedelta(seconds=settings.lease_seconds)
-        parts = JobParts(books=books, jobs=jobs, engine=engine, storage=storage, work_area=work_area, clock=utc_now)
+        parts = JobParts(books=books, jobs=jobs, engine=engine, storage=storage, work_area=work_area, clock=clock)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         services = Services(
-            clock=utc_now,
+            clock=clock,
             database=database,
-            authenticator=Authenticator(database, utc_now),
+            authenticator=Authenticator(database, clock),
+            gateway=TrustedGateway(parse_identity_secrets(settings.identity_secret), settings.identity_seconds),
             idempotency=IdempotencyKeys(database, lease),
             books=books,
             jobs=jobs,
@@ -132,13 +128,13 @@ async def _close(services: Services, tasks: TaskGroup, drain_seconds: float) -> 
     tasks.cancel_scope.cancel()
 
 
-def open_storage(settings: Settings) -> AbstractAsyncContextManager[Storage]:
+def open_storage(settings: Settings, clock: Clock = utc_now) -> AbstractAsyncContextManager[Storage]:
     """Open the store of results that the settings name: buckets, or a directory of this host."""
     if places := read_places(settings):
-        return _open_buckets(places, settings)
+        return _open_buckets(places, settings, clock)
     given = settings.link_secrets
     secrets = parse_secrets(given) if given else stored_secrets(settings.data_path / "link-secrets")
-    return open_local(settings.data_path / "store", secrets)
+    return open_local(settings.data_path / "store", secrets, clock=clock)
 
 
 async def look_at_host(settings: Settings) -> Capabilities:
@@ -181,33 +177,42 @@ def open_converters(
     )
 
 
-def application_for(services: Services, settings: Settings) -> Starlette:
-    """Return the ASGI application over services that somebody else opens and closes."""
+def build_app(settings: Settings) -> Application:
+    """Return the ASGI application, which opens its services at its start and closes them at its end.
 
-    @asynccontextmanager
-    async def lifespan(_application: Starlette) -> AsyncIterator[State]:
-        yield _state(services, settings)
-
-    return build_application(lifespan)
-
-
-def build_app(settings: Settings) -> Starlette:
-    """Return the ASGI application, which opens its services at its start and closes them at its end."""
-
-    @asynccontextmanager
-    async def lifespan(_application: Starlette) -> AsyncIterator[State]:
-        async with open_services(settings) as services:
-            yield _state(services, settings)
-
-    return build_application(lifespan)
+    Raises:
+        SettingsError: a setting has no meaning.
+    """
+    return Application(partial(open_services, settings), _surroundings(settings), _on_main_port(settings))
 
 
-def _state(services: Services, settings: Settings) -> State:
-    url = settings.public_url
-    return State(services=services, public_url=f"{url.rstrip('/')}/" if url else "")
+def application_for(services: Services, settings: Settings) -> Application:
+    """Return the application of the service's port, over services that somebody else opens and closes."""
+    return Application(lambda: nullcontext(services), _surroundings(settings), _on_main_port(settings))
 
 
-def _open_buckets(places: Mapping[str, Place], settings: Settings) -> AbstractAsyncContextManager[Storage]:
+def operations_for(services: Services, settings: Settings) -> Application:
+    """Return the application of the private port, over the same services."""
+    return Application(lambda: nullcontext(services), _surroundings(settings), FOR_OPERATORS)
+
+
+def _on_main_port(settings: Settings) -> Sequence[Route]:
+    return ROUTES if settings.private_port is None else FOR_CLIENTS
+
+
+def _surroundings(settings: Settings) -> Surroundings:
+    return Surroundings(
+        public_url=settings.public_url,
+        root_path=settings.root_path,
+        trusted_proxies=parse_networks(settings.trusted_proxies),
+        cors_origins=tuple(settings.cors_origins.replace(",", " ").split()),
+        max_header_bytes=settings.max_header_bytes,
+    )
+
+
+def _open_buckets(
+    places: Mapping[str, Place], settings: Settings, clock: Clock
+) -> AbstractAsyncContextManager[Storage]:
     # Loading the S3 client takes longer than all the rest of a start, and is of no use without a bucket.
     from service.storage.clients import Effort  # noqa: PLC0415
     from service.storage.s3 import open_s3  # noqa: PLC0415
@@ -217,7 +222,7 @@ def _open_buckets(places: Mapping[str, Place], settings: Settings) -> AbstractAs
         attempts=settings.s3_attempts,
         connections=settings.s3_connections,
     )
-    return open_s3(places, effort)
+    return open_s3(places, effort, clock=clock)
 
 
 def _intake_limits(settings: Settings) -> IntakeLimits:

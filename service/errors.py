@@ -4,7 +4,9 @@ GeomillError
 ├── RequestFault                the request itself is wrong: problem+json, one status and code each
 │   ├── MissingApiKey
 │   ├── InvalidApiKey
+│   ├── InvalidIdentity         a gateway's word for the caller that cannot be believed
 │   ├── MalformedRequest
+│   ├── HeadersTooLarge
 │   ├── InvalidParameter        names the parameter
 │   ├── TooManyFiles
 │   ├── UploadTooLarge
@@ -57,8 +59,16 @@ class InvalidApiKey(RequestFault):
     """The key is unknown or revoked."""
 
 
+class InvalidIdentity(RequestFault):
+    """The header X-Geomill-Identity is forged, altered, too old, or names no account."""
+
+
 class MalformedRequest(RequestFault):
     """The body is not the multipart form that the endpoint expects."""
+
+
+class HeadersTooLarge(RequestFault):
+    """The head of the request is longer than the service reads."""
 
 
 class InvalidParameter(RequestFault):

@@ -28,6 +28,50 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     ] = ".geomill"
     host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 takes a free one.")] = 8080
+    private_port: Annotated[
+        Annotated[int, Meta(ge=0, le=65535)] | None,
+        Meta(
+            description="Port of its own for /healthz, /readyz, /metrics, /openapi.json and /docs, which are then "
+            "nowhere else; unset: they are on the port of the service."
+        ),
+    ] = None
+    private_host: Annotated[
+        str, Meta(description="Address to listen on with the private port; empty: that of the service.")
+    ] = ""
+    root_path: Annotated[
+        str,
+        Meta(
+            pattern=r"^(/[A-Za-z0-9._~-]+)*$",
+            description="Path that a gateway in front puts before every address, as /geo, passed on or not.",
+        ),
+    ] = ""
+    trusted_proxies: Annotated[
+        str,
+        Meta(
+            description="Addresses and networks of gateways, separated by commas, whose X-Forwarded-For, -Proto and "
+            "-Host are believed; nobody else's are."
+        ),
+    ] = ""
+    identity_secret: Annotated[
+        str,
+        Meta(
+            description="Secrets, 32 characters or more each, separated by commas, of a gateway that authenticates "
+            "clients itself and signs their account in the header X-Geomill-Identity; empty: that header means nothing."
+        ),
+    ] = ""
+    identity_seconds: Annotated[
+        float, Meta(gt=0, le=3600, description="How far the time in that header may be from the clock of this host.")
+    ] = 60.0
+    cors_origins: Annotated[
+        str,
+        Meta(description="Origins of web pages whose scripts may call it, separated by commas, or *; empty: none."),
+    ] = ""
+    max_connections: Annotated[
+        int, Meta(ge=1, description="Connections open at the same time; more are refused with status 503.")
+    ] = 4096
+    max_header_bytes: Annotated[
+        int, Meta(ge=1024, le=65536, description="Longest head of a request; longer ones are refused with status 431.")
+    ] = 16_384
     public_url: Annotated[
         str,
         Meta(description="Address under which clients reach the service, for links; empty: as the request came in."),
@@ -70,6 +114,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     drain_seconds: Annotated[
         float, Meta(ge=0, description="How long a stopping service goes on with what it has accepted.")
     ] = 60.0
+    drain_delay_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="How long a stopping service still takes work while /readyz says that it leaves, so that "
+            "balancers notice.",
+        ),
+    ] = 0.0
     max_file_bytes: Annotated[
         int, Meta(ge=1, description="Largest file that may be uploaded, for every plan, in bytes.")
     ] = 104_857_600

@@ -17,7 +17,7 @@ import msgspec
 from service.clock import Clock
 from service.db.pool import Database
 from service.db.queries import load
-from service.errors import InvalidApiKey, MissingApiKey
+from service.errors import InvalidApiKey, InvalidIdentity, MissingApiKey
 from service.identifiers import AccountId, KeyId
 
 _SQL = load("accounts")
@@ -33,10 +33,10 @@ CACHE_SIZE = 10_000
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who sends a request."""
+    """Who sends a request, and with which key; without one where a trusted gateway says who it is."""
 
     account_id: AccountId
-    key_id: KeyId
+    key_id: KeyId | None
 
 
 def new_key() -> str:
@@ -75,7 +75,7 @@ class Authenticator:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._known: OrderedDict[bytes, tuple[datetime, Caller | None]] = OrderedDict()
+        self._known: OrderedDict[bytes | AccountId, tuple[datetime, Caller | None]] = OrderedDict()
 
     async def authenticate(self, key: str | None) -> Caller:
         """Return the caller whose key this is (specification 5).
@@ -87,26 +87,36 @@ class Authenticator:
         if not key:
             message = "The header X-API-Key is missing. Send your API key in it."
             raise MissingApiKey(message)
-        caller = await self._find(key) if is_well_formed(key) else None
+        caller = await self._find(hash_key(key), "find_key") if is_well_formed(key) else None
         if caller is None:
             message = "The API key is not valid: it is unknown or revoked. Check the header X-API-Key."
             raise InvalidApiKey(message)
         return caller
 
-    async def _find(self, key: str) -> Caller | None:
-        digest = hash_key(key)
+    async def identify(self, account_id: AccountId) -> Caller:
+        """Return the caller whom a trusted gateway names.
+
+        Raises:
+            InvalidIdentity: there is no such account.
+        """
+        caller = await self._find(account_id, "find_caller")
+        if caller is None:
+            raise InvalidIdentity("The gateway in front names an account that does not exist. Tell its operator.")
+        return caller
+
+    async def _find(self, proof: bytes | AccountId, statement: str) -> Caller | None:
         now = self._clock()
-        remembered = self._known.get(digest)
+        remembered = self._known.get(proof)
         if remembered is not None and remembered[0] > now:
             return remembered[1]
         async with self._database.connection() as connection:
-            row = await connection.fetchrow(_SQL["find_key"], digest)
+            row = await connection.fetchrow(_SQL[statement], proof)
         caller = Caller(row["account_id"], row["key_id"]) if row is not None else None
-        self._remember(digest, now + CACHE_LIFETIME, caller)
+        self._remember(proof, now + CACHE_LIFETIME, caller)
         return caller
 
-    def _remember(self, digest: bytes, until: datetime, caller: Caller | None) -> None:
-        self._known[digest] = (until, caller)
-        self._known.move_to_end(digest)
+    def _remember(self, proof: bytes | AccountId, until: datetime, caller: Caller | None) -> None:
+        self._known[proof] = (until, caller)
+        self._known.move_to_end(proof)
         if len(self._known) > CACHE_SIZE:
             self._known.popitem(last=False)

@@ -3,17 +3,20 @@
 import argparse
 import signal
 import socket
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import anyio
 import structlog
 from hypercorn.asyncio import serve
-from hypercorn.config import Config
+from hypercorn.config import Config, Sockets
 
-from service.app import application_for, open_services
+from service.app import application_for, open_services, operations_for
 from service.cli.command import Command, CommandError
 from service.cli.demo import curl_line, demo_key, sample_file
+from service.cli.listener import BACKLOG, Listener, listen
+from service.http.application import Application
 from service.settings import Settings
 from service.telemetry import events
 from service.telemetry.log import configure_log
@@ -23,29 +26,82 @@ if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
 _log = structlog.get_logger()
-BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 30
+OPERATORS_CONNECTIONS = 64
+LAST_WORDS_SECONDS = 2.0
+"""How long answers to clients whose jobs were ended may take; after twice that connections are cut."""
 
 
 async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM, then finish what was accepted."""
     configure_log(settings.log_format, settings.log_level)
     stop = anyio.Event()
-    with _listen(settings) as listener:
+    with ExitStack() as stack:
+        listener = stack.enter_context(_listen(settings))
+        private = stack.enter_context(_listen_privately(settings)) if settings.private_port is not None else None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_stop_on_signal, stop)
             async with open_services(settings) as services:
-                await _announce(settings, services, _address(settings, listener))
-                await _serve(application_for(services, settings), _config(settings, listener), stop)
+                await _announce(settings, services, listener, private)
+                await _serve_both(settings, services, listener, private, stop)
             tasks.cancel_scope.cancel()
     _log.info(events.SERVER_STOPPED)
     return 0
 
 
-async def _serve(application: object, config: Config, stop: anyio.Event) -> None:
+async def _serve_both(
+    settings: Settings, services: Services, listener: Listener, private: Listener | None, stop: anyio.Event
+) -> None:
+    """Serve clients until `stop`, and operators until all jobs have ended, so that they can watch it end."""
+    closing, ended = anyio.Event(), anyio.Event()
+    async with anyio.create_task_group() as operations:
+        if private is not None:
+            operations.start_soon(_serve, settings, operations_for(services, settings), private, ended)
+        async with anyio.create_task_group() as departure:
+            departure.start_soon(_leave, settings, services, stop, closing)
+            await _serve(settings, application_for(services, settings), listener, closing)
+            departure.cancel_scope.cancel()
+        await services.runner.drain(settings.drain_seconds)
+        ended.set()
+
+
+async def _leave(settings: Settings, services: Services, stop: anyio.Event, closing: anyio.Event) -> None:
+    """Readiness falls first, then the door closes, and at last the jobs that have not ended are."""
+    await stop.wait()
+    _log.info(events.SERVER_STOPPING, jobs=len(services.runner.active))
+    services.runner.leave(settings.drain_delay_seconds + settings.drain_seconds)
+    await anyio.sleep(settings.drain_delay_seconds)
+    closing.set()
+    await anyio.sleep(settings.drain_seconds)
+    await services.runner.drain(0)
+
+
+async def _serve(settings: Settings, application: Application, listener: Listener, closing: anyio.Event) -> None:
     framework = cast("ASGIFramework", application)
+    config = _Config(settings, listener)
     async with anyio.create_task_group() as own_task:  # the server leaves the task it ran in marked as cancelled
-        own_task.start_soon(partial(serve, framework, config, shutdown_trigger=stop.wait))
+        own_task.start_soon(partial(serve, framework, config, shutdown_trigger=closing.wait))
+        await closing.wait()
+        # From Python 3.12 on the server waits for its connections without a limit of its own.
+        own_task.cancel_scope.deadline = anyio.current_time() + settings.drain_seconds + 2 * LAST_WORDS_SECONDS
+
+
+class _Config(Config):
+    """The server's settings; it serves a socket that is listening already."""
+
+    def __init__(self, settings: Settings, listener: Listener) -> None:
+        self._listener = listener
+        self.backlog = BACKLOG
+        self.graceful_timeout = settings.drain_seconds + LAST_WORDS_SECONDS
+        self.keep_alive_timeout = KEEP_ALIVE_SECONDS
+        self.h11_max_incomplete_size = settings.max_header_bytes
+        self.h2_max_header_list_size = settings.max_header_bytes
+        self.include_server_header = False
+        self.accesslog = None  # one line of our own for each request
+        self.loglevel = "WARNING"
+
+    def create_sockets(self) -> Sockets:
+        return Sockets([], [self._listener], [])
 
 
 async def _stop_on_signal(stop: anyio.Event) -> None:
@@ -54,47 +110,42 @@ async def _stop_on_signal(stop: anyio.Event) -> None:
             stop.set()
 
 
-def _listen(settings: Settings) -> socket.socket:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def _listen(settings: Settings) -> Listener:
+    return _listen_or_tell(settings.host, settings.port, settings.max_connections, "GEOMILL_PORT")
+
+
+def _listen_privately(settings: Settings) -> Listener:
+    host = settings.private_host or settings.host
+    return _listen_or_tell(host, settings.private_port or 0, OPERATORS_CONNECTIONS, "GEOMILL_PRIVATE_PORT")
+
+
+def _listen_or_tell(host: str, port: int, most_connections: int, variable: str) -> Listener:
     try:
-        listener.bind((settings.host, settings.port))
+        return listen(host, port, most_connections)
     except OSError as error:
-        listener.close()
-        message = (
-            f"cannot listen on {settings.host}:{settings.port} ({error.strerror}). Set GEOMILL_PORT to a free port."
-        )
+        message = f"cannot listen on {host}:{port} ({error.strerror}). Set {variable} to a free port."
         raise CommandError(message) from None
-    listener.listen(BACKLOG)
-    return listener
 
 
-def _address(settings: Settings, listener: socket.socket) -> str:
+def _name(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    return settings.public_url.rstrip("/") or f"http://{shown}:{port}"
+    return f"http://{shown}:{port}"
 
 
-def _config(settings: Settings, listener: socket.socket) -> Config:
-    config = Config()
-    config.bind = [f"fd://{listener.detach()}"]  # the server closes it
-    config.backlog = BACKLOG
-    config.graceful_timeout = settings.drain_seconds
-    config.keep_alive_timeout = KEEP_ALIVE_SECONDS
-    config.include_server_header = False
-    config.accesslog = None  # one line of our own for each request
-    config.loglevel = "WARNING"
-    return config
-
-
-async def _announce(settings: Settings, services: Services, url: str) -> None:
-    line = ""
+async def _announce(settings: Settings, services: Services, listener: Listener, private: Listener | None) -> None:
+    line, url = "", settings.public_url.rstrip("/") or _name(listener)
     if not settings.database_url:
         key = await demo_key(services.database, settings.data_path)
         line = curl_line(url, key, sample_file(settings.data_path))
     report = services.pool.report()
-    _log.info(events.SERVER_READY, url=url, launcher=report.launcher, gdal=services.engine.capabilities.version)
+    _log.info(
+        events.SERVER_READY,
+        url=url,
+        private_url=_name(private) if private is not None else None,
+        launcher=report.launcher,
+        gdal=services.engine.capabilities.version,
+    )
     if line:
         print(f"\nGeomill is ready at {url}. Convert a first file:\n\n  {line}\n", flush=True)
 

@@ -24,7 +24,7 @@ def table() -> str:
 
 def _row(field: msgspec.structs.FieldInfo) -> str:
     meaning = next(meta.description for meta in get_args(field.type) if isinstance(meta, msgspec.Meta))
-    default = "" if field.default in {"", msgspec.NODEFAULT} else f"`{field.default}`"
+    default = "" if field.default in {"", None, msgspec.NODEFAULT} else f"`{field.default}`"
     return f"| `{field.encode_name}` | {default} | {meaning} |"
 
 

@@ -1,32 +1,122 @@
-"""The ASGI application: routes, middleware, and how faults are answered."""
+"""The ASGI application: routes, middleware, and how faults are answered.
 
+It can be served as it is or mounted in another ASGI application, and keeps to itself what it opens: nothing leans on
+the state, the router or the lifespan of whatever is around it.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from http import HTTPStatus
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Lifespan
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from service.errors import RequestFault
+from service.http.answers import AnswerHeaders
 from service.http.draining import DrainingMiddleware
+from service.http.gateway import Gateway, Network
+from service.http.heads import HeadLimit
 from service.http.middleware import RequestContext
 from service.http.openapi import describe
 from service.http.problems import problem_of_fault, problem_of_routing
-from service.http.routes import ENDPOINTS, ROUTES
+from service.http.routes import API, ENDPOINTS, ROUTES
+from service.usecases.services import Services
+
+FOR_CLIENTS: tuple[Route, ...] = tuple(route for route in ROUTES if route.path.startswith((f"{API}/", "/files/")))
+FOR_OPERATORS: tuple[Route, ...] = tuple(route for route in ROUTES if route not in FOR_CLIENTS)
+"""The endpoints that may be put on a port of their own (contract 6)."""
 
 
-def build_application(lifespan: Lifespan[Starlette]) -> Starlette:
-    """Build the application; `lifespan` yields the state `services` and `public_url`."""
-    application = Starlette(
-        routes=list(ROUTES),
-        middleware=[Middleware(RequestContext), Middleware(DrainingMiddleware)],
-        exception_handlers={RequestFault: _answer_fault, HTTPException: _answer_routing},
-        lifespan=lifespan,
-    )
-    application.state.describe = partial(describe, ENDPOINTS)
-    return application
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the application has to know of whatever is between it and its clients."""
+
+    public_url: str = ""
+    root_path: str = ""
+    trusted_proxies: tuple[Network, ...] = ()
+    cors_origins: tuple[str, ...] = ()
+    max_header_bytes: int = 16_384
+
+
+class Application(Starlette):
+    """Geomill as an ASGI application."""
+
+    def __init__(
+        self,
+        open_services: Callable[[], AbstractAsyncContextManager[Services]],
+        surroundings: Surroundings,
+        routes: Sequence[Route] = ROUTES,
+    ) -> None:
+        super().__init__(
+            routes=list(routes),
+            middleware=_middleware(surroundings),
+            exception_handlers={RequestFault: _answer_fault, HTTPException: _answer_routing},
+            lifespan=lambda _application: self.lifespan(),
+        )
+        self.state.describe = partial(describe, ENDPOINTS)
+        self._open_services = open_services
+        self._public_url = surroundings.public_url.rstrip("/")
+        self._services: Services | None = None
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Open what requests need, and close it; for the lifespan of an application that mounts this one."""
+        async with self._open_services() as services:
+            self._services = services
+            try:
+                yield
+            finally:
+                self._services = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection; a request finds `services` and `public_url` in a state of its own."""
+        if scope["type"] == "http":
+            if self._services is None:
+                raise RuntimeError("Geomill is not open: enter its lifespan() in that of the application around it")
+            scope = {**scope, "state": {"services": self._services, "public_url": self._public_url}}
+        await super().__call__(scope, receive, send)
+
+
+def _middleware(surroundings: Surroundings) -> list[Middleware]:
+    middleware = [
+        Middleware(AnswerHeaders),
+        Middleware(RequestContext),
+        Middleware(DrainingMiddleware),
+        Middleware(HeadLimit, most_bytes=surroundings.max_header_bytes),
+    ]
+    if surroundings.trusted_proxies or surroundings.root_path:
+        trusted, root_path = surroundings.trusted_proxies, surroundings.root_path
+        middleware.append(Middleware(Gateway, trusted=trusted, root_path=root_path))
+    if surroundings.cors_origins:
+        middleware.append(
+            Middleware(
+                CORSMiddleware,
+                allow_origins=surroundings.cors_origins,
+                allow_methods=("GET", "HEAD", "POST"),
+                allow_headers=_FROM_SCRIPTS,
+                expose_headers=_TO_SCRIPTS,
+            )
+        )
+    return middleware
+
+
+_FROM_SCRIPTS = ("X-API-Key", "Idempotency-Key", "Prefer", "Range", "X-Request-Id", "traceparent")
+_TO_SCRIPTS = (
+    "Content-Disposition",
+    "Location",
+    "Preference-Applied",
+    "RateLimit",
+    "RateLimit-Policy",
+    "Retry-After",
+    "X-Request-Id",
+)
 
 
 async def _answer_fault(request: Request, fault: Exception) -> Response:
@@ -38,4 +128,7 @@ async def _answer_fault(request: Request, fault: Exception) -> Response:
 async def _answer_routing(request: Request, refused: Exception) -> Response:
     if not isinstance(refused, HTTPException):
         raise refused
+    allowed = (refused.headers or {}).get("Allow")
+    if request.method == "OPTIONS" and allowed:
+        return Response(status_code=HTTPStatus.NO_CONTENT, headers={"Allow": f"{allowed}, OPTIONS"})
     return problem_of_routing(refused, request, request.state.request_id)

@@ -40,7 +40,9 @@ class Kind(msgspec.Struct, frozen=True):
 KINDS: dict[type[RequestFault], Kind] = {
     errors.MissingApiKey: Kind(HTTPStatus.UNAUTHORIZED, "missing_api_key"),
     errors.InvalidApiKey: Kind(HTTPStatus.UNAUTHORIZED, "invalid_api_key"),
+    errors.InvalidIdentity: Kind(HTTPStatus.UNAUTHORIZED, "invalid_identity"),
     errors.MalformedRequest: Kind(HTTPStatus.BAD_REQUEST, "malformed_request"),
+    errors.HeadersTooLarge: Kind(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large"),
     errors.InvalidParameter: Kind(HTTPStatus.BAD_REQUEST, "invalid_parameter"),
     errors.TooManyFiles: Kind(HTTPStatus.BAD_REQUEST, "too_many_files"),
     errors.UploadTooLarge: Kind(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "upload_too_large"),

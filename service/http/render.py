@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import TypeVar
-from urllib.parse import urljoin
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -11,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.dataloss.rules import Report
+from service.http.addresses import address_of, address_of_route
 from service.http.schemas import (
     BatchEntry,
     BatchResult,
@@ -99,13 +99,13 @@ def _batch_entry(request: Request, linked: LinkedJob) -> BatchEntry:
 
 def accepted(request: Request, job: Job) -> Response:
     """Answer that a job was accepted and where to ask for it (RFC 7240, contract 3)."""
-    location = str(request.url_for("jobStatus", jobId=str(job.id)))
+    location = address_of_route(request, "jobStatus", jobId=str(job.id))
     return json_response(job_record(request, LinkedJob(job, None)), HTTPStatus.ACCEPTED, _applied(location))
 
 
 def accepted_batch(request: Request, jobs: Sequence[Job]) -> Response:
     """Answer that the files of a batch were accepted or refused, and where to ask for them."""
-    location = str(request.url_for("recentJobs").include_query_params(limit=len(jobs)))
+    location = f"{address_of_route(request, 'recentJobs')}?limit={len(jobs)}"
     records = tuple(job_record(request, LinkedJob(job, None)) for job in jobs)
     return json_response(RecentJobs(success=True, jobs=records), HTTPStatus.ACCEPTED, _applied(location))
 
@@ -146,8 +146,7 @@ def _or_absent(value: _T | None) -> _T | UnsetType:
 def _url(request: Request, link: Link | None) -> str | UnsetType:
     if link is None:
         return UNSET
-    base = request.state.public_url or str(request.base_url)
-    return urljoin(base, link.url.removeprefix("/")) if link.url.startswith("/") else link.url
+    return address_of(request, link.url) if link.url.startswith("/") else link.url
 
 
 def _expiry(link: Link | None) -> str | UnsetType:

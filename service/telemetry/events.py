@@ -3,6 +3,7 @@
 from typing import Final
 
 SERVER_READY: Final = "server.ready"
+SERVER_STOPPING: Final = "server.stopping"
 SERVER_STOPPED: Final = "server.stopped"
 REQUEST_FINISHED: Final = "request.finished"
 REQUEST_FAILED: Final = "request.failed"

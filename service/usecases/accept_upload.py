@@ -16,8 +16,9 @@ from service.formats.target import choose_target
 from service.identifiers import AccountId, JobId
 from service.intake.form import MEBIBYTE, Upload
 from service.intake.workspace import Workspace
-from service.jobs.dispatch import Place, Submission, Ticket
+from service.jobs.dispatch import Submission, Ticket
 from service.jobs.lifecycle import Status
+from service.jobs.places import Place
 from service.jobs.records import Details, Job
 from service.metering.books import Application
 from service.telemetry import events

@@ -49,7 +49,7 @@ async def _check_storage(services: Services) -> str:
 
 
 async def _check_intake(services: Services) -> str:
-    return "draining" if services.runner.draining else "ok"
+    return "draining" if services.runner.leaving else "ok"
 
 
 _CHECKS: dict[str, Callable[[Services], Awaitable[str]]] = {

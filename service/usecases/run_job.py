@@ -23,8 +23,9 @@ from service.formats.facts import Facts
 from service.formats.format import Format, writing_of
 from service.formats.plan import plan_conversion
 from service.intake.workspace import WorkArea
-from service.jobs.dispatch import Place, Ticket
+from service.jobs.dispatch import Ticket
 from service.jobs.lifecycle import Status
+from service.jobs.places import Place
 from service.jobs.records import Details, Job
 from service.jobs.register import JobRegister
 from service.metering.balance import Balance

@@ -6,6 +6,7 @@ import msgspec
 
 from sandbox.pool import Pool
 from service.accounts.idempotency import IdempotencyKeys
+from service.accounts.identity import TrustedGateway
 from service.accounts.keys import Authenticator
 from service.clock import Clock
 from service.db.pool import Database
@@ -25,6 +26,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     database: Database
     authenticator: Authenticator
+    gateway: TrustedGateway
     idempotency: IdempotencyKeys
     books: Books
     jobs: JobRegister

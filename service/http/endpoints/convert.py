@@ -115,7 +115,7 @@ class _Exchange:
         return Claim(
             account_id=self._caller.account_id,
             key=self._key,
-            fingerprint=fingerprint(self._request.url.path, form),
+            fingerprint=fingerprint(self._request.scope["route"].path, form),
             server_id=self.services.leases.server_id,
             job_ids=tuple(order.job_id for order in orders),
             at=self.services.clock(),

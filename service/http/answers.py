@@ -1,0 +1,60 @@
+"""Headers that every answer carries, whoever gives it, and however it ends."""
+
+from collections.abc import Iterator
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.accounts.keys import Caller
+from service.jobs.dispatch import LocalRunner
+from service.jobs.places import RETRY_AFTER_SECONDS, Places
+
+Header = tuple[bytes, bytes]
+
+DEFAULTS: tuple[Header, ...] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),  # answers carry links and belong to one account
+)
+"""What an answer says unless its endpoint says otherwise."""
+
+_CLOSE: Header = (b"connection", b"close")
+
+
+class AnswerHeaders:
+    """ASGI middleware that completes the head of each answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+
+        async def complete(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = list(message.get("headers", ()))
+                message = {**message, "headers": [*headers, *_missing(scope, {name.lower() for name, _ in headers})]}
+            await send(message)
+
+        await self._app(scope, receive, complete if scope["type"] == "http" else send)
+
+
+def _missing(scope: Scope, present: set[bytes]) -> Iterator[Header]:
+    yield from (header for header in DEFAULTS if header[0] not in present)
+    state = scope["state"]
+    runner: LocalRunner = state["services"].runner
+    if "caller" in state:
+        yield from _limits(runner.places, state["caller"])
+    if runner.leaving and _CLOSE[0] not in present and scope["http_version"] < "2":
+        yield _CLOSE  # so that the client's next request finds another server
+
+
+def _limits(places: Places, caller: Caller) -> Iterator[Header]:
+    """Say how many files the account may have under way (draft-ietf-httpapi-ratelimit-headers-11).
+
+    The allowances of a month are no rate: answers tell them as `remainingConversions` and `remainingBytes`.
+    """
+    left = places.left(caller.account_id)
+    again = f";t={RETRY_AFTER_SECONDS}" if left == 0 else ""
+    yield b"ratelimit-policy", b'"concurrency";q=%d;qu="concurrent-requests"' % places.most_per_account
+    yield b"ratelimit", f'"concurrency";r={left}{again}'.encode("ascii")
