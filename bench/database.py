@@ -1,0 +1,47 @@
+"""A PostgreSQL with the project's schema, durable on this host's disk, filled by SQL."""
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import UUID
+
+from service.db.embedded import embedded_postgres
+from service.db.migrate import migrate
+from service.db.pool import Connection, Database, open_pool
+from service.identifiers import AccountId
+
+PLAN = "bench"
+
+_PLAN = """
+INSERT INTO plan (id, owner, monthly_conversions, monthly_data_bytes, max_file_bytes, retention_hours)
+VALUES ('bench', 'organization', 2000000000, 1::bigint << 60, 1 << 30, 48)
+"""
+_ACCOUNTS = """
+WITH made AS (SELECT gen_random_uuid() AS id FROM generate_series(1, $1)),
+payers AS (INSERT INTO payer (id, plan_id) SELECT id, 'bench' FROM made)
+SELECT id FROM made
+"""
+_MEMBERS = """
+INSERT INTO account (id, name, payer_id, created_at) SELECT id, 'bench', id, now() FROM unnest($1::uuid[]) AS id
+"""
+
+
+@asynccontextmanager
+async def open_database() -> AsyncIterator[Database]:
+    """Start a database for this run, with a plan that nothing exhausts."""
+    with tempfile.TemporaryDirectory(prefix="geomill-bench-") as directory:
+        async with embedded_postgres(Path(directory)) as dsn:
+            await migrate(dsn)
+            async with open_pool(dsn, command_timeout_seconds=600) as database:
+                async with database.connection() as connection:
+                    await connection.execute(_PLAN)
+                yield database
+
+
+async def make_accounts(connection: Connection, count: int) -> list[AccountId]:
+    """Make accounts, each with an allowance of its own."""
+    rows = await connection.fetch(_ACCOUNTS, count)
+    ids: list[UUID] = [row["id"] for row in rows]
+    await connection.execute(_MEMBERS, ids)
+    return [AccountId(account) for account in ids]
