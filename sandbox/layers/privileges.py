@@ -1,7 +1,6 @@
 """Rights that a run must not have: capabilities, and gaining any."""
 
 import struct
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -12,7 +11,7 @@ from sandbox.report import Guard
 _VERSION_3: Final = 0x20080522
 _SETGID: Final = 6
 _SETUID: Final = 7
-_LAST: Final = 63
+_MOST: Final = 64
 
 
 def set_capabilities(*kept: int) -> None:
@@ -23,21 +22,22 @@ def set_capabilities(*kept: int) -> None:
     syscalls.named("capset", header, struct.pack("=6I", low, low, 0, 0, 0, 0))
 
 
-def drop_bounding_set() -> None:
-    """Make sure that no program gives a capability back."""
+def drop_bounding_set(known: int) -> None:
+    """Make sure that no program gives one of the `known` capabilities back."""
     # Without the right to drop it there is nothing in it that could be gained after no-new-privileges.
     with suppress(PermissionError):
-        for number in _known_capabilities():
+        for number in range(known):
             syscalls.prctl(syscalls.PR_CAPBSET_DROP, number)
 
 
-def _known_capabilities() -> Iterator[int]:
-    for number in range(_LAST + 1):
+def _known_capabilities() -> int:
+    """How many capabilities this kernel has."""
+    for number in range(_MOST):
         try:
             syscalls.prctl(syscalls.PR_CAPBSET_READ, number)
         except OSError:
-            return
-        yield number
+            return number
+    return _MOST
 
 
 class NoCapabilities:
@@ -47,14 +47,17 @@ class NoCapabilities:
     stops = "whatever root, or root of a namespace, may do"
     guards: frozenset[Guard] = frozenset()
 
+    def __init__(self) -> None:
+        self._known = _known_capabilities()
+
     def probe(self) -> None:
         """Do it."""
-        drop_bounding_set()
+        drop_bounding_set(self._known)
         set_capabilities()
 
     def enter(self, jail: Jail) -> None:
         """Drop them, for good."""
-        drop_bounding_set()
+        drop_bounding_set(self._known)
         set_capabilities(*(() if jail.user is None else (_SETGID, _SETUID)))
 
 

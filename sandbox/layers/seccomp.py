@@ -10,8 +10,7 @@ import os
 import platform
 import socket
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -30,7 +29,6 @@ _X32_BIT: Final = 0x40000000
 
 _LOAD: Final = 0x20
 _EQUAL: Final = 0x15
-_GREATER: Final = 0x25
 _AT_LEAST: Final = 0x35
 _HAS_BITS: Final = 0x45
 _RETURN: Final = 0x06
@@ -60,61 +58,57 @@ _ONLY: Final[Mapping[str, tuple[int, tuple[int, ...]]]] = MappingProxyType(
 _NOT: Final[Mapping[str, tuple[int, tuple[int, ...]]]] = MappingProxyType({"fcntl": (1, (8, 10, 15))})
 
 _Instruction = tuple[int, int, int, int]
+_Code = tuple[_Instruction, ...]
 
 
-def _refuse(number: int) -> _Instruction:
-    return (_RETURN, 0, 0, _ERRNO | number)
+def _refuse(number: int) -> _Code:
+    return ((_RETURN, 0, 0, _ERRNO | number),)
 
 
-def _numbers(machine: str) -> dict[str, int]:
-    column = _AUDIT_ARCH[machine][1]
-    return {row[0]: number for row in ALLOWED if isinstance(number := row[column], int)}
+_ALLOWED: Final[_Code] = ((_RETURN, 0, 0, _ALLOW),)
+_REFUSED: Final[_Code] = _refuse(errno.EPERM)
+_UNKNOWN: Final[_Code] = _refuse(errno.ENOSYS)
+_THREADS_ONLY: Final[_Code] = (
+    (_LOAD, 0, 0, _OFFSET_ARGUMENTS),
+    (_HAS_BITS, 0, 1, _CLONE_THREAD),
+    *_ALLOWED,
+    *_REFUSED,
+)
 
 
-def _ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    first = last = numbers[0]
-    for number in numbers[1:]:
-        if number != last + 1:
-            yield first, last
-            first = number
-        last = number
-    yield first, last
+def _by_argument(argument: int, values: Sequence[int], listed: _Code, others: _Code) -> _Code:
+    tests = ((_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values))
+    return ((_LOAD, 0, 0, _OFFSET_ARGUMENTS + 8 * argument), *tests, *others, *listed)
 
 
-def _allow_ranges(numbers: Sequence[int]) -> Iterator[_Instruction]:
-    for first, last in _ranges(sorted(numbers)):
-        yield (_GREATER, 2, 0, last)
-        yield (_AT_LEAST, 0, 1, first)
-        yield (_RETURN, 0, 0, _ALLOW)
+def _answers(numbers: Mapping[str, int], *, executes: bool) -> dict[int, _Code]:
+    """What is done about each call that is not simply refused."""
+    answers = {number: _ALLOWED for name, number in numbers.items() if executes or name != "execve"}
+    answers |= {numbers[name]: _by_argument(*test, _ALLOWED, _REFUSED) for name, test in _ONLY.items()}
+    answers |= {numbers[name]: _by_argument(*test, _REFUSED, _ALLOWED) for name, test in _NOT.items()}
+    # The library takes the older call, whose flags can be seen, when it is told that there is no such call.
+    return answers | {numbers["clone"]: _THREADS_ONLY, numbers["clone3"]: _UNKNOWN}
 
 
-def _if_call(number: int, then: Sequence[_Instruction]) -> Iterator[_Instruction]:
-    yield (_EQUAL, 0, len(then), number)
-    yield from then
+def _steps(answers: Mapping[int, _Code]) -> list[tuple[int, _Code]]:
+    """The same for all numbers: the first number of each stretch that has one answer."""
+    steps: list[tuple[int, _Code]] = []
+    for number in sorted({0, FIRST_SHARED, *answers, *(number + 1 for number in answers)}):
+        answer = answers.get(number, _REFUSED if number < FIRST_SHARED else _UNKNOWN)
+        if not steps or steps[-1][1] != answer:
+            steps.append((number, answer))
+    return steps
 
 
-def _if_argument(argument: int, values: Sequence[int], *, allowed: bool) -> list[_Instruction]:
-    hit, miss = (_RETURN, 0, 0, _ALLOW), _refuse(errno.EPERM)
-    if not allowed:
-        hit, miss = miss, hit
-    tests = [(_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)]
-    return [(_LOAD, 0, 0, _OFFSET_ARGUMENTS + 8 * argument), *tests, miss, hit]
+def _search(steps: Sequence[tuple[int, _Code]]) -> _Code:
+    """A binary search for the call's stretch: the kernel tries every number when a filter is set."""
+    if len(steps) == 1:
+        return steps[0][1]
+    middle = len(steps) // 2
+    below = _search(steps[:middle])
+    return ((_AT_LEAST, len(below), 0, steps[middle][0]), *below, *_search(steps[middle:]))
 
 
-def _conditions(numbers: Mapping[str, int]) -> Iterator[_Instruction]:
-    for table, allowed in ((_ONLY, True), (_NOT, False)):
-        for name, (argument, values) in table.items():
-            yield from _if_call(numbers[name], _if_argument(argument, values, allowed=allowed))
-    threads_only = [
-        (_LOAD, 0, 0, _OFFSET_ARGUMENTS),
-        (_HAS_BITS, 0, 1, _CLONE_THREAD),
-        (_RETURN, 0, 0, _ALLOW),
-        _refuse(errno.EPERM),
-    ]
-    yield from _if_call(numbers["clone"], threads_only)
-
-
-@cache
 def program(machine: str, *, executes: bool) -> bytes:
     """The filter; `executes` says whether its process still has to become another program.
 
@@ -123,22 +117,17 @@ def program(machine: str, *, executes: bool) -> bytes:
     """
     if machine not in _AUDIT_ARCH:
         raise OSError(errno.ENOSYS, f"the system calls of {machine} are not known")
-    numbers = _numbers(machine)
-    conditional = {*_ONLY, *_NOT, "clone", "clone3", *(() if executes else ("execve",))}
-    free = [number for name, number in numbers.items() if name not in conditional]
-    instructions = [
+    architecture, column = _AUDIT_ARCH[machine]
+    numbers = {row[0]: number for row in ALLOWED if isinstance(number := row[column], int)}
+    instructions = (
         (_LOAD, 0, 0, _OFFSET_ARCH),
-        (_EQUAL, 1, 0, _AUDIT_ARCH[machine][0]),
+        (_EQUAL, 1, 0, architecture),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _OFFSET_NUMBER),
         (_AT_LEAST, 0, 1, _X32_BIT),
         (_RETURN, 0, 0, _KILL),
-        *_allow_ranges(free),
-        *_conditions(numbers),
-        (_AT_LEAST, 0, 1, FIRST_SHARED),
-        _refuse(errno.ENOSYS),
-        _refuse(errno.EPERM),
-    ]
+        *_search(_steps(_answers(numbers, executes=executes))),
+    )
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
 
 
@@ -168,6 +157,10 @@ class SystemCallFilter:
     stops = "sockets, new processes, tracing, mounts, links, most of the kernel"
     guards = frozenset({Guard.NETWORK})
 
+    def __init__(self) -> None:
+        # Made once, before any fork: a child that made its own would do so for every run.
+        self._program = for_this_machine(executes=True) if platform.machine() in _AUDIT_ARCH else b""
+
     def probe(self) -> None:
         """See that a socket is refused."""
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
@@ -183,7 +176,9 @@ class SystemCallFilter:
         self._filter()
 
     def _filter(self) -> None:
-        code = for_process(for_this_machine(executes=True), os.getpid())
+        if not self._program:
+            raise OSError(errno.ENOSYS, f"the system calls of {platform.machine()} are not known")
+        code = for_process(self._program, os.getpid())
         buffer = ctypes.create_string_buffer(code, len(code))
         header = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer)))
         syscalls.prctl(syscalls.PR_SET_SECCOMP, 2, ctypes.addressof(header))

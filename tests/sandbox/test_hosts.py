@@ -162,6 +162,19 @@ async def test_memory_beyond_the_address_space_limit_is_the_memory_groups(work_r
     assert not groups()
 
 
+@pytest.mark.skipif(not Path("/sys/fs/cgroup/memory").exists() or os.geteuid() != 0, reason="no memory groups to make")
+async def test_the_memory_groups_of_a_killed_keeper_are_removed_by_the_next(work_root: Path) -> None:
+    """A group whose keeper is gone goes, at the next start."""
+    async with open_pool(Config(work_root=work_root)):
+        made = groups()
+        if not made:
+            pytest.skip("memory groups cannot be made here")
+    abandoned = made[0].with_name("sandbox-999999999")
+    (abandoned / "0").mkdir(parents=True)
+    async with open_pool(Config(work_root=work_root)):
+        assert not abandoned.exists()
+
+
 def groups() -> list[Path]:
     """The memory groups that keepers below this process have made."""
     names = {f"sandbox-{pid}" for pid in processes_below()}

@@ -1,0 +1,108 @@
+"""The system-call filter as a program, run here as the kernel would run it."""
+
+import errno
+import struct
+
+import pytest
+
+from sandbox.layers.seccomp import for_process, pid_offset, program
+from sandbox.layers.system_calls import ALLOWED, FIRST_SHARED
+
+ALLOW, KILL = 0x7FFF0000, 0x80000000
+REFUSED, UNKNOWN = 0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS
+MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+COLUMN = {"x86_64": 1, "aarch64": 2}
+OWN_PID = 4711
+
+
+def answer(machine: str, number: int, *arguments: int, executes: bool = True, architecture: int | None = None) -> int:
+    """What the filter returns for one call."""
+    data = struct.pack("=IIQ6Q", number, architecture or MACHINES[machine], 0, *(*arguments, 0, 0, 0, 0, 0, 0)[:6])
+    code = list(struct.iter_unpack("=HBBI", for_process(program(machine, executes=executes), OWN_PID)))
+    place = accumulator = 0
+    while True:
+        kind, if_true, if_false, value = code[place]
+        place += 1
+        match kind:
+            case 0x20:
+                (accumulator,) = struct.unpack_from("=I", data, value)
+            case 0x06:
+                return int(value)
+            case 0x15:
+                place += if_true if accumulator == value else if_false
+            case 0x35:
+                place += if_true if accumulator >= value else if_false
+            case 0x45:
+                place += if_true if accumulator & value else if_false
+            case _:
+                raise AssertionError(kind)
+
+
+def number_of(machine: str, name: str) -> int:
+    """The number of a call."""
+    number = next(row for row in ALLOWED if row[0] == name)[COLUMN[machine]]
+    assert isinstance(number, int)
+    return number
+
+
+CONDITIONAL = {"tgkill", "prlimit64", "prctl", "ioctl", "fcntl", "clone", "clone3", "execve"}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_exactly_the_listed_calls_are_allowed(machine: str) -> None:
+    """Every number up to a thousand: allowed if it is in the table, refused or unknown if it is not."""
+    free = {row[COLUMN[machine]] for row in ALLOWED if row[0] not in CONDITIONAL}
+    conditional = {number_of(machine, name) for name in CONDITIONAL}
+    for number in set(range(1000)) - conditional:
+        expected = ALLOW if number in free else REFUSED if number < FIRST_SHARED else UNKNOWN
+        assert answer(machine, number) == expected, number
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        ("clone", (0x00010000 | 0x100,), ALLOW),
+        ("clone", (17,), REFUSED),
+        ("clone3", (0,), UNKNOWN),
+        ("tgkill", (OWN_PID, 1, 6), ALLOW),
+        ("tgkill", (1, 1, 9), REFUSED),
+        ("prlimit64", (0, 9), ALLOW),
+        ("prlimit64", (1, 9), REFUSED),
+        ("prctl", (15,), ALLOW),
+        ("prctl", (22,), REFUSED),
+        ("ioctl", (0, 0x5401), ALLOW),
+        ("ioctl", (0, 0x5412), REFUSED),
+        ("fcntl", (0, 3), ALLOW),
+        ("fcntl", (0, 8), REFUSED),
+        ("fcntl", (0, 10), REFUSED),
+        ("execve", (), ALLOW),
+    ],
+)
+def test_some_calls_are_allowed_for_some_arguments(
+    machine: str, name: str, arguments: tuple[int, ...], expected: int
+) -> None:
+    """Threads but no processes, signals to itself alone, no limits of others."""
+    assert answer(machine, number_of(machine, name), *arguments) == expected
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_process_that_is_its_program_already_executes_no_other(machine: str) -> None:
+    """The children of a fork server start nothing."""
+    assert answer(machine, number_of(machine, "execve"), executes=False) == REFUSED
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_calls_of_another_architecture_kill(machine: str) -> None:
+    """The numbers of 32-bit programs mean other calls."""
+    assert answer(machine, 0, architecture=0x40000003) == KILL
+    assert answer(machine, 0x40000000 | 39) == KILL
+
+
+def test_the_process_id_has_one_place() -> None:
+    """Where the fork server puts the id of its child."""
+    code = program("x86_64", executes=False)
+    offset = pid_offset(code)
+    changed = for_process(code, OWN_PID)
+    assert changed[offset : offset + 4] == struct.pack("=I", OWN_PID)
+    assert changed[:offset] + changed[offset + 4 :] == code[:offset] + code[offset + 4 :]
