@@ -22,7 +22,10 @@ VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
 
 
 def main(database: str, tables_file: str) -> None:
-    """Write the names of the tables in `database` that hold data to `tables_file`, as JSON."""
+    """Write the names of the tables in `database` that hold data to `tables_file`, as JSON.
+
+    Virtual tables are left out, with the tables in which they keep their things: they may read other files.
+    """
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
     try:
         entries = connection.execute(
@@ -30,7 +33,9 @@ def main(database: str, tables_file: str) -> None:
         ).fetchall()
     except sqlite3.DatabaseError:
         sys.exit(Exit.DAMAGED)
-    names = [name for name, sql in entries if not NOT_DATA.match(name) and not VIRTUAL.match(sql or "")]
+    virtual = tuple(name for name, sql in entries if VIRTUAL.match(sql or ""))
+    shadows = tuple(f"{name}_" for name in virtual)
+    names = [name for name, _ in entries if not (NOT_DATA.match(name) or name in virtual or name.startswith(shadows))]
     Path(tables_file).write_text(json.dumps(names), encoding="utf-8")
 
 

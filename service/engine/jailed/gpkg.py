@@ -3,8 +3,9 @@
 import sqlite3
 from collections.abc import Iterator
 
-FID = "__fid"
-GEOMETRY = "__geom"
+FID = "__geomill_fid"
+GEOMETRY = "__geomill_geometry"
+"""What the work file adds to the columns of the data; none of them is called so."""
 WKB_TYPES = {
     1: "Point",
     2: "LineString",

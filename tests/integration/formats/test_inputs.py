@@ -1,0 +1,195 @@
+"""Inputs as other software writes them."""
+
+import gzip
+import json
+import sqlite3
+import zipfile
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from service.errors import Rejection
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline, write_geojson
+from tests.integration.formats.samples import point, polygon
+
+ENDLESS = "WITH RECURSIVE c(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
+CLOSED = ["geojson", "kml", "gpx", "gml", "csv", "dxf", "fgb", "gpkg", "sqlite", "xlsx", "ods"]
+BINARY_OR_MARKUP = ["geojson", "kml", "kmz", "gpx", "gml", "dxf", "fgb", "gpkg", "sqlite", "parquet", "xlsx"]
+
+
+async def features(pipeline: Pipeline, path: Path, **wishes: object) -> list[dict[str, object]]:
+    return readers.geojson((await pipeline.to("GeoJson", path, **wishes)).path)
+
+
+def written(path: Path, content: bytes | str) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"name,lat,lon\nK\xf6ln,50.9,6.9\n",
+        "name;x;y\nKöln;6,9;50,9\n".encode(),
+        "\ufeffname\tLONGITUDE\tLATITUDE\nKöln\t6.9\t50.9\n".encode(),
+        "name|wkt\nKöln|POINT (6.9 50.9)\n".encode("utf-16"),
+    ],
+)
+async def test_csv_of_every_kind(pipeline: Pipeline, tmp_path: Path, content: bytes) -> None:
+    """Encoding, delimiter, decimal comma and names of columns do not matter."""
+    (found,) = await features(pipeline, written(tmp_path / "a.csv", content), source_epsg=4326)
+    assert found["properties"] == {"name": "Köln"}
+    assert found["geometry"] == {"type": "Point", "coordinates": [6.9, 50.9]}
+
+
+async def test_csv_needs_source_epsg_only_where_it_has_places(pipeline: Pipeline, tmp_path: Path) -> None:
+    """A pure table needs none."""
+    with pytest.raises(Rejection, match="sourceEpsg"):
+        await features(pipeline, written(tmp_path / "a.csv", "name,x,y\na,1,2\n"))
+    (found,) = await features(pipeline, written(tmp_path / "b.csv", "name,code\na,007\n"))
+    assert found == {"type": "Feature", "properties": {"name": "a", "code": "007"}, "geometry": None}
+
+
+async def test_a_sequence_with_a_broken_line_is_refused(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The driver would stop there in silence."""
+    good = json.dumps(point(1, 2, a=1))
+    with pytest.raises(Rejection, match="line"):
+        await pipeline.to("GeoJson", written(tmp_path / "a.geojsonl", f"{good}\n{{broken\n{good}\n"))
+    assert len(await features(pipeline, written(tmp_path / "b.geojsonl", f"\ufeff{good}\n\n{good}\n"))) == 2
+
+
+async def test_lines_in_a_json_file_are_all_read(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Though the driver would take the first for the whole."""
+    line = json.dumps({"geometry": None, "type": "Feature", "properties": {"a": 1}})
+    done = await pipeline.to("Csv", written(tmp_path / "a.json", f"{line}\n{line}\n{line}\n"))
+    assert done.facts.feature_count == 3
+
+
+async def test_old_crs_members_are_honoured(pipeline: Pipeline, tmp_path: Path) -> None:
+    """GeoJSON of 2008 may name its system."""
+    crs = {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::3857"}}
+    path = write_geojson(tmp_path / "a.geojson", [point(1113194.9079327357, 0, a=1)], crs=crs)
+    (found,) = readers.geojson((await pipeline.to("GeoJson", (await pipeline.to("GeoPackage", path)).path)).path)
+    assert found["geometry"] == {"type": "Point", "coordinates": [10.0, 0.0]}
+
+
+@pytest.mark.parametrize("language", [0x00, 0x57])
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
+async def test_text_of_shapefiles_without_a_cpg(
+    pipeline: Pipeline, tmp_path: Path, encoding: str, language: int
+) -> None:
+    """UTF-8 where it is valid, else Windows' encoding, whatever the language byte says."""
+    done = await pipeline.to("Shapefile", write_geojson(tmp_path / "a.geojson", [point(1, 2, name="Köln")]))
+    odd = tmp_path / "odd.zip"
+    with zipfile.ZipFile(done.path) as source, zipfile.ZipFile(odd, "w") as target:
+        for name in source.namelist():
+            content = source.read(name)
+            if name.endswith(".dbf"):
+                value = "Köln".encode(encoding)
+                content = content.replace("Köln".encode().ljust(8), value.ljust(8))
+                content = content[:29] + bytes([language]) + content[30:]
+            if not name.endswith(".cpg"):
+                target.writestr(name, content)
+    (found,) = await features(pipeline, odd)
+    assert found["properties"] == {"name": "Köln"}
+
+
+async def test_gml_keeps_codes_and_dates(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Types are made out from all values; what looks like a number but is a code stays text."""
+    rows = [point(1, 2, code="00501", n=1, r=1.5, yes=True, day="2024-02-29"), point(3, 4, code="10001", n=22, r=2.0)]
+    done = await pipeline.to("Gml", write_geojson(tmp_path / "a.geojson", rows))
+    first, second = await features(pipeline, done.path)
+    assert first["properties"] == {"code": "00501", "n": 1, "r": 1.5, "yes": True, "day": "2024-02-29"}
+    assert second["properties"] == {"code": "10001", "n": 22, "r": 2.0, "yes": None, "day": None}
+
+
+def geoparquet(path: Path, crs: object, *, geo: bool = True) -> Path:
+    """A table with a point in WKB and a column of every awkward type."""
+    wkb = bytes.fromhex("0101000000000000000000F03F0000000000000040")
+    columns = {
+        "geometry": pa.array([wkb, None]),
+        "names": pa.array([["a", "b"], None]),
+        "price": pa.array(["1.50", "2.25"]).cast(pa.decimal128(8, 2)),
+        "kind": pa.array(["x", "y"]).dictionary_encode(),
+    }
+    column = {"encoding": "WKB", "geometry_types": [], **({} if crs is ... else {"crs": crs})}
+    document = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}
+    metadata = {b"geo": json.dumps(document).encode()} if geo else {}
+    pq.write_table(pa.table(columns).replace_schema_metadata(metadata), path)
+    return path
+
+
+async def test_geoparquet_of_others(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Without a crs it is in longitude and latitude; lists, decimals and dictionaries become what columns hold."""
+    first, second = await features(pipeline, geoparquet(tmp_path / "a.parquet", ...))
+    assert first["geometry"] == {"type": "Point", "coordinates": [1.0, 2.0]}
+    assert first["properties"] == {"names": ["a", "b"], "price": 1.5, "kind": "x"}
+    assert second["geometry"] is None
+
+
+async def test_geoparquet_of_an_unknown_system_needs_source_epsg(pipeline: Pipeline, tmp_path: Path) -> None:
+    """A null crs says that nobody knows; so does a file that declares no geometry at all."""
+    for path in (geoparquet(tmp_path / "a.parquet", None), geoparquet(tmp_path / "b.parquet", None, geo=False)):
+        with pytest.raises(Rejection, match="sourceEpsg"):
+            await features(pipeline, path)
+        assert len(await features(pipeline, path, source_epsg=4326)) == 2
+
+
+async def test_views_and_virtual_tables_of_a_database_are_not_opened(pipeline: Pipeline, tmp_path: Path) -> None:
+    """They could read other files or never end."""
+    path = tmp_path / "a.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE towns (name TEXT)")
+        connection.execute("INSERT INTO towns VALUES ('Köln')")
+        connection.execute(f"CREATE VIEW endless AS {ENDLESS}")
+        connection.execute("CREATE VIRTUAL TABLE words USING fts5(word)")
+        connection.commit()
+    (found,) = await features(pipeline, path)
+    assert found["properties"] == {"name": "Köln"}
+
+
+@pytest.mark.parametrize("extension", CLOSED)
+async def test_a_vrt_under_another_name_opens_nothing(pipeline: Pipeline, tmp_path: Path, extension: str) -> None:
+    """Drivers are chosen by content, so all but the format's own are switched off."""
+    other = write_geojson(tmp_path / "other.geojson", [point(1, 2, name="canary")])
+    layer = f'<OGRVRTLayer name="other"><SrcDataSource>{other}</SrcDataSource></OGRVRTLayer>'
+    path = written(tmp_path / f"a.{extension}", f"<OGRVRTDataSource>{layer}</OGRVRTDataSource>")
+    assert "canary" not in await outcome(pipeline, path)
+
+
+async def outcome(pipeline: Pipeline, path: Path) -> str:
+    """The output as text, or the words of the refusal."""
+    try:
+        return (await pipeline.to("Csv" if path.suffix != ".csv" else "Kml", path)).path.read_text(encoding="utf-8")
+    except Rejection as rejection:
+        return rejection.message
+
+
+@pytest.mark.parametrize("extension", BINARY_OR_MARKUP)
+async def test_garbage_is_refused_in_plain_words(pipeline: Pipeline, tmp_path: Path, extension: str) -> None:
+    """Whatever the extension promised."""
+    with pytest.raises(Rejection) as caught:
+        await pipeline.to("Csv", written(tmp_path / f"a.{extension}", gzip.compress(b"garbage" * 100)))
+    assert not any(word in caught.value.message for word in ("ERROR", "FAILURE", "in0", "Traceback", str(tmp_path)))
+
+
+async def test_hostile_column_and_layer_names_are_only_names(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Neither SQL nor options nor paths."""
+    names = ['a"; DROP TABLE in0; --', "-sql", "@x", "../../x", "a\nb", "__geom", "__fid", "'"]
+    rows = [point(1, 2, **dict.fromkeys(names, "v"))]
+    path = write_geojson(tmp_path / "a.geojson", rows, name='-overwrite"; --')
+    for output in ("Shapefile", "GeoPackage", "Gpx", "Csv", "Dxf", "Gml", "Kml"):
+        done = await pipeline.to(output, path)
+        assert readers.read_content(done.plan.target.token, done.path).features == 1
+
+
+async def test_polygons_keep_every_part(pipeline: Pipeline, tmp_path: Path) -> None:
+    """A table of areas goes through WKT columns of a spreadsheet unharmed."""
+    path = write_geojson(tmp_path / "a.geojson", [polygon(name="a")])
+    there = await pipeline.to("Xlsx", path)
+    (found,) = await features(pipeline, there.path, source_epsg=4326)
+    assert found["geometry"] == polygon()["geometry"]
