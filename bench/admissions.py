@@ -20,7 +20,7 @@ from uuid import uuid4
 
 import anyio
 
-from bench.database import make_accounts, open_database
+from bench.database import make_accounts, open_cluster, open_database
 from bench.figures import latency_of
 from bench.meter import load_average
 from service.clock import utc_now
@@ -35,7 +35,7 @@ GOAL = 30.0
 CLOUD_COMMIT_MICROSECONDS = 4000
 SIZE_BYTES = 4000
 
-Job = Callable[[AccountId], Awaitable[None]]
+Job = Callable[[AccountId], Awaitable[object]]
 
 _ROW_LOCK_TABLES = """
 CREATE TABLE locked_usage (account_id uuid PRIMARY KEY, conversions int NOT NULL, bytes bigint NOT NULL);
@@ -52,27 +52,8 @@ class Callers:
         self._jobs = JobRegister(database)
         self._server = ServerId(uuid4())
 
-    async def admit(self, account_id: AccountId) -> None:
+    async def admit(self, account_id: AccountId) -> JobId:
         """Admit a file and leave it at that."""
-        await self._admit(account_id)
-
-    async def admit_and_settle(self, account_id: AccountId) -> None:
-        """Take a file through its life."""
-        job_id = await self._admit(account_id)
-        attempt = await self._jobs.start(job_id, utc_now(), job_id.hex)
-        assert attempt is not None
-        assert await self._books.settle(_settlement(job_id, attempt)) is not None
-
-    async def lock_row(self, account_id: AccountId) -> None:
-        """Count a file in the plain way: lock, look, count, insert."""
-        async with self._database.transaction() as connection:
-            statement = "SELECT conversions FROM locked_usage WHERE account_id = $1 FOR UPDATE"
-            used: int = await connection.fetchval(statement, account_id)
-            statement = "UPDATE locked_usage SET conversions = $2, bytes = bytes + $3 WHERE account_id = $1"
-            await connection.execute(statement, account_id, used + 1, SIZE_BYTES)
-            await connection.execute("INSERT INTO locked_job VALUES ($1, $2)", uuid4(), account_id)
-
-    async def _admit(self, account_id: AccountId) -> JobId:
         now = utc_now()
         application = Application(
             job_id=JobId(uuid7(now)),
@@ -86,6 +67,22 @@ class Callers:
         )
         await self._books.admit(application)
         return application.job_id
+
+    async def admit_and_settle(self, account_id: AccountId) -> None:
+        """Take a file through its life."""
+        job_id = await self.admit(account_id)
+        attempt = await self._jobs.start(job_id, utc_now(), job_id.hex)
+        assert attempt is not None
+        assert await self._books.settle(_settlement(job_id, attempt)) is not None
+
+    async def lock_row(self, account_id: AccountId) -> None:
+        """Count a file in the plain way: lock, look, count, insert."""
+        async with self._database.transaction() as connection:
+            statement = "SELECT conversions FROM locked_usage WHERE account_id = $1 FOR UPDATE"
+            used: int = await connection.fetchval(statement, account_id)
+            statement = "UPDATE locked_usage SET conversions = $2, bytes = bytes + $3 WHERE account_id = $1"
+            await connection.execute(statement, account_id, used + 1, SIZE_BYTES)
+            await connection.execute("INSERT INTO locked_job VALUES ($1, $2)", uuid4(), account_id)
 
 
 def _settlement(job_id: JobId, attempt: int) -> Settlement:
@@ -126,7 +123,7 @@ async def measure(job: Job, accounts: Sequence[AccountId], seconds: float, laten
 
 async def compare(options: argparse.Namespace) -> dict[str, object]:
     """Measure everything in turn, round after round."""
-    async with open_database() as database:
+    async with open_cluster() as dsn, open_database(dsn) as database:
         async with database.connection() as connection:
             many = await make_accounts(connection, options.callers)
             await connection.execute(_ROW_LOCK_TABLES)

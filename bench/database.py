@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from service.db.embedded import embedded_postgres
@@ -11,7 +12,7 @@ from service.db.migrate import migrate
 from service.db.pool import Connection, Database, open_pool
 from service.identifiers import AccountId
 
-PLAN = "bench"
+FILL_SECONDS = 600.0
 
 _PLAN = """
 INSERT INTO plan (id, owner, monthly_conversions, monthly_data_bytes, max_file_bytes, retention_hours)
@@ -28,15 +29,24 @@ INSERT INTO account (id, name, payer_id, created_at) SELECT id, 'bench', id, now
 
 
 @asynccontextmanager
-async def open_database() -> AsyncIterator[Database]:
-    """Start a database for this run, with a plan that nothing exhausts."""
+async def open_cluster() -> AsyncIterator[str]:
+    """Start a PostgreSQL for this run and yield its address."""
     with tempfile.TemporaryDirectory(prefix="geomill-bench-") as directory:
         async with embedded_postgres(Path(directory)) as dsn:
-            await migrate(dsn)
-            async with open_pool(dsn, command_timeout_seconds=600) as database:
-                async with database.connection() as connection:
-                    await connection.execute(_PLAN)
-                yield database
+            yield dsn
+
+
+@asynccontextmanager
+async def open_database(dsn: str, name: str = "bench") -> AsyncIterator[Database]:
+    """Make a database with the project's schema on that PostgreSQL, and a plan that nothing exhausts."""
+    async with open_pool(dsn, max_size=1) as server, server.connection() as connection:
+        await connection.execute(f"CREATE DATABASE {name}")
+    own_dsn = dsn.replace(f"{urlsplit(dsn).path}?", f"/{name}?", 1)
+    await migrate(own_dsn)
+    async with open_pool(own_dsn, command_timeout_seconds=FILL_SECONDS) as database:
+        async with database.connection() as connection:
+            await connection.execute(_PLAN)
+        yield database
 
 
 async def make_accounts(connection: Connection, count: int) -> list[AccountId]:
