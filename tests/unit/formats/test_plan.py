@@ -1,0 +1,182 @@
+"""What is decided before anything is written."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.errors import MultipleLayers, Rejection
+from service.formats.crs import CrsCatalogue
+from service.formats.detect import Part, Source
+from service.formats.facts import Crs, Facts, Field, FieldType, Layer
+from service.formats.plan import Plan, can_go_direct, plan_conversion
+from service.formats.registry import by_token, default_output, find_output
+from service.formats.request import ConversionRequest
+from service.formats.target import choose_target
+
+WGS84 = Crs(known=True, epsg=4326)
+SYSTEMS = [
+    ("4326", "WGS 84", "geographic 2D", 0),
+    ("3857", "Web Mercator", "projected", 0),
+    ("3785", "Old Mercator", "projected", 1),
+    ("5773", "EGM96 height", "vertical", 0),
+]
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> CrsCatalogue:
+    path = tmp_path / "proj.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE crs_view (auth_name, code, name, type, deprecated)")
+        connection.executemany("INSERT INTO crs_view VALUES ('EPSG', ?, ?, ?, ?)", SYSTEMS)
+        connection.execute(
+            "CREATE TABLE deprecation (table_name, deprecated_auth_name, deprecated_code, replacement_auth_name,"
+            " replacement_code)"
+        )
+        connection.execute("INSERT INTO deprecation VALUES ('projected_crs', 'EPSG', '3785', 'EPSG', '3857')")
+        connection.commit()
+    return CrsCatalogue(path)
+
+
+def source(token: str = "geojson") -> Source:  # noqa: S107 -- a format's short name
+    return Source(format=by_token(token), parts=(Part({".x": Path("x")}, "data"),), stem="data")
+
+
+def layer(name: str = "data", types: dict[str, int] | None = None, **facts: object) -> Layer:
+    counts = {"Point": 2} if types is None else types
+    filled = {"features": sum(counts.values()), "geometry_types": counts, "crs": WGS84, "table": name, **facts}
+    return Layer(name=name, **filled)  # type: ignore[arg-type]
+
+
+def planned(catalogue: CrsCatalogue, output: str, *layers: Layer, of: Source | None = None, **wishes: Any) -> Plan:
+    facts = Facts(layers=layers, in_work_file=True)
+    return plan_conversion(of or source(), find_output(output), facts, ConversionRequest(**wishes), catalogue)
+
+
+def test_output_names_match_in_any_case() -> None:
+    """And a wrong one is answered with the valid ones."""
+    assert find_output("geopackage").token == "gpkg"  # noqa: S105 -- a format's short name
+    with pytest.raises(Rejection, match="GeoJson, Shapefile, Csv"):
+        find_output("pdf")
+
+
+@pytest.mark.parametrize(("token", "target"), [("geojson", "shapefile"), ("shapefile", "geojson"), ("kml", "geojson")])
+def test_default_directions(token: str, target: str) -> None:
+    """Specification 1, rule 4; a blank outputFormat is none."""
+    assert default_output(by_token(token)).token == target
+    assert choose_target(by_token(token), " ").token == target
+
+
+def test_the_output_must_differ_from_the_input() -> None:
+    """Specification 1, rule 3; SQLite and SpatiaLite are two formats."""
+    with pytest.raises(Rejection, match="already"):
+        choose_target(by_token("kml"), "KML")
+    assert choose_target(by_token("sqlite"), "SpatiaLite").token == "spatialite"  # noqa: S105
+
+
+def test_what_the_host_cannot_write_is_refused_with_the_reason() -> None:
+    """Specification 1, rule 2."""
+    with pytest.raises(Rejection, match=r"GeoParquet cannot be written on this host: no driver\."):
+        choose_target(by_token("kml"), "GeoParquet", {"geoparquet": "no driver."})
+
+
+def test_an_unknown_source_system_is_refused_not_guessed(catalogue: CrsCatalogue) -> None:
+    """Unless there is no geometry, or sourceEpsg says it."""
+    unknown = layer(crs=Crs())
+    with pytest.raises(Rejection, match="sourceEpsg"):
+        planned(catalogue, "Kml", unknown)
+    assert planned(catalogue, "Kml", unknown, source_epsg=4326).source_epsg == 4326
+    assert planned(catalogue, "Csv", layer(types={}, features=2, crs=Crs())).output_epsg is None
+
+
+@pytest.mark.parametrize(
+    ("wish", "name"),
+    [({"target_epsg": 999999}, "999999"), ({"source_epsg": 5773}, "5773"), ({"target_epsg": -1}, "-1")],
+)
+def test_unusable_codes_are_refused_with_the_code(catalogue: CrsCatalogue, wish: dict[str, Any], name: str) -> None:
+    """Contract 5."""
+    with pytest.raises(Rejection, match=f"EPSG:{name}"):
+        planned(catalogue, "GeoPackage", layer(), **wish)
+
+
+def test_a_deprecated_code_is_what_it_became(catalogue: CrsCatalogue) -> None:
+    """As the converter does it."""
+    assert planned(catalogue, "GeoPackage", layer(), target_epsg=3785).output_epsg == 3857
+
+
+def test_formats_of_a_fixed_system_say_so(catalogue: CrsCatalogue) -> None:
+    """Another targetEpsg is no error, and outputEpsg tells the truth."""
+    plan = planned(catalogue, "Kml", layer(), target_epsg=3857)
+    assert plan.output_epsg == 4326
+    assert any("3857" in warning for warning in plan.warnings)
+
+
+@pytest.mark.parametrize("extent", [(0.0, 0.0, 5e5, 5e6), (0.0, -91.0, 1.0, 1.0)])
+def test_metres_under_the_name_of_degrees_are_refused(
+    catalogue: CrsCatalogue, extent: tuple[float, float, float, float]
+) -> None:
+    """They would be written as they are, far outside the Earth."""
+    with pytest.raises(Rejection, match="no degrees"):
+        planned(catalogue, "GeoPackage", layer(extent=extent))
+    assert planned(catalogue, "GeoPackage", layer(extent=extent), source_epsg=3857).source_epsg == 3857
+
+
+def test_several_layers_into_one_are_listed(catalogue: CrsCatalogue) -> None:
+    """Empty ones and derived ones aside."""
+    layers = (layer("a"), layer("b", {"Polygon": 3}), layer("c", {}, features=0), layer("d", is_derived=True))
+    with pytest.raises(MultipleLayers) as caught:
+        planned(catalogue, "GeoJson", *layers, of=source("gpkg"))
+    assert [(found.layer, found.features) for found in caught.value.layers] == [("a", 2), ("b", 3)]
+    assert {
+        dataset.name for dataset in planned(catalogue, "Gpx", layer("a"), layer("x", is_derived=True)).datasets
+    } == {"data"}
+
+
+def test_names_of_layers_become_safe_and_unique(catalogue: CrsCatalogue) -> None:
+    """Nothing of theirs is a path, and every change is told."""
+    plan = planned(catalogue, "Shapefile", layer("../a b"), layer("a/b"), layer("A_B"), of=source("gpkg"))
+    assert [dataset.name for dataset in plan.datasets] == ["a_b", "a_b_2", "A_B_3"]
+    assert any("'../a b' to 'a_b'" in warning for warning in plan.warnings)
+
+
+def test_a_record_too_wide_for_a_dbf_is_refused(catalogue: CrsCatalogue) -> None:
+    """The driver would write a broken file."""
+    fields = tuple(Field(f"f{number}", FieldType.TEXT, 254) for number in range(300))
+    with pytest.raises(Rejection, match="wider together"):
+        planned(catalogue, "Shapefile", layer(fields=fields))
+
+
+def test_more_rows_than_a_sheet_holds_are_refused(catalogue: CrsCatalogue) -> None:
+    """Spreadsheet programs would cut them off in silence."""
+    with pytest.raises(Rejection, match="1,048,575 rows"):
+        planned(catalogue, "Xlsx", layer(types={"Point": 1_048_576}))
+
+
+def test_the_direct_way_is_for_plain_geojson(catalogue: CrsCatalogue) -> None:
+    """Not where names change, families are split or the geometry column shows."""
+    scanned = Facts(layers=(layer(fields=(Field("name"),)),))
+    assert can_go_direct(source(), find_output("Shapefile"), scanned)
+    assert plan_conversion(source(), find_output("Shapefile"), scanned, ConversionRequest(), catalogue).direct
+    long_names = Facts(layers=(layer(fields=(Field("population_2020"),)),))
+    mixed = Facts(layers=(layer(types={"Point": 1, "Polygon": 1}),))
+    same = Facts(layers=(layer(fields=(Field("a"), Field("A"))),))
+    for facts in (long_names, mixed, same):
+        assert not can_go_direct(source(), find_output("Shapefile"), facts)
+    assert not can_go_direct(source("kml"), find_output("Shapefile"), scanned)
+    assert not can_go_direct(source(), find_output("Gml"), scanned)
+
+
+@pytest.mark.parametrize(
+    ("types", "dominant"),
+    [
+        ({"Point": 2, "Polygon": 5}, "Polygon"),
+        ({"Polygon": 2, "MultiPolygon": 2}, "Polygon"),
+        ({}, "None"),
+        ({"GeometryCollection": 1}, "GeometryCollection"),
+    ],
+)
+def test_the_dominant_type(types: dict[str, int], dominant: str) -> None:
+    """The most frequent one, over all layers; None for a table."""
+    assert Facts(layers=(layer(types=types), layer("b", types))).geometry_type == dominant
