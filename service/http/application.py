@@ -87,8 +87,8 @@ class Application(Starlette):
 def _middleware(surroundings: Surroundings) -> list[Middleware]:
     middleware = [
         Middleware(AnswerHeaders),
-        Middleware(RequestContext),
         Middleware(DrainingMiddleware),
+        Middleware(RequestContext),
         Middleware(HeadLimit, most_bytes=surroundings.max_header_bytes),
     ]
     if surroundings.trusted_proxies or surroundings.root_path:

@@ -21,7 +21,13 @@ def configure_log(
     minimum = structlog.make_filtering_bound_logger(getattr(logging, level.upper()))
     if console:
         structlog.configure(
-            processors=[*shared, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())],
+            processors=[
+                *shared,
+                structlog.dev.ConsoleRenderer(
+                    colors=sys.stderr.isatty(),
+                    exception_formatter=structlog.dev.plain_traceback,  # the others print variables, keys among them
+                ),
+            ],
             wrapper_class=minimum,
             logger_factory=structlog.PrintLoggerFactory(sys.stderr),
             cache_logger_on_first_use=True,

@@ -1,0 +1,78 @@
+"""An output lives as long as its plan keeps it, however late the sweeper comes (specification 3, contract 3)."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from service.usecases.audit import audit
+from service.usecases.upkeep import sweep
+from tests.support.world import world
+
+
+async def test_a_job_expires_on_time_though_nothing_was_swept(database_url: str, tmp_path: Path) -> None:
+    """After four hours on plan free: Expired, no link, and the old link is gone."""
+    async with world(database_url, tmp_path) as here:
+        answer = await here.convert()
+        assert (await here.client.get(answer["downloadUrl"])).status_code == 200
+        here.clock.advance(timedelta(hours=3, minutes=59))
+        assert (await here.job(answer["jobId"]))["status"] == "Completed"
+        here.clock.advance(timedelta(minutes=1))
+        job = await here.job(answer["jobId"])
+        assert job["status"] == "Expired"
+        assert not {"downloadUrl", "downloadExpiresAt"} & set(job)
+        assert (await here.client.get(answer["downloadUrl"])).status_code == 410
+        assert await here.stored() == 1
+
+
+async def test_the_sweeper_removes_what_has_expired_and_only_that(database_url: str, tmp_path: Path) -> None:
+    """The older output goes, the newer stays; sweeping twice changes nothing; the books agree all the time."""
+    async with world(database_url, tmp_path) as here:
+        older = await here.convert()
+        here.clock.advance(timedelta(hours=2))
+        newer = await here.convert()
+        here.clock.advance(timedelta(hours=2, minutes=2))
+        for _ in range(2):
+            await sweep(here.services)
+            assert await here.stored() == 1
+        assert (await here.job(older["jobId"]))["status"] == "Expired"
+        assert (await here.client.get((await here.job(newer["jobId"]))["downloadUrl"])).status_code == 200
+        assert await audit(here.services.database, here.services.storage, here.clock) == []
+
+
+async def test_each_read_signs_a_fresh_link_that_ends_with_the_retention(database_url: str, tmp_path: Path) -> None:
+    """The answered time is the truth, however late the link was signed."""
+    async with world(database_url, tmp_path) as here:
+        answer = await here.convert()
+        here.clock.advance(timedelta(hours=1))
+        job = await here.job(answer["jobId"])
+        assert job["downloadExpiresAt"] == answer["downloadExpiresAt"] == "2026-05-01T16:00:00.000Z"
+
+
+async def test_a_new_month_has_its_whole_allowance(database_url: str, tmp_path: Path) -> None:
+    """The period is the calendar month in UTC (contract 4)."""
+    async with world(database_url, tmp_path) as here:
+        here.clock.now = datetime(2026, 5, 31, 23, 59, tzinfo=UTC)
+        assert [(await here.convert())["remainingConversions"] for _ in range(2)] == [9, 8]
+        here.clock.advance(timedelta(minutes=1))
+        assert (await here.convert())["remainingConversions"] == 9
+
+
+@pytest.mark.parametrize("damage", ["orphan", "lost"])
+async def test_the_audit_finds_outputs_without_a_job_and_jobs_without_an_output(
+    database_url: str, tmp_path: Path, damage: str
+) -> None:
+    """Each is named."""
+    async with world(database_url, tmp_path) as here:
+        await here.convert()
+        here.clock.advance(timedelta(seconds=1))
+        stored = [entry.key async for entry in here.services.storage.objects()]
+        if damage == "lost":
+            await here.services.storage.delete(stored)
+            expected = "is not in the store"
+        else:
+            async with here.services.database.connection() as connection:
+                await connection.execute("UPDATE job SET object_key = repeat('0', 32)")
+            expected = f"{stored[0]} belongs to no job"
+        found = await audit(here.services.database, here.services.storage, here.clock)
+    assert any(expected in line for line in found), found

@@ -1,0 +1,72 @@
+"""The service in this process, on a clock of the test's."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from service.accounts.administration import Administration, Terms
+from service.app import application_for, open_services
+from service.settings import Settings
+from service.usecases.services import Services
+from tests.support.data import lakes
+
+ORIGIN = "http://geomill.test"
+
+
+class MovableClock:
+    """A clock that goes on only when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, by: timedelta) -> None:
+        """Let time pass."""
+        self.now += by
+
+
+class World:
+    """The service in this process, on a clock of ours, and a client on plan free."""
+
+    def __init__(self, services: Services, client: httpx.AsyncClient, clock: MovableClock) -> None:
+        self.services = services
+        self.client = client
+        self.clock = clock
+
+    async def convert(self) -> dict[str, Any]:
+        """Convert a file; it must succeed."""
+        files = {"file": ("a.geojson", lakes())}
+        answer: dict[str, Any] = (await self.client.post("/api/geo/convert/upload", files=files)).json()
+        assert answer["success"], answer
+        return answer
+
+    async def job(self, job_id: str) -> dict[str, Any]:
+        """The job's record."""
+        record: dict[str, Any] = (await self.client.get(f"/api/geo/convert/jobs/{job_id}/status")).json()
+        return record
+
+    async def stored(self) -> int:
+        """How many outputs there are."""
+        return len([entry async for entry in self.services.storage.objects()])
+
+
+@asynccontextmanager
+async def world(dsn: str, directory: Path) -> AsyncIterator[World]:
+    """Open the service; nothing of it waits for real time to pass."""
+    clock = MovableClock()
+    settings = Settings(data_dir=str(directory), database_url=dsn)
+    async with AsyncExitStack() as stack:
+        services = await stack.enter_async_context(open_services(settings, clock))
+        _, key = await Administration(services.database, clock).create_account("a", Terms(plan="free"))
+        application = application_for(services, settings)
+        await stack.enter_async_context(application.lifespan())
+        transport = httpx.ASGITransport(application, raise_app_exceptions=False)
+        headers = {"X-API-Key": key.api_key}
+        client = httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers=headers)
+        yield World(services, await stack.enter_async_context(client), clock)
