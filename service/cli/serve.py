@@ -5,7 +5,7 @@ import signal
 import socket
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import anyio
 import structlog
@@ -42,24 +42,31 @@ async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_stop_on_signal, stop)
             async with open_services(settings) as services:
+                front = _Door(listener, application_for(services, settings))
+                back = _Door(private, operations_for(services, settings)) if private is not None else None
                 await _announce(settings, services, listener, private)
-                await _serve_both(settings, services, listener, private, stop)
+                await _serve_both(settings, services, front, back, stop)
             tasks.cancel_scope.cancel()
     _log.info(events.SERVER_STOPPED)
     return 0
 
 
+class _Door(NamedTuple):
+    listener: Listener
+    application: Application
+
+
 async def _serve_both(
-    settings: Settings, services: Services, listener: Listener, private: Listener | None, stop: anyio.Event
+    settings: Settings, services: Services, front: _Door, back: _Door | None, stop: anyio.Event
 ) -> None:
     """Serve clients until `stop`, and operators until all jobs have ended, so that they can watch it end."""
     closing, ended = anyio.Event(), anyio.Event()
     async with anyio.create_task_group() as operations:
-        if private is not None:
-            operations.start_soon(_serve, settings, operations_for(services, settings), private, ended)
+        if back is not None:
+            operations.start_soon(_serve, settings, back, ended)
         async with anyio.create_task_group() as departure:
             departure.start_soon(_leave, settings, services, stop, closing)
-            await _serve(settings, application_for(services, settings), listener, closing)
+            await _serve(settings, front, closing)
             departure.cancel_scope.cancel()
         await services.runner.drain(settings.drain_seconds)
         ended.set()
@@ -76,9 +83,9 @@ async def _leave(settings: Settings, services: Services, stop: anyio.Event, clos
     await services.runner.drain(0)
 
 
-async def _serve(settings: Settings, application: Application, listener: Listener, closing: anyio.Event) -> None:
-    framework = cast("ASGIFramework", application)
-    config = _Config(settings, listener)
+async def _serve(settings: Settings, door: _Door, closing: anyio.Event) -> None:
+    framework = cast("ASGIFramework", door.application)
+    config = _Config(settings, door.listener)
     async with anyio.create_task_group() as own_task:  # the server leaves the task it ran in marked as cancelled
         own_task.start_soon(partial(serve, framework, config, shutdown_trigger=closing.wait))
         await closing.wait()

@@ -1,0 +1,81 @@
+"""What every answer says of itself, and how the less common methods are answered."""
+
+import httpx
+import pytest
+
+from tests.support.data import lakes
+from tests.support.server import Client, Server
+
+PATHS = ("/api/geo/pricing/tiers", "/api/geo/nothing", "/healthz", "/readyz")
+FILE = "/api/geo/convert/file"
+JOBS = "/api/geo/convert/jobs"
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_no_answer_can_be_taken_for_a_page_or_kept(client: Client, path: str) -> None:
+    """Not guessed to be something else, not framed, not cached, its address told to nobody."""
+    headers = client.get(path).headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cache-control"] == "no-store"
+
+
+def test_a_result_keeps_what_it_says_of_itself(client: Client) -> None:
+    """Each header is there once, as the store of results has set it."""
+    headers = httpx.get(client.convert("a.geojson", lakes())["downloadUrl"]).headers
+    assert headers.get_list("cache-control") == ["private, no-cache"]
+    assert headers.get_list("x-content-type-options") == ["nosniff"]
+    assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_answers_tell_how_much_more_the_account_may_have_under_way(client: Client) -> None:
+    """As the fields RateLimit and RateLimit-Policy; without a key there is nothing to tell."""
+    response = client.post(FILE, files={"file": ("a.geojson", lakes())})
+    assert response.headers["ratelimit-policy"] == '"concurrency";q=384;qu="concurrent-requests"'
+    assert response.headers["ratelimit"] == '"concurrency";r=384'
+    assert "ratelimit" not in client.post(FILE, headers={"X-API-Key": ""}).headers
+
+
+def test_head_is_get_without_the_body(client: Client) -> None:
+    """With the same headers."""
+    head, get = client.head(JOBS), client.get(JOBS)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-length"] == get.headers["content-length"]
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"), [(FILE, {"POST"}), (JOBS, {"GET", "HEAD"}), ("/healthz", {"GET", "HEAD"})]
+)
+def test_options_tells_the_methods(server: Server, path: str, allowed: set[str]) -> None:
+    """Without a key; an unknown address has none."""
+    response = httpx.options(server.url + path)
+    assert (response.status_code, response.content) == (204, b"")
+    assert set(response.headers["allow"].split(", ")) == {*allowed, "OPTIONS"}
+    assert httpx.options(f"{server.url}/nothing").status_code == 404
+
+
+def test_pages_of_other_origins_are_told_nothing(client: Client) -> None:
+    """Unless the operator allows some."""
+    headers = client.get(JOBS, headers={"Origin": "https://example.org"}).headers
+    assert not [name for name in headers if name.startswith("access-control-")]
+
+
+@pytest.mark.parametrize("size", [17_000, 60_000])
+def test_a_head_that_is_too_long_is_refused(client: Client, size: int) -> None:
+    """Whether it comes in one piece or in many."""
+    response = client.get(JOBS, headers={"X-Padding": "x" * size})
+    assert (response.status_code, response.json()["code"]) == (431, "headers_too_large")
+
+
+def test_a_head_that_does_not_end_is_refused(client: Client) -> None:
+    """Nobody reads on for ever."""
+    response = client.get(JOBS, headers={f"X-Padding-{number}": "x" * 10_000 for number in range(100)})
+    assert response.status_code == 431
+
+
+def test_forwarded_headers_of_strangers_mean_nothing(client: Client) -> None:
+    """Links lead where the request came."""
+    forged = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "X-Geomill-Identity": "account=x"}
+    answer = client.convert("a.geojson", lakes(), headers=forged)
+    assert answer["downloadUrl"].startswith(str(client.base_url))
