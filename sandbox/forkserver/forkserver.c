@@ -54,7 +54,7 @@ struct request {
     uint32_t layers, user, spawner, limits, filter_bytes, pid_offset, arguments, variables;
 };
 
-enum { MESSAGE_BYTES = 1 << 18, STRINGS = 4096, NEVER_STARTED = 120, THREADS = 512 };
+enum { MESSAGE_BYTES = 1 << 18, STRINGS = 4096, NEVER_STARTED = 120, THREADS = 512, LOW_PRIORITY = 10 };
 enum { SYS_OPEN_TREE = 428, SYS_MOVE_MOUNT = 429, SYS_MOUNT_SETATTR = 442, SYS_LANDLOCK_RESTRICT_SELF = 446 };
 enum { MOVE_FROM_EMPTY_PATH = 4, TREE_CLONE = 1, TREE_RECURSIVE = 0x8000, ATTRIBUTE_READ_ONLY = 1 };
 
@@ -170,8 +170,10 @@ static void enter_layers(const struct request *request, char *filter, const char
     const struct limit *limits = (const struct limit *)(request + 1);
     uint32_t layers = request->layers;
     need(chdir(directory), "directory");
-    if (layers & OWN_SESSION)
+    if (layers & OWN_SESSION) {
         need(setsid(), "own session");
+        need(setpriority(PRIO_PROCESS, 0, LOW_PRIORITY), "own session");
+    }
     if (layers & MEMORY_GROUP)
         join_group();
     if (layers & PRIVATE_VIEW)

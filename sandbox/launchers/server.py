@@ -233,7 +233,6 @@ def _execute(argv: Sequence[str], environment: dict[str, str], link: socket.sock
     if pid == 0:
         try:
             os.setsid()
-            os.setpriority(os.PRIO_PROCESS, 0, 10)
             null = os.open(os.devnull, os.O_RDWR)
             for descriptor in (0, 1, 2):
                 os.dup2(null, descriptor)
