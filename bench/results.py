@@ -3,14 +3,18 @@
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import msgspec
 
 from bench.figures import Figures
 
 DIRECTORY = Path("bench/results")
+Parts: TypeAlias = dict[str, Any]
+"""What the programs that measure one part each have written, by their names."""
 LATEST = DIRECTORY / "load.json"
 
 
@@ -44,7 +48,7 @@ def new_results(server: str, rounds: int, seconds: float) -> Results:
 
 
 def write_results(results: Results, path: Path) -> None:
-    """Write results, and keep those of the latest run under their usual name too."""
+    """Write results."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
 
@@ -52,6 +56,12 @@ def write_results(results: Results, path: Path) -> None:
 def read_results(path: Path) -> Results:
     """Read results that were written."""
     return msgspec.json.decode(path.read_bytes(), type=Results)
+
+
+def read_parts(names: Iterable[str]) -> Parts:
+    """Read what those programs have written; what has not run is missing."""
+    paths = {name: DIRECTORY / f"{name}.json" for name in names}
+    return {name: msgspec.json.decode(path.read_bytes()) for name, path in paths.items() if path.exists()}
 
 
 def _commit() -> str:
