@@ -14,6 +14,7 @@ from sandbox.command import Command
 from sandbox.verdict import Ending, Verdict
 from service.engine.capabilities import Capabilities, probe
 from service.engine.convert import Engine, Output
+from service.engine.workplace import Run
 from service.formats.detect import Source, detect
 from service.formats.facts import Facts
 from service.formats.plan import Plan, can_go_direct, plan_conversion
@@ -70,8 +71,9 @@ class Converted(msgspec.Struct, frozen=True):
 class Pipeline:
     """Detect, inspect, plan and convert, each file in a directory of its own."""
 
-    def __init__(self, host: Capabilities, root: Path) -> None:
+    def __init__(self, host: Capabilities, root: Path, run: Run = run_plainly) -> None:
         self.engine = Engine(host)
+        self._run = run
         self._root = root
         self._jobs = 0
 
@@ -79,9 +81,9 @@ class Pipeline:
         """Convert the file at `path`, uploaded as `name`."""
         directory, source = self.receive(path, name)
         target = choose_target(source.format, request.output)
-        facts = await self.engine.inspect(run_plainly, source, directory)
+        facts = await self.engine.inspect(self._run, source, directory)
         plan = plan_conversion(source, target, facts, request, self.engine.catalogue)
-        output = await self.engine.convert(run_plainly, source, plan, directory)
+        output = await self.engine.convert(self._run, source, plan, directory)
         return Converted(source, facts, plan, output)
 
     async def convert_directly(self, path: Path, output: str, known: Facts) -> Converted | None:
@@ -93,7 +95,7 @@ class Pipeline:
             return None
         plan = plan_conversion(source, target, facts, ConversionRequest(), self.engine.catalogue)
         assert plan.direct
-        done = Converted(source, facts, plan, await self.engine.convert(run_plainly, source, plan, directory))
+        done = Converted(source, facts, plan, await self.engine.convert(self._run, source, plan, directory))
         assert not (directory / "convert" / "work.gpkg").exists()
         return done
 

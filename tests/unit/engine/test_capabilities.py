@@ -1,0 +1,88 @@
+"""What a host offers, and what a converter is given of it."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from service.engine.capabilities import Capabilities, ConverterMissing, probe
+from service.engine.environment import converter_environment, python_environment
+
+LISTING = """Supported Formats:
+  ESRI Shapefile -vector- (rw+v): ESRI Shapefile
+  GeoJSON -vector- (rw+v): GeoJSON
+  GPKG -raster,vector- (rw+vs): GeoPackage
+  OpenFileGDB -vector- (rov): ESRI FileGDB
+  UK .NTF -vector- (rov): UK .NTF
+  BAG -raster,multidimensional raster,vector- (rw+v): Bathymetry Attributed Grid
+  OGR_VRT -vector- (rov): VRT - Virtual Datasource
+"""
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Capabilities:
+    """A host whose ogr2ogr is a program that says what an old one would."""
+    program = tmp_path / "bin" / "ogr2ogr"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "GDAL 3.4.1, released" || cat <<"END"\n{LISTING}END\n')
+    program.chmod(0o755)
+    share = tmp_path / "share" / "proj"
+    share.mkdir(parents=True)
+    with closing(sqlite3.connect(share / "proj.db")) as connection:
+        connection.execute("CREATE TABLE crs (code)")
+    return probe(program, tmp_path / "data", {})
+
+
+def test_drivers_are_listed_with_their_abilities(host: Capabilities) -> None:
+    """Names with blanks and dots included."""
+    assert host.version == "3.4.1"
+    assert host.drivers["UK .NTF"] == "rov"
+    assert host.drivers["BAG"] == "rw+v"
+    assert host.can_write("GPKG")
+    assert not host.can_write("OpenFileGDB")
+
+
+def test_the_host_installed_beside_the_program_gives_the_data(host: Capabilities, tmp_path: Path) -> None:
+    """Its own copy of PROJ's database comes first."""
+    assert host.proj_database.is_relative_to(tmp_path / "data")
+    assert host.proj_directories[-1] == str(tmp_path / "share" / "proj")
+
+
+def test_what_is_missing_is_named(host: Capabilities) -> None:
+    """A driver that only reads, a driver that is not there, packages that could stand in for one."""
+    without = msgspec.structs.replace(host, has_arrow=False)
+    assert "cannot write with its OpenFileGDB driver" in without.unavailable["openfilegdb"]
+    assert "no FlatGeobuf driver" in without.unavailable["flatgeobuf"]
+    assert "pyarrow and pyogrio are missing" in without.unavailable["geoparquet"]
+    assert "geoparquet" not in msgspec.structs.replace(host, has_arrow=True).unavailable
+    assert {entry.format.token: entry.input for entry in without.formats}["kml"] is False
+
+
+@pytest.mark.parametrize("content", [None, "#!/bin/sh\nexit 3\n"])
+def test_a_host_without_a_converter_is_told_what_to_install(tmp_path: Path, content: str | None) -> None:
+    """Not there, or not running."""
+    program = tmp_path / "ogr2ogr"
+    if content is not None:
+        program.write_text(content)
+        program.chmod(0o755)
+    with pytest.raises(ConverterMissing, match="apt-get install gdal-bin"):
+        probe(program, tmp_path, {})
+
+
+def test_a_run_knows_only_its_drivers(host: Capabilities) -> None:
+    """Every other one is switched off, and the network with them."""
+    environment = converter_environment(host, ("GeoJSON", "GPKG"))
+    skipped = environment["GDAL_SKIP"].split(",")
+    assert set(skipped) == set(host.drivers) - {"GeoJSON", "GPKG"}
+    assert environment["PROJ_NETWORK"] == "OFF"
+    assert environment["SPATIALITE_LOAD"] == "NO"
+    assert environment["http_proxy"].endswith("127.0.0.1:1")
+
+
+def test_programs_of_ours_import_nothing_from_where_they_run(host: Capabilities) -> None:
+    """The working directory belongs to the untrusted file."""
+    environment = python_environment(host)
+    assert environment["PYTHONSAFEPATH"] == "1"
+    assert Path(environment["PYTHONPATH"], "service", "__init__.py").is_file()
