@@ -37,6 +37,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     wallet_cents: int | None
     past_due: bool
     may_convert: bool
+    storage_region: str | None
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +57,8 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     past_due: bool | None = None
     may_convert: bool | None = None
     wallet_cents: int | None = None
+    storage_region: str | None = None
+    """A region of the store; "" is home."""
 
 
 class Administration:
@@ -137,6 +140,8 @@ class Administration:
                 await connection.execute(_SQL["set_past_due"], payer_id, changes.past_due)
             if changes.may_convert is not None:
                 await connection.execute(_SQL["set_may_convert"], account_id, changes.may_convert)
+            if changes.storage_region is not None:
+                await _choose_region(connection, account_id, changes.storage_region)
             if changes.wallet_cents is not None:
                 await _set_wallet(connection, payer_id, changes.wallet_cents, self._clock())
             return await _find(connection, account_id)
@@ -155,6 +160,7 @@ async def _find(connection: Connection, account_id: AccountId) -> Account:
         wallet_cents=row["wallet_cents"],
         past_due=row["past_due"],
         may_convert=row["may_convert"],
+        storage_region=row["storage_region"] if row["storage_region_choice"] else None,
     )
 
 
@@ -223,6 +229,12 @@ async def _change_plan(connection: Connection, account: Account, changes: Change
     terms = Terms(plan=changes.plan, plan_owner=changes.plan_owner)
     payer_id = await _payer_for(connection, account.name, terms, now)
     await connection.execute(_SQL["move_account"], account.account_id, payer_id)
+
+
+async def _choose_region(connection: Connection, account_id: AccountId, region: str) -> None:
+    if (await _find(connection, account_id)).storage_region is None:
+        raise AdministrationError("The plan of this account does not let it choose a storage region.")
+    await connection.execute(_SQL["set_storage_region"], account_id, region)
 
 
 async def _set_wallet(connection: Connection, payer_id: PayerId, cents: int, now: datetime) -> None:

@@ -6,11 +6,12 @@ import msgspec
 
 from service.accounts.administration import Account, Administration, Changes, Terms
 from service.app import open_database
-from service.cli.command import JSON, Command, argument, identifier, print_record
+from service.cli.command import JSON, Command, CommandError, argument, identifier, print_record
 from service.clock import utc_now
 from service.identifiers import AccountId, KeyId, OrganizationId
 from service.metering.plans import BY_ID
 from service.settings import Settings
+from service.storage.places import HOME, read_places
 
 _ACCOUNT = argument("account_id", metavar="ACCOUNT_ID", type=identifier, help="id of the account")
 _PLAN = argument("--plan", choices=tuple(BY_ID), help="plan of the account, or of its organization")
@@ -59,11 +60,24 @@ async def change(settings: Settings, arguments: argparse.Namespace) -> int:
         past_due=arguments.past_due,
         may_convert=arguments.may_convert,
         wallet_cents=arguments.wallet_cents,
+        storage_region=_region(settings, arguments.storage_region),
     )
     async with open_database(settings) as database:
         account: Account = await Administration(database, utc_now).change_account(arguments.account_id, changes)
     print_record(account, as_json=arguments.json)
     return 0
+
+
+def _region(settings: Settings, text: str | None) -> str | None:
+    """Read a region: one that the settings name, or home."""
+    known = sorted(set(read_places(settings)) - {HOME})
+    if text in {None, *known}:
+        return text
+    if text == "home":
+        return HOME
+    raise CommandError(
+        f"There is no region {text!r}; there are: {', '.join(['home', *known])}. See GEOMILL_S3_REGIONS."
+    )
 
 
 def cents(text: str) -> int:
@@ -101,6 +115,9 @@ COMMAND = Command(
                 _ACCOUNT,
                 _PLAN,
                 argument("--past-due", action=argparse.BooleanOptionalAction, help="whether a payment is past due"),
+                argument(
+                    "--storage-region", metavar="R", help="where its outputs are kept, if its plan may choose; or home"
+                ),
                 argument("--may-convert", action=argparse.BooleanOptionalAction, help="whether it may convert at all"),
                 _WALLET,
                 JSON,

@@ -36,6 +36,7 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True):
     request: ConversionRequest
     directory: Path
     retention_hours: int
+    storage_region: str = ""
 
 
 RunJob = Callable[[Ticket, Place], Awaitable[Job]]

@@ -35,6 +35,13 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     durable: bool = False
 
 
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
+    """An admitted file: for how many hours its output is kept, and in which region ("" is home)."""
+
+    retention_hours: int
+    storage_region: str
+
+
 class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     """The success of one attempt of a job, to be charged and published at once."""
 
@@ -76,8 +83,8 @@ class Books:
         self._database = database
         self._pricing = pricing
 
-    async def admit(self, application: Application) -> int:
-        """Reserve one conversion and insert its job as Pending; return the hours that its output is kept.
+    async def admit(self, application: Application) -> Admission:
+        """Reserve one conversion and insert its job as Pending.
 
         Raises:
             LimitRefusal: the first limit that refuses, in the order of contract 4; nothing was written.
@@ -102,7 +109,8 @@ class Books:
             raise AssertionError(message)
         if not row["admitted"]:
             raise _refusal(row, application.size_bytes, price)
-        return int(row["retention_hours"] or WALLET_RETENTION_HOURS)
+        hours = row["retention_hours"] or WALLET_RETENTION_HOURS
+        return Admission(retention_hours=hours, storage_region=row["storage_region"] or "")
 
     async def settle(self, settlement: Settlement) -> Balance | None:
         """Complete a job and write its ledger row; return what is left, or None if this attempt no longer holds it."""
@@ -125,6 +133,11 @@ class Books:
             raise AssertionError(message)
         return balance_from(dict(row))
 
+    async def reservations(self) -> int:
+        """Return how many jobs of all processes hold a reservation now."""
+        async with self._database.connection() as connection:
+            return int(await connection.fetchval(_SQL["reservations"]))
+
 
 async def publish_plans(database: Database) -> None:
     """Write the plans of `metering.plans` to the database, where admission reads them."""
@@ -138,6 +151,7 @@ async def publish_plans(database: Database) -> None:
                 plan.monthly_data_bytes,
                 plan.max_file_bytes,
                 plan.retention_hours,
+                plan.storage_region_choice,
             )
 
 

@@ -20,8 +20,9 @@ from service.jobs.dispatch import Submission, Ticket
 from service.jobs.lifecycle import Status
 from service.jobs.places import Place
 from service.jobs.records import Details, Job
-from service.metering.books import Application
-from service.telemetry import events
+from service.metering.books import Admission, Application
+from service.telemetry import events, metrics
+from service.telemetry.stage import stage
 from service.usecases.services import Services
 
 _log = structlog.get_logger()
@@ -38,15 +39,15 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     durable: bool = False
 
 
-Admission = Callable[[], Awaitable[int]]
-"""Tries to admit one file; returns the hours that its output is kept, or raises `LimitRefusal`."""
-Gate = Callable[[Admission], Awaitable[int]]
+Attempt = Callable[[], Awaitable[Admission]]
+"""Tries to admit one file, or raises `LimitRefusal`."""
+Gate = Callable[[Attempt], Awaitable[Admission]]
 """Decides when, how often and whether at all the admission of a file is tried."""
 
 
-async def straight(admission: Admission) -> int:
+async def straight(attempt: Attempt) -> Admission:
     """Try once: the gate of a single file."""
-    return await admission()
+    return await attempt()
 
 
 async def accept_upload(services: Services, order: Order, place: Place, gate: Gate = straight) -> Submission:
@@ -79,17 +80,17 @@ async def _submit_or_refuse(services: Services, order: Order, place: Place, gate
         job = msgspec.structs.replace(job, input_format=source.format.token)
         target = choose_target(source.format, order.request.output, services.unavailable_formats)
         job = msgspec.structs.replace(job, output_format=target.token)
-        retention_hours = await gate(partial(_admit, services, order, job))
+        admission = await gate(partial(_admit, services, order, job))
     except Rejection as rejection:
         return await _refuse(services, order.account_id, job, rejection)
-    return _submit(services, order, place, _Admitted(job, source, target, retention_hours))
+    return _submit(services, order, place, _Admitted(job, source, target, admission))
 
 
 class _Admitted(msgspec.Struct, frozen=True):
     job: Job
     source: Source
     target: Format
-    retention_hours: int
+    admission: Admission
 
 
 async def _detect(services: Services, order: Order) -> Source:
@@ -103,23 +104,27 @@ async def _detect(services: Services, order: Order) -> Source:
     return await anyio.to_thread.run_sync(detect, upload.path, upload.untrusted_name, unpack_into)
 
 
-async def _admit(services: Services, order: Order, job: Job) -> int:
-    return await services.books.admit(
-        Application(
-            job_id=job.id,
-            account_id=order.account_id,
-            server_id=services.leases.server_id,
-            file_name=job.original_file_name,
-            input_format=job.input_format or "",
-            output_format=job.output_format or "",
-            size_bytes=job.input_size_bytes,
-            at=job.created_at,
-            durable=order.durable,
-        )
+async def _admit(services: Services, order: Order, job: Job) -> Admission:
+    with stage("admit"):
+        return await services.books.admit(_application(services, order, job))
+
+
+def _application(services: Services, order: Order, job: Job) -> Application:
+    return Application(
+        job_id=job.id,
+        account_id=order.account_id,
+        server_id=services.leases.server_id,
+        file_name=job.original_file_name,
+        input_format=job.input_format or "",
+        output_format=job.output_format or "",
+        size_bytes=job.input_size_bytes,
+        at=job.created_at,
+        durable=order.durable,
     )
 
 
 def _submit(services: Services, order: Order, place: Place, admitted: _Admitted) -> Submission:
+    metrics.JOBS_ADMITTED.labels(admitted.source.format.token).inc()
     _log.info(events.JOB_ADMITTED, job_id=admitted.job.id, input=admitted.job.input_format)
     ticket = Ticket(
         job=admitted.job,
@@ -128,7 +133,8 @@ def _submit(services: Services, order: Order, place: Place, admitted: _Admitted)
         target=admitted.target,
         request=order.request,
         directory=order.workspace.handover(order.upload.directory),
-        retention_hours=admitted.retention_hours,
+        retention_hours=admitted.admission.retention_hours,
+        storage_region=admitted.admission.storage_region,
     )
     return services.runner.submit(ticket, place)
 
@@ -142,10 +148,16 @@ async def _refuse(services: Services, account_id: AccountId, job: Job, rejection
         details=details_of(rejection),
     )
     await services.jobs.insert_refused(refused, account_id)
+    metrics.JOBS_REFUSED.labels(_reason(refused.details)).inc()
     _log.info(events.JOB_REFUSED, job_id=refused.id, limit=refused.details.limit, reason=type(rejection).__name__)
     submission = Submission(refused)
     submission.finish(refused)
     return submission
+
+
+def _reason(details: Details) -> str:
+    """Return what refused a file, for operators: a limit, a payment, or the file itself."""
+    return details.limit or ("payment" if details.payment_past_due else "file")
 
 
 def details_of(rejection: Rejection) -> Details:

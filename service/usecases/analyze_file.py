@@ -6,6 +6,7 @@ from service.dataloss.rules import Report, not_applicable, report
 from service.formats.detect import detect
 from service.identifiers import AccountId
 from service.intake.form import Upload
+from service.usecases.converter import converter
 from service.usecases.look_at_source import is_document, scan_document
 from service.usecases.services import Services
 
@@ -22,5 +23,5 @@ async def analyze_file(services: Services, account_id: AccountId, upload: Upload
     if not is_document(source):
         return not_applicable()
     [place] = services.runner.take_places(account_id)
-    async with place as slot:
-        return report(await scan_document(services.engine, slot.run, source.path))
+    async with converter(place) as run:
+        return report(await scan_document(services.engine, run, source.path))

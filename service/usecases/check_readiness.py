@@ -6,6 +6,7 @@ import anyio
 import msgspec
 
 from service.errors import DatabaseUnavailable, StorageUnavailable
+from service.storage.observed import observed
 from service.usecases.services import Services
 
 PATIENCE_SECONDS = 5.0
@@ -42,7 +43,8 @@ async def _check_database(services: Services) -> str:
 
 async def _check_storage(services: Services) -> str:
     try:
-        await services.storage.check()
+        with observed("check"):
+            await services.storage.check()
     except StorageUnavailable as unavailable:
         return unavailable.fault
     return "ok"

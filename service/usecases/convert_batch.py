@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from service.errors import Limit, LimitRefusal
 from service.jobs.dispatch import Submission
 from service.jobs.lifecycle import ENDED
-from service.usecases.accept_upload import Admission, Order, accept_upload
+from service.metering.books import Admission
+from service.usecases.accept_upload import Attempt, Order, accept_upload
 from service.usecases.services import Services
 
 SHARED: frozenset[Limit | None] = frozenset({"conversions", "data", "wallet"})
@@ -43,11 +44,11 @@ class _BatchGate:
         self._earlier = earlier
         self._final: LimitRefusal | None = None
 
-    async def admit(self, admission: Admission) -> int:
+    async def admit(self, attempt: Attempt) -> Admission:
         while self._final is None:
             running = next((one for one in self._earlier if one.job.status not in ENDED), None)
             try:
-                return await admission()
+                return await attempt()
             except LimitRefusal as refusal:
                 if refusal.limit not in SHARED:
                     raise

@@ -9,6 +9,7 @@ from service.errors import JobNotFound, StorageUnavailable
 from service.identifiers import AccountId, JobId
 from service.jobs.lifecycle import Status
 from service.jobs.records import Job
+from service.storage.observed import observed
 from service.storage.port import Link, ObjectKey
 from service.telemetry import events
 from service.usecases.services import Services
@@ -29,12 +30,13 @@ async def with_link(services: Services, job: Job) -> LinkedJob:
     if job.status is not Status.COMPLETED or job.object_key is None or job.expires_at is None:
         return LinkedJob(job, None)
     try:
-        link = await services.storage.link(
-            ObjectKey(job.object_key),
-            expires_at=job.expires_at,
-            download_name=job.download_name or "",
-            media_type=job.media_type or "",
-        )
+        with observed("link"):
+            link = await services.storage.link(
+                ObjectKey(job.object_key),
+                expires_at=job.expires_at,
+                download_name=job.download_name or "",
+                media_type=job.media_type or "",
+            )
     except StorageUnavailable as unavailable:
         _log.warning(events.STORAGE_FAILED, job_id=job.id, fault=unavailable.fault, detail=unavailable.detail)
         link = None

@@ -6,18 +6,18 @@ released under a shield, its directory is removed, and its place goes back to th
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import anyio
 import msgspec
 import structlog
 
-from sandbox.pool import Slot
 from service.clock import Clock
 from service.dataloss.findings import Scan
 from service.dataloss.rules import not_applicable, report
 from service.dataloss.warnings import extra_warnings
 from service.engine.convert import Engine, Output
+from service.engine.workplace import Run
 from service.errors import Rejection, RetryableFault, StorageUnavailable
 from service.formats.facts import Facts
 from service.formats.format import Format, writing_of
@@ -31,13 +31,19 @@ from service.jobs.register import JobRegister
 from service.metering.balance import Balance
 from service.metering.books import Books, Release, Settlement
 from service.storage.names import download_name
+from service.storage.observed import observed
 from service.storage.port import Storage, new_key
-from service.telemetry import events
+from service.telemetry import events, metrics
+from service.telemetry.stage import stage
 from service.usecases.accept_upload import details_of
+from service.usecases.converter import converter
 from service.usecases.look_at_source import look_at_source
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
+
+Outcome = Literal["rejected", "storage", "stopped", "defect"]
+"""Why a job failed, as operators count it."""
 
 BOOKING_SECONDS = 60.0
 """How long the end of a job waits for a database that is away; after that, recovery ends the job."""
@@ -61,22 +67,22 @@ async def run_job(parts: JobParts, ticket: Ticket, place: Place) -> Job:
     """Run an admitted job to its end and return it ended."""
     run = _Run(parts, ticket)
     try:
-        async with place as slot:
-            await run.convert(slot)
+        async with converter(place) as run_command:
+            await run.convert(run_command)
         await run.settle()
     except Rejection as rejection:
-        await run.fail(rejection.message, details_of(rejection))
+        await run.fail("rejected", rejection.message, details_of(rejection))
     except StorageUnavailable as unavailable:
         _log.warning(events.STORAGE_FAILED, job_id=ticket.job.id, fault=unavailable.fault, detail=unavailable.detail)
-        await run.fail(unavailable.message)
+        await run.fail("storage", unavailable.message)
     except anyio.get_cancelled_exc_class():
-        await run.fail(STOPPED)
+        await run.fail("stopped", STOPPED)
         raise
     except RetryableFault:
         raise  # the database stayed away: what it believes of the job is unknown, so recovery ends it
     except Exception:  # noqa: BLE001 -- a defect of any kind fails its own job
         _log.exception(events.JOB_DEFECT, job_id=ticket.job.id)
-        await run.fail(DEFECT)
+        await run.fail("defect", DEFECT)
     finally:
         await parts.work_area.remove(ticket.directory)
     return run.job
@@ -90,34 +96,35 @@ class _Run:
         self._parts = parts
         self._ticket = ticket
         self._since = anyio.current_time()
-        self._key = new_key()
+        self._key = new_key(ticket.storage_region if ticket.storage_region in parts.storage.regions else "")
         self._may_be_stored = False
         self._output: Output | None = None
         self._details = Details()
 
-    async def convert(self, slot: Slot) -> None:
+    async def convert(self, run: Run) -> None:
         """Inspect, plan, convert and store, while holding a converter."""
         self._since = anyio.current_time()
         await self._start()
         ticket, engine = self._ticket, self._parts.engine
-        look = await look_at_source(engine, slot.run, ticket.source, ticket.target, ticket.directory)
-        self._learn(look.facts)
-        plan = plan_conversion(ticket.source, ticket.target, look.facts, ticket.request, engine.catalogue)
-        self._output = await engine.convert(slot.run, ticket.source, plan, ticket.directory)
+        with stage("convert", input=ticket.source.format.token, output=ticket.target.token):
+            look = await look_at_source(engine, run, ticket.source, ticket.target, ticket.directory)
+            self._learn(look.facts)
+            plan = plan_conversion(ticket.source, ticket.target, look.facts, ticket.request, engine.catalogue)
+            self._output = await engine.convert(run, ticket.source, plan, ticket.directory)
         self._details = _details(self._output, plan.target, look.scan)
         await self._store(self._output)
 
     async def settle(self) -> None:
         """Charge and publish the job. If another process has ended it meanwhile, take that end as it is."""
         settlement = self._settlement()
-        with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True), stage("settle"):
             balance = await _persist(lambda: self._parts.books.settle(settlement))
             if balance is None:
                 await self._settled_already(settlement)
             else:
                 self._complete(settlement, balance)
 
-    async def fail(self, message: str, details: Details | None = None) -> None:
+    async def fail(self, outcome: Outcome, message: str, details: Details | None = None) -> None:
         """Release the job; nothing is charged, nothing is kept."""
         details = details or Details()
         now = self._parts.clock()
@@ -140,6 +147,7 @@ class _Run:
             await _persist(lambda: self._parts.books.release(release))
         self.job = msgspec.structs.replace(failed, processing_time_ms=release.processing_time_ms)
         formats = {"input": failed.input_format, "output": failed.output_format}
+        metrics.JOBS_ENDED.labels(outcome).inc()
         _log.info(events.JOB_FAILED, job_id=failed.id, **formats, reason=message)
 
     async def _start(self) -> None:
@@ -155,9 +163,10 @@ class _Run:
 
     async def _store(self, output: Output) -> None:
         self._may_be_stored = True
-        await self._parts.storage.put(
-            self._key, output.path, media_type=output.media_type, download_name=self._download_name(output)
-        )
+        with stage("store"), observed("put"):
+            await self._parts.storage.put(
+                self._key, output.path, media_type=output.media_type, download_name=self._download_name(output)
+            )
 
     def _settlement(self) -> Settlement:
         if self._output is None:
@@ -204,6 +213,7 @@ class _Run:
             media_type=settlement.media_type,
             details=details,
         )
+        self._count(settlement)
         _log.info(
             events.JOB_COMPLETED,
             job_id=self.job.id,
@@ -214,10 +224,18 @@ class _Run:
             milliseconds=self.job.processing_time_ms,
         )
 
+    def _count(self, settlement: Settlement) -> None:
+        pair = (self._ticket.source.format.token, self._ticket.target.token)
+        metrics.JOBS_ENDED.labels("completed").inc()
+        metrics.CONVERSION_SECONDS.labels(*pair).observe(settlement.processing_time_ms / 1000)
+        metrics.INPUT_BYTES.inc(self.job.input_size_bytes)
+        metrics.OUTPUT_BYTES.inc(settlement.output_size_bytes)
+
     async def _discard_output(self) -> bool:
         if self._may_be_stored:
             try:
-                await self._parts.storage.delete([self._key])
+                with observed("delete"):
+                    await self._parts.storage.delete([self._key])
             except StorageUnavailable as unavailable:
                 _log.warning(events.STORAGE_FAILED, job_id=self.job.id, fault=unavailable.fault)
                 return False

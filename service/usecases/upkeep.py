@@ -14,8 +14,9 @@ import structlog
 from service.errors import DatabaseUnavailable, StorageUnavailable
 from service.jobs.leases import AbandonedJob
 from service.metering.books import Release
+from service.storage.observed import observed
 from service.storage.port import ObjectKey
-from service.telemetry import events
+from service.telemetry import events, metrics
 from service.usecases.services import Services
 
 _log = structlog.get_logger()
@@ -53,7 +54,8 @@ async def sweep(services: Services) -> None:
     """Remove outputs past their retention, and those of failed jobs that could not be removed at once."""
 
     async def remove(keys: list[str]) -> None:
-        await services.storage.delete([ObjectKey(key) for key in keys])
+        with observed("delete"):
+            await services.storage.delete([ObjectKey(key) for key in keys])
 
     disposed = 0
     due = services.clock() - GRACE
@@ -66,6 +68,12 @@ async def sweep(services: Services) -> None:
 async def forget(services: Services) -> None:
     """Remove idempotency keys past their day."""
     await services.idempotency.forget_old(services.clock())
+
+
+async def measure(services: Services) -> None:
+    """Show what nobody else tells of when it changes: seats that are taken, reservations that are open."""
+    metrics.SEATS_TAKEN.set(services.pool.seats_taken)
+    metrics.RESERVATIONS.set(await services.books.reservations())
 
 
 async def _end(services: Services, jobs: Iterable[AbandonedJob]) -> None:
@@ -90,6 +98,7 @@ CHORES: tuple[Chore, ...] = (
     Chore(recover, lambda services: 2 * services.leases.heartbeat),
     Chore(sweep, lambda _services: timedelta(seconds=60)),
     Chore(forget, lambda _services: timedelta(hours=1)),
+    Chore(measure, lambda _services: timedelta(seconds=5)),
 )
 
 

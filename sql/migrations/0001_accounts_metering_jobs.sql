@@ -8,7 +8,8 @@ CREATE TABLE plan (
     monthly_conversions int    NOT NULL CHECK (monthly_conversions > 0),
     monthly_data_bytes  bigint NOT NULL CHECK (monthly_data_bytes > 0),
     max_file_bytes      bigint NOT NULL CHECK (max_file_bytes > 0),
-    retention_hours     int    NOT NULL CHECK (retention_hours > 0)
+    retention_hours     int    NOT NULL CHECK (retention_hours > 0),
+    storage_region_choice boolean NOT NULL
 );
 
 CREATE TABLE organization (
@@ -34,6 +35,7 @@ CREATE TABLE account (
     name        text        NOT NULL,
     payer_id    uuid        NOT NULL REFERENCES payer,
     may_convert boolean     NOT NULL DEFAULT true,
+    storage_region text     NOT NULL DEFAULT '', -- heeded while the plan lets its accounts choose; '' is home
     created_at  timestamptz NOT NULL
 );
 CREATE INDEX account_by_payer ON account (payer_id);
@@ -156,7 +158,8 @@ CREATE FUNCTION admit_job(
     size_bytes bigint, price bigint, at timestamptz, durable boolean,
     OUT admitted boolean, OUT may_convert boolean, OUT past_due boolean,
     OUT plan_id text, OUT max_file_bytes bigint, OUT monthly_conversions int, OUT monthly_data_bytes bigint,
-    OUT used_conversions int, OUT used_bytes bigint, OUT wallet_cents bigint, OUT retention_hours int
+    OUT used_conversions int, OUT used_bytes bigint, OUT wallet_cents bigint, OUT retention_hours int,
+    OUT storage_region text
 ) LANGUAGE plpgsql AS $$
 DECLARE
     of_payer uuid;
@@ -167,9 +170,10 @@ BEGIN
     END IF;
     admitted := false;
     SELECT a.may_convert, p.id, p.past_due, p.wallet_cents, n.id, n.max_file_bytes, n.monthly_conversions,
-           n.monthly_data_bytes, n.retention_hours, coalesce(u.conversions, 0), coalesce(u.bytes, 0)
+           n.monthly_data_bytes, n.retention_hours,
+           CASE WHEN n.storage_region_choice THEN a.storage_region ELSE '' END, coalesce(u.conversions, 0), coalesce(u.bytes, 0)
       INTO may_convert, of_payer, past_due, wallet_cents, plan_id, max_file_bytes, monthly_conversions,
-           monthly_data_bytes, retention_hours, used_conversions, used_bytes
+           monthly_data_bytes, retention_hours, storage_region, used_conversions, used_bytes
       FROM account a JOIN payer p ON p.id = a.payer_id LEFT JOIN plan n ON n.id = p.plan_id
       LEFT JOIN usage u ON u.payer_id = p.id AND u.period = in_period
      WHERE a.id = of_account;

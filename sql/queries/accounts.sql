@@ -35,8 +35,9 @@ UPDATE api_key SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1 RETURNING
 
 -- name: find_account
 -- An account with what it draws on.
-SELECT a.id, a.name, a.may_convert, a.payer_id, p.organization_id, p.plan_id, p.wallet_cents, p.past_due
-  FROM account a JOIN payer p ON p.id = a.payer_id WHERE a.id = $1;
+SELECT a.id, a.name, a.may_convert, a.payer_id, p.organization_id, p.plan_id, p.wallet_cents, p.past_due, a.storage_region,
+       coalesce(n.storage_region_choice, false) AS storage_region_choice
+  FROM account a JOIN payer p ON p.id = a.payer_id LEFT JOIN plan n ON n.id = p.plan_id WHERE a.id = $1;
 
 -- name: find_account_by_name
 -- The oldest account of this name.
@@ -45,6 +46,10 @@ SELECT a.id FROM account a WHERE a.name = $1 ORDER BY a.created_at LIMIT 1;
 -- name: set_may_convert
 -- Whether the account may convert at all.
 UPDATE account SET may_convert = $2 WHERE id = $1;
+
+-- name: set_storage_region
+-- Where the account's outputs are kept; '' is home.
+UPDATE account SET storage_region = $2 WHERE id = $1;
 
 -- name: set_past_due
 -- Whether the payer's payment is past due.

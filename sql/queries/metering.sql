@@ -59,9 +59,13 @@ SELECT p.plan_id, p.wallet_cents, n.monthly_conversions, n.monthly_data_bytes,
 
 -- name: publish_plan
 -- Make the database's plan what the table in code says.
-INSERT INTO plan (id, owner, monthly_conversions, monthly_data_bytes, max_file_bytes, retention_hours)
-VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO plan (id, owner, monthly_conversions, monthly_data_bytes, max_file_bytes, retention_hours, storage_region_choice)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (id) DO UPDATE
    SET owner = excluded.owner, monthly_conversions = excluded.monthly_conversions,
        monthly_data_bytes = excluded.monthly_data_bytes, max_file_bytes = excluded.max_file_bytes,
-       retention_hours = excluded.retention_hours;
+       retention_hours = excluded.retention_hours, storage_region_choice = excluded.storage_region_choice;
+
+-- name: reservations
+-- How many jobs hold a reservation.
+SELECT count(*) FROM job WHERE status IN ('Pending', 'Processing');

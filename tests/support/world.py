@@ -1,6 +1,6 @@
 """The service in this process, on a clock of the test's."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,20 +8,22 @@ from typing import Any
 
 import httpx
 
-from service.accounts.administration import Administration, Terms
+from service.accounts.administration import Account, Administration, Terms
 from service.app import application_for, open_services
+from service.metering.plans import BY_ID
 from service.settings import Settings
 from service.usecases.services import Services
 from tests.support.data import lakes
 
 ORIGIN = "http://geomill.test"
+MAY = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 class MovableClock:
     """A clock that goes on only when it is told to."""
 
-    def __init__(self) -> None:
-        self.now = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    def __init__(self, now: datetime) -> None:
+        self.now = now
 
     def __call__(self) -> datetime:
         return self.now
@@ -34,10 +36,11 @@ class MovableClock:
 class World:
     """The service in this process, on a clock of ours, and a client on plan free."""
 
-    def __init__(self, services: Services, client: httpx.AsyncClient, clock: MovableClock) -> None:
+    def __init__(self, services: Services, client: httpx.AsyncClient, clock: MovableClock, account: Account) -> None:
         self.services = services
         self.client = client
         self.clock = clock
+        self.account = account
 
     async def convert(self) -> dict[str, Any]:
         """Convert a file; it must succeed."""
@@ -57,16 +60,19 @@ class World:
 
 
 @asynccontextmanager
-async def world(dsn: str, directory: Path) -> AsyncIterator[World]:
-    """Open the service; nothing of it waits for real time to pass."""
-    clock = MovableClock()
-    settings = Settings(data_dir=str(directory), database_url=dsn)
+async def world(
+    dsn: str, directory: Path, *, now: datetime = MAY, plan: str = "free", settings: Mapping[str, object] | None = None
+) -> AsyncIterator[World]:
+    """Open the service with a client of a fresh account; nothing of it waits for real time to pass."""
+    clock = MovableClock(now)
+    opened = Settings(data_dir=str(directory), database_url=dsn, **(settings or {}))  # type: ignore[arg-type]  # a test's own
     async with AsyncExitStack() as stack:
-        services = await stack.enter_async_context(open_services(settings, clock))
-        _, key = await Administration(services.database, clock).create_account("a", Terms(plan="free"))
-        application = application_for(services, settings)
+        services = await stack.enter_async_context(open_services(opened, clock))
+        terms = Terms(plan=plan, plan_owner=BY_ID[plan].owner)
+        account, key = await Administration(services.database, clock).create_account("a", terms)
+        application = application_for(services, opened)
         await stack.enter_async_context(application.lifespan())
         transport = httpx.ASGITransport(application, raise_app_exceptions=False)
         headers = {"X-API-Key": key.api_key}
         client = httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers=headers)
-        yield World(services, await stack.enter_async_context(client), clock)
+        yield World(services, await stack.enter_async_context(client), clock, account)

@@ -1,0 +1,101 @@
+"""The service with its results in a bucket, while the store is there and while it is not."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+
+from service.accounts.administration import Administration, AdministrationError, Changes
+from service.clock import utc_now
+from service.usecases.audit import audit
+from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
+from tests.support.data import lakes
+from tests.support.world import World, world
+
+EU_BUCKET = "results-in-europe"
+
+
+@pytest.fixture
+def s3(tmp_path: Path) -> Iterator[S3Server]:
+    """A server with two buckets."""
+    directory = tmp_path / "s3"
+    (directory / EU_BUCKET).mkdir(parents=True)
+    with s3_server(directory) as server:
+        yield server
+
+
+def bucket_settings(server: S3Server) -> dict[str, object]:
+    """A home bucket, and one for the region eu."""
+    return {
+        "s3_bucket": BUCKET,
+        "s3_endpoint": server.url,
+        "s3_access_key": ACCESS_KEY,
+        "s3_secret_key": SECRET_KEY,
+        "s3_regions": json.dumps({"eu": {"bucket": EU_BUCKET}}),
+        "s3_timeout_seconds": 3.0,
+    }
+
+
+def objects_in(server: S3Server, bucket: str) -> int:
+    """How many objects a bucket holds."""
+    return len([path for path in (server.directory / bucket).rglob("*") if path.is_file()])
+
+
+async def test_a_result_is_fetched_from_the_bucket(database_url: str, tmp_path: Path, s3: S3Server) -> None:
+    """The link leads to the store itself, and needs nothing of the service."""
+    async with world(database_url, tmp_path, now=datetime.now(UTC), settings=bucket_settings(s3)) as here:
+        answer = await here.convert()
+        assert answer["downloadUrl"].startswith(s3.url)
+        async with httpx.AsyncClient() as client:
+            response = await client.get(answer["downloadUrl"])
+        assert (response.status_code, len(response.content)) == (200, answer["outputSizeBytes"])
+        assert 'filename="a.zip"' in response.headers["content-disposition"]
+
+
+async def test_a_plan_with_the_choice_keeps_outputs_where_its_account_wants(
+    database_url: str, tmp_path: Path, s3: S3Server
+) -> None:
+    """On plan business in the chosen region; back on another plan at home again."""
+    async with world(
+        database_url, tmp_path, now=datetime.now(UTC), plan="business", settings=bucket_settings(s3)
+    ) as here:
+        administration = Administration(here.services.database, utc_now)
+        account_id = here.account.account_id
+        await here.convert()
+        await administration.change_account(account_id, Changes(storage_region="eu"))
+        await here.convert()
+        assert (objects_in(s3, BUCKET), objects_in(s3, EU_BUCKET)) == (1, 1)
+        await administration.change_account(account_id, Changes(plan="team", plan_owner="organization"))
+        await here.convert()
+        assert (objects_in(s3, BUCKET), objects_in(s3, EU_BUCKET)) == (2, 1)
+        with pytest.raises(AdministrationError, match="storage region"):
+            await administration.change_account(account_id, Changes(storage_region="eu"))
+        assert await audit(here.services.database, here.services.storage, utc_now) == []
+
+
+async def test_without_its_store_the_service_fails_clearly_and_charges_nothing(
+    database_url: str, tmp_path: Path, s3: S3Server
+) -> None:
+    """Conversions fail with a remedy, readiness tells, and when the store is back all is well without a restart."""
+    async with world(database_url, tmp_path, now=datetime.now(UTC), settings=bucket_settings(s3)) as here:
+        await here.convert()
+        s3.kill()
+        failed = await _send(here)
+        assert (failed["success"], failed["status"]) == (False, "Failed")
+        assert "Nothing was counted" in str(failed["error"])
+        assert s3.url not in str(failed["error"])
+        ready = await here.client.get("/readyz")
+        assert (ready.status_code, ready.json()["checks"]["storage"]) == (503, "down")
+        s3.start()
+        answer = await here.convert()
+        assert answer["remainingConversions"] == 8
+        assert (await here.client.get("/readyz")).status_code == 200
+
+
+async def _send(here: World) -> dict[str, object]:
+    response = await here.client.post("/api/geo/convert/file", files={"file": ("a.geojson", lakes())})
+    answer: dict[str, object] = response.json()
+    return answer
