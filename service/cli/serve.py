@@ -35,6 +35,23 @@ LAST_WORDS_SECONDS = 2.0
 async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM, then finish what was accepted."""
     configure_log(settings.log_format, settings.log_level)
+    try:
+        await _run(settings)
+    except ExceptionGroup as group:
+        raise _only_error(group) from None
+    _log.info(events.SERVER_STOPPED)
+    return 0
+
+
+def _only_error(group: ExceptionGroup) -> Exception:
+    """Return the error that task groups have wrapped, so that one with words for its reader is told in these."""
+    error: Exception = group
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+async def _run(settings: Settings) -> None:
     stop = anyio.Event()
     with ExitStack() as stack:
         listener = stack.enter_context(_listen(settings))
@@ -47,8 +64,6 @@ async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
                 await _announce(settings, services, listener, private)
                 await _serve_both(settings, services, front, back, stop)
             tasks.cancel_scope.cancel()
-    _log.info(events.SERVER_STOPPED)
-    return 0
 
 
 class _Door(NamedTuple):

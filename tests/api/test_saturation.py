@@ -1,0 +1,136 @@
+"""Too much at once is refused before it is received: with 429 the account, with 503 everybody."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from service.accounts.administration import Terms
+from tests.support.data import collection, feature, lakes, point
+from tests.support.server import Client, Server, create_account, running_server
+
+FILE = "/api/geo/convert/file"
+BATCH = "/api/geo/convert/batch"
+ASYNC = {"Prefer": "respond-async"}
+TEAM = Terms(plan="team", plan_owner="organization")
+
+
+@pytest.fixture(scope="module")
+def slow_file() -> bytes:
+    """A document that takes seconds to convert."""
+    return collection(*(feature(point(n % 90, n % 45), n=n, text="x" * 50) for n in range(200_000)))
+
+
+@pytest.fixture
+def server(tmp_path: Path, database_url: str) -> Iterator[Server]:
+    """One converter, one place before it, one file at a time for each account."""
+    settings = {"GEOMILL_CONVERTERS": "1", "GEOMILL_WAITING_ROOM": "1", "GEOMILL_MAX_PER_ACCOUNT": "1"}
+    with running_server(tmp_path, database_url, settings) as running:
+        yield running
+
+
+def occupy(client: Client, content: bytes) -> str:
+    """Begin a conversion that goes on for a while; return its job's id."""
+    response = client.post(FILE, files={"file": ("a.geojson", content)}, headers=ASYNC)
+    assert response.status_code == 202, response.text
+    job_id: str = response.json()["jobId"]
+    return job_id
+
+
+def announce_upload(client: Client) -> tuple[http.client.HTTPResponse, dict[str, object]]:
+    """Announce fifty megabytes, send none of them, and return the answer."""
+    address = urlsplit(client.server.url)
+    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=30)
+    connection.putrequest("POST", FILE)
+    connection.putheader("X-API-Key", client.key.api_key)
+    connection.putheader("Content-Type", "multipart/form-data; boundary=x")
+    connection.putheader("Content-Length", str(50 * 2**20))
+    connection.endheaders()
+    response = connection.getresponse()
+    problem = json.loads(response.read())
+    connection.close()
+    return response, problem
+
+
+def end(connection: http.client.HTTPConnection) -> int:
+    """Read the whole answer, close, and return the status."""
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.status
+
+
+def send_megabytes(client: Client) -> httpx.Response:
+    """Send eight megabytes with a client that reads when it has sent all."""
+    return client.post(FILE, files={"file": ("a.geojson", b" " * 8_000_000)})
+
+
+def test_an_account_with_its_share_under_way_is_refused_before_its_upload(server: Server, slow_file: bytes) -> None:
+    """With 429, when to come again and how much is left; afterwards it may convert as before."""
+    with create_account(server, TEAM) as client:
+        job_id = occupy(client, slow_file)
+        response, problem = announce_upload(client)
+        assert (response.status, problem["code"]) == (429, "too_many_requests")
+        assert int(response.headers["Retry-After"]) > 0
+        assert response.headers["RateLimit"] == f'"concurrency";r=0;t={response.headers["Retry-After"]}'
+        assert response.headers["RateLimit-Policy"] == '"concurrency";q=1;qu="concurrent-requests"'
+        assert send_megabytes(client).status_code == 429
+        assert client.get(f"/api/geo/convert/jobs/{job_id}/status").headers["ratelimit"].startswith('"concurrency";r=0')
+        assert client.wait_for(job_id)["status"] == "Completed"
+        assert client.convert("a.geojson", lakes())["success"]
+        assert len(client.get("/api/geo/convert/jobs").json()["jobs"]) == 2
+        assert server.wait_until_idle() == []
+
+
+def test_a_full_waiting_room_refuses_before_the_upload(server: Server, slow_file: bytes) -> None:
+    """Two accounts fill it, and a third is refused with 503; when there is room again it may convert."""
+    clients = [create_account(server, TEAM, name) for name in ("one", "two", "three")]
+    jobs = [occupy(client, slow_file) for client in clients[:2]]
+    late = clients[2]
+    response, problem = announce_upload(late)
+    assert (response.status, problem["code"]) == (503, "overloaded")
+    assert int(response.headers["Retry-After"]) > 0
+    assert send_megabytes(late).status_code == 503
+    for client, job_id in zip(clients, jobs, strict=False):
+        assert client.wait_for(job_id)["status"] == "Completed"
+    assert late.convert("a.geojson", lakes())["success"]
+    assert server.wait_until_idle() == []
+    for client in clients:
+        client.close()
+
+
+def test_requests_that_arrive_together_do_not_slip_past_the_share(tmp_path: Path, database_url: str) -> None:
+    """Two are let through at a time, however many pass the first look while they upload."""
+    settings = {"GEOMILL_CONVERTERS": "1", "GEOMILL_MAX_PER_ACCOUNT": "2"}
+    content = collection(*(feature(point(n % 90, 1), n=n) for n in range(30_000)))
+    with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
+        body = httpx.Request("POST", "http://x", files={"file": ("a.geojson", content)})
+        head = {"X-API-Key": client.key.api_key, "Content-Type": body.headers["Content-Type"]}
+        address = urlsplit(server.url)
+        connections = [http.client.HTTPConnection(str(address.hostname), address.port, timeout=60) for _ in range(6)]
+        for connection in connections:  # all have been let in when the last bytes of each are sent
+            connection.putrequest("POST", FILE)
+            for name, value in {**head, "Content-Length": str(len(body.read()))}.items():
+                connection.putheader(name, value)
+            connection.endheaders(body.read()[:-10])
+        for connection in connections:
+            connection.send(body.read()[-10:])
+        assert sorted(map(end, connections)) == [200, 200, 429, 429, 429, 429]
+        assert client.usage()[0] == 2
+
+
+def test_a_batch_above_the_share_is_taken_when_nothing_else_is_under_way(
+    tmp_path: Path, database_url: str, slow_file: bytes
+) -> None:
+    """It could never be taken otherwise; beside another request it is refused as a whole."""
+    files = [(f"{name}.geojson", lakes()) for name in "abc"]
+    settings = {"GEOMILL_CONVERTERS": "1", "GEOMILL_MAX_PER_ACCOUNT": "2"}
+    with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
+        job_id = occupy(client, slow_file)
+        assert client.post(BATCH, files=[("files", file) for file in files]).status_code == 429
+        assert client.wait_for(job_id)["status"] == "Completed"
+        assert [entry["success"] for entry in client.batch(*files)["results"]] == [True, True, True]

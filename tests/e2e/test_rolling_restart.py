@@ -1,0 +1,109 @@
+"""Two servers behind a balancer are restarted in turn under load, and nobody notices (docs/operating.md)."""
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+import httpx
+import pytest
+
+from service.accounts.administration import Terms
+from tests.support.balancer import Balancer, running_balancer
+from tests.support.data import collection, feature, lakes, point
+from tests.support.server import Server, create_account, running_server
+
+CLIENTS = 4
+READY_SECONDS = 30.0
+SETTINGS = {"GEOMILL_DRAIN_DELAY_SECONDS": "1.5", "GEOMILL_DRAIN_SECONDS": "30"}
+FILE = "/api/geo/convert/file"
+
+
+class Load:
+    """Clients that convert without pause over connections that they keep, and note whatever goes wrong."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self.jobs: list[str] = []
+        self.failures: list[str] = []
+        self._client = {"base_url": url, "headers": {"X-API-Key": key}, "timeout": 60.0}
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(CLIENTS)]
+        self._big = collection(*(feature(point(n % 90, 1), n=n) for n in range(20_000)))
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, number: int) -> None:
+        choose = random.Random(number)
+        with httpx.Client(**self._client) as client:  # type: ignore[arg-type]
+            while not self._stop.is_set():
+                try:
+                    self._convert(client, choose.choice([lakes(), lakes(), self._big]))
+                except httpx.HTTPError as error:
+                    self.failures.append(repr(error))
+
+    def _convert(self, client: httpx.Client, content: bytes) -> None:
+        response = client.post(FILE, files={"file": ("a.geojson", content)}, data={"outputFormat": "Csv"})
+        answer = response.json()
+        if response.status_code != httpx.codes.OK or not answer["success"]:
+            self.failures.append(response.text)
+        else:
+            self.jobs.append(answer["jobId"])
+
+
+def wait_until_ready(balancer: Balancer, server: Server) -> None:
+    """Wait until the balancer leads connections there."""
+    give_up_at = time.monotonic() + READY_SECONDS
+    while not balancer.is_ready(server.url):
+        assert time.monotonic() < give_up_at
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def balancer() -> Iterator[Balancer]:
+    """A balancer without servers yet."""
+    with running_balancer() as running:
+        yield running
+
+
+def test_a_rolling_restart_loses_no_request(tmp_path: Path, database_url: str, balancer: Balancer) -> None:
+    """Every request of the whole time is answered with its result, by an old server or a new one."""
+    with ExitStack() as stack:
+
+        def start() -> Server:
+            server = stack.enter_context(running_server(tmp_path, database_url, SETTINGS))
+            balancer.add(server.url)
+            wait_until_ready(balancer, server)
+            return server
+
+        old = [start(), start()]
+        client = stack.enter_context(create_account(old[0], Terms(plan="business", plan_owner="organization")))
+        with Load(balancer.url, client.key.api_key) as load:
+            for server in old:
+                done = len(load.jobs)
+                start()
+                assert server.stop() == 0
+                balancer.remove(server.url)
+                assert len(load.jobs) > done
+            _wait_for_more(load)
+        assert load.failures == []
+        with httpx.Client(base_url=balancer.url, headers=dict(client.headers), timeout=30) as again:
+            for job_id in load.jobs[:: max(1, len(load.jobs) // 20)]:
+                job = again.get(f"/api/geo/convert/jobs/{job_id}/status").json()
+                assert again.get(job["downloadUrl"]).is_success, job
+
+
+def _wait_for_more(load: Load) -> None:
+    enough, give_up_at = len(load.jobs) + 10, time.monotonic() + READY_SECONDS
+    while len(load.jobs) < enough and time.monotonic() < give_up_at:
+        time.sleep(0.02)
