@@ -4,6 +4,14 @@ import os
 from pathlib import Path
 
 
+def command_line(pid: int) -> bytes:
+    """The arguments of a process, each ended by a zero byte; nothing if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def processes_below(pid: int | None = None) -> set[int]:
     """All descendants of a process, by default of this one."""
     parents = {}

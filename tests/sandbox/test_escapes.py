@@ -13,7 +13,7 @@ from sandbox.config import Config, LauncherName, Mode, Ogr2ogr
 from sandbox.connection import Connection
 from sandbox.verdict import Ending, Verdict
 from tests.sandbox.escapes import compile_hostile, surroundings
-from tests.sandbox.processes import processes_below
+from tests.sandbox.processes import command_line, processes_below
 
 SUCCEEDED, REFUSED = 0, 1
 
@@ -174,7 +174,7 @@ async def test_a_daemon_is_gone_when_its_run_is(
     async with attacker(config, launcher) as tries:
         _, directory = await tries.attack("daemon")
         assert (directory / "daemon").exists() == bool(without)
-        assert not [pid for pid in processes_below() if b"daemon" in _arguments(pid)]
+        assert not [pid for pid in processes_below() if b"daemon" in command_line(pid)]
 
 
 @pytest.mark.parametrize("launcher", OGR2OGR_LAUNCHERS)
@@ -184,10 +184,3 @@ async def test_a_fork_bomb_makes_no_process(public: Path, hostile: Path, library
     async with attacker(config, launcher) as tries:
         assert (await tries.attack("fork bomb"))[0].exit_code == REFUSED
         assert (await tries.attack("nothing"))[0].exit_code == SUCCEEDED
-
-
-def _arguments(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""

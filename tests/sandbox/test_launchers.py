@@ -21,7 +21,7 @@ from sandbox.launchers.environment import can_become
 from sandbox.launchers.warm import options
 from sandbox.own_directory import OwnDirectory
 from sandbox.verdict import Ending, Verdict
-from tests.sandbox.processes import processes_below
+from tests.sandbox.processes import command_line, processes_below
 
 OGR2OGR = shutil.which("ogr2ogr")
 NEEDS_OGR2OGR = pytest.mark.skipif(OGR2OGR is None, reason="GDAL is not installed")
@@ -153,7 +153,7 @@ def python_environment(place: Place) -> dict[str, str]:
 
 def servers() -> list[int]:
     """The fork servers below this process: ogr2ogr without an argument."""
-    return [pid for pid in processes_below() if Path(f"/proc/{pid}/cmdline").read_bytes() == f"{OGR2OGR}\0".encode()]
+    return [pid for pid in processes_below() if command_line(pid) == f"{OGR2OGR}\0".encode()]
 
 
 def content(directory: Path) -> dict[str, bytes]:
@@ -265,7 +265,10 @@ async def test_a_server_is_replaced_after_its_commands_and_none_is_lost(place: P
             assert verdict.ending is Ending.OK
             seen.update(servers())
         assert len(seen) > 2
-        assert len(servers()) <= 2
+        # The last that was replaced may be on its way out.
+        with anyio.fail_after(20):
+            while len(servers()) > 2:  # noqa: ASYNC110 - other processes end
+                await anyio.sleep(0.01)
 
 
 @NEEDS_OGR2OGR
