@@ -68,8 +68,9 @@ async def run_job(parts: JobParts, ticket: Ticket, place: Place) -> Job:
     run = _Run(parts, ticket)
     try:
         async with converter(place) as run_command:
-            await run.convert(run_command)
-        await run.settle()
+            output = await run.convert(run_command)
+        await run.store(output)
+        await run.settle(output)
     except Rejection as rejection:
         await run.fail("rejected", rejection.message, details_of(rejection))
     except StorageUnavailable as unavailable:
@@ -98,11 +99,10 @@ class _Run:
         self._since = anyio.current_time()
         self._key = new_key(ticket.storage_region if ticket.storage_region in parts.storage.regions else "")
         self._may_be_stored = False
-        self._output: Output | None = None
         self._details = Details()
 
-    async def convert(self, run: Run) -> None:
-        """Inspect, plan, convert and store, while holding a converter."""
+    async def convert(self, run: Run) -> Output:
+        """Inspect, plan and convert, while holding a converter."""
         self._since = anyio.current_time()
         await self._start()
         ticket, engine = self._ticket, self._parts.engine
@@ -110,13 +110,21 @@ class _Run:
             look = await look_at_source(engine, run, ticket.source, ticket.target, ticket.directory)
             self._learn(look.facts)
             plan = plan_conversion(ticket.source, ticket.target, look.facts, ticket.request, engine.catalogue)
-            self._output = await engine.convert(run, ticket.source, plan, ticket.directory)
-        self._details = _details(self._output, plan.target, look.scan)
-        await self._store(self._output)
+            output = await engine.convert(run, ticket.source, plan, ticket.directory)
+        self._details = _details(output, plan.target, look.scan)
+        return output
 
-    async def settle(self) -> None:
+    async def store(self, output: Output) -> None:
+        """Put the output where links lead to it."""
+        self._may_be_stored = True
+        with stage("store"), observed("put"):
+            await self._parts.storage.put(
+                self._key, output.path, media_type=output.media_type, download_name=self._download_name(output)
+            )
+
+    async def settle(self, output: Output) -> None:
         """Charge and publish the job. If another process has ended it meanwhile, take that end as it is."""
-        settlement = self._settlement()
+        settlement = self._settlement(output)
         with anyio.CancelScope(shield=True), stage("settle"):
             balance = await _persist(lambda: self._parts.books.settle(settlement))
             if balance is None:
@@ -161,17 +169,7 @@ class _Run:
             self.job, feature_count=facts.feature_count, geometry_type=facts.geometry_type
         )
 
-    async def _store(self, output: Output) -> None:
-        self._may_be_stored = True
-        with stage("store"), observed("put"):
-            await self._parts.storage.put(
-                self._key, output.path, media_type=output.media_type, download_name=self._download_name(output)
-            )
-
-    def _settlement(self) -> Settlement:
-        if self._output is None:
-            message = "A job is settled after its output was stored"
-            raise AssertionError(message)
+    def _settlement(self, output: Output) -> Settlement:
         now = self._parts.clock()
         return Settlement(
             job_id=self.job.id,
@@ -181,10 +179,10 @@ class _Run:
             processing_time_ms=self._elapsed_ms(),
             feature_count=self.job.feature_count or 0,
             geometry_type=self.job.geometry_type or "None",
-            output_size_bytes=self._output.size_bytes,
+            output_size_bytes=output.size_bytes,
             object_key=self._key,
-            download_name=self._download_name(self._output),
-            media_type=self._output.media_type,
+            download_name=self._download_name(output),
+            media_type=output.media_type,
             details=self._details.encode(),
         )
 
