@@ -11,6 +11,7 @@ import msgspec
 from service.errors import Rejection
 from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset, make_datasets, needs_splitting
+from service.formats.dateline import FARTHEST, is_harmed_by_cutting, is_to_be_cut, is_within_datelines
 from service.formats.detect import Source
 from service.formats.facts import Facts, Layer
 from service.formats.format import Format, Writer, Writing, reading_of, writing_of
@@ -21,9 +22,6 @@ from service.formats.registry import WGS84
 from service.formats.request import ConversionRequest
 
 POLE = 90.001
-DATELINE = 180.0
-DATELINES = 540.0
-"""Longitudes may go around once more than the Earth does, to cross the date line in one piece."""
 GEOMETRY_NAMES = ("geometry", "geom", "the_geom")
 DIRECT_WRITERS = frozenset({Writer.PER_LAYER, Writer.AT_ONCE, Writer.PLACES})
 
@@ -69,38 +67,25 @@ def plan_conversion(
         MultipleLayers: the input holds several layers and the target stores one.
         Rejection: the target cannot represent the data, or a coordinate system is unknown or unusable.
     """
-    writing = writing_of(target)
     source_epsg = None if request.source_epsg is None else catalogue.resolve(request.source_epsg, "sourceEpsg")
     target_epsg = catalogue.resolve(request.target_epsg, "targetEpsg")
-    layers, warnings = choose_layers(source.format, target, facts, request)
-    if source_epsg is None:
-        _require_known_crs(layers)
+    layers, left_out = choose_layers(source.format, target, facts, request)
+    _require_known_crs(layers, source_epsg)
     _require_degrees(layers, source_epsg, catalogue)
     refuse_unrepresentable(target, layers)
     datasets = make_datasets(target, source.stem, layers)
-    written = [column.written for dataset in datasets for column in dataset.columns]
-    output_epsg = (writing.epsg or target_epsg) if any(layer.is_spatial for layer in layers) else None
-    return Plan(
+    output_epsg = _output_epsg(target, target_epsg, layers)
+    warnings = (*facts.warnings, *left_out, *_crs_warnings(target, output_epsg, target_epsg))
+    plan = Plan(
         target=target,
         datasets=datasets,
         stem=source.stem,
         source_epsg=source_epsg,
         output_epsg=output_epsg,
         direct=not facts.in_work_file or _is_json_to_json(source, target, facts),
-        warnings=(
-            *facts.warnings,
-            *warnings,
-            *_crs_warnings(target, output_epsg, target_epsg),
-            *find_losses(target, datasets),
-        ),
-        fid_name=free_name(writing.fid_names, written) if writing.fid_names else "",
-        wraps=writing.wraps_dateline and any(_crosses_dateline(layer) for layer in layers),
-        gathers_lines=bool(writing.lines_driver) and any(map(_needs_lines, layers)),
-        within_datelines=output_epsg is not None
-        and catalogue.is_geographic(output_epsg)
-        and all(_within_datelines(layer) for layer in layers if layer.is_spatial),
-        geometry_name=free_name(writing.geometry_names or GEOMETRY_NAMES, written),
+        warnings=(*warnings, *find_losses(target, datasets)),
     )
+    return _with_dateline(_with_names(plan), layers, catalogue)
 
 
 def can_go_direct(source: Source, target: Format, facts: Facts) -> bool:
@@ -136,9 +121,37 @@ def _fits(writing: Writing, layer: Layer) -> bool:
     return distinct and keeps_names and not layer.has_curves and not needs_splitting(writing, layer)
 
 
-def _require_known_crs(layers: Sequence[Layer]) -> None:
+def _output_epsg(target: Format, target_epsg: int, layers: Sequence[Layer]) -> int | None:
+    """The system in which the output will be, None where there is no geometry."""
+    return (writing_of(target).epsg or target_epsg) if any(layer.is_spatial for layer in layers) else None
+
+
+def _with_names(plan: Plan) -> Plan:
+    """The columns that the target adds, so called that they hide none of the data's."""
+    written = [column.written for dataset in plan.datasets for column in dataset.columns]
+    fid_names, geometry_names = plan.writing.fid_names, plan.writing.geometry_names or GEOMETRY_NAMES
+    return msgspec.structs.replace(
+        plan,
+        fid_name=free_name(fid_names, written) if fid_names else "",
+        geometry_name=free_name(geometry_names, written),
+    )
+
+
+def _with_dateline(plan: Plan, layers: Sequence[Layer], catalogue: CrsCatalogue) -> Plan:
+    """What has to be done, or can be, since geometries cross the date line or do not."""
+    spatial = [layer for layer in layers if layer.is_spatial]
+    in_degrees = plan.output_epsg is not None and catalogue.is_geographic(plan.output_epsg)
+    return msgspec.structs.replace(
+        plan,
+        wraps=plan.writing.wraps_dateline and any(map(is_to_be_cut, spatial)),
+        gathers_lines=bool(plan.writing.lines_driver) and any(map(is_harmed_by_cutting, spatial)),
+        within_datelines=in_degrees and all(map(is_within_datelines, spatial)),
+    )
+
+
+def _require_known_crs(layers: Sequence[Layer], source_epsg: int | None) -> None:
     for layer in layers:
-        if layer.is_spatial and not layer.crs.known:
+        if layer.is_spatial and not layer.crs.known and source_epsg is None:
             raise Rejection(
                 f"The file does not say in which coordinate system {shown(layer.name)!r} is. "
                 "Send its EPSG code as sourceEpsg, for example 4326 for longitude and latitude."
@@ -152,37 +165,11 @@ def _require_degrees(layers: Sequence[Layer], source_epsg: int | None, catalogue
         if system is None or layer.extent is None or not layer.is_spatial or not catalogue.is_geographic(system):
             continue
         west, south, east, north = layer.extent
-        if south < -POLE or north > POLE or west < -DATELINES or east > DATELINES:
+        if south < -POLE or north > POLE or west < -FARTHEST or east > FARTHEST:
             raise Rejection(
                 f"Coordinates of {shown(layer.name)!r} go from {west:g}, {south:g} to {east:g}, {north:g}: these are "
                 f"no degrees, though EPSG:{system} has degrees. Send the EPSG code that they are in as sourceEpsg."
             )
-
-
-def _crosses_dateline(layer: Layer) -> bool:
-    """Whether `layer` is to be cut: GDAL loses the points of collections when it cuts, so never those."""
-    return layer.is_spatial and not _has_points_in_collections(layer) and not _within_datelines(layer)
-
-
-def _needs_lines(layer: Layer) -> bool:
-    """Whether the writer that always cuts at the date line would harm `layer`.
-
-    It loses the points of collections, and makes simple geometries of Multi ones that have one part.
-    """
-    has_parts = any(name.startswith("Multi") for name in layer.geometry_types)
-    return _has_points_in_collections(layer) or (has_parts and _within_datelines(layer))
-
-
-def _has_points_in_collections(layer: Layer) -> bool:
-    return "MultiPoint" in layer.collection_parts
-
-
-def _within_datelines(layer: Layer) -> bool:
-    """Whether x is known to stay within the date lines; what is far beyond them is no degrees."""
-    if layer.extent is None:
-        return False
-    west, _, east, _ = layer.extent
-    return (west >= -DATELINE and east <= DATELINE) or max(-west, east) > DATELINES
 
 
 def _crs_warnings(target: Format, output_epsg: int | None, target_epsg: int) -> tuple[str, ...]:
