@@ -58,6 +58,8 @@ async def _look_at_converter(settings: Settings) -> None:
         print(f"  {YES if layer.active else NO} {layer.name:<20} {layer.reason or layer.stops}")
     for launcher in report.launchers:
         print(f"  {YES if launcher.active else NO} {launcher.name:<20} {launcher.reason or 'launches converters'}")
+    found = f"a jailed probe reached {', '.join(report.escapes)}" if report.escapes else "a jailed probe reached nothing"
+    print(f"  {NO if report.escapes else YES} {'self-test':<20} {found}")
 
 
 def _print_formats(capabilities: Capabilities) -> None:
