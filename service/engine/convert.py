@@ -9,11 +9,12 @@ import msgspec
 from sandbox.command import Limits
 from service.engine.arguments import origin_of, table_of
 from service.engine.capabilities import Capabilities
-from service.engine.diagnostics import Subject
+from service.engine.diagnostics import Subject, UnreachableSystem
 from service.engine.jailed import facts as facts_program
 from service.engine.jailed import prepare as prepare_program
 from service.engine.output import Output, collect
 from service.engine.reading import JAILED, WorkFile, read_into_work_file
+from service.engine.recount import count_unreachable
 from service.engine.workplace import INPUT, WORK_FILE, Run, Workplace
 from service.engine.writing import JAILED as WRITERS_JAILED
 from service.engine.writing import write
@@ -77,7 +78,11 @@ class Engine:
             await anyio.to_thread.run_sync(place.clear, source)
         if not plan.direct:
             await _prepare(place, plan)
-        await write(place, plan, origin_of(source, plan))
+        origin = origin_of(source, plan)
+        try:
+            await write(place, plan, origin)
+        except UnreachableSystem as failure:
+            raise await count_unreachable(place, plan, origin, failure) from None
         return await anyio.to_thread.run_sync(collect, place.path, plan)
 
     def _place(self, run: Run, directory: Path, subject: Subject) -> Workplace:

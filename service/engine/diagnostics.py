@@ -24,6 +24,10 @@ class EngineDefect(Exception):
     """The converter could not be run, or did what it never does; the text is for the log."""
 
 
+class UnreachableSystem(Rejection):
+    """Some coordinates cannot be brought into the target's system; how many is still to be counted."""
+
+
 class _Row(msgspec.Struct, frozen=True):
     pattern: re.Pattern[str]
     words: str
@@ -31,6 +35,18 @@ class _Row(msgspec.Struct, frozen=True):
 
 def _row(pattern: str, words: str) -> _Row:
     return _Row(re.compile(pattern, re.IGNORECASE), words)
+
+
+UNREACHABLE = re.compile(
+    r"Failed to reproject|Unable to reproject|Full reprojection failed|Failed to transform"
+    r"|tolerance condition error|Invalid coordinate|Invalid latitude|Reprojection failed",
+    re.IGNORECASE,
+)
+REMEDY = (
+    "They lie outside the area of the coordinate system. Is the file's own system right? If not, send sourceEpsg; else "
+    "choose another targetEpsg."
+)
+"""What to do about coordinates that cannot be reprojected."""
 
 
 # The first row that matches decides, so the particular stands above the general.
@@ -48,12 +64,7 @@ _MESSAGES: tuple[_Row, ...] = (
         "Coordinates lie outside longitude and latitude, so the file is in another coordinate system than it says. "
         "Send the right EPSG code as sourceEpsg.",
     ),
-    _row(
-        r"Failed to reproject|Unable to reproject|Full reprojection failed|Failed to transform"
-        r"|tolerance condition error|Invalid coordinate|Invalid latitude|Reprojection failed",
-        "Some coordinates cannot be brought into {target_crs}: they lie outside the area of the coordinate system. "
-        "Is the file's own system right? If not, send sourceEpsg; else choose another targetEpsg.",
-    ),
+    _Row(UNREACHABLE, "Coordinates cannot be brought into {target_crs}. {unreachable}"),
     _row(
         r"no coordinate operation|Cannot find coordinate operations|Failed to create coordinate transformation",
         "There is no way from the file's coordinate system to {target_crs}. Choose another targetEpsg.",
@@ -119,12 +130,11 @@ def require_success(verdict: Verdict, subject: Subject) -> str:
     messages = verdict.untrusted_stderr.decode("utf-8", "replace")
     if verdict.ending is Ending.INTERNAL:
         raise EngineDefect(verdict.detail or shown(messages))
-    if verdict.ending is Ending.EXIT:
-        raise Rejection(explain(messages, subject))
-    if verdict.ending is not Ending.OK:
+    if verdict.ending not in {Ending.EXIT, Ending.OK}:
         raise Rejection(plain_language(verdict))
-    if _FATAL.search(messages):
-        raise Rejection(explain(messages, subject))
+    if verdict.ending is Ending.EXIT or _FATAL.search(messages):
+        kind = UnreachableSystem if UNREACHABLE.search(messages) else Rejection
+        raise kind(explain(messages, subject))
     return messages
 
 
@@ -167,4 +177,4 @@ def find_renames(messages: str) -> Iterator[str]:
 
 def _filled(words: str, subject: Subject) -> str:
     target_crs = "the target system" if subject.target_epsg is None else f"EPSG:{subject.target_epsg}"
-    return words.format(input=subject.input, target=subject.target, target_crs=target_crs)
+    return words.format(input=subject.input, target=subject.target, target_crs=target_crs, unreachable=REMEDY)

@@ -65,7 +65,7 @@ class Workplace:
         extra: Mapping[str, str] = MappingProxyType({}),
         tolerated: re.Pattern[str] | None = None,
     ) -> str:
-        """Run ogr2ogr with only `drivers`; returns its messages, also of a failure if they match `tolerated`.
+        """Run ogr2ogr with only `drivers`; returns its messages, whatever they say if they match `tolerated`.
 
         Raises:
             Rejection: the file is at fault, or what it needs is beyond the limits.
@@ -73,7 +73,7 @@ class Workplace:
         environment = converter_environment(self.host, drivers, extra)
         verdict = await self._start((self.host.ogr2ogr, *arguments), environment)
         messages = verdict.untrusted_stderr.decode("utf-8", "replace")
-        if tolerated is not None and verdict.ending is Ending.EXIT and tolerated.search(messages):
+        if tolerated is not None and verdict.ending in {Ending.EXIT, Ending.OK} and tolerated.search(messages):
             return messages
         return require_success(verdict, self._subject)
 

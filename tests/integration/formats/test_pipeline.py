@@ -131,6 +131,13 @@ async def test_points_outside_the_target_system_fail_the_file(pipeline: Pipeline
         await pipeline.to("GeoPackage", odd, target_epsg=3857)
 
 
+async def test_features_that_cannot_be_reprojected_are_counted(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The file fails with their number, and nothing vanishes."""
+    rows = [feature(geometry("Point", [0, lat]), a=1) for lat in (0, 45, -90, 10, -90, 50)]
+    with pytest.raises(Rejection, match=r"2 of 6 features cannot be brought into EPSG:2154"):
+        await pipeline.to("GeoPackage", write_geojson(tmp_path / "poles.geojson", rows), target_epsg=2154)
+
+
 async def test_projected_numbers_in_geojson_ask_for_source_epsg(pipeline: Pipeline, tmp_path: Path) -> None:
     """Numbers that are no degrees are refused with the remedy, and convert with it."""
     metres = write_geojson(tmp_path / "metres.geojson", [feature(geometry("Point", [392000.0, 5820000.0]), a=1)])

@@ -1,0 +1,33 @@
+"""How many features cannot be reprojected, counted only when some cannot: the converter stops at the first."""
+
+from service.engine.arguments import Origin, systems
+from service.engine.diagnostics import REMEDY, UNREACHABLE, UnreachableSystem
+from service.engine.jailed import facts as facts_program
+from service.engine.reading import INTO_WORK_FILE, WORK_DRIVER
+from service.engine.workplace import Workplace
+from service.errors import Rejection
+from service.formats.facts import Facts
+from service.formats.plan import Plan
+
+COUNTED_FILE = "counted.gpkg"
+COUNTS_FILE = "counts.json"
+NOTHING_KNOWN = '{"noise": {}, "prefix": "", "guesses_types": false}'
+
+
+async def count_unreachable(place: Workplace, plan: Plan, origin: Origin, failure: UnreachableSystem) -> Rejection:
+    """What to tell the caller about `failure`, with the number of features that it concerns."""
+    tables = origin.tables(plan, *plan.datasets)
+    arguments = [*INTO_WORK_FILE, "-skipfailures", *systems(plan, plan.datasets), COUNTED_FILE, origin.name]
+    arguments += dict.fromkeys(tables)
+    try:
+        await place.ogr2ogr(arguments, (*origin.drivers, WORK_DRIVER), origin.environment, tolerated=UNREACHABLE)
+        await place.python(facts_program.__name__, COUNTED_FILE, NOTHING_KNOWN, COUNTS_FILE)
+        reached = await place.read_json(COUNTS_FILE, Facts)
+    except Rejection:
+        return failure
+    layers = {dataset.layer.table: dataset.layer for dataset in plan.datasets}.values()
+    wanted = sum(sum(layer.geometry_types.values()) for layer in layers)
+    lost = wanted - reached.histogram.total()
+    if lost <= 0:
+        return failure
+    return Rejection(f"{lost:,} of {wanted:,} features cannot be brought into EPSG:{plan.output_epsg}. {REMEDY}")
