@@ -2,11 +2,9 @@
 
 import argparse
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from sandbox.pool import SandboxUnavailable
-from service.app import look_at_host, open_converters, open_database, open_storage
+from service.app import WORK, look_at_host, open_converters, open_database, open_storage
 from service.cli.command import Command
 from service.db.embedded import EmbeddedPostgresError
 from service.db.migrate import MigrationError
@@ -14,7 +12,7 @@ from service.engine.capabilities import Capabilities, ConverterMissing
 from service.errors import DatabaseUnavailable, StorageUnavailable
 from service.settings import Settings
 
-YES, NO = "ok", "--"
+YES, NO, UNUSED = "ok", "--", ".."
 
 _FAILURES = (ConverterMissing, DatabaseUnavailable, EmbeddedPostgresError, MigrationError, OSError, SandboxUnavailable)
 """What a check may end with: a part that cannot be used, in its own words."""
@@ -51,22 +49,23 @@ async def _look_at_converter(settings: Settings) -> None:
     print(f"  {YES} GDAL {capabilities.version}: {capabilities.ogr2ogr}")
     _print_formats(capabilities)
     print("\nIsolation")
-    with TemporaryDirectory() as directory:
-        async with open_converters(settings, capabilities, Path(directory)) as pool:
-            report = pool.report()
+    work = settings.data_path / WORK
+    work.mkdir(parents=True, exist_ok=True)
+    async with open_converters(settings, capabilities, work) as pool:
+        report = pool.report()
     for layer in report.layers:
-        print(f"  {YES if layer.active else NO} {layer.name:<20} {layer.reason or layer.stops}")
+        print(f"  {YES if layer.active else NO} {layer.name:<22} {layer.reason or layer.stops}")
     for launcher in report.launchers:
-        print(f"  {YES if launcher.active else NO} {launcher.name:<20} {launcher.reason or 'launches converters'}")
-    found = f"a jailed probe reached {', '.join(report.escapes)}" if report.escapes else "a jailed probe reached nothing"
-    print(f"  {NO if report.escapes else YES} {'self-test':<20} {found}")
+        print(f"  {YES if launcher.active else UNUSED} {launcher.name:<22} {launcher.reason or 'launches converters'}")
+    found = f"a jailed probe reached {', '.join(report.escapes) or 'nothing'}"
+    print(f"  {NO if report.escapes else YES} {'self-test':<22} {found}")
 
 
 def _print_formats(capabilities: Capabilities) -> None:
     print("\nFormats")
     for available in capabilities.formats:
         ways = " ".join(way for way, can in (("in", available.input), ("out", available.output)) if can)
-        print(f"  {NO if available.reason else YES} {available.format.title:<20} {ways or 'none':<8}{available.reason}")
+        print(f"  {NO if available.reason else YES} {available.format.title:<22} {ways or 'none':<8}{available.reason}")
 
 
 async def _look_at_database(settings: Settings) -> None:
