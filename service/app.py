@@ -47,6 +47,9 @@ from service.storage.local import open_local
 from service.storage.places import Place, read_places
 from service.storage.port import Storage
 from service.storage.secrets import parse_secrets, stored_secrets
+from service.telemetry import metrics
+from service.telemetry.metrics import observe_statement, sharing_metrics
+from service.telemetry.tracing import tracing
 from service.usecases.run_job import JobParts, run_job
 from service.usecases.services import Services
 from service.usecases.upkeep import CHORES, keep_up
@@ -67,7 +70,7 @@ async def open_database(settings: Settings) -> AsyncIterator[Database]:
             )
         )
         await migrate(dsn)
-        database = await stack.enter_async_context(open_pool(dsn))
+        database = await stack.enter_async_context(open_pool(dsn, watch=observe_statement))
         await publish_plans(database)
         yield database
 
@@ -81,8 +84,11 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
         SandboxUnavailable: this host cannot isolate converters as strictly as the settings ask.
         ConverterMissing: there is no usable ogr2ogr.
         StorageUnavailable: the file store cannot be opened.
+        SettingsError: traces are asked for, and this installation cannot send them.
     """
     async with AsyncExitStack() as stack:
+        stack.enter_context(sharing_metrics())
+        stack.enter_context(tracing(settings.traces_url))
         database = await stack.enter_async_context(open_database(settings))
         storage = await stack.enter_async_context(open_storage(settings, clock))
         work_area = await stack.enter_async_context(open_work_area(settings.data_path / WORK / "uploads"))
@@ -156,12 +162,15 @@ def open_converters(
     settings: Settings, capabilities: Capabilities, work_root: Path
 ) -> AbstractAsyncContextManager[Pool]:
     """Open the isolated converters for jobs below `work_root`."""
+    converters = settings.converters or os.cpu_count() or 1
+    metrics.CONVERTERS.set(converters)
+    metrics.SEATS.set(converters + settings.waiting_room)
     readable = [capabilities.source_root, capabilities.gdal_data, *capabilities.proj_directories]
     return open_sandbox(
         Config(
             work_root=work_root,
             mode=Mode(settings.sandbox),
-            converters=settings.converters or os.cpu_count() or 1,
+            converters=converters,
             waiting_room=settings.waiting_room,
             programs=(Path(capabilities.ogrinfo),),
             readable=tuple(Path(path) for path in readable if path),

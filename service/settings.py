@@ -180,6 +180,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     s3_connections: Annotated[
         int, Meta(ge=1, le=1024, description="Connections to the object store at the same time.")
     ] = 64
+    traces_url: Annotated[
+        str,
+        Meta(
+            description="Address that takes traces by OTLP over HTTP (http://…/v1/traces), which needs the extra "
+            "`tracing`; empty: no spans are recorded."
+        ),
+    ] = ""
     log_format: Annotated[
         Literal["auto", "console", "json"], Meta(description="Form of the log; auto: console on a terminal, else JSON.")
     ] = "auto"

@@ -10,8 +10,9 @@ A database that cannot be reached, refuses, dies underway or is too slow raises 
 are built to be repeated. Every other error of a statement, such as a violated constraint, is its caller's to know.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TypeAlias
 
 import anyio
@@ -20,7 +21,10 @@ import msgspec
 from asyncpg.pool import PoolConnectionProxy
 
 from service.db.connection import CLOSE_SECONDS, CONNECT_SECONDS, LOST, REFUSED, SESSION, unavailable
+from service.db.queries import name_of
 
+Watch = Callable[[str, float], None]
+"""Is told the name of a statement and the seconds that it took."""
 Connection: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
 
 
@@ -86,10 +90,11 @@ async def open_pool(
     max_size: int = 16,
     command_timeout_seconds: float = 10.0,
     acquire_timeout_seconds: float = 5.0,
+    watch: Watch | None = None,
 ) -> AsyncGenerator[Database]:
     """Open a pool of at most `max_size` connections to the database `dsn`.
 
-    16 serve a gateway: statements take well under a millisecond of the server's time.
+    16 serve a gateway: statements take well under a millisecond of the server's time. `watch` hears of each of them.
 
     Raises:
         DatabaseUnavailable: the database cannot be reached now.
@@ -101,7 +106,7 @@ async def open_pool(
             max_size=max_size,
             command_timeout=command_timeout_seconds,
             timeout=CONNECT_SECONDS,
-            init=_prepare,
+            init=partial(_prepare, watch),
             reset=_keep,
             server_settings=SESSION,
         )
@@ -115,10 +120,12 @@ async def open_pool(
         pool.terminate()
 
 
-async def _prepare(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
-    """Let JSON columns be plain Python objects."""
+async def _prepare(watch: Watch | None, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    """Let JSON columns be plain Python objects, and tell `watch` of the statements."""
     for name in ("json", "jsonb"):
         await connection.set_type_codec(name, schema="pg_catalog", encoder=_encode_json, decoder=msgspec.json.decode)
+    if watch is not None:
+        connection.add_query_logger(lambda record: watch(name_of(record.query), record.elapsed))
 
 
 def _encode_json(value: object) -> str:

@@ -15,6 +15,9 @@ import service
 _BLOCK = re.compile(r"^-- name:[ \t]*(?P<name>.*?)[ \t]*$", re.MULTILINE)
 
 
+_NAMES: dict[str, str] = {}
+
+
 class QueryFileError(Exception):
     """A file of statements breaks the form described above: a defect of ours, met at start-up."""
 
@@ -38,7 +41,14 @@ def load(name: str, directory: Path | None = None) -> Mapping[str, str]:
         QueryFileError: a block has a bad or doubled name, no sentence, or no statement.
     """
     path = (directory or sql_directory() / "queries") / f"{name}.sql"
-    return MappingProxyType(parse(path.read_text(encoding="utf-8"), path.name))
+    queries = parse(path.read_text(encoding="utf-8"), path.name)
+    _NAMES.update({statement: query_name for query_name, statement in queries.items()})
+    return MappingProxyType(queries)
+
+
+def name_of(statement: str) -> str:
+    """Return the name of a statement that was loaded, `other` for any other one."""
+    return _NAMES.get(statement, "other")
 
 
 def parse(text: str, file_name: str) -> dict[str, str]:

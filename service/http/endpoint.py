@@ -8,7 +8,7 @@ from http import HTTPStatus
 import msgspec
 from starlette.routing import Route
 
-from service.errors import InvalidApiKey, MissingApiKey, Overloaded, RequestFault
+from service.errors import HeadersTooLarge, InvalidApiKey, InvalidIdentity, MissingApiKey, Overloaded, RequestFault
 from service.http.auth import Handler, KeyedHandler, needs_key
 from service.http.inputs import Parameter, UploadForm
 
@@ -46,7 +46,7 @@ class Open(Endpoint, frozen=True, kw_only=True):
     @property
     def all_faults(self) -> tuple[type[RequestFault], ...]:
         """Every fault that may be answered."""
-        return self.faults
+        return (*self.faults, HeadersTooLarge)
 
     def route(self) -> Route:
         """Return what serves it."""
@@ -61,7 +61,7 @@ class Keyed(Endpoint, frozen=True, kw_only=True):
     @property
     def all_faults(self) -> tuple[type[RequestFault], ...]:
         """Every fault that may be answered, those of authentication included."""
-        return (MissingApiKey, InvalidApiKey, Overloaded, *self.faults)
+        return (MissingApiKey, InvalidApiKey, InvalidIdentity, Overloaded, *self.faults, HeadersTooLarge)
 
     def route(self) -> Route:
         """Return what serves it, once the caller is known."""

@@ -14,6 +14,8 @@ from service.intake.form import FormSpec
 
 MAX_DIGITS = 9
 MAX_IDEMPOTENCY_KEY = 255
+MAX_CHARACTERS = 2048
+"""So many fit into a field in any alphabet."""
 DEFAULT_JOBS = 20
 MOST_JOBS = 100
 
@@ -59,7 +61,8 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
 
 _LARGEST = 10**MAX_DIGITS - 1
 _EPSG: Schema = {"type": "integer", "minimum": -_LARGEST, "maximum": _LARGEST}
-_OUTPUT: Schema = {"type": "string", "examples": list(OUTPUT_NAMES)}
+_TEXT: Schema = {"type": "string", "maxLength": MAX_CHARACTERS, "pattern": "^[^\\u0000]*$"}
+_OUTPUT: Schema = {**_TEXT, "examples": list(OUTPUT_NAMES)}
 _OUTPUTS = f"{', '.join(OUTPUT_NAMES)}; in any case"
 _DEFAULT = "GeoJSON becomes Shapefile, everything else GeoJSON"
 
@@ -83,7 +86,7 @@ CONVERSION = UploadForm(
             "none.",
             _EPSG,
         ),
-        Field("layer", "The one layer to convert out of several.", {"type": "string"}),
+        Field("layer", "The one layer to convert out of several.", _TEXT),
         Field(
             "includeWallet",
             "Whether to fill remainingConversions, remainingBytes and newWalletBalanceCents.",

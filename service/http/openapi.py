@@ -23,6 +23,7 @@ VERSION = "1.0.0"
 _REFERENCE = re.compile(r" ?\((?:spec|specification|contract)\b[^)]*\)")
 _ROOT = "#/components"
 _EVERY_ANSWER = ("X-Request-Id", "traceparent")
+_OF_CALLERS = ("RateLimit-Policy", "RateLimit")
 _TEXT = {"type": "string"}
 
 _HEADERS: Mapping[str, str] = {
@@ -32,6 +33,8 @@ _HEADERS: Mapping[str, str] = {
     "WWW-Authenticate": "How to authenticate.",
     "Location": "Where to ask for the job, or the jobs.",
     "Preference-Applied": "respond-async.",
+    "RateLimit-Policy": "How many files the account may have under way at the same time.",
+    "RateLimit": "How many more there may be now.",
     "ETag": "Names this very result.",
 }
 
@@ -119,6 +122,9 @@ def _responses(endpoint: Open | Keyed) -> Object:
         known["content"] = known.get("content", {}) | {MEDIA_TYPE: {"schema": _problem(faults)}}
     defect = {MEDIA_TYPE: {"schema": _problem_with(["internal_error"])}}
     responses[500] = _response("internal_error: A defect of the service, which was recorded.", defect)
+    if isinstance(endpoint, Keyed):
+        for status in responses.keys() - {HTTPStatus.UNAUTHORIZED}:
+            responses[status]["headers"] |= _header_references(_OF_CALLERS)
     return {str(status.value if isinstance(status, HTTPStatus) else status): responses[status] for status in responses}
 
 
@@ -131,9 +137,13 @@ def _content(answer: Answer) -> Object:
 def _response(meaning: str, content: Object, headers: Sequence[str] = ()) -> Object:
     response: Object = {
         "description": meaning,
-        "headers": {name: {"$ref": f"{_ROOT}/headers/{name}"} for name in (*_EVERY_ANSWER, *headers)},
+        "headers": _header_references((*_EVERY_ANSWER, *headers)),
     }
     return {**response, "content": content} if content else response
+
+
+def _header_references(names: Iterable[str]) -> Object:
+    return {name: {"$ref": f"{_ROOT}/headers/{name}"} for name in names}
 
 
 def _by_status(faults: Iterable[type[RequestFault]]) -> dict[int, list[type[RequestFault]]]:

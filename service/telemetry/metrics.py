@@ -68,6 +68,11 @@ STORAGE_SECONDS = Histogram(
 STORAGE_FAILURES = Counter("geomill_storage_failures", "Failures of the store of results.", ["fault"])
 
 
+def observe_statement(name: str, seconds: float) -> None:
+    """Count a statement of the database."""
+    STATEMENT_SECONDS.labels(name).observe(seconds)
+
+
 def exposition() -> bytes:
     """Return every metric in the text format of Prometheus."""
     if _SHARED_DIRECTORY not in os.environ:  # noqa: TID251 -- the library's own switch, which it reads as well

@@ -14,6 +14,9 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from service.telemetry.traceparent import TraceParent
 from service.telemetry.tracing import RequestSpan, Tracer, Value
 
+EXPORT_SECONDS = 3.0
+"""How long the last spans may delay the end of the process when the collector is away."""
+
 
 class _Request:
     """A request that is recorded."""
@@ -59,5 +62,5 @@ class _Recording:
 def open_tracer(endpoint: str) -> tuple[Tracer, Callable[[], None]]:
     """Return a tracer and what sends the last spans and closes it."""
     provider = TracerProvider(resource=Resource.create({SERVICE_NAME: "geomill"}), shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, timeout=EXPORT_SECONDS)))
     return _Recording(provider.get_tracer("geomill")), provider.shutdown

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
+from service.settings import SettingsError
 from service.telemetry import traceparent
 from service.telemetry.traceparent import TraceParent
 
@@ -33,10 +34,6 @@ class Tracer(Protocol):
 
     def span(self, name: str, attributes: Mapping[str, Value], /) -> AbstractContextManager[object]:
         """Open a span within the one that is open."""
-
-
-class TracingUnavailable(Exception):
-    """Spans are asked for, and this installation cannot record them."""
 
 
 class _Unrecorded:
@@ -77,7 +74,7 @@ def tracing(endpoint: str) -> Iterator[None]:
     """Send spans to the collector at `endpoint` (OTLP over HTTP); without one record none.
 
     Raises:
-        TracingUnavailable: the extra `tracing` is not installed.
+        SettingsError: the extra `tracing` is not installed.
     """
     global _tracer  # noqa: PLW0603 -- as the log: configured once, used everywhere
     if not endpoint:
@@ -97,5 +94,5 @@ def _open(endpoint: str) -> tuple[Tracer, Callable[[], None]]:
         from service.telemetry.opentelemetry import open_tracer  # noqa: PLC0415 -- an extra
     except ModuleNotFoundError as missing:
         message = "GEOMILL_TRACES_URL asks for traces, which need the extra: pip install 'geomill[tracing]'"
-        raise TracingUnavailable(message) from missing
+        raise SettingsError(message) from missing
     return open_tracer(endpoint)

@@ -98,7 +98,7 @@ CHORES: tuple[Chore, ...] = (
     Chore(recover, lambda services: 2 * services.leases.heartbeat),
     Chore(sweep, lambda _services: timedelta(seconds=60)),
     Chore(forget, lambda _services: timedelta(hours=1)),
-    Chore(measure, lambda _services: timedelta(seconds=5)),
+    Chore(measure, lambda _services: timedelta(seconds=2)),
 )
 
 

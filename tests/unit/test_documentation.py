@@ -3,8 +3,11 @@
 import re
 from pathlib import Path
 
+from prometheus_client import REGISTRY
+from prometheus_client.metrics import MetricWrapperBase
+
 from service.cli.settings import table
-from service.telemetry import events
+from service.telemetry import events, metrics
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,6 +22,15 @@ def test_every_log_event_is_documented() -> None:
     names = {value for name, value in vars(events).items() if name.isupper()}
     text = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `([a-z_]+\.[a-z_]+)` \|", text, re.MULTILINE)) == names
+
+
+def test_every_metric_is_documented() -> None:
+    """docs/operating.md lists the metrics, and no others."""
+    families = [family for family in REGISTRY.collect() if family.name.startswith("geomill_")]
+    names = {family.name + ("_total" if family.type == "counter" else "") for family in families}
+    assert len(names) == len([metric for metric in vars(metrics).values() if isinstance(metric, MetricWrapperBase)])
+    text = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(geomill_[a-z_]+)` \|", text, re.MULTILINE)) == names
 
 
 def test_links_between_documents_lead_somewhere() -> None:

@@ -1,0 +1,152 @@
+"""The metrics count what has happened (contract 6)."""
+
+import http.client
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.accounts.administration import Terms
+from tests.support.data import collection, feature, lakes, point
+from tests.support.server import Client, Server, create_account, running_server
+
+FILE = "/api/geo/convert/file"
+TEAM = Terms(plan="team", plan_owner="organization")
+
+Samples: TypeAlias = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def scrape(server: Server) -> Samples:
+    """Every sample that the server shows, by name and labels."""
+    response = httpx.get(f"{server.url}/metrics")
+    assert response.headers["content-type"].startswith("text/plain; version=")
+    families = text_string_to_metric_families(response.text)
+    return {(sample.name, frozenset(sample.labels.items())): sample.value for one in families for sample in one.samples}
+
+
+def value(samples: Samples, name: str, **labels: str) -> float:
+    """One sample; 0 while nothing was counted."""
+    return samples.get((name, frozenset(labels.items())), 0.0)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for a condition to hold."""
+    give_up_at = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.05)
+
+
+Growth: TypeAlias = Callable[..., float]
+
+
+@pytest.fixture
+def growth(server: Server) -> Growth:
+    """How much a sample has grown since the test began."""
+    before = scrape(server)
+
+    def grown(name: str, **labels: str) -> float:
+        return value(scrape(server), name, **labels) - value(before, name, **labels)
+
+    return grown
+
+
+def test_a_conversion_is_counted_at_every_stage(growth: Growth, client: Client) -> None:
+    """Its request, its job, its bytes, and how long each stage took."""
+    answer = client.convert("a.geojson", lakes())
+    assert growth("geomill_request_seconds_count", method="POST", route=FILE, status="200") == 1
+    assert growth("geomill_jobs_admitted_total", input="geojson") == 1
+    assert growth("geomill_jobs_ended_total", outcome="completed") == 1
+    assert growth("geomill_conversion_seconds_count", input="geojson", output="shapefile") == 1
+    assert growth("geomill_input_bytes_total") == len(lakes())
+    assert growth("geomill_output_bytes_total") == answer["outputSizeBytes"]
+    assert growth("geomill_received_bytes_total") > len(lakes())
+    assert growth("geomill_sent_bytes_total") > len(str(answer))
+    assert growth("geomill_converter_runs_total", ending="ok") >= 1
+    for stage in ("receive", "admit", "wait", "convert", "store", "settle"):
+        assert growth("geomill_stage_seconds_count", stage=stage) == 1, stage
+    for statement in ("admit", "settle"):
+        assert growth("geomill_statement_seconds_count", statement=statement) == 1
+    assert growth("geomill_storage_seconds_count", operation="put") == 1
+    assert growth("geomill_storage_seconds_count", operation="link") == 1
+
+
+def test_refusals_are_counted_by_what_refused(growth: Growth, new_client: Callable[..., Client]) -> None:
+    """A limit, or the file itself, before or after its admission."""
+    poor = new_client("free")
+    poor.convert("a.geojson", lakes() + b" " * 6_000_000)
+    assert growth("geomill_jobs_refused_total", limit="fileSize") == 1
+    poor.convert("a.unknown", b"x")
+    assert growth("geomill_jobs_refused_total", limit="file") == 1
+    poor.convert("a.geojson", b"{")
+    assert growth("geomill_jobs_ended_total", outcome="rejected") == 1
+    assert growth("geomill_jobs_ended_total", outcome="completed") == 0
+
+
+def test_problems_are_counted_by_their_code(growth: Growth, server: Server) -> None:
+    """As a request without a key."""
+    httpx.post(server.url + FILE)
+    assert growth("geomill_problems_total", code="missing_api_key") == 1
+    assert growth("geomill_request_seconds_count", method="POST", route=FILE, status="401") == 1
+
+
+def test_strangers_cannot_make_labels(growth: Growth, server: Server) -> None:
+    """Whatever methods and paths they invent, the metrics do not grow by them."""
+    address = urlsplit(server.url)
+    for number in range(3):
+        connection = http.client.HTTPConnection(str(address.hostname), address.port)
+        connection.request(f"BREW{number}", f"/{number}")
+        assert connection.getresponse().status == 404
+        connection.close()
+    assert growth("geomill_request_seconds_count", method="other", route="none", status="404") == 3
+
+
+def test_what_is_under_way_is_shown_and_is_gone_in_the_end(tmp_path: Path, database_url: str) -> None:
+    """With one converter one file runs, others wait; they hold seats and reservations until they end."""
+    slow = collection(*(feature(point(n % 90, n % 45), n=n, text="x" * 50) for n in range(5_000)))
+    one = {"GEOMILL_CONVERTERS": "1", "GEOMILL_WAITING_ROOM": "7"}
+    with running_server(tmp_path, database_url, one) as server, create_account(server, TEAM) as client:
+
+        def shows(name: str, expected: float) -> bool:
+            return value(scrape(server), name) == expected
+
+        def shows_while_busy(name: str) -> bool:
+            files = [("files", (f"{number}.geojson", slow)) for number in range(4)]
+            client.post("/api/geo/convert/batch", files=files, headers={"Prefer": "respond-async"})
+            return value(scrape(server), name) > 0
+
+        for name in ("jobs_running", "jobs_waiting", "reservations", "seats_taken"):
+            until(partial(shows_while_busy, f"geomill_{name}"))
+            assert value(scrape(server), "geomill_jobs_running") <= 1
+        assert shows("geomill_converters", 1)
+        assert shows("geomill_seats", 8)
+        assert shows("geomill_requests_running", 1)
+        for name in ("jobs_running", "jobs_waiting", "reservations", "seats_taken"):
+            until(partial(shows, f"geomill_{name}", 0))
+
+
+def test_processes_that_share_a_directory_show_their_sum(tmp_path: Path, database_url: str) -> None:
+    """Whichever is asked; what a process had is kept when it ends, what it holds is not."""
+    shared = tmp_path / "metrics"
+    shared.mkdir()
+    settings = {"PROMETHEUS_MULTIPROC_DIR": str(shared), "GEOMILL_CONVERTERS": "2"}
+    with running_server(tmp_path / "one", database_url, settings) as one, create_account(one, TEAM) as client:
+        assert client.convert("a.geojson", lakes())["success"]
+        with (
+            running_server(tmp_path / "two", database_url, settings) as two,
+            Client(two, client.account, client.key) as other,
+        ):
+            assert other.convert("a.geojson", lakes())["success"]
+            for server in (one, two):
+                samples = scrape(server)
+                assert value(samples, "geomill_jobs_ended_total", outcome="completed") == 2
+                assert value(samples, "geomill_converters") == 4
+        samples = scrape(one)
+        assert value(samples, "geomill_jobs_ended_total", outcome="completed") == 2
+        assert value(samples, "geomill_converters") == 2

@@ -1,0 +1,258 @@
+"""The description of the interface is true: what the server takes and answers is what it says (contract 6)."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jsonschema
+import pytest
+
+from service.http.endpoint import Endpoint
+from service.http.problems import KINDS
+from service.http.routes import ENDPOINTS, ROUTES
+from tests.support.data import collection, feature, lakes, point, square
+from tests.support.server import Client, Server
+
+API = "/api/geo"
+FILE = f"{API}/convert/file"
+BATCH = f"{API}/convert/batch"
+ANALYZE = f"{API}/convert/analyze"
+STATUS = f"{API}/convert/jobs/{{jobId}}/status"
+FILES = "/files/{key}/{name}"
+
+Document = dict[str, Any]
+
+
+@pytest.fixture(scope="session")
+def document(server: Server) -> Document:
+    """What /openapi.json answers, without a key."""
+    response = httpx.get(f"{server.url}/openapi.json")
+    assert response.status_code == 200
+    served: Document = response.json()
+    return served
+
+
+def strict(schema: Any) -> Any:
+    """The schema, refusing members that it does not name."""
+    if isinstance(schema, list):
+        return [strict(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {name: strict(item) for name, item in schema.items()}
+    if schema.get("type") == "object" and "properties" in schema:
+        closed["additionalProperties"] = False
+    return closed
+
+
+def assert_described(document: Document, path: str, response: httpx.Response) -> None:
+    """The document has this status, these headers and this body for the request."""
+    operation = document["paths"][path][response.request.method.lower()]
+    described = operation["responses"].get(str(response.status_code))
+    assert described is not None, f"{path} is not said to answer {response.status_code}"
+    missing = {name for name in described["headers"] if name.lower() not in response.headers}
+    assert missing <= {"Retry-After"}, f"{path} {response.status_code} lacks {missing}"
+    media_type = response.headers.get("content-type", "").partition(";")[0]
+    content = described.get("content", {})
+    if not content:
+        assert response.content == b""
+        return
+    known = next(kind for kind in (media_type, f"{media_type.partition('/')[0]}/*", "*/*") if kind in content)
+    if media_type.endswith("json") and "schema" in content[known]:
+        components = {"schemas": strict(document["components"]["schemas"])}
+        jsonschema.Draft202012Validator({**content[known]["schema"], "components": components}).validate(
+            response.json()
+        )
+
+
+def upload(name: str = "a.geojson", content: bytes | None = None) -> dict[str, tuple[str, bytes]]:
+    """The part of a single upload."""
+    return {"file": (name, lakes() if content is None else content)}
+
+
+def test_every_route_is_described(document: Document) -> None:
+    """By its own path and method, and nothing else is."""
+    described = {(path, method.upper()) for path, methods in document["paths"].items() for method in methods}
+    assert described == {(route.path, method) for route in ROUTES for method in (route.methods or set()) - {"HEAD"}}
+
+
+def test_every_problem_is_described_where_it_may_come(document: Document) -> None:
+    """No code that a fault has is missing, and none is described that no fault has."""
+    codes = set(re.findall(r'"code": \{"enum": \[(.*?)\]', json.dumps(document["paths"])))
+    listed = {code for enumeration in codes for code in json.loads(f"[{enumeration}]")}
+    assert listed == {kind.code for kind in KINDS.values()} | {"internal_error"}
+
+
+def test_every_parameter_of_a_path_is_described(document: Document) -> None:
+    """A path names what stands in it."""
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            described = {parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "path"}
+            assert described == set(re.findall(r"\{(\w+)\}", path))
+
+
+def test_every_field_and_record_has_a_meaning(document: Document) -> None:
+    """In words for callers, without references to documents that they do not have."""
+    for schema in document["components"]["schemas"].values():
+        assert schema.get("description") or "enum" in schema
+    for endpoint in ENDPOINTS:
+        for field in endpoint.form.fields if endpoint.form else ():
+            assert field.description
+    assert not re.search(r"\((spec|contract)", json.dumps(document))
+
+
+def test_absent_members_are_optional_and_the_others_required(document: Document) -> None:
+    """What can be null is always there; what is only sometimes there is never null (contract 2)."""
+    result = document["components"]["schemas"]["ConversionResult"]
+    required = set(result["required"])
+    assert {"success", "limit", "remainingBytes", "truncationReport", "outputEpsg", "warnings"} <= required
+    assert required.isdisjoint({"downloadUrl", "error", "layers", "targetFormat", "featureCount"})
+    assert {"type": "null"} not in result["properties"]["error"].get("anyOf", [])
+
+
+@pytest.mark.parametrize("endpoint", ["file", "upload"])
+@pytest.mark.parametrize(
+    "fields", [{}, {"outputFormat": "GeoPackage", "includeWallet": "true"}, {"outputFormat": "GeoJson"}, {"layer": "x"}]
+)
+def test_answers_of_a_conversion_are_as_described(
+    client: Client, document: Document, endpoint: str, fields: dict[str, str]
+) -> None:
+    """Converted or rejected."""
+    path = f"{API}/convert/{endpoint}"
+    assert_described(document, path, client.post(path, files=upload(), data=fields))
+
+
+def test_answers_with_losses_and_layers_are_as_described(client: Client, document: Document) -> None:
+    """A full report of losses, and an archive of several layers."""
+    lossy = collection(
+        feature(point(1, 2), a_very_long_name_1="x" * 300, a_very_long_name_2=1), feature(square(), other_long_name=1)
+    )
+    response = client.post(FILE, files=upload(content=lossy))
+    assert response.json()["truncationReport"]["hasDataLoss"]
+    assert_described(document, FILE, response)
+    assert_described(document, ANALYZE, client.post(ANALYZE, files=upload(content=lossy)))
+    layered = client.post(FILE, files=upload(content=lossy), data={"outputFormat": "GeoPackage"}).json()
+    packed = upload("a.gpkg", client.download(layered))
+    assert_described(document, FILE, client.post(FILE, files=packed, data={"outputFormat": "FlatGeobuf"}))
+
+
+def test_answers_of_refused_accounts_are_as_described(new_client: Any, document: Document) -> None:
+    """Over a limit of the plan, and without credit."""
+    for poor in (new_client("free"), new_client(wallet_cents=0)):
+        response = poor.post(FILE, files=upload(content=lakes() + b" " * 6_000_000))
+        assert response.json()["needsUpgrade"]
+        assert_described(document, FILE, response)
+
+
+def test_answers_of_a_batch_are_as_described(client: Client, document: Document) -> None:
+    """Of converted and of rejected files."""
+    files = [("files", ("a.geojson", lakes())), ("files", ("b.unknown", b"x")), ("files", ("c.geojson", b"{"))]
+    assert_described(document, BATCH, client.post(BATCH, files=files))
+
+
+def test_answers_before_the_end_are_as_described(client: Client, document: Document) -> None:
+    """Prefer: respond-async, for one file and for several."""
+    prefer = {"Prefer": "respond-async"}
+    one = client.post(FILE, files=upload(), headers=prefer)
+    many = client.post(BATCH, files={"files": ("a.geojson", lakes())}, headers=prefer)
+    assert (one.status_code, many.status_code) == (202, 202)
+    assert_described(document, FILE, one)
+    assert_described(document, BATCH, many)
+    status = client.get(f"{API}/convert/jobs/{one.json()['jobId']}/status")
+    assert_described(document, STATUS, status)
+
+
+def test_lists_are_as_described(client: Client, document: Document) -> None:
+    """Jobs, ended and failed, plans and formats."""
+    client.convert("a.geojson", lakes())
+    client.convert("a.unknown", b"x")
+    jobs = client.get(f"{API}/convert/jobs")
+    assert len(jobs.json()["jobs"]) == 2
+    assert_described(document, f"{API}/convert/jobs", jobs)
+    for path in (f"{API}/pricing/tiers", f"{API}/formats"):
+        assert_described(document, path, client.get(path))
+
+
+def test_problems_are_as_described(server: Server, client: Client, document: Document) -> None:
+    """A request without a key, without a form, with a wrong field, with an Idempotency-Key of another one."""
+    key = {"Idempotency-Key": "one"}
+    client.post(FILE, files=upload(), headers=key)
+    asked = [
+        (FILE, httpx.post(server.url + FILE, files=upload()), 401),
+        (FILE, client.post(FILE), 400),
+        (FILE, client.post(FILE, files=upload(), data={"targetEpsg": "WGS84"}), 400),
+        (FILE, client.post(FILE, files=upload("b.geojson"), headers=key), 422),
+        (FILE, client.post(FILE, files=upload(content=b" " * (100 * 2**20 + 1))), 413),
+        (BATCH, client.post(BATCH, files=[("files", ("a.geojson", b"{}"))] * 21), 400),
+        (f"{API}/convert/jobs", client.get(f"{API}/convert/jobs?limit=0"), 400),
+        (STATUS, client.get(STATUS.format(jobId="x")), 404),
+        (FILES, client.get(FILES.format(key="0" * 32, name="a.zip")), 403),
+        ("/docs/{asset}", client.get("/docs/nothing"), 404),
+    ]
+    for path, response, status in asked:
+        assert response.status_code == status
+        assert_described(document, path, response)
+
+
+def test_downloads_are_as_described(client: Client, document: Document) -> None:
+    """Whole, in part, unchanged, beyond the end, and by a link that was altered."""
+    link = client.convert("a.geojson", lakes())["downloadUrl"]
+    whole = httpx.get(link)
+    asked = [
+        (whole, 200),
+        (httpx.get(link, headers={"Range": "bytes=0-9"}), 206),
+        (httpx.get(link, headers={"If-None-Match": whole.headers["etag"]}), 304),
+        (httpx.get(link, headers={"Range": "bytes=9-0"}), 400),
+        (httpx.get(link, headers={"Range": "bytes=99999999-"}), 416),
+        (httpx.get(link + "0"), 403),
+    ]
+    for response, status in asked:
+        assert response.status_code == status
+        assert_described(document, FILES, response)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"])
+def test_what_needs_no_key_is_as_described(server: Server, document: Document, path: str) -> None:
+    """For whoever runs the service, and for whoever reads about it."""
+    response = httpx.get(server.url + path)
+    assert response.status_code == 200
+    assert_described(document, path, response)
+
+
+def test_the_page_is_whole_and_may_load_nothing_from_elsewhere(server: Server) -> None:
+    """Every part that it names is there, beside it, and its policy lets no other script run."""
+    page = httpx.get(f"{server.url}/docs")
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "<script>" not in page.text
+    for part in re.findall(r'(?:src|href)="([^"]+)"', page.text):
+        response = httpx.get(httpx.URL(f"{server.url}/docs").join(part))
+        assert response.status_code == 200
+
+
+SAMPLED = [endpoint for endpoint in ENDPOINTS if endpoint.path.startswith(API)]
+
+
+@pytest.mark.parametrize("endpoint", SAMPLED, ids=[endpoint.name for endpoint in SAMPLED])
+@pytest.mark.parametrize("label", ["curl", "Python"])
+def test_samples_can_be_copied_and_run(
+    client: Client, document: Document, tmp_path: Path, endpoint: Endpoint, label: str
+) -> None:
+    """With the address and the key in the environment and the file at hand, they get an answer in order."""
+    (tmp_path / "lakes.geojson").write_bytes(lakes())
+    job_id = client.convert("a.geojson", lakes())["jobId"]
+    operation = document["paths"][endpoint.path][endpoint.method.lower()]
+    offered: list[Mapping[str, str]] = operation["x-codeSamples"]
+    source = next(sample["source"] for sample in offered if sample["label"] == label).replace("JOB_ID", job_id)
+    environment = {**os.environ, "URL": client.server.url, "KEY": client.key.api_key}
+    program = ["sh", "-c"] if label == "curl" else [sys.executable, "-c"]
+    done = subprocess.run([*program, source], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    answer = json.loads(done.stdout)
+    assert "code" not in answer, answer
+    assert answer.get("success", True) is True

@@ -1,0 +1,70 @@
+"""A client made from the description alone sends what nobody thought of, and meets nothing but what is described."""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, TypeAlias
+
+import pytest
+import schemathesis
+from hypothesis import settings
+from schemathesis.config import SchemathesisConfig
+
+from service.accounts.administration import Terms
+from service.http.openapi import describe
+from service.http.routes import ENDPOINTS
+from service.intake.form import IntakeLimits
+from tests.support.server import Client, Server, create_account
+
+Case: TypeAlias = schemathesis.Case[Any]
+
+CONFIG = SchemathesisConfig.from_dict(
+    {
+        "seed": 1,
+        "generation": {"mode": "all"},
+        # A key for repeats that comes with another form is refused, though both are well-formed.
+        "checks": {
+            "positive_data_acceptance": {"expected-statuses": ["2xx", "3xx", 401, 403, 404, 409, 410, 422, 429]}
+        },
+        # In a form everything is text and a file is any bytes: a number in place of a string is no mistake.
+        "operations": [
+            {"include-method": "POST", "checks": {"negative_data_rejection": {"enabled": False}}},
+            # More formats or codes than files are refused, which a schema cannot say.
+            {"include-name": "POST /api/geo/convert/batch", "checks": {"positive_data_acceptance": {"enabled": False}}},
+        ],
+    }
+)
+DESCRIPTION = schemathesis.openapi.from_dict(describe(ENDPOINTS, IntakeLimits(), ""), config=CONFIG)
+
+
+@DESCRIPTION.auth()
+class Key:
+    """The key of the stranger's account."""
+
+    value: ClassVar = ""
+
+    def get(self, _case: Case, _context: schemathesis.AuthContext) -> str:
+        """Return it."""
+        return self.value
+
+    def set(self, case: Case, key: str, _context: schemathesis.AuthContext) -> None:
+        """Send it along."""
+        case.headers["X-API-Key"] = key
+
+
+@pytest.fixture(scope="module")
+def stranger(server: Server) -> Iterator[Client]:
+    """A client of its own account for the whole run."""
+    with create_account(server, Terms(plan="team", plan_owner="organization")) as client:
+        Key.value = client.key.api_key
+        yield client
+
+
+def test_the_description_is_openapi() -> None:
+    """Every part of it is as the standard of OpenAPI 3.1 says."""
+    DESCRIPTION.validate()
+
+
+@DESCRIPTION.parametrize()
+@settings(max_examples=50, derandomize=True, deadline=None, database=None)
+def test_a_stranger_meets_nothing_but_what_is_described(case: Case, stranger: Client) -> None:
+    """Whatever it sends: its answer has a status, headers and a body that the description names."""
+    case.call_and_validate(base_url=str(stranger.base_url))
