@@ -15,6 +15,7 @@ from hypercorn.config import Config, Sockets
 from service.app import application_for, open_services, operations_for
 from service.cli.command import Command, CommandError
 from service.cli.demo import curl_line, demo_key, sample_file
+from service.cli.hangup import close_when_clients_do
 from service.cli.listener import BACKLOG, Listener, listen
 from service.http.application import Application
 from service.settings import Settings
@@ -35,6 +36,7 @@ LAST_WORDS_SECONDS = 2.0
 async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM, then finish what was accepted."""
     configure_log(settings.log_format, settings.log_level)
+    close_when_clients_do()
     try:
         await _run(settings)
     except ExceptionGroup as group:

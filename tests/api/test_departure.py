@@ -1,0 +1,107 @@
+"""A server that stops says so first, then closes its door, and ends what does not end in time (docs/operating.md)."""
+
+import signal
+import threading
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from service.accounts.administration import Terms
+from tests.support.data import collection, feature, lakes, point
+from tests.support.server import Server, create_account, running_server
+
+FILE = "/api/geo/convert/file"
+TEAM = Terms(plan="team", plan_owner="organization")
+
+
+@pytest.fixture(scope="module")
+def slow_file() -> bytes:
+    """A document that takes seconds to convert."""
+    return collection(*(feature(point(n % 90, n % 45), n=n, text="x" * 50) for n in range(200_000)))
+
+
+def wait_for_event(server: Server, name: str) -> None:
+    """Wait until the log has an event."""
+    while not server.events(name):
+        time.sleep(0.01)
+
+
+def wait_until_closed(server: Server) -> None:
+    """Wait until the door for clients is closed."""
+    with pytest.raises(httpx.ConnectError):
+        _ask_for_ever(server)
+
+
+def _ask_for_ever(server: Server) -> None:
+    while True:
+        httpx.get(f"{server.url}/api/geo/convert/jobs")
+
+
+def test_readiness_falls_while_work_is_still_taken(tmp_path: Path, database_url: str) -> None:
+    """For as long as a balancer needs to notice; every answer asks its client to come back elsewhere."""
+    settings = {"GEOMILL_DRAIN_DELAY_SECONDS": "30"}
+    with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
+        assert httpx.get(f"{server.url}/readyz").is_success
+        assert "connection" not in client.get("/api/geo/convert/jobs").headers
+        server.process.send_signal(signal.SIGTERM)
+        wait_for_event(server, "server.stopping")
+        ready = httpx.get(f"{server.url}/readyz")
+        assert (ready.status_code, ready.json()["checks"]["intake"]) == (503, "draining")
+        response = client.post(FILE, files={"file": ("a.geojson", lakes())})
+        assert response.json()["success"]
+        assert response.headers["connection"] == "close"
+        assert httpx.get(f"{server.url}/healthz").is_success
+        server.process.kill()
+
+
+def test_operators_can_watch_the_last_jobs_end(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
+    """The private port answers when the door for clients is closed."""
+    settings = {"GEOMILL_PRIVATE_PORT": "0"}
+    with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
+        private = str(server.events("server.ready")[0]["private_url"])
+        accepted = client.post(
+            FILE, files={"file": ("a.geojson", slow_file)}, headers={"Prefer": "respond-async", "Connection": "close"}
+        )
+        assert accepted.status_code == 202
+        server.process.send_signal(signal.SIGTERM)
+        wait_for_event(server, "server.stopping")
+        wait_until_closed(server)
+        assert httpx.get(f"{private}/readyz").status_code == 503
+        assert server.process.wait(60) == 0
+        assert len(server.events("job.completed")) == 1
+
+
+def test_what_does_not_end_in_time_is_ended_and_told(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
+    """The client that waits is told that the service restarts; the job is Failed and costs nothing."""
+    settings = {"GEOMILL_DRAIN_SECONDS": "0.2", "GEOMILL_CONVERTERS": "1"}
+    with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
+        answers: list[httpx.Response] = []
+
+        def send() -> None:
+            answers.append(client.post(FILE, files={"file": ("a.geojson", slow_file)}))
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        wait_for_event(server, "job.admitted")
+        assert server.stop(signal.SIGTERM) == 0
+        sender.join()
+        assert (answers[0].status_code, answers[0].json()["code"]) == (503, "overloaded")
+        assert server.work_files() == []
+    with running_server(tmp_path, database_url) as server:
+        headers = {"X-API-Key": client.key.api_key}
+        [job] = httpx.get(f"{server.url}/api/geo/convert/jobs", headers=headers).json()["jobs"]
+        assert job["jobId"] in answers[0].json()["detail"]
+        assert job["status"] == "Failed"
+        assert "Nothing was counted" in job["errorMessage"]
+
+
+def test_idle_connections_do_not_hold_up_the_end(tmp_path: Path, database_url: str) -> None:
+    """They are closed when the door is."""
+    with running_server(tmp_path, database_url) as server:
+        address = urlsplit(server.url)
+        with httpx.Client(base_url=f"http://{address.netloc}") as client:
+            assert client.get("/healthz").is_success
+            assert server.stop(signal.SIGTERM) == 0

@@ -1,0 +1,150 @@
+"""Connections that do nothing, or next to nothing, cost others nothing."""
+
+import resource
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import psutil
+import pytest
+
+from service.accounts.administration import Terms
+from service.cli.serve import KEEP_ALIVE_SECONDS
+from tests.support.data import lakes
+from tests.support.server import Client, Server, create_account, running_server
+
+IDLE = 1000
+DRIPPING = 100
+TEAM = Terms(plan="team", plan_owner="organization")
+FILE = "/api/geo/convert/file"
+
+
+@pytest.fixture(autouse=True)
+def _room_for_sockets() -> Iterator[None]:
+    """Let this process open as many sockets as the test needs."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4096)), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextmanager
+def connected(server: Server, number: int) -> Iterator[list[socket.socket]]:
+    """So many open connections."""
+    address = urlsplit(server.url)
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(socket.create_connection((str(address.hostname), address.port or 80), timeout=30))
+            for _ in range(number)
+        ]
+
+
+@contextmanager
+def dripping(connections: list[socket.socket], byte: bytes) -> Iterator[None]:
+    """Send a byte on each connection, again and again; what the server closes is closed."""
+    stop = threading.Event()
+
+    def drip() -> None:
+        while not stop.wait(0.2):
+            for connection in connections:
+                try:
+                    connection.send(byte)
+                except OSError:
+                    continue
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    yield
+    stop.set()
+    thread.join()
+
+
+def assert_converts(client: Client, times: int) -> None:
+    """Conversions succeed as ever."""
+    answers = [client.convert("a.geojson", lakes(), outputFormat="Csv") for _ in range(times)]
+    assert [answer["success"] for answer in answers] == [True] * times
+
+
+def test_a_thousand_idle_connections_and_slow_ones_do_not_stop_conversions(tmp_path: Path, database_url: str) -> None:
+    """Idle from the start, idle after a request, with a head that never ends, and with a body that drips."""
+    with running_server(tmp_path, database_url) as server, create_account(server, TEAM) as client:
+        head = f"POST {FILE} HTTP/1.1\r\nHost: x\r\nX-API-Key: {client.key.api_key}\r\n"
+        body = (
+            "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 5000000\r\n\r\n"
+            '--x\r\nContent-Disposition: form-data; name="file"; filename="a.geojson"\r\n\r\n'
+        )
+        with ExitStack() as stack:
+            silent, asked, heads, bodies = (
+                stack.enter_context(connected(server, number)) for number in (IDLE // 2, IDLE // 2, DRIPPING, DRIPPING)
+            )
+            for connection in asked:
+                connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            for connection in heads:
+                connection.sendall(b"GET /healthz HTTP/1.1\r\nX-Slow: ")
+            for connection in bodies:
+                connection.sendall((head + body).encode())
+            stack.enter_context(dripping(heads + bodies, b" "))
+            assert len(psutil.Process(server.process.pid).net_connections("tcp")) > IDLE
+            assert all(connection.recv(16).startswith(b"HTTP/1.1 200") for connection in asked)
+            assert_converts(client, 20)
+            assert len(silent) == IDLE // 2
+        assert_converts(client, 1)
+        assert server.wait_until_idle() == []
+        assert client.usage()[0] == 21
+
+
+def test_a_body_that_arrives_too_slowly_is_given_up(tmp_path: Path, database_url: str) -> None:
+    """With 408; a drop now and then does not keep it alive."""
+    settings = {"GEOMILL_UPLOAD_IDLE_SECONDS": "1", "GEOMILL_UPLOAD_MIN_BYTES_PER_SECOND": "1000"}
+    with (
+        running_server(tmp_path, database_url, settings) as server,
+        create_account(server, TEAM) as client,
+        connected(server, 1) as [connection],
+    ):
+        head = (
+            f"POST {FILE} HTTP/1.1\r\nHost: x\r\nX-API-Key: {client.key.api_key}\r\n"
+            "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 5000000\r\n\r\n--x\r\n"
+        )
+        connection.sendall(head.encode())
+        with dripping([connection], b" "):
+            assert connection.recv(4096).startswith(b"HTTP/1.1 408")
+        assert server.wait_until_idle() == []
+
+
+def test_a_connection_too_many_is_told_so(tmp_path: Path, database_url: str) -> None:
+    """With 503, even to a client that sends first and reads later; when others have gone there is room again."""
+    with (
+        running_server(tmp_path, database_url, {"GEOMILL_MAX_CONNECTIONS": "5"}) as server,
+        create_account(server, TEAM) as client,
+    ):
+        with connected(server, 5):
+            for content in (b"", b" " * 300_000):
+                with httpx.Client(base_url=server.url, headers=client.headers) as another:
+                    response = another.post(FILE, files={"file": ("a.geojson", content)})
+                assert (response.status_code, response.json()["code"]) == (503, "overloaded")
+                assert int(response.headers["retry-after"]) > 0
+        assert_no_connections(server)
+        assert_converts(client, 1)
+
+
+def test_connections_end_with_their_clients(tmp_path: Path, database_url: str) -> None:
+    """Those that were used and those that were not; none is kept until its idle time has passed."""
+    with running_server(tmp_path, database_url) as server:
+        with connected(server, 50):
+            for _ in range(50):
+                assert httpx.get(f"{server.url}/healthz").is_success
+        assert_no_connections(server)
+
+
+def assert_no_connections(server: Server) -> None:
+    """The server closes what its clients have closed, well before connections end by being idle."""
+    give_up_at = time.monotonic() + KEEP_ALIVE_SECONDS / 2
+    process = psutil.Process(server.process.pid)
+    while len(left := process.net_connections("tcp")) > 1 and time.monotonic() < give_up_at:
+        time.sleep(0.02)
+    assert [connection.status for connection in left] == [psutil.CONN_LISTEN]
