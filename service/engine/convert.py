@@ -40,7 +40,7 @@ class Engine:
     def __init__(self, capabilities: Capabilities, limits: Limits | None = None) -> None:
         self.capabilities = capabilities
         self.catalogue = CrsCatalogue(capabilities.proj_database)
-        self._limits = limits or Limits()
+        self.limits = limits or Limits()
 
     async def inspect(self, run: Run, source: Source, directory: Path) -> Facts:
         """Read `source` into the work file and say what is in it.
@@ -86,7 +86,7 @@ class Engine:
         return await anyio.to_thread.run_sync(collect, place.path, plan)
 
     def _place(self, run: Run, directory: Path, subject: Subject) -> Workplace:
-        return Workplace(run, self.capabilities, self._limits, directory, subject)
+        return Workplace(run, self.capabilities, self.limits, directory, subject)
 
 
 def _tidying(reading: Reading) -> str:

@@ -97,7 +97,9 @@ async def _write_gathered(place: Workplace, plan: Plan, origin: Origin) -> None:
     """One feature a line by the sister driver, which keeps what the format's own drops, made into a document."""
     dataset = plan.datasets[0]
     driver = plan.writing.lines_driver
-    arguments = ["-f", driver, "-unsetFid", *systems(plan, [dataset]), *origin.options, LINES_FILE, origin.name]
+    linear = LINEAR if dataset.linearise else ()
+    arguments = ["-f", driver, "-unsetFid", *linear, *systems(plan, [dataset]), *origin.options]
+    arguments += [LINES_FILE, origin.name]
     await place.ogr2ogr([*arguments, *origin.tables(plan, dataset)], (*origin.drivers, driver), origin.environment)
     await place.python(gather.__name__, LINES_FILE, dataset.name, result_name(plan))
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import (
     EMPTY_FLAG,
-    FIRST_CURVE,
     GEOMETRY,
     WKB_TYPES,
     columns,
@@ -27,9 +26,11 @@ from service.engine.jailed.gpkg import (
     tables,
     wkb_offset,
 )
+from service.engine.jailed.shapes import collection_parts, surfaces_to_polygons
 from service.engine.jailed.tidy import Tidying, tidy
-from service.engine.jailed.wkb import parts_by_family
+from service.engine.jailed.wkb import SURFACES
 
+CURVES = {8, 9, 10, 11, 12}
 MAX_LAYERS = 1000
 MAX_COLUMNS = 2000
 DBF_BYTES = 254
@@ -84,8 +85,25 @@ def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying) -> dict
 
 
 def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -> dict[str, object]:
+    histogram, basics, has_z = _histogram(connection, table)
+    parts, curved_parts = collection_parts(connection, table) if histogram["GeometryCollection"] else ({}, False)
+    longest = connection.execute(f"SELECT max(length({GEOMETRY})) FROM {quoted(table)}").fetchone()[0]  # noqa: S608
+    return {
+        "extent": _extent(connection, table),
+        "geometry_types": dict(histogram),
+        "null_geometries": features - sum(histogram.values()),
+        "has_z": has_z,
+        "has_curves": curved_parts or bool(basics & CURVES),
+        "longest_geometry_bytes": longest or 0,
+        "collection_parts": parts,
+    }
+
+
+def _histogram(connection: sqlite3.Connection, table: str) -> tuple[Counter[str], set[int], bool]:
+    """How often each type occurs, the basic codes that do, and whether any has heights."""
     histogram: Counter[str] = Counter()
-    has_z = has_curves = False
+    basics: set[int] = set()
+    has_z = False
     for code, empty, count in list(_heads(connection, table)):
         if empty:
             _empty_to_null(connection, table)
@@ -94,17 +112,11 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
         if basic not in WKB_TYPES:
             sys.exit(Exit.UNKNOWN_GEOMETRY)
         histogram[WKB_TYPES[basic]] += count
-        has_z, has_curves = has_z or z, has_curves or basic >= FIRST_CURVE
-    longest = connection.execute(f"SELECT max(length({GEOMETRY})) FROM {quoted(table)}").fetchone()[0]  # noqa: S608
-    return {
-        "extent": _extent(connection, table),
-        "geometry_types": dict(histogram),
-        "null_geometries": features - sum(histogram.values()),
-        "has_z": has_z,
-        "has_curves": has_curves,
-        "longest_geometry_bytes": longest or 0,
-        "collection_parts": dict(_collection_parts(connection, table)) if histogram["GeometryCollection"] else {},
-    }
+        basics.add(basic)
+        has_z = has_z or z
+    if basics & SURFACES.keys():
+        surfaces_to_polygons(connection, table)
+    return histogram, basics, has_z
 
 
 def _heads(connection: sqlite3.Connection, table: str) -> Iterator[tuple[int, bool, int]]:
@@ -128,16 +140,6 @@ def _empty_to_null(connection: sqlite3.Connection, table: str) -> None:
     connection.execute(
         f"UPDATE {quoted(table)} SET {GEOMETRY} = NULL WHERE hex(substr({GEOMETRY}, 4, 1)) IN ({empty})"  # noqa: S608
     )
-
-
-def _collection_parts(connection: sqlite3.Connection, table: str) -> Counter[str]:
-    parts: Counter[str] = Counter()
-    for (blob,) in connection.execute(f"SELECT {GEOMETRY} FROM {quoted(table)} WHERE {GEOMETRY} IS NOT NULL"):  # noqa: S608
-        wkb = blob[wkb_offset(blob[3]) :]
-        basic, _ = split_code(struct.unpack("<I" if wkb[0] else ">I", wkb[1:5])[0])
-        if WKB_TYPES.get(basic) == "GeometryCollection":
-            parts.update(parts_by_family(wkb).keys())
-    return parts
 
 
 def _extent(connection: sqlite3.Connection, table: str) -> tuple[float, ...] | None:

@@ -24,7 +24,6 @@ WKB_TYPES = {
     17: "Polygon",
 }
 """Geometry types by their code, curves and surfaces under the simple type that stands for them."""
-FIRST_CURVE = 8
 EMPTY_FLAG = 0x10
 ENVELOPE_BYTES = {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}
 HEADER_BYTES = 8

@@ -11,11 +11,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import (
     FID,
     GEOMETRY,
-    WKB_TYPES,
     columns,
     has_geometry,
     open_work_file,
@@ -23,7 +21,7 @@ from service.engine.jailed.gpkg import (
     split_code,
     wkb_offset,
 )
-from service.engine.jailed.wkb import parts_by_family
+from service.engine.jailed.shapes import is_collection, taken_apart
 
 HEADER = struct.Struct("<2sBBi")
 Z_AT = 21
@@ -122,11 +120,7 @@ def _explode(connection: sqlite3.Connection, table: str) -> None:
     for fid in _collections(connection, table):
         query = f"SELECT {GEOMETRY} FROM {quoted(table)} WHERE {FID} = ?"  # noqa: S608 -- quoted
         (blob,) = connection.execute(query, (fid,)).fetchone()
-        try:
-            parts = parts_by_family(blob[wkb_offset(blob[3]) :])
-        except (ValueError, struct.error):
-            sys.exit(Exit.UNKNOWN_GEOMETRY)
-        for part in parts.values():
+        for part in taken_apart(blob).values():
             connection.execute(insert, (_blob(part, blob), fid))
         connection.execute(f"DELETE FROM {quoted(table)} WHERE {FID} = ?", (fid,))  # noqa: S608 -- quoted
 
@@ -134,13 +128,7 @@ def _explode(connection: sqlite3.Connection, table: str) -> None:
 def _collections(connection: sqlite3.Connection, table: str) -> list[int]:
     """The features whose geometry is a collection, told from the first bytes alone."""
     query = f"SELECT {FID}, substr({GEOMETRY}, 1, {HEAD_BYTES}) FROM {quoted(table)}"  # noqa: S608 -- quoted
-    return [fid for fid, head in connection.execute(query) if head is not None and _is_collection(head)]
-
-
-def _is_collection(head: bytes) -> bool:
-    at = wkb_offset(head[3])
-    (code,) = struct.unpack_from("<I" if head[at] else ">I", head, at + 1)
-    return WKB_TYPES.get(split_code(code)[0]) == "GeometryCollection"
+    return [fid for fid, head in connection.execute(query) if head is not None and is_collection(head)]
 
 
 def _blob(wkb: bytes, like: bytes) -> bytes:

@@ -1,66 +1,125 @@
-"""Taking geometry collections apart, on their WKB bytes. Runs in the jail."""
+"""Geometry as bytes: collections taken apart, surfaces made polygons. Runs in the jail.
+
+All of it on ISO WKB in little-endian order, as the work file holds it.
+"""
 
 import struct
 
 from service.engine.jailed.gpkg import WKB_TYPES
 
-MULTI = {1: 4, 2: 5, 3: 6, 4: 4, 5: 5, 6: 6}
-"""The Multi type that holds a basic type."""
+MULTI = {1: 4, 2: 5, 3: 6, 8: 5, 9: 5, 10: 6}
+"""The Multi type under which a type is gathered; the families of 4, 5 and 6 are points, lines and areas."""
+CURVED = {8, 9, 10}
+CURVED_MULTI = {5: 11, 6: 12}
+"""The Multi type that takes curves, of the one that does not."""
+COMPOUND = {9, 10}
+"""Types that are one geometry made of others."""
+GATHERINGS = {4, 5, 6, 7, 11, 12}
+SURFACES = {15: 6, 16: 6, 17: 3}
+"""What stands for a surface of patches."""
+PATCHES = {3: 3, 17: 3}
 MAX_DEPTH = 32
 COORDINATE_BYTES = 8
+HEAD_BYTES = 5
 ISO_STEP = 1000
 DIMENSIONS = {0: 2, 1: 3, 2: 3, 3: 4}
 """Coordinates a point by the thousands of an ISO code: XY, Z, M, ZM."""
 
 
 def parts_by_family(wkb: bytes) -> dict[str, bytes]:
-    """What a geometry collection falls apart into: one Multi geometry per family, by type name.
-
-    Args:
-        wkb: ISO WKB without curves, little-endian, as the work file holds it.
+    """What a geometry collection falls apart into: one Multi geometry per family, by the name of its type.
 
     Raises:
-        ValueError: it is not that.
+        ValueError: it holds what is neither simple nor a curve.
+        struct.error: it is cut off.
     """
-    found: dict[int, list[bytes]] = {}
+    found: dict[int, list[tuple[int, bytes]]] = {}
     _walk(memoryview(wkb), 0, found, 0)
     (code,) = struct.unpack_from("<I", wkb, 1)
     dimensions = code - code % ISO_STEP
-    return {
-        WKB_TYPES[code]: struct.pack("<BII", 1, code + dimensions, len(parts)) + b"".join(parts)
-        for code, parts in sorted(found.items())
-    }
+    return {WKB_TYPES[family]: _gathered(family, parts, dimensions) for family, parts in sorted(found.items())}
 
 
-def _walk(wkb: memoryview, at: int, found: dict[int, list[bytes]], depth: int) -> int:
-    """Collect the simple geometries of the one that begins at `at`; returns where it ends."""
-    if depth > MAX_DEPTH:
-        raise ValueError("nested too deeply")
-    order, code, count = struct.unpack_from("<BII", wkb, at)
-    if order != 1:
-        raise ValueError("not little-endian")
-    basic = code % ISO_STEP
-    if basic in {1, 2, 3}:
-        end = _simple_end(wkb, at, basic, DIMENSIONS[code // ISO_STEP])
-        found.setdefault(MULTI[basic], []).append(bytes(wkb[at:end]))
-        return end
-    if basic not in {4, 5, 6, 7}:
-        raise ValueError("not a simple geometry")
-    end = at + 9
+def is_curved(wkb: bytes) -> bool:
+    """Whether a Multi geometry holds curves."""
+    return struct.unpack_from("<I", wkb, 1)[0] % ISO_STEP in CURVED_MULTI.values()
+
+
+def as_polygons(wkb: bytes) -> bytes:
+    """A polyhedral surface, a TIN or a triangle as polygons of the same places; anything else as it is."""
+    (code,) = struct.unpack_from("<I", wkb, 1)
+    basic, dimensions = code % ISO_STEP, code - code % ISO_STEP
+    if basic not in SURFACES:
+        return wkb
+    patched = bytearray(wkb)
+    struct.pack_into("<I", patched, 1, SURFACES[basic] + dimensions)
+    if SURFACES[basic] == PATCHES[3]:
+        return bytes(patched)
+    (count,) = struct.unpack_from("<I", wkb, HEAD_BYTES)
+    at = HEAD_BYTES + 4
     for _ in range(count):
+        struct.pack_into("<I", patched, at + 1, 3 + dimensions)
+        at = _simple_end(memoryview(wkb), at, 3, DIMENSIONS[code // ISO_STEP])
+    return bytes(patched)
+
+
+def _gathered(family: int, parts: list[tuple[int, bytes]], dimensions: int) -> bytes:
+    code = CURVED_MULTI[family] if any(basic in CURVED for basic, _ in parts) else family
+    return struct.pack("<BII", 1, code + dimensions, len(parts)) + b"".join(part for _, part in parts)
+
+
+def _walk(wkb: memoryview, at: int, found: dict[int, list[tuple[int, bytes]]], depth: int) -> int:
+    """Collect the single geometries of the one that begins at `at`; returns where it ends."""
+    basic = _basic(wkb, at, depth)
+    if basic in MULTI:
+        end = _end(wkb, at, depth)
+        found.setdefault(MULTI[basic], []).append((basic, bytes(wkb[at:end])))
+        return end
+    if basic not in GATHERINGS:
+        raise ValueError("not a simple geometry")
+    end = at + HEAD_BYTES + 4
+    for _ in range(_count(wkb, at)):
         end = _walk(wkb, end, found, depth + 1)
+    return end
+
+
+def _end(wkb: memoryview, at: int, depth: int) -> int:
+    """Where the single geometry that begins at `at` ends."""
+    basic = _basic(wkb, at, depth)
+    if basic not in COMPOUND:
+        return _simple_end(wkb, at, basic, DIMENSIONS[_code(wkb, at) // ISO_STEP])
+    end = at + HEAD_BYTES + 4
+    for _ in range(_count(wkb, at)):
+        end = _end(wkb, end, depth + 1)
     return end
 
 
 def _simple_end(wkb: memoryview, at: int, basic: int, dimensions: int) -> int:
     size = dimensions * COORDINATE_BYTES
     if basic == 1:
-        return at + 5 + size
-    (count,) = struct.unpack_from("<I", wkb, at + 5)
-    if basic == 2:  # noqa: PLR2004 -- a line: count, then coordinates
-        return at + 9 + int(count) * size
-    end = at + 9
-    for _ in range(count):
+        return at + HEAD_BYTES + size
+    end = at + HEAD_BYTES + 4
+    if basic in {2, 8}:
+        return end + _count(wkb, at) * size
+    if basic not in PATCHES:
+        raise ValueError("not a simple geometry")
+    for _ in range(_count(wkb, at)):
         (points,) = struct.unpack_from("<I", wkb, end)
         end += 4 + int(points) * size
     return end
+
+
+def _basic(wkb: memoryview, at: int, depth: int) -> int:
+    if depth > MAX_DEPTH:
+        raise ValueError("nested too deeply")
+    if struct.unpack_from("<B", wkb, at)[0] != 1:
+        raise ValueError("not little-endian")
+    return _code(wkb, at) % ISO_STEP
+
+
+def _code(wkb: memoryview, at: int) -> int:
+    return int(struct.unpack_from("<I", wkb, at + 1)[0])
+
+
+def _count(wkb: memoryview, at: int) -> int:
+    return int(struct.unpack_from("<I", wkb, at + HEAD_BYTES)[0])

@@ -139,6 +139,28 @@ async def test_geoparquet_of_an_unknown_system_needs_source_epsg(pipeline: Pipel
         assert len(await features(pipeline, path, source_epsg=4326)) == 2
 
 
+SHAPES = {
+    "CIRCULARSTRING (0 0,1 1,2 0)": "LineString",
+    "CURVEPOLYGON (CIRCULARSTRING (0 0,1 1,2 0,1 -1,0 0))": "Polygon",
+    "MULTICURVE (CIRCULARSTRING (0 0,1 1,2 0),(5 5,6 6))": "MultiLineString",
+    "POLYHEDRALSURFACE Z (((0 0 0,0 1 0,1 1 0,0 0 0)),((0 0 0,0 1 0,0 1 1,0 0 0)))": "MultiPolygon",
+    "TIN Z (((0 0 0,0 1 0,1 1 0,0 0 0)))": "MultiPolygon",
+}
+
+
+@pytest.mark.parametrize("wkt", SHAPES)
+async def test_curves_and_surfaces_go_into_targets_that_know_neither(
+    pipeline: Pipeline, tmp_path: Path, wkt: str
+) -> None:
+    """As lines of short segments and as polygons, under the simple type that stands for them."""
+    path = written(tmp_path / "a.csv", f'name,wkt\na,"{wkt}"\n')
+    for output in ("GeoJson", "Shapefile", "GeoParquet"):
+        done = await pipeline.to(output, path, source_epsg=4326)
+        assert done.facts.geometry_type == SHAPES[wkt]
+        assert readers.read_content(done.plan.target.token, done.path).features == 1
+        assert any("curves" in warning for warning in done.output.warnings) is ("CURVE" in wkt or "CIRCULAR" in wkt)
+
+
 async def test_views_and_virtual_tables_of_a_database_are_not_opened(pipeline: Pipeline, tmp_path: Path) -> None:
     """They could read other files or never end."""
     path = tmp_path / "a.sqlite"

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from service.engine.jailed.geoarrow import to_wkb
-from service.engine.jailed.wkb import parts_by_family
+from service.engine.jailed.wkb import as_polygons, is_curved, parts_by_family
 
 POINT = struct.pack("<BI2d", 1, 1, 1.0, 2.0)
 POINT_Z = struct.pack("<BI3d", 1, 1001, 1.0, 2.0, 3.0)
@@ -32,9 +32,36 @@ def test_heights_are_kept() -> None:
     assert parts_by_family(many(1007, POINT_Z)) == {"MultiPoint": many(1004, POINT_Z)}
 
 
-@pytest.mark.parametrize("wkb", [many(7, struct.pack("<BII", 1, 8, 0)), many(7, b"\x00" + POINT[1:])])
-def test_what_is_not_simple_is_an_error(wkb: bytes) -> None:
-    """Curves and another byte order do not occur in the work file."""
+CURVE = struct.pack("<BII6d", 1, 8, 3, 0.0, 0.0, 1.0, 1.0, 2.0, 0.0)
+
+
+def test_curves_are_gathered_under_types_that_take_them() -> None:
+    """So that they can be made lines afterwards."""
+    found = parts_by_family(many(7, CURVE, LINE, many(10, CURVE)))
+    assert found == {"MultiLineString": many(11, CURVE, LINE), "MultiPolygon": many(12, many(10, CURVE))}
+    assert all(map(is_curved, found.values()))
+
+
+TRIANGLE = struct.pack("<BI", 1, 17) + POLYGON[5:]
+
+
+@pytest.mark.parametrize(
+    ("surface", "polygons"),
+    [
+        (many(15, POLYGON, POLYGON), many(6, POLYGON, POLYGON)),
+        (many(16, TRIANGLE), many(6, POLYGON)),
+        (TRIANGLE, POLYGON),
+        (LINE, LINE),
+    ],
+)
+def test_surfaces_become_polygons(surface: bytes, polygons: bytes) -> None:
+    """Of the same places; everything else stays."""
+    assert as_polygons(surface) == polygons
+
+
+@pytest.mark.parametrize("wkb", [many(7, struct.pack("<BII", 1, 99, 0)), many(7, b"\x00" + POINT[1:])])
+def test_what_is_unknown_is_an_error(wkb: bytes) -> None:
+    """And another byte order, which does not occur in the work file."""
     with pytest.raises(ValueError, match="not"):
         parts_by_family(wkb)
 

@@ -1,0 +1,50 @@
+"""Geometries of the work file that are not simple: what collections hold, surfaces as polygons. Runs in the jail."""
+
+import sqlite3
+import struct
+import sys
+from collections import Counter
+
+from service.engine.jailed.exits import Exit
+from service.engine.jailed.gpkg import GEOMETRY, WKB_TYPES, quoted, split_code, wkb_offset
+from service.engine.jailed.wkb import as_polygons, is_curved, parts_by_family
+
+
+def collection_parts(connection: sqlite3.Connection, table: str) -> tuple[dict[str, int], bool]:
+    """How many Multi geometries of each type the collections of `table` fall apart into, and whether any has curves."""
+    parts: Counter[str] = Counter()
+    curved = False
+    for (blob,) in connection.execute(f"SELECT {GEOMETRY} FROM {quoted(table)} WHERE {GEOMETRY} IS NOT NULL"):  # noqa: S608
+        if is_collection(blob):
+            found = taken_apart(blob)
+            parts.update(found.keys())
+            curved = curved or any(map(is_curved, found.values()))
+    return dict(parts), curved
+
+
+def taken_apart(blob: bytes) -> dict[str, bytes]:
+    """The WKB of the parts of a collection by type; ends the program where it holds what cannot be converted."""
+    try:
+        return parts_by_family(blob[wkb_offset(blob[3]) :])
+    except (ValueError, struct.error):
+        sys.exit(Exit.UNKNOWN_GEOMETRY)
+
+
+def is_collection(head: bytes) -> bool:
+    """Whether a geometry blob, of which `head` is the beginning, is a collection."""
+    at = wkb_offset(head[3])
+    (code,) = struct.unpack_from("<I" if head[at] else ">I", head, at + 1)
+    return WKB_TYPES.get(split_code(code)[0]) == "GeometryCollection"
+
+
+def surfaces_to_polygons(connection: sqlite3.Connection, table: str) -> None:
+    """Make polygons of polyhedral surfaces, TINs and triangles, which few targets know."""
+    connection.create_function("polygons", 1, _polygons, deterministic=True)
+    connection.execute(
+        f"UPDATE {quoted(table)} SET {GEOMETRY} = polygons({GEOMETRY}) WHERE {GEOMETRY} IS NOT NULL"  # noqa: S608
+    )
+
+
+def _polygons(blob: bytes) -> bytes:
+    at = wkb_offset(blob[3])
+    return blob[:at] + as_polygons(blob[at:])
