@@ -6,7 +6,7 @@ the state, the router or the lifespan of whatever is around it.
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
+from functools import lru_cache, partial
 from http import HTTPStatus
 
 import msgspec
@@ -60,7 +60,7 @@ class Application(Starlette):
             exception_handlers={RequestFault: _answer_fault, HTTPException: _answer_routing},
             lifespan=lambda _application: self.lifespan(),
         )
-        self.state.describe = partial(describe, ENDPOINTS)
+        self.state.describe = lru_cache(maxsize=8)(partial(describe, ENDPOINTS))
         self._open_services = open_services
         self._public_url = surroundings.public_url.rstrip("/")
         self._services: Services | None = None

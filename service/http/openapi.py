@@ -40,7 +40,7 @@ _HEADERS: Mapping[str, str] = {
 
 _ABOUT = (
     "Converts any geospatial file into any other format. A file that was understood is answered with status 200, "
-    "whether it could be converted or not: `success` tells. Every other status is a problem of RFC 9457."
+    "whether it could be converted or not: success tells. Every other status is a problem of RFC 9457."
 )
 
 

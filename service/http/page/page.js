@@ -23,9 +23,14 @@ function typeOf(schema) {
   return [[schema.type ?? "any"].flat().join(" or ")];
 }
 
-function boundsOf(schema) {
-  const bounds = { minimum: "from", maximum: "to", maxItems: "at most", maxLength: "characters at most", default: "default" };
-  return Object.entries(bounds).filter(([key]) => key in schema).map(([key, word]) => `${word} ${schema[key]}`).join(", ");
+/** Returns the bounds that a caller may meet, in words. */
+function boundsOf({ minimum, maximum, minLength, maxLength, maxItems, default: usual }) {
+  return [
+    minimum >= 0 ? `${minimum} to ${maximum}` : undefined,
+    minLength ? `${minLength} to ${maxLength} characters` : undefined,
+    maxItems ? `at most ${maxItems}` : undefined,
+    usual !== undefined ? `default ${usual}` : undefined,
+  ].filter(Boolean).join(", ");
 }
 
 /** Returns a table of rows: name, type, meaning. */
@@ -51,7 +56,7 @@ function sample({ label, source }) {
     await navigator.clipboard.writeText(source);
     button.textContent = "Copied";
   });
-  return [element("h3", {}, label), element("pre", {}, button, code(source))];
+  return [element("h3", {}, label, button), element("pre", {}, code(source))];
 }
 
 function answers(responses) {
