@@ -39,8 +39,8 @@ class Meter:
         self._postmaster: psutil.Process | None = None
 
     @contextmanager
-    def measuring(self) -> Iterator[Usage]:
-        """Measure while the block runs."""
+    def measuring(self, *, settled: bool) -> Iterator[Usage]:
+        """Measure while the block runs; with `settled`, descriptors only once connections that ended are closed."""
         usage = Usage(gateway_before_mb=self._gateway.memory_info().rss / MEGABYTE)
         before, descriptors = self._cpu_seconds(), self._gateway.num_fds()
         stop = threading.Event()
@@ -53,7 +53,8 @@ class Meter:
             sampler.join()
             after = self._cpu_seconds()
             usage.cpu_seconds = {group: after[group] - before[group] for group in after}
-            usage.descriptors_left = self._settled_descriptors(descriptors) - descriptors
+            patience = SETTLE_SECONDS if settled else 0.0
+            usage.descriptors_left = self._descriptors(descriptors, patience) - descriptors
 
     def _processes(self) -> list[tuple[str, psutil.Process]]:
         """Every process of the server once, with its group."""
@@ -91,9 +92,8 @@ class Meter:
         """Memory of all processes together, a shared page counted once."""
         return sum(_proportional_bytes(process) for _, process in self._processes()) / MEGABYTE
 
-    def _settled_descriptors(self, before: int) -> int:
-        """Descriptors of the gateway, once those of connections that just ended are closed."""
-        give_up_at = time.monotonic() + SETTLE_SECONDS
+    def _descriptors(self, before: int, patience: float) -> int:
+        give_up_at = time.monotonic() + patience
         while (now := self._gateway.num_fds()) > before + FEW_DESCRIPTORS and time.monotonic() < give_up_at:
             time.sleep(SAMPLE_SECONDS)
         return now

@@ -15,7 +15,7 @@ from bench.meter import Usage
 from bench.scenarios import JOBS, SCENARIOS
 from bench.site import Site
 
-WARM_UP_REQUESTS = 64
+WARM_UP_REQUESTS = 128
 CALIBRATION_SECONDS = 2.0
 CALIBRATION = "burst-64"
 COMPARABLE = frozenset({"burst-1", "burst-8", "burst-64", "burst-256"})
@@ -33,7 +33,7 @@ class Runner:
 
     def warm_up(self) -> None:
         """Let the server open what it opens at first use, and make the jobs that polling asks for."""
-        load = SCENARIOS["burst-8"].load(self._site, 0.0, 0.0)
+        load = SCENARIOS[CALIBRATION].load(self._site, 0.0, 0.0)
         tally = asyncio.run(put_load(self._site.address, msgspec.structs.replace(load, count=WARM_UP_REQUESTS)))
         if tally.errors:
             raise SystemExit(f"The server does not convert: {tally.errors}")
@@ -66,7 +66,7 @@ class Runner:
 
     def _measure(self, load: Load, beside: Load | None) -> Round:
         meter = self._site.meter
-        with meter.measuring() if meter is not None else nullcontext(Usage()) as usage:
+        with meter.measuring(settled=load.count > 0) if meter is not None else nullcontext(Usage()) as usage:
             before = _own_seconds()
             tally, companion = asyncio.run(_put_both(self._site, load, beside))
             spent = _own_seconds() - before
