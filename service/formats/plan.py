@@ -11,7 +11,7 @@ import msgspec
 from service.errors import Rejection
 from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset, make_datasets, needs_splitting
-from service.formats.dateline import FARTHEST, is_harmed_by_cutting, is_to_be_cut, is_within_datelines
+from service.formats.dateline import FARTHEST, is_cut_blindly, is_harmed_by_cutting, is_to_be_cut, is_within_datelines
 from service.formats.detect import Source
 from service.formats.facts import Facts, Layer
 from service.formats.format import Format, Writer, Writing, reading_of, writing_of
@@ -99,26 +99,27 @@ def can_go_direct(source: Source, target: Format, facts: Facts) -> bool:
     writing = writing_of(target)
     return (
         reading_of(source.format).json
+        and len(facts.layers) == 1
         and writing.writer in DIRECT_WRITERS
         and writing.attributes is None
         and not writing.shows_geometry_name
-        and not (writing.wraps_dateline and "GeometryCollection" in facts.histogram)
         and all(_fits(writing, layer) for layer in facts.layers)
-        and len(facts.layers) == 1
     )
 
 
 def _is_json_to_json(source: Source, target: Format, facts: Facts) -> bool:
     """Between JSON formats nothing but the direct way keeps lists and values that are missing instead of null."""
-    known = facts.in_work_file or "GeometryCollection" not in facts.histogram
-    return reading_of(source.format).json and writing_of(target).json and len(facts.layers) == 1 and known
+    writing = writing_of(target)
+    known = facts.in_work_file or not any(is_cut_blindly(writing, layer) for layer in facts.layers)
+    return reading_of(source.format).json and writing.json and len(facts.layers) == 1 and known
 
 
 def _fits(writing: Writing, layer: Layer) -> bool:
     names = [field.name for field in layer.fields]
     distinct = len({name.casefold() for name in names}) == len(names)
     keeps_names = column_names(writing.column_names, names, writing.reserved_columns) == tuple(names)
-    return distinct and keeps_names and not layer.has_curves and not needs_splitting(writing, layer)
+    whole = not needs_splitting(writing, layer) and not is_cut_blindly(writing, layer)
+    return distinct and keeps_names and whole and not layer.has_curves
 
 
 def _output_epsg(target: Format, target_epsg: int, layers: Sequence[Layer]) -> int | None:

@@ -164,6 +164,10 @@ def test_the_direct_way_is_for_plain_geojson(catalogue: CrsCatalogue) -> None:
     same = Facts(layers=(layer(fields=(Field("a"), Field("A"))),))
     for facts in (long_names, mixed, same):
         assert not can_go_direct(source(), find_output("Shapefile"), facts)
+    parts = Facts(layers=(layer(types={"MultiPolygon": 1}),))
+    assert not can_go_direct(source(), find_output("Kml"), parts)
+    assert not can_go_direct(source(), find_output("GeoJsonSeq"), parts)
+    assert can_go_direct(source(), find_output("GeoPackage"), parts)
     assert not can_go_direct(source("kml"), find_output("Shapefile"), scanned)
     assert not can_go_direct(source(), find_output("Gml"), scanned)
 
