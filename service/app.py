@@ -1,5 +1,6 @@
 """Wiring: concrete classes are named here alone, nothing is decided here."""
 
+import math
 import os
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -93,7 +94,7 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
         storage = await stack.enter_async_context(open_storage(settings, clock))
         work_area = await stack.enter_async_context(open_work_area(settings.data_path / WORK / "uploads"))
         capabilities = await look_at_host(settings)
-        engine = Engine(capabilities, Limits(wall_seconds=settings.conversion_seconds))
+        engine = Engine(capabilities, _conversion_limits(settings))
         pool = await stack.enter_async_context(open_converters(settings, capabilities, settings.data_path / WORK))
         books = Books(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib))
         jobs = JobRegister(database)
@@ -232,6 +233,14 @@ def _open_buckets(
         connections=settings.s3_connections,
     )
     return open_s3(places, effort, clock=clock)
+
+
+def _conversion_limits(settings: Settings) -> Limits:
+    return Limits(
+        wall_seconds=settings.conversion_seconds,
+        cpu_seconds=math.ceil(settings.conversion_seconds),
+        memory_bytes=settings.conversion_memory_bytes,
+    )
 
 
 def _intake_limits(settings: Settings) -> IntakeLimits:

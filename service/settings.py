@@ -111,6 +111,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     conversion_seconds: Annotated[
         float, Meta(gt=0, description="Longest time that one run of the converter may take.")
     ] = 120.0
+    conversion_memory_bytes: Annotated[
+        int, Meta(ge=536_870_912, description="Most memory that one run of the converter may take, in bytes.")
+    ] = 2_684_354_560
     drain_seconds: Annotated[
         float, Meta(ge=0, description="How long a stopping service goes on with what it has accepted.")
     ] = 60.0

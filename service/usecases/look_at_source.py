@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio.to_thread
 import msgspec
 
-from sandbox.command import Command, Limits
+from sandbox.command import Command
 from service.dataloss import scan as scan_program
 from service.dataloss.findings import Scan, read_scan
 from service.dataloss.refusals import Unreadable
@@ -63,7 +63,7 @@ async def scan_document(engine: Engine, run: Run, path: Path) -> Scan:
         argv=(host.python, "-m", scan_program.__name__, path.name, SCAN_FILE),
         directory=path.parent,
         environment=python_environment(host),
-        limits=Limits(),
+        limits=engine.limits,
     )
     require_program_success(await run(command), Subject(input="GeoJSON"))
     return await anyio.to_thread.run_sync(read_scan, path.parent / SCAN_FILE)
