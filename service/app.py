@@ -49,7 +49,8 @@ from service.storage.places import Place, read_places
 from service.storage.port import Storage
 from service.storage.secrets import parse_secrets, stored_secrets
 from service.telemetry import metrics
-from service.telemetry.metrics import observe_statement, sharing_metrics
+from service.telemetry.exposition import sharing_metrics
+from service.telemetry.metrics import observe_statement
 from service.telemetry.tracing import tracing
 from service.usecases.run_job import JobParts, run_job
 from service.usecases.services import Services

@@ -2,30 +2,15 @@
 
 Labels come from closed sets of ours, never from a client: routes are templates, formats are tokens.
 
-With PROMETHEUS_MULTIPROC_DIR set, which the library reads when it is imported, every process that shares the directory
-writes its figures there and each of them shows the sum.
+How they are shown, and shared between processes, is in `exposition`.
 """
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Final
+from prometheus_client import Counter, Gauge, Histogram
 
-from prometheus_client import (
-    CONTENT_TYPE_PLAIN_0_0_4,
-    REGISTRY,
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    generate_latest,
-)
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from service.telemetry.shared_directory import prepare
 
-CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
+prepare()  # before the first metric, which looks for it
 
-_SHARED_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 _QUICK = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 _WAIT = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
 _REQUEST = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
@@ -71,42 +56,3 @@ STORAGE_FAILURES = Counter("geomill_storage_failures", "Failures of the store of
 def observe_statement(name: str, seconds: float) -> None:
     """Count a statement of the database."""
     STATEMENT_SECONDS.labels(name).observe(seconds)
-
-
-def exposition() -> bytes:
-    """Return every metric in the text format of Prometheus."""
-    if _SHARED_DIRECTORY not in os.environ:  # noqa: TID251 -- the library's own switch, which it reads as well
-        return generate_latest(REGISTRY)
-    registry = CollectorRegistry()
-    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    return generate_latest(registry)
-
-
-@contextmanager
-def sharing_metrics() -> Iterator[None]:
-    """Take this process's gauges out of the shared sum at its end, and those of processes that were killed now."""
-    directory = os.environ.get(_SHARED_DIRECTORY)  # noqa: TID251
-    if directory is None:
-        yield
-        return
-    for pid in _dead_processes(Path(directory)):
-        mark_process_dead(pid)  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        mark_process_dead(os.getpid())  # type: ignore[no-untyped-call]
-
-
-def _dead_processes(directory: Path) -> set[int]:
-    pids = {int(path.stem.rpartition("_")[2]) for path in directory.glob("gauge_live*_*.db")}
-    return {pid for pid in pids if not _is_alive(pid)}
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # it is another user's
-    return True

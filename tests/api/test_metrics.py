@@ -1,8 +1,10 @@
 """The metrics count what has happened (contract 6)."""
 
 import http.client
+import signal
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -132,21 +134,23 @@ def test_what_is_under_way_is_shown_and_is_gone_in_the_end(tmp_path: Path, datab
 
 
 def test_processes_that_share_a_directory_show_their_sum(tmp_path: Path, database_url: str) -> None:
-    """Whichever is asked; what a process had is kept when it ends, what it holds is not."""
-    shared = tmp_path / "metrics"
-    shared.mkdir()
-    settings = {"PROMETHEUS_MULTIPROC_DIR": str(shared), "GEOMILL_CONVERTERS": "2"}
-    with running_server(tmp_path / "one", database_url, settings) as one, create_account(one, TEAM) as client:
+    """Whichever is asked. What a process counted outlives it; what it held does not, be it stopped or killed."""
+    settings = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path / "metrics"), "GEOMILL_CONVERTERS": "2"}
+
+    def start(name: str) -> AbstractContextManager[Server]:
+        return running_server(tmp_path / name, database_url, settings)
+
+    def sums(server: Server) -> tuple[float, float]:
+        samples = scrape(server)
+        return value(samples, "geomill_jobs_ended_total", outcome="completed"), value(samples, "geomill_converters")
+
+    with start("one") as one, create_account(one, TEAM) as client:
         assert client.convert("a.geojson", lakes())["success"]
-        with (
-            running_server(tmp_path / "two", database_url, settings) as two,
-            Client(two, client.account, client.key) as other,
-        ):
+        with start("two") as two, Client(two, client.account, client.key) as other:
             assert other.convert("a.geojson", lakes())["success"]
-            for server in (one, two):
-                samples = scrape(server)
-                assert value(samples, "geomill_jobs_ended_total", outcome="completed") == 2
-                assert value(samples, "geomill_converters") == 4
-        samples = scrape(one)
-        assert value(samples, "geomill_jobs_ended_total", outcome="completed") == 2
-        assert value(samples, "geomill_converters") == 2
+            assert sums(one) == sums(two) == (2, 4)
+        assert sums(one) == (2, 2)
+        with start("three") as three:
+            three.stop(signal.SIGKILL)
+        with start("four"):
+            assert sums(one) == (2, 4)

@@ -3,7 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.telemetry.metrics import CONTENT_TYPE, exposition
+from service.telemetry.exposition import CONTENT_TYPE, exposition
 
 
 async def metrics(_request: Request) -> Response:

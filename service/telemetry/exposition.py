@@ -1,0 +1,57 @@
+"""The metrics as Prometheus reads them: this process's, or the sum over all processes that share a directory.
+
+With PROMETHEUS_MULTIPROC_DIR set every process writes its figures there, and each of them shows the sum. What a process
+counted is kept when it ends; what it held, such as converters, is taken out of the sum.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, REGISTRY, CollectorRegistry, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+from service.telemetry.shared_directory import shared_directory
+
+CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
+
+
+def exposition() -> bytes:
+    """Return every metric in the text format of Prometheus."""
+    if shared_directory() is None:
+        return generate_latest(REGISTRY)
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)
+    return generate_latest(registry)
+
+
+@contextmanager
+def sharing_metrics() -> Iterator[None]:
+    """Take out of the sum what this process holds when it ends, and now what processes held that were killed."""
+    directory = shared_directory()
+    if directory is None:
+        yield
+        return
+    for pid in _dead_processes(directory):
+        mark_process_dead(pid)
+    try:
+        yield
+    finally:
+        mark_process_dead(os.getpid())
+
+
+def _dead_processes(directory: Path) -> set[int]:
+    pids = {int(path.stem.rpartition("_")[2]) for path in directory.glob("gauge_live*_*.db")}
+    return {pid for pid in pids if not _is_alive(pid)}
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is another user's
+    return True
