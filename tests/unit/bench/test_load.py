@@ -1,0 +1,122 @@
+"""The load generator: it reads answers however they arrive, and never lets a slow server slow down its arrivals."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from bench.client import Address, Answer, Request, connect, get, upload
+from bench.figures import latency_of
+from bench.load import OK, Load, put_load
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+FINE = b"HTTP/1.1 200 \r\ncontent-length: 4\r\n\r\nfine"
+
+
+@asynccontextmanager
+async def server(serve: Serve) -> AsyncIterator[Address]:
+    """A server on a free port that leaves its connections to `serve`."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await serve(reader, writer)
+        finally:
+            writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+        yield Address("127.0.0.1", listening.sockets[0].getsockname()[1], tls=False)
+
+
+async def read_request(reader: asyncio.StreamReader) -> bytes:
+    """The head of the next request, whose body is empty."""
+    return await reader.readuntil(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [FINE],
+        [FINE[:20], FINE[20:40], FINE[40:]],
+        [FINE[number : number + 1] for number in range(len(FINE))],
+        [b"HTTP/1.1 100 Continue\r\n\r\n", FINE],
+    ],
+    ids=["whole", "in three", "byte by byte", "after an interim answer"],
+)
+async def test_an_answer_is_read_in_whatever_pieces_it_comes(pieces: list[bytes]) -> None:
+    """The generator finds the end of an answer, and the connection serves the next request."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(2):
+            await read_request(reader)
+            for piece in pieces:
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0)
+
+    async with server(serve) as address:
+        connection = await connect(address)
+        for _ in range(2):
+            assert await connection.request(get(address, "/", {})) == Answer(200, b"fine")
+        connection.close()
+
+
+async def test_a_refusal_ends_the_sending_of_a_large_body() -> None:
+    """A client that is answered while it sends stops, and does not use the connection again."""
+    received = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal received
+        received = len(await read_request(reader))
+        writer.write(b"HTTP/1.1 401 \r\ncontent-length: 0\r\n\r\n")
+        await writer.drain()
+        while (part := await reader.read(1 << 20)) and received < 10_000_000:
+            received += len(part)
+
+    async with server(serve) as address:
+        connection = await connect(address)
+        body = upload(address, "/", {}, name="a.geojson", content=b"x" * 200_000_000, copy=False)
+        assert (await connection.request(body)).status == 401
+        assert not connection.is_open
+        connection.close()
+
+
+async def test_arrivals_do_not_wait_for_answers() -> None:
+    """An open loop goes on sending at its rate to a server that answers nobody until the last has come."""
+    arrived = 0
+    all_there = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal arrived
+        await read_request(reader)
+        arrived += 1
+        if arrived == 20:
+            all_there.set()
+        await all_there.wait()
+        writer.write(FINE)
+        await writer.drain()
+
+    async with server(serve) as address:
+        load = Load(requests=[get(address, "/", {})], judge=lambda _answer: OK, rate=200.0, count=20)
+        tally = await put_load(address, load)
+    assert len(tally.seconds_by_kind[OK]) == 20
+
+
+async def test_what_is_not_served_is_an_error_and_no_latency() -> None:
+    """A connection that ends without an answer is counted under its error's name."""
+
+    async def serve(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+
+    async with server(serve) as address:
+        load = Load(requests=[Request((b"GET / HTTP/1.1\r\n\r\n",))], judge=lambda _answer: OK, clients=2, count=4)
+        tally = await put_load(address, load)
+    assert tally.errors == {"ConnectionResetError": 4}
+    assert not tally.seconds_by_kind[OK]
+
+
+def test_percentiles_are_those_of_the_requests() -> None:
+    """The nearest rank, of a thousand requests that took one to a thousand milliseconds."""
+    latency = latency_of(number / 1000 for number in range(1, 1001))
+    assert latency is not None
+    assert (latency.p50, latency.p99, latency.p999) == (501.0, 991.0, 1000.0)
