@@ -44,8 +44,8 @@ _ABOUT = (
 )
 
 
-def describe(endpoints: Iterable[Open | Keyed], limits: IntakeLimits, root_path: str) -> Object:
-    """Return the document; `root_path` is where the service is mounted, empty for the root of its host."""
+def describe(endpoints: Iterable[Open | Keyed], limits: IntakeLimits, address: str) -> Object:
+    """Return the document; `address` is that of the service, or a path on its host, or empty for the host itself."""
     paths: defaultdict[str, Object] = defaultdict(dict)
     answered: dict[type, None] = {Problem: None}
     for endpoint in endpoints:
@@ -54,7 +54,7 @@ def describe(endpoints: Iterable[Open | Keyed], limits: IntakeLimits, root_path:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Geomill", "version": VERSION, "description": _ABOUT},
-        "servers": [{"url": root_path or "/"}],
+        "servers": [{"url": address or "/"}],
         "paths": dict(paths),
         "components": {
             "schemas": _schemas(list(answered)),

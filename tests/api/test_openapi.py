@@ -17,7 +17,7 @@ from service.http.endpoint import Endpoint
 from service.http.problems import KINDS
 from service.http.routes import ENDPOINTS, ROUTES
 from tests.support.data import collection, feature, lakes, point, square
-from tests.support.server import Client, Server
+from tests.support.server import Client, Server, running_server
 
 API = "/api/geo"
 FILE = f"{API}/convert/file"
@@ -222,6 +222,19 @@ def test_what_needs_no_key_is_as_described(server: Server, document: Document, p
     response = httpx.get(server.url + path)
     assert response.status_code == 200
     assert_described(document, path, response)
+
+
+def test_the_description_says_where_the_service_is(server: Server, tmp_path: Path, database_url: str) -> None:
+    """At the address that clients are told to use, or at the host that was asked, below its root path."""
+    assert httpx.get(f"{server.url}/openapi.json").json()["servers"] == [{"url": "/"}]
+    for settings, address in (
+        ({"GEOMILL_PUBLIC_URL": "https://maps.example/convert"}, "https://maps.example/convert"),
+        ({"GEOMILL_ROOT_PATH": "/convert"}, "/convert"),
+    ):
+        with running_server(tmp_path, database_url, {**settings, "GEOMILL_PRIVATE_PORT": "0"}) as other:
+            [ready] = other.events("server.ready")
+            described = httpx.get(f"{ready['private_url']}/openapi.json").json()
+            assert described["servers"] == [{"url": address}]
 
 
 def test_the_page_is_whole_and_may_load_nothing_from_elsewhere(server: Server) -> None:

@@ -26,7 +26,8 @@ _HEADERS = {
 async def openapi(request: Request) -> Response:
     """Describe every endpoint in OpenAPI 3.1."""
     services: Services = request.state.services
-    document = request.app.state.describe(services.intake, request.scope.get("root_path", ""))
+    address = request.state.public_url or request.scope.get("root_path", "")
+    document = request.app.state.describe(services.intake, address)
     return Response(msgspec.json.encode(document), media_type="application/json")
 
 

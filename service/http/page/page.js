@@ -105,7 +105,7 @@ function show(api) {
     element("h1", {}, api.info.title),
     element("p", {}, api.info.description),
     element("p", { class: "quiet" }, "The samples take the service's address from URL and the key from KEY: ",
-      code(`export URL=${new URL(".", document.baseURI).href.replace(/\/$/, "")} KEY=…`),
+      code(`export URL=${new URL(api.servers[0].url, document.baseURI).href.replace(/\/$/, "")} KEY=…`),
       ". All of this page is in ", element("a", { href: "openapi.json" }, "openapi.json"), "."),
     ...operations.map((operation) => endpoint(...operation)),
     element("h1", {}, "Records"),
