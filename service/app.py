@@ -174,7 +174,6 @@ def open_converters(
             mode=Mode(settings.sandbox),
             converters=converters,
             waiting_room=settings.waiting_room,
-            programs=(Path(capabilities.ogrinfo),),
             readable=tuple(Path(path) for path in readable if path),
             ogr2ogr=Ogr2ogr(
                 program=Path(capabilities.ogr2ogr),

@@ -54,11 +54,6 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         return Path(self.proj_directories[0]) / DATABASE
 
     @property
-    def ogrinfo(self) -> str:
-        """The program that lists layers, beside ogr2ogr."""
-        return str(Path(self.ogr2ogr).with_name("ogrinfo"))
-
-    @property
     def formats(self) -> tuple[Availability, ...]:
         """Every format with its availability."""
         return tuple(_availability(row, self) for row in FORMATS)
