@@ -55,6 +55,18 @@ imports: (environment "dev")
 formatted: (environment "dev")
     ruff format --check
 
+# Kill server, database and converters with -9 under load, COUNT times in all, and audit the books afterwards.
+[group('check')]
+crash-test COUNT="100": setup
+    @CRASHES={{ COUNT }} exec pytest tests/e2e/test_crashes.py
+
+# Write anew what documentation is made from tables: formats and settings.
+[group('maintain')]
+docs: setup
+    python -m service.formats.documentation > docs/formats.md
+    sed -i.old '/^| variable/,$d' docs/settings.md && rm docs/settings.md.old
+    geomill settings >> docs/settings.md
+
 # Format the code, and mend what ruff can mend itself.
 [group('maintain')]
 format: (environment "dev")
