@@ -95,4 +95,4 @@ def _cpu(found: Mapping[str, Figures]) -> str:
 
 
 def _is_large(name: str) -> bool:
-    return "size" in name or name in {"mixed", "uploads"}
+    return "size" in name or name in {"mixed", "large-uploads"}

@@ -242,7 +242,7 @@ SCENARIOS: dict[str, Scenario] = {
     "size-1": _size(1),
     "size-10": _size(10),
     "size-90": _size(LARGE_MB),
-    "uploads": Scenario(
+    "large-uploads": Scenario(
         about=f"{AT_ONCE} uploads of {LARGE_MB} MB at once, until they are converted",
         shape=Shape(clients=AT_ONCE, count=AT_ONCE),
         requests=_of_size(LARGE_MB),
