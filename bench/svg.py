@@ -11,6 +11,7 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 16, 34, 46
 COLOURS = ("#1b6ca8", "#d1495b", "#2e933c", "#b5651d", "#6a4c93", "#008b8b", "#8a8a00", "#c2185b")
 TICKS = 5
 DECADE = 10
+STEPS = (1, 2, 5, 10)
 
 Point = tuple[float, float]
 
@@ -38,8 +39,15 @@ class Axis(msgspec.Struct, frozen=True, kw_only=True):
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             decades = [DECADE**exponent for exponent in range(first, last + 1)]
             return {value: f"{value:g}" for value in decades if self.low <= value <= self.high}
-        step = (self.high - self.low) / TICKS
-        return {self.low + step * number: f"{self.low + step * number:.3g}" for number in range(TICKS + 1)}
+        step = _round_step((self.high - self.low) / TICKS)
+        values = [step * number for number in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
+        return {value: f"{value:g}" for value in values}
+
+
+def _round_step(least: float) -> float:
+    """The smallest of 1, 2, 5, 10, 20… (and 0.5, 0.2, 0.1…) that is not below `least`."""
+    decade = DECADE ** math.floor(math.log10(least))
+    return next(decade * digit for digit in STEPS if decade * digit >= least)
 
 
 def log_axis(title: str, values: Sequence[float]) -> Axis:
