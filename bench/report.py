@@ -19,7 +19,8 @@ STYLE = """
 body { font: 14px/1.45 system-ui, sans-serif; max-width: 1120px; margin: 2em auto; padding: 0 1em; color: #1c2430 }
 h1, h2 { font-weight: 600 } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
 th, td { padding: .25em .6em; text-align: right; border-bottom: 1px solid #dde3ea; vertical-align: top }
-th:first-child, td:first-child, .goals td:nth-child(2), .goals th:nth-child(2) { text-align: left } .met { color: #1d7a3a } .missed { color: #b3261e }
+th:first-child, td:first-child, .goals td:nth-child(2), .goals th:nth-child(2) { text-align: left }
+.met { color: #1d7a3a } .missed { color: #b3261e }
 small { color: #5b6675; display: block } .plots { display: flex; flex-wrap: wrap; gap: 1em }
 figure { margin: 0; width: 540px } figcaption { font-weight: 600 } svg { width: 100% } svg text { font-size: 11px }
 figure p { margin: .2em 0; font-size: 12px } .grid { stroke: #e2e7ee }

@@ -46,7 +46,7 @@ class Axis(msgspec.Struct, frozen=True, kw_only=True):
 
 def _round_step(least: float) -> float:
     """The smallest of 1, 2, 5, 10, 20… (and 0.5, 0.2, 0.1…) that is not below `least`."""
-    decade = DECADE ** math.floor(math.log10(least))
+    decade: float = DECADE ** math.floor(math.log10(least))
     return next(decade * digit for digit in STEPS if decade * digit >= least)
 
 
