@@ -115,6 +115,7 @@ _TO_SCRIPTS = (
     "RateLimit",
     "RateLimit-Policy",
     "Retry-After",
+    "traceparent",
     "X-Request-Id",
 )
 
