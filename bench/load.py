@@ -12,7 +12,7 @@ import msgspec
 from bench.client import Address, Answer, Connection, Request, connect
 
 OK = "ok"
-GRACE_SECONDS = 60.0
+GRACE_SECONDS = 300.0
 """How long answers may take after the last request was sent; what is missing then is an error."""
 MOST_IDLE = 4000
 
@@ -114,7 +114,7 @@ class _Run:
         connection: Connection | None = None
         try:
             async with asyncio.timeout(self._load.seconds + GRACE_SECONDS):
-                connection = self._idle.pop() if self._idle else await connect(self._address)
+                connection = self._open_connection() or await connect(self._address)
                 answer = await connection.request(next(self._requests), self._load.bytes_per_second)
         except (OSError, TimeoutError) as error:
             self._tally.add(type(error).__name__, time.perf_counter() - due)
@@ -123,6 +123,13 @@ class _Run:
         else:
             self._tally.add(self._load.judge(answer), time.perf_counter() - due)
             self._keep(connection)
+
+    def _open_connection(self) -> Connection | None:
+        """One that is idle, unless the server has closed it meanwhile."""
+        while self._idle:
+            if (connection := self._idle.pop()).is_open:
+                return connection
+        return None
 
     def _keep(self, connection: Connection) -> None:
         if connection.is_open and len(self._idle) < MOST_IDLE:

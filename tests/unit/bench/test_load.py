@@ -115,6 +115,20 @@ async def test_what_is_not_served_is_an_error_and_no_latency() -> None:
     assert not tally.seconds_by_kind[OK]
 
 
+async def test_a_connection_that_the_server_closed_is_not_used_again() -> None:
+    """A server that closes idle connections, as servers do, makes no errors."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(FINE)
+        await writer.drain()
+
+    async with server(serve) as address:
+        load = Load(requests=[get(address, "/", {})], judge=lambda _answer: OK, rate=20.0, count=6)
+        tally = await put_load(address, load)
+    assert not tally.errors
+
+
 def test_percentiles_are_those_of_the_requests() -> None:
     """The nearest rank, of a thousand requests that took one to a thousand milliseconds."""
     latency = latency_of(number / 1000 for number in range(1, 1001))
