@@ -70,6 +70,10 @@ _MESSAGES: tuple[_Row, ...] = (
         "There is no way from the file's coordinate system to {target_crs}. Choose another targetEpsg.",
     ),
     _row(
+        r"out of memory|cannot allocate|bad_alloc|string or blob too big",
+        "The conversion needs more memory than one may use; split the file or simplify it.",
+    ),
+    _row(
         r"Parsing stopped|Too much accumulated memory",
         "The spreadsheet is larger than the converter can read. Save it as CSV and send that.",
     ),
@@ -78,7 +82,8 @@ _MESSAGES: tuple[_Row, ...] = (
         "The file is nested too deeply to be read. Simplify it and send it again.",
     ),
     _row(
-        r"too many columns|more than \d+ columns",
+        # the statement that makes a table so wide fills all that is kept of the messages, so that their end is lost
+        r"too many columns|more than \d+ columns|CREATE TABLE .{30000}",
         "The file has more columns than can be converted. Leave some out and send it again.",
     ),
     _row(
@@ -100,7 +105,7 @@ _MESSAGES: tuple[_Row, ...] = (
 _FATAL = re.compile(
     r"Parsing stopped|Too much accumulated memory|not well-formed|Unable to write feature|Failed to reproject"
     r"|Non increasing|Terminating translation|database disk image is malformed|Failed to read"
-    r"|Unable to open datasource",
+    r"|Unable to open datasource|XML parsing of \w+ file failed|out of memory|cannot allocate",
     re.IGNORECASE,
 )
 """Messages with which the output is incomplete although the exit code is 0."""

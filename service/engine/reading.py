@@ -132,7 +132,8 @@ async def _read_odd_layers(place: Workplace, reading: Reading, origin: str, laye
     await place.python(relabel.__name__, DETOUR_FILE, TABLES_FILE)
     names = await place.read_json(TABLES_FILE, LayerNames)
     await place.discard(WORK_FILE)
-    await place.ogr2ogr([*INTO_WORK_FILE, WORK_FILE, DETOUR_FILE], (DETOUR_DRIVER, WORK_DRIVER))
+    every = ("-oo", "LIST_ALL_TABLES=YES")
+    await place.ogr2ogr([*INTO_WORK_FILE, *every, WORK_FILE, DETOUR_FILE, *names], (DETOUR_DRIVER, WORK_DRIVER))
     return WorkFile(tuple(find_renames(messages)), names)
 
 

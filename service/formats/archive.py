@@ -4,14 +4,15 @@ Headers are hints. Names are shown and compared, never used as paths; sizes are 
 directory cannot be larger than a cap because the reader's file object refuses to read more at once.
 """
 
+import errno
 import stat
+import struct
 import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
-from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -27,8 +28,19 @@ MAX_READ = 4 * MIB
 """More than any honest central directory; also bounds what parsing one can cost."""
 
 NESTED = frozenset({".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".z", ".lzma", ".jar", ".iso"})
-METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA})
-BROKEN = (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError, NotImplementedError, ValueError, RuntimeError)
+METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2})
+"""Not LZMA: the archive says how much memory unpacking it takes, up to 4 GiB."""
+BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    OverflowError,
+    ValueError,
+    RuntimeError,
+)
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +155,7 @@ class _Capped:
 
 
 def _raise_if_disk(error: BaseException) -> None:
-    if isinstance(error, OSError) and error.errno is not None:
+    if isinstance(error, OSError) and error.errno not in {None, errno.EINVAL}:  # EINVAL: a place before the start
         raise error
 
 

@@ -216,7 +216,7 @@ def _is_sequence(path: Path, *, expected: bool) -> bool:
     if head.startswith(RECORD_SEPARATOR):
         return True
     if line_end and rest.strip():
-        return rest.lstrip().startswith(b"{") and _is_object(first)
+        return _is_object(first)
     return expected and COLLECTION not in head[:COLLECTION_WITHIN]
 
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from service.engine.jailed.exits import Exit
+from service.engine.jailed.gpkg import MAX_LAYERS
 
 NOT_DATA = re.compile(
     r"^(sqlite_|idx_|rtree_|spatial_ref_sys|geometry_columns|views_geometry|virts_geometry|spatialite_history$"
@@ -36,6 +37,8 @@ def main(database: str, tables_file: str) -> None:
     virtual = tuple(name for name, sql in entries if VIRTUAL.match(sql or ""))
     shadows = tuple(f"{name}_" for name in virtual)
     names = [name for name, _ in entries if not (NOT_DATA.match(name) or name in virtual or name.startswith(shadows))]
+    if len(names) > MAX_LAYERS:
+        sys.exit(Exit.TOO_MANY_LAYERS)
     Path(tables_file).write_text(json.dumps(names), encoding="utf-8")
 
 

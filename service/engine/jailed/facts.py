@@ -17,6 +17,7 @@ from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import (
     EMPTY_FLAG,
     GEOMETRY,
+    MAX_LAYERS,
     WKB_TYPES,
     columns,
     has_geometry,
@@ -31,7 +32,6 @@ from service.engine.jailed.tidy import Tidying, tidy
 from service.engine.jailed.wkb import SURFACES
 
 CURVES = {8, 9, 10, 11, 12}
-MAX_LAYERS = 1000
 MAX_COLUMNS = 2000
 DBF_BYTES = 254
 COLUMNS_A_QUERY = 400

@@ -24,6 +24,8 @@ WKB_TYPES = {
     17: "Polygon",
 }
 """Geometry types by their code, curves and surfaces under the simple type that stands for them."""
+MAX_LAYERS = 1000
+"""No file may hold more; what is told of them outside of the jail is bounded by it."""
 EMPTY_FLAG = 0x10
 ENVELOPE_BYTES = {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}
 HEADER_BYTES = 8

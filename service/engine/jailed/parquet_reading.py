@@ -6,7 +6,7 @@
 import json
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +22,17 @@ from service.engine.jailed.gpkg import FID, GEOMETRY
 GEO = b"geo"
 BATCH_ROWS = 16_384
 LAYER = "in0"
+MALFORMED = (
+    pa.ArrowException,
+    OSError,
+    ValueError,
+    struct.error,
+    RecursionError,
+    AttributeError,
+    TypeError,
+    LookupError,
+)
+"""What pyarrow raises, and what comes of metadata of another shape than the format's."""
 
 
 def main(parquet: str, work_file: str, sheets_file: str) -> None:
@@ -34,7 +45,9 @@ def main(parquet: str, work_file: str, sheets_file: str) -> None:
             _read_features(file, geo["columns"][primary], primary, work_file)
         else:
             _read_table(file, sheets_file)
-    except (pa.ArrowException, ValueError, struct.error):
+    except MemoryError:
+        raise
+    except MALFORMED:
         sys.exit(Exit.DAMAGED)
 
 
@@ -71,8 +84,25 @@ def _write_gpkg(
 
     empty = converted(pa.RecordBatch.from_pylist([], schema=file.schema_arrow))
     batches = map(converted, file.iter_batches(BATCH_ROWS, columns=names, use_threads=False))
+    failures: list[Exception] = []
+    try:
+        _write(pa.RecordBatchReader.from_batches(empty.schema, _noting(batches, failures)), gpkg, geometry)
+    except RuntimeError:
+        raise failures[0] if failures else ValueError from None
+
+
+def _noting(batches: Iterator[pa.RecordBatch], failures: list[Exception]) -> Iterator[pa.RecordBatch]:
+    """Yield `batches`, and keep what ends them early in `failures`: what reads them says only that they ended."""
+    try:
+        yield from batches
+    except Exception as failure:
+        failures.append(failure)
+        raise
+
+
+def _write(reader: pa.RecordBatchReader, gpkg: str, geometry: Mapping[str, str | None]) -> None:
     write_arrow(
-        pa.RecordBatchReader.from_batches(empty.schema, batches),
+        reader,
         gpkg,
         layer=LAYER,
         driver="GPKG",

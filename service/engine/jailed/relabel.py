@@ -9,7 +9,8 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from service.engine.jailed.gpkg import quoted
+from service.engine.jailed.exits import Exit
+from service.engine.jailed.gpkg import MAX_LAYERS, quoted
 
 CATALOGUE = {"geometry_columns", "spatial_ref_sys"}
 
@@ -20,6 +21,8 @@ def main(database: str, names_file: str) -> None:
     connection.execute("PRAGMA legacy_alter_table = ON")
     query = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
     tables = [name for (name,) in connection.execute(query) if name not in CATALOGUE and not name.startswith("sqlite_")]
+    if len(tables) > MAX_LAYERS:
+        sys.exit(Exit.TOO_MANY_LAYERS)
     names = {f"t{number}": name for number, name in enumerate(tables)}
     for new, old in names.items():
         connection.execute(f"ALTER TABLE {quoted(old)} RENAME TO {quoted(f'__{new}')}")

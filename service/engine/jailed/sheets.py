@@ -9,7 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from service.engine.jailed.gpkg import columns, open_work_file, quoted, tables
+from service.engine.jailed.exits import Exit
+from service.engine.jailed.gpkg import MAX_LAYERS, columns, open_work_file, quoted, tables
 from service.engine.jailed.places import (
     GEOMETRY_TEXT,
     NUMBER,
@@ -37,7 +38,10 @@ CSV_TYPES = {
 def main(work_file: str, tables_file: str) -> None:
     """Write every table of `work_file` as a CSV of ours, and what they are to `tables_file`."""
     connection = open_work_file(work_file)
-    found = [_write(connection, name, number) for number, name in enumerate(tables(connection))]
+    names = list(tables(connection))
+    if len(names) > MAX_LAYERS:
+        sys.exit(Exit.TOO_MANY_LAYERS)
+    found = [_write(connection, name, number) for number, name in enumerate(names)]
     write_tables(tables_file, found)
 
 
