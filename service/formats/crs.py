@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from functools import lru_cache, partial
 from pathlib import Path
 
 from service.errors import Rejection
@@ -15,12 +16,16 @@ WHERE deprecated_auth_name = 'EPSG' AND deprecated_code = ? AND replacement_auth
 MAP_TYPES = frozenset({"geographic 2D", "geographic 3D", "projected", "compound"})
 MAX_CODE = (1 << 31) - 1
 
+REMEMBERED = 4096
+"""Answers that are kept: most requests name one of a few systems, and opening the database is what takes the time."""
+
 
 class CrsCatalogue:
-    """The coordinate systems of one PROJ database. A look-up takes about a millisecond."""
+    """The coordinate systems of one PROJ database, which does not change. A first look-up takes about a millisecond."""
 
     def __init__(self, database: Path) -> None:
-        self._uri = f"{database.resolve().as_uri()}?mode=ro&immutable=1"
+        uri = f"{database.resolve().as_uri()}?mode=ro&immutable=1"
+        self._ask = lru_cache(REMEMBERED)(partial(_ask, uri))
 
     def is_geographic(self, epsg: int) -> bool:
         """Whether the coordinates of `epsg` are degrees of longitude and latitude, or the like."""
@@ -52,6 +57,7 @@ class CrsCatalogue:
         rows = self._ask(SYSTEM, epsg) if 0 < epsg <= MAX_CODE else []
         return rows[0] if rows else None
 
-    def _ask(self, query: str, epsg: int) -> list[tuple[str, str, int]]:
-        with closing(sqlite3.connect(self._uri, uri=True)) as connection:
-            return connection.execute(query, (str(epsg),)).fetchall()
+
+def _ask(uri: str, query: str, epsg: int) -> list[tuple[str, str, int]]:
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        return connection.execute(query, (str(epsg),)).fetchall()
