@@ -18,13 +18,13 @@ from service.dataloss.rules import not_applicable, report
 from service.dataloss.warnings import extra_warnings
 from service.engine.convert import Engine, Output
 from service.engine.workplace import Run
-from service.errors import Rejection, RetryableFault, StorageUnavailable
+from service.errors import JobNotFound, Rejection, RetryableFault, StorageUnavailable
 from service.formats.facts import Facts
 from service.formats.format import Format, writing_of
 from service.formats.plan import plan_conversion
 from service.intake.workspace import WorkArea
 from service.jobs.dispatch import Ticket
-from service.jobs.lifecycle import Status
+from service.jobs.lifecycle import ENDED, Status
 from service.jobs.places import Place
 from service.jobs.records import Details, Job
 from service.jobs.register import JobRegister
@@ -49,6 +49,7 @@ BOOKING_SECONDS = 60.0
 """How long the end of a job waits for a database that is away; after that, recovery ends the job."""
 
 STOPPED = "The service was stopped before the conversion had ended. Nothing was counted; send the file again."
+FORGOTTEN = "The service's database was interrupted during the conversion. Nothing was counted; send the file again."
 DEFECT = "The conversion failed because of a fault of the service. Nothing was counted; the fault was recorded."
 
 
@@ -187,7 +188,12 @@ class _Run:
         )
 
     async def _settled_already(self, settlement: Settlement) -> None:
-        found = await _persist(lambda: self._parts.jobs.find(self.job.id, self._ticket.account_id))
+        try:
+            found = await _persist(lambda: self._parts.jobs.find(self.job.id, self._ticket.account_id))
+        except JobNotFound:
+            raise Rejection(FORGOTTEN) from None
+        if found.status not in ENDED:
+            raise Rejection(FORGOTTEN)
         if found.object_key != settlement.object_key:
             await self._discard_output()
         self.job = found
