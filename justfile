@@ -28,6 +28,7 @@ ready: (environment "serve") gdal build
 
 # Run the tests: all of them on several cores, or what pytest makes of ARGS.
 [group('check')]
+[no-exit-message]
 test *ARGS: setup
     @exec pytest --numprocesses={{ if ARGS == "" { "logical" } else { "0" } }} --maxprocesses=4 "$@"
 

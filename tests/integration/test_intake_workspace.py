@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -206,14 +207,13 @@ remove_tree(tree)
 """
 
 
-def test_closed_directories_are_removed(tmp_path: Path) -> None:
+def test_closed_directories_are_removed() -> None:
     """Directories that their owner may neither list nor change are removed all the same, without being root."""
-    tmp_path.chmod(0o777)
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(0o755)
-    done = subprocess.run([sys.executable, "-c", CLOSED, str(tmp_path)], check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert list(tmp_path.iterdir()) == []
+    with tempfile.TemporaryDirectory() as place:  # those of pytest are closed to other users
+        Path(place).chmod(0o777)
+        done = subprocess.run([sys.executable, "-c", CLOSED, place], check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert entries(Path(place)) == []
 
 
 async def test_what_cannot_be_removed_does_not_fail_the_request(root: Path) -> None:
