@@ -118,6 +118,8 @@ _EXITS = {
     Exit.NOT_A_TABLE: "The file is not a valid {input} file: no table was found in it.",
     Exit.NO_GEOMETRY_COLUMN: "No column of the file holds geometry that could be read.",
     Exit.STOPPED_EARLY: "Not every line of the file is a GeoJSON feature. Each line has to hold exactly one.",
+    Exit.NOT_UTF8: "The names of layers or columns in the file are no text in UTF-8: it is damaged, or in another "
+    "encoding. Save it in UTF-8 and send it again.",
     Exit.DAMAGED: "The file is not a valid {input} file: it is damaged, cut off, or of another kind than its extension "
     "says.",
 }

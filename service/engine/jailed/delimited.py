@@ -23,6 +23,7 @@ from service.engine.jailed.places import (
     kind_of,
     unique_names,
     widened,
+    write_rows,
     write_tables,
     write_types,
 )
@@ -124,12 +125,10 @@ def _take(columns: Sequence[Column], row: Sequence[str]) -> None:
 def _write(file: TextIO, delimiter: str, names: Sequence[str], *, has_header: bool) -> None:
     raw = delimiter in UNDERSTOOD and len(names) > 1
     with Path(OURS).open("w", encoding="utf-8", newline="") as ours:
-        writer = csv.writer(ours, delimiter=delimiter if raw else ",", lineterminator="\n")
-        writer.writerow(names)
         if not raw:
-            rows = _rows(file, delimiter)
-            writer.writerows(islice(rows, int(has_header), None))
+            write_rows(ours, ",", names, islice(_rows(file, delimiter), int(has_header), None))
             return
+        write_rows(ours, delimiter, names, ())
         if has_header:
             next(csv.reader(iter(file.readline, ""), delimiter=delimiter))
         shutil.copyfileobj(file, ours, SAMPLE_CHARACTERS)

@@ -13,3 +13,4 @@ class Exit(IntEnum):
     NO_GEOMETRY_COLUMN = 44
     DAMAGED = 45
     STOPPED_EARLY = 46
+    NOT_UTF8 = 47

@@ -1,7 +1,11 @@
 """The work file from the inside: a GeoPackage read with nothing but sqlite3. Runs in the jail."""
 
 import sqlite3
+import sys
 from collections.abc import Iterator
+from typing import Any
+
+from service.engine.jailed.exits import Exit
 
 FID = "__geomill_fid"
 GEOMETRY = "__geomill_geometry"
@@ -59,14 +63,21 @@ def open_work_file(path: str) -> sqlite3.Connection:
 def tables(connection: sqlite3.Connection) -> Iterator[str]:
     """The tables that are layers, in the order in which they were written."""
     query = "SELECT table_name FROM gpkg_contents WHERE data_type IN ('features', 'attributes') ORDER BY rowid"
-    for (name,) in connection.execute(query).fetchall():
+    for (name,) in _names(connection, query):
         yield name
 
 
 def columns(connection: sqlite3.Connection, table: str) -> list[tuple[str, str]]:
     """Name and declared type of the columns of `table`, without the two that the work file adds."""
-    rows = connection.execute(f"PRAGMA table_info({quoted(table)})").fetchall()
+    rows = _names(connection, f"PRAGMA table_info({quoted(table)})")
     return [(row[1], str(row[2]).upper()) for row in rows if row[1] not in {FID, GEOMETRY}]
+
+
+def _names(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
+    try:
+        return connection.execute(query).fetchall()
+    except sqlite3.OperationalError:  # what is read is text, and the driver took over bytes that are none
+        sys.exit(Exit.NOT_UTF8)
 
 
 def has_geometry(connection: sqlite3.Connection, table: str) -> bool:

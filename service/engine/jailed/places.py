@@ -4,11 +4,13 @@ The columns found are renamed to names of ours, so that the converter is told fi
 .csvt file: GDAL's own guesses look at the beginning only and make numbers of codes with leading zeros.
 """
 
+import csv
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 X, Y, Z, WKT = "__x", "__y", "__z", "__wkt"
 PAIRS = (
@@ -136,6 +138,17 @@ def write_types(path: Path, columns: Sequence[Column], places: dict[int, str]) -
     """Write the .csvt that types `columns`."""
     types = ["String" if name == WKT else "Real" if name else column.type for name, column in _with(columns, places)]
     path.write_text(",".join(f'"{name}"' for name in types), encoding="ascii")
+
+
+def write_rows(file: TextIO, delimiter: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a header and rows, a table of one column with an empty one beside it that the driver ignores.
+
+    Without a delimiter in its first line no file is a CSV to the driver.
+    """
+    alone = [""] if len(names) == 1 else []
+    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+    writer.writerow([*names, *alone])
+    writer.writerows(([*row[:1], ""] for row in rows) if alone else rows)
 
 
 def write_tables(path: str, tables: Sequence[Table]) -> None:

@@ -3,7 +3,6 @@
 GPKG is what the driver read: a table without geometry per sheet. The standard library only.
 """
 
-import csv
 import sqlite3
 import sys
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from service.engine.jailed.places import (
     kind_of,
     unique_names,
     widened,
+    write_rows,
     write_tables,
     write_types,
 )
@@ -88,9 +88,8 @@ def _copy(
 ) -> None:
     listed = ", ".join(map(quoted, originals)) or "NULL"
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header or ["field_1"])
-        writer.writerows(connection.execute(f"SELECT {listed} FROM {quoted(table)}"))  # noqa: S608 -- quoted
+        rows = connection.execute(f"SELECT {listed} FROM {quoted(table)}")  # noqa: S608 -- quoted
+        write_rows(file, ",", header or ["field_1"], rows)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,14 @@ async def test_csv_of_every_kind(pipeline: Pipeline, tmp_path: Path, content: by
     assert found["geometry"] == {"type": "Point", "coordinates": [6.9, 50.9]}
 
 
+@pytest.mark.parametrize("content", ["wkt\nPOINT (6.9 50.9)\n", '"wkt"\n"POINT (6.9 50.9)"\n'])
+async def test_a_csv_of_one_column_is_read(pipeline: Pipeline, tmp_path: Path, content: str) -> None:
+    """A table of geometries alone is a table."""
+    (found,) = await features(pipeline, written(tmp_path / "a.csv", content), source_epsg=4326)
+    assert found["geometry"] == {"type": "Point", "coordinates": [6.9, 50.9]}
+    assert found["properties"] == {}
+
+
 async def test_csv_needs_source_epsg_only_where_it_has_places(pipeline: Pipeline, tmp_path: Path) -> None:
     """A pure table needs none."""
     with pytest.raises(Rejection, match="sourceEpsg"):
