@@ -105,7 +105,7 @@ _MESSAGES: tuple[_Row, ...] = (
 _FATAL = re.compile(
     r"Parsing stopped|Too much accumulated memory|not well-formed|Unable to write feature|Failed to reproject"
     r"|Non increasing|Terminating translation|database disk image is malformed|Failed to read"
-    r"|Unable to open datasource|XML parsing of \w+ file failed|out of memory|cannot allocate",
+    r"|Unable to open datasource|XML parsing of \S+ file failed|out of memory|cannot allocate",
     re.IGNORECASE,
 )
 """Messages with which the output is incomplete although the exit code is 0."""

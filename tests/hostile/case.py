@@ -1,0 +1,45 @@
+"""One hostile file, and what has to come of it."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tests.hostile.bait import Bait
+
+REFUSED = r"."
+"""Any refusal in plain language."""
+ANOTHER_KIND = r"not a valid .* file|holds no|is damaged|not a readable ZIP|not JSON|GeoJSON"
+LIMIT = r"longer than|computing time|more memory|larger than|more layers|too (deeply|many)|more columns"
+
+
+class Case(NamedTuple):
+    """A file, sent as `name`.
+
+    `refused` is a pattern of the error that it has to end with, "" if it has to be converted, None if either is right
+    as long as nothing leaks. `absent` must not be in the output.
+    """
+
+    name: str
+    build: Callable[[Bait], bytes]
+    refused: str | None = None
+    fields: Mapping[str, str] = MappingProxyType({})
+    absent: bytes = b"\x00 never \x00"
+
+
+def constant(content: bytes | str) -> Callable[[Bait], bytes]:
+    """Build a file that names no bait."""
+    raw = content.encode() if isinstance(content, str) else content
+    return lambda _: raw
+
+
+def text(template: str) -> Callable[[Bait], bytes]:
+    """Build a text in which `{csv}`, `{geojson}`, `{txt}`, `{dtd}`, `{url}`, `{directory}`, `{slip}` are bait."""
+    return lambda bait: filled(template, bait).encode()
+
+
+def filled(template: str, bait: Bait) -> str:
+    """`template` with the bait named in it."""
+    for extension in ("csv", "geojson", "txt", "dtd"):
+        template = template.replace(f"{{{extension}}}", str(bait.file(f".{extension}")))
+    replaced = template.replace("{url}", bait.url).replace("{directory}", str(bait.directory))
+    return replaced.replace("{slip}", bait.marker)

@@ -1,0 +1,57 @@
+"""The service with low limits, an account on it, and bait around it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from service.accounts.administration import Terms
+from tests.database import TestServer
+from tests.hostile.bait import Bait, laid_out
+from tests.support.data import lakes
+from tests.support.server import Client, Server, create_account, running_server
+
+LOW_LIMITS = {
+    "GEOMILL_CONVERSION_SECONDS": "4",
+    "GEOMILL_CONVERSION_MEMORY_BYTES": str(1 << 30),
+    "GEOMILL_CONVERTERS": "2",
+}
+
+
+@pytest.fixture(scope="session")
+def hardened(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The service over HTTP, in a process of its own, with limits so low that attacks on them end soon."""
+    dsn = postgres.create_database(postgres.migrated_template())
+    with running_server(tmp_path_factory.mktemp("hardened"), dsn, LOW_LIMITS) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def attacker(hardened: Server) -> Iterator[Client]:
+    """A client that may send much."""
+    with create_account(hardened, Terms(plan="business", plan_owner="organization")) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def bait() -> Iterator[Bait]:
+    """What attacks aim at."""
+    with laid_out() as laid:
+        yield laid
+
+
+@pytest.fixture
+def unharmed(hardened: Server, attacker: Client, bait: Bait) -> Iterator[None]:
+    """After each test the bait is as it was, nothing is left on disk, and the service works."""
+    yield
+    assert hardened.wait_until_idle() == []
+    assert bait.touched() == []
+    assert _strays(hardened.data_dir, bait) == []
+    assert httpx.get(f"{hardened.url}/readyz").is_success
+    assert attacker.convert("lakes.geojson", lakes(), outputFormat="Csv")["success"]
+
+
+def _strays(data_dir: Path, bait: Bait) -> list[Path]:
+    """Files under a name that only an attack gives, anywhere near the service."""
+    return list(data_dir.parent.rglob(f"*{bait.marker}*"))
