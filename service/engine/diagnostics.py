@@ -15,7 +15,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """What a run is about, for the words of its failure."""
 
     input: str
-    target: str = "the output"
+    target: str = ""
+    """Empty while the file is read."""
     source_epsg: int | None = None
     target_epsg: int | None = None
 
@@ -48,6 +49,9 @@ REMEDY = (
 )
 """What to do about coordinates that cannot be reprojected."""
 
+
+_INVALID = "The file is not a valid {input} file: it is damaged, cut off, or of another kind than its extension says."
+_UNEXPLAINED = "The file could not be converted to {target}: its content is damaged or is not what its name says."
 
 # The first row that matches decides, so the particular stands above the general.
 _MESSAGES: tuple[_Row, ...] = (
@@ -90,7 +94,7 @@ _MESSAGES: tuple[_Row, ...] = (
         r"Unable to open datasource|Unable to open EPSG|Failed to read|not well-formed|parsing (of|error|failed)"
         r"|XML parsing|JSON parsing|not recognized as|malformed|corrupt|is not a (database|valid)|invalid (dbf|shp|shx)"
         r"|unexpected end|mismatched tag|database disk image|Non increasing|Truncated|cannot be opened|Couldn't open",
-        "The file is not a valid {input} file: it is damaged, cut off, or of another kind than its extension says.",
+        _INVALID,
     ),
     _row(
         r"Geometry type of .* not supported|Only (simple )?geometr|Can't handle geometry|Unsupported geometry|"
@@ -120,8 +124,7 @@ _EXITS = {
     Exit.STOPPED_EARLY: "Not every line of the file is a GeoJSON feature. Each line has to hold exactly one.",
     Exit.NOT_UTF8: "The names of layers or columns in the file are no text in UTF-8: it is damaged, or in another "
     "encoding. Save it in UTF-8 and send it again.",
-    Exit.DAMAGED: "The file is not a valid {input} file: it is damaged, cut off, or of another kind than its extension "
-    "says.",
+    Exit.DAMAGED: _INVALID,
 }
 _RENAMED = re.compile(r"Field '(?P<old>[^'\n]{1,200})' already exists\. Renaming it as '(?P<new>[^'\n]{1,200})'")
 MAX_RENAMES = 20
@@ -165,12 +168,9 @@ def require_program_success(verdict: Verdict, subject: Subject) -> None:
 def explain(messages: str, subject: Subject) -> str:
     """`messages`, what the converter said when it failed, as a sentence for the caller."""
     on_one_line = " ".join(messages.split())
-    for row in _MESSAGES:
-        if row.pattern.search(on_one_line):
-            return _filled(row.words, subject)
-    return _filled(
-        "The file could not be converted to {target}: its content is damaged or is not what its name says.", subject
-    )
+    words = next((row.words for row in _MESSAGES if row.pattern.search(on_one_line)), _UNEXPLAINED)
+    blames_target = "{target}" in words and not subject.target
+    return _filled(_INVALID if blames_target else words, subject)
 
 
 def find_renames(messages: str) -> Iterator[str]:

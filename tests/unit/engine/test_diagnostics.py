@@ -43,6 +43,12 @@ SAMPLES = [
         "not a valid KML file",
     ),
     ("ERROR 1: sqlite3_open failed: file is not a database", "not a valid KML file"),
+    ("ERROR 1: sqlite3_step() : out of memory", "more memory"),
+    (
+        "ERROR 6: Too deep XML nesting level (64). Set the OGR_GML_NESTING_LEVEL configuration option",
+        "nested too deeply",
+    ),
+    ('ERROR 1: sqlite3_exec(CREATE TABLE "in0" (' + '"column_1" MEDIUMINT, ' * 2000, "more columns"),
     ("ERROR 6: Geometry type of 'Polygon' not supported in GPX.", "cannot hold some geometries"),
     ("ERROR 1: Unable to write feature 17 from layer in0.", "could not be written as GeoPackage"),
     ("something that nobody has seen before in /var/lib/geomill/job7", "could not be converted to GeoPackage"),
@@ -82,7 +88,14 @@ def test_a_service_that_cannot_run_a_converter_is_no_fault_of_the_file() -> None
 
 
 @pytest.mark.parametrize(
-    "messages", ["ERROR 6: Too much accumulated memory in ODS parsing. Parsing stopped", "ERROR 1: not well-formed"]
+    "messages",
+    [
+        "ERROR 6: Too much accumulated memory in ODS parsing. Parsing stopped",
+        "ERROR 1: not well-formed",
+        "ERROR 1: XML parsing of GML file failed : parsing aborted at line 1, column 917",
+        "ERROR 1: XML parsing of /vsizip/{in0.xlsx}/xl/worksheets/sheet1.xml file failed : parsing aborted at line 1",
+        "ERROR 1: In GetNextRawFeature(): sqlite3_step() : out of memory",
+    ],
 )
 def test_exit_code_0_is_no_success_with_a_fatal_message(messages: str) -> None:
     """Rows would be missing in silence."""
@@ -116,3 +129,9 @@ def test_columns_renamed_by_the_converter_are_told() -> None:
     (warning,) = find_renames(messages)
     assert "'Name'" in warning
     assert "'Name2'" in warning
+
+
+@pytest.mark.parametrize("messages", ["ERROR 1: Unable to write feature 17 from layer in0.", "never seen before"])
+def test_a_failure_to_read_does_not_blame_the_output(messages: str) -> None:
+    """While a file is read there is no target that another choice of outputFormat could change."""
+    assert explain(messages, Subject(input="DXF")).startswith("The file is not a valid DXF file")
