@@ -20,11 +20,6 @@ CONTENTS = """
         || 'SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]]', '');
 """
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS fid, x AS a FROM n"
-MANY = "SELECT a.rowid AS fid, printf('%.500c', 'x') AS v FROM d a, d b, d c, d e"
-ROWS = (
-    "CREATE TABLE d (fid INTEGER PRIMARY KEY, v TEXT); INSERT INTO d "
-    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 400) SELECT x, 'v' FROM n;"
-)
 NESTED_COLLECTIONS = b"GP\0\1\xe6\x10\0\0" + bytes.fromhex("010700000001000000") * 30_000
 HUGE_COUNT = b"GP\0\1\xe6\x10\0\0" + bytes.fromhex("0102000000ffffffff")
 
@@ -139,9 +134,6 @@ CASES = {
         ),
     ),
     "GeoPackage view without end": Case("a.gpkg", geopackage(VIEW + ENDLESS), LIMIT, {"outputFormat": "Csv"}),
-    "GeoPackage view of a cross join": Case(
-        "a.gpkg", geopackage(f"{ROWS} CREATE VIEW t AS {MANY}"), LIMIT, {"outputFormat": "Csv"}
-    ),
     "GeoPackage view of random bytes": Case(
         "a.gpkg", geopackage(VIEW + "SELECT 1 AS fid, hex(randomblob(499999999)) AS v"), REFUSED
     ),
