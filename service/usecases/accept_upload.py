@@ -2,14 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from pathlib import Path
 
-import anyio.to_thread
 import msgspec
 import structlog
 
 from service.errors import LimitRefusal, MultipleLayers, Rejection
-from service.formats.detect import Source, detect
+from service.formats.detect import Source
 from service.formats.format import Format
 from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
@@ -23,6 +21,7 @@ from service.jobs.records import Details, Job
 from service.metering.books import Admission, Application
 from service.telemetry import events, metrics
 from service.telemetry.stage import stage
+from service.usecases.recognise import recognise
 from service.usecases.services import Services
 
 _log = structlog.get_logger()
@@ -100,8 +99,7 @@ async def _detect(services: Services, order: Order) -> Source:
         raise Rejection(
             f"The file is above {ceiling} MB, the most that the service takes. Split it into smaller files."
         )
-    unpack_into: Path = upload.directory / "unpacked"
-    return await anyio.to_thread.run_sync(detect, upload.path, upload.untrusted_name, unpack_into)
+    return await recognise(upload)
 
 
 async def _admit(services: Services, order: Order, job: Job) -> Admission:

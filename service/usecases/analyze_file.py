@@ -1,13 +1,11 @@
 """What a conversion to Shapefile would lose, without converting, counting or recording anything (specification 4.4)."""
 
-import anyio.to_thread
-
 from service.dataloss.rules import Report, not_applicable, report
-from service.formats.detect import detect
 from service.identifiers import AccountId
 from service.intake.form import Upload
 from service.usecases.converter import converter
 from service.usecases.look_at_source import is_document, scan_document
+from service.usecases.recognise import recognise
 from service.usecases.services import Services
 
 
@@ -18,8 +16,7 @@ async def analyze_file(services: Services, account_id: AccountId, upload: Upload
         Rejection: the file is none that the service accepts, or no GeoJSON though its name says so.
         Overloaded, TooManyRequests: there is no converter to scan it in.
     """
-    unpack_into = upload.directory / "unpacked"
-    source = await anyio.to_thread.run_sync(detect, upload.path, upload.untrusted_name, unpack_into)
+    source = await recognise(upload)
     if not is_document(source):
         return not_applicable()
     [place] = services.runner.take_places(account_id)
