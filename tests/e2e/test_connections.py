@@ -89,8 +89,8 @@ def test_a_thousand_idle_connections_and_slow_ones_do_not_stop_conversions(tmp_p
             for connection in bodies:
                 connection.sendall((head + body).encode())
             stack.enter_context(dripping(heads + bodies, b" "))
-            assert len(psutil.Process(server.process.pid).net_connections("tcp")) > IDLE
             assert all(connection.recv(16).startswith(b"HTTP/1.1 200") for connection in asked)
+            assert len(psutil.Process(server.process.pid).net_connections("tcp")) > IDLE
             assert_converts(client, 20)
             assert len(silent) == IDLE // 2
         assert_converts(client, 1)
