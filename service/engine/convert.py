@@ -103,7 +103,7 @@ def _named(facts: Facts, source: Source, found: WorkFile) -> Facts:
         msgspec.structs.replace(layer, name=_layer_name(layer, source, found), is_derived=layer.name in derived)
         for layer in facts.layers
     )
-    return msgspec.structs.replace(facts, layers=layers, warnings=found.warnings)
+    return msgspec.structs.replace(facts, layers=layers, warnings=(*source.warnings, *found.warnings))
 
 
 def _layer_name(layer: Layer, source: Source, found: WorkFile) -> str:

@@ -47,6 +47,13 @@ class Part(msgspec.Struct, frozen=True):
         return next(iter(self.files))
 
 
+READ_WHOLE = (
+    "The archive holds several documents and was read as a whole: typed attributes (SchemaData) may be missing. "
+    "Send each document as a file of its own to keep them."
+)
+"""The driver reads a lone document completely, but not several at once."""
+
+
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """An upload that has been recognised."""
 
@@ -56,6 +63,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """What outputs are called."""
     prefix: str = ""
     """What the converter puts before the path where content does not tell the driver."""
+    warnings: tuple[str, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -99,8 +107,10 @@ def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | 
 
 def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -> Source:
     stem = stem_of(untrusted_name)
-    part = Part(_document(found, path, unpack_into), stem)
-    return Source(format=found, parts=(part,), stem=stem, prefix=_prefix(found, path))
+    files = _document(found, path, unpack_into)
+    member = reading_of(found).member
+    warnings = (READ_WHOLE,) if member and member not in files else ()
+    return Source(format=found, parts=(Part(files, stem),), stem=stem, prefix=_prefix(found, path), warnings=warnings)
 
 
 def _document(found: Format, path: Path, unpack_into: Path) -> dict[str, Path]:

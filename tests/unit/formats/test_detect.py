@@ -95,6 +95,13 @@ def test_the_document_of_a_kmz_is_unpacked(tmp_path: Path) -> None:
     assert several.parts[0].extension == ".kmz"
 
 
+def test_several_documents_of_a_kmz_are_warned_of(tmp_path: Path) -> None:
+    """They are read at once, which may lose what one alone keeps; one alone brings no warning."""
+    several = zipped(tmp_path / "several", {"a.kml": b"<kml/>", "b.kml": b"<kml/>"})
+    assert "several documents" in detect(several, "a.kmz", tmp_path / "one").warnings[0]
+    assert detect(zipped(tmp_path / "single", {"a.kml": b"<kml/>"}), "a.kmz", tmp_path / "two").warnings == ()
+
+
 @pytest.mark.parametrize("extra", [{"a.kml": b"x"}, SHAPE])
 def test_several_convertible_files_are_listed(tmp_path: Path, extra: Mapping[str, bytes]) -> None:
     """ZIP rule 2."""
