@@ -215,17 +215,3 @@ BEGIN
         SELECT p.wallet_cents INTO wallet_cents FROM payer p WHERE p.id = of_payer;
     END IF;
 END $$;
-
--- A converter has the job now; the attempt it counts up fences every later change of it, and is returned, or null where
--- the job is no longer Pending. The key under which the output will be stored is known from here on, so that whoever
--- ends the job after a crash can remove it. This commit too may wait for that of the settlement.
-CREATE FUNCTION start_job(of_job uuid, at timestamptz, output_key text) RETURNS int LANGUAGE plpgsql AS $$
-DECLARE
-    counted int;
-BEGIN
-    PERFORM set_config('synchronous_commit', 'off', true);
-    UPDATE job SET status = 'Processing', started_at = at, object_key = output_key, attempt = attempt + 1
-     WHERE id = of_job AND status = 'Pending'
-    RETURNING attempt INTO counted;
-    RETURN counted;
-END $$;

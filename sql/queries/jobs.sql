@@ -1,6 +1,10 @@
 -- name: start
--- Mark a Pending job as Processing.
-SELECT start_job($1, $2, $3);
+-- A converter has the job now; the attempt it counts up fences every later change of it. The key under which the
+-- output will be stored is known from here on, so that whoever ends the job after a crash can remove it. So this commit
+-- must not wait for a later flush: an output whose job was forgotten would belong to nobody.
+UPDATE job SET status = 'Processing', started_at = $2, object_key = $3, attempt = attempt + 1
+ WHERE id = $1 AND status = 'Pending'
+RETURNING attempt;
 
 -- name: insert_refused
 -- A job that was refused before anything was reserved.
