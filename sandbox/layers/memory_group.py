@@ -5,6 +5,7 @@ files, and a run joins by one write. For both versions of control groups, where 
 """
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,8 @@ from sandbox.report import Guard
 
 NAME: Final = "memory group"
 _PREFIX: Final = "sandbox-"
+_REMOVAL_ATTEMPTS: Final = 100
+_REMOVAL_PAUSE_SECONDS: Final = 0.01
 _MOUNT: Final = Path("/sys/fs/cgroup")
 # (limit, file with the line "oom_kill N"), by version.
 _FILES: Final = (("memory.max", "memory.events"), ("memory.limit_in_bytes", "memory.oom_control"))
@@ -78,8 +81,18 @@ class Groups:
     def remove(self) -> None:
         """Remove them; to be done when nothing runs in them."""
         while self._made:
-            with suppress(OSError):
-                self._made.pop().rmdir()
+            _remove(self._made.pop())
+
+
+def _remove(group: Path) -> None:
+    """Remove a group; one whose last process has just been killed stays busy for a moment."""
+    for _ in range(_REMOVAL_ATTEMPTS):
+        try:
+            group.rmdir()
+        except OSError:
+            time.sleep(_REMOVAL_PAUSE_SECONDS)
+        else:
+            return
 
 
 def _parents() -> Iterator[Path]:

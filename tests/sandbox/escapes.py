@@ -1,5 +1,6 @@
 """What hostile programs try, and what they try it on."""
 
+import os
 import shutil
 import socket
 import subprocess
@@ -8,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("hostile.c")
-ABSTRACT = "sandbox-test-canary"
+ABSTRACT = f"sandbox-test-canary-{os.getpid()}"
 
 
 def compile_hostile(directory: Path) -> Path | None:

