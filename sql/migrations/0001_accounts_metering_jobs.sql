@@ -195,23 +195,21 @@ BEGIN
             CASE WHEN plan_id IS NOT NULL THEN in_period END, CASE WHEN plan_id IS NULL THEN price END, at);
 
     IF plan_id IS NULL THEN
-        UPDATE payer p SET wallet_cents = p.wallet_cents - price
-         WHERE p.id = of_payer AND p.wallet_cents >= price
-        RETURNING p.wallet_cents INTO wallet_cents;
+        -- Held first, as the upsert below holds its row even where it refuses: what is reported is what refused.
+        SELECT p.wallet_cents INTO wallet_cents FROM payer p WHERE p.id = of_payer FOR NO KEY UPDATE;
+        UPDATE payer p SET wallet_cents = p.wallet_cents - price WHERE p.id = of_payer AND p.wallet_cents >= price;
     ELSE
         INSERT INTO usage AS u (payer_id, period, conversions, bytes, conversions_allowed, bytes_allowed)
         VALUES (of_payer, in_period, 1, size_bytes, monthly_conversions, monthly_data_bytes)
         ON CONFLICT (payer_id, period) DO UPDATE
            SET conversions = u.conversions + 1, bytes = u.bytes + size_bytes,
                conversions_allowed = monthly_conversions, bytes_allowed = monthly_data_bytes
-         WHERE u.conversions < monthly_conversions AND u.bytes + size_bytes <= monthly_data_bytes
-        RETURNING u.conversions, u.bytes INTO used_conversions, used_bytes;
+         WHERE u.conversions < monthly_conversions AND u.bytes + size_bytes <= monthly_data_bytes;
     END IF;
     admitted := FOUND;
     IF NOT admitted THEN -- another caller took the last of it
         DELETE FROM job WHERE id = new_job;
         SELECT u.conversions, u.bytes INTO used_conversions, used_bytes
           FROM usage u WHERE u.payer_id = of_payer AND u.period = in_period;
-        SELECT p.wallet_cents INTO wallet_cents FROM payer p WHERE p.id = of_payer;
     END IF;
 END $$;

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import anyio
 import msgspec
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from service.accounts.administration import Administration, Terms
 from service.clock import utc_now
-from service.db.pool import Database, open_pool
+from service.db.pool import Connection, Database, open_pool
 from service.errors import LimitRefusal
 from service.identifiers import AccountId, JobId, ServerId, uuid7
 from service.jobs.register import JobRegister
@@ -25,6 +25,17 @@ from service.metering.pricing import Pricing
 FREE = BY_ID["free"]
 START = datetime(2026, 1, 31, 23, 59, tzinfo=UTC)
 CENTS = 40
+# Stops an admission where it inserts its job, and where it takes it back, until the lock of that number is free.
+STOP_AT_INSERT, STOP_AT_DELETE = 1, 2
+STOPS = f"""
+    CREATE FUNCTION stop() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM pg_advisory_xact_lock(CASE TG_OP WHEN 'INSERT' THEN {STOP_AT_INSERT} ELSE {STOP_AT_DELETE} END);
+        RETURN coalesce(NEW, OLD);
+    END $$;
+    CREATE TRIGGER stop BEFORE INSERT OR DELETE ON job FOR EACH ROW EXECUTE FUNCTION stop();
+    SELECT pg_advisory_lock({STOP_AT_INSERT}), pg_advisory_lock({STOP_AT_DELETE})
+"""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -73,23 +84,34 @@ def settlement(job_id: JobId, attempt: int, now: datetime) -> Settlement:
     )
 
 
-async def go(database: Database, account_id: AccountId, step: Step) -> None:
-    """Take one file through its life; every change may come twice, and ends compete."""
-    books, jobs = Books(database, Pricing()), JobRegister(database)
-    now = START + timedelta(minutes=step.minutes)
-    job_id = JobId(UUID(int=uuid7(now).int))
-    application = Application(
-        job_id=job_id,
+def application(account_id: AccountId, size_bytes: int, now: datetime, job_id: JobId | None = None) -> Application:
+    """A file that asks."""
+    return Application(
+        job_id=job_id or JobId(uuid7(now)),
         account_id=account_id,
         server_id=ServerId(uuid4()),
         file_name="a.geojson",
         input_format="geojson",
         output_format="csv",
-        size_bytes=step.size_bytes,
+        size_bytes=size_bytes,
         at=now,
     )
+
+
+async def until_stopped(connection: Connection, stop: int) -> None:
+    """Wait until an admission has come to a stop."""
+    query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = $1 AND NOT granted"
+    while not await connection.fetchval(query, stop):  # noqa: ASYNC110 -- another comes there
+        await anyio.sleep(0.01)
+
+
+async def go(database: Database, account_id: AccountId, step: Step) -> None:
+    """Take one file through its life; every change may come twice, and ends compete."""
+    books, jobs = Books(database, Pricing()), JobRegister(database)
+    now = START + timedelta(minutes=step.minutes)
+    job_id = JobId(uuid7(now))
     try:
-        await books.admit(application)
+        await books.admit(application(account_id, step.size_bytes, now, job_id))
     except LimitRefusal:
         return
     attempt = await jobs.start(job_id, now, uuid4().hex)
@@ -160,6 +182,31 @@ def test_no_interleaving_overdraws_a_wallet(database_url: str, steps: list[Step]
             assert await audit_books(database) == []
 
     anyio.run(run)
+
+
+async def test_a_refusal_says_what_refused_even_if_credit_comes_back_at_that_moment(database_url: str) -> None:
+    """The balance that was too low is the one told, not the one that another file's failure has just made."""
+    async with ledger(database_url) as (database, books):
+        account, _ = await Administration(database, utc_now).create_account("w", Terms(wallet_cents=CENTS))
+        refusals: list[LimitRefusal] = []
+
+        async def admit() -> None:
+            with pytest.raises(LimitRefusal) as refusal:
+                await books.admit(application(account.account_id, 1, START))
+            refusals.append(refusal.value)
+
+        async with database.connection() as other, anyio.create_task_group() as tasks:
+            await other.execute(STOPS)
+            tasks.start_soon(admit)
+            await until_stopped(other, STOP_AT_INSERT)
+            await other.execute("UPDATE payer SET wallet_cents = 0")
+            await other.execute("SELECT pg_advisory_unlock($1)", STOP_AT_INSERT)
+            await until_stopped(other, STOP_AT_DELETE)
+            with anyio.move_on_after(1):  # it waits, where the balance that refused is held
+                async with database.connection() as third:
+                    await third.execute("UPDATE payer SET wallet_cents = $1", CENTS)
+            await other.execute("SELECT pg_advisory_unlock($1)", STOP_AT_DELETE)
+        assert [(refusal.limit, "has 0 cents left" in str(refusal)) for refusal in refusals] == [("wallet", True)]
 
 
 async def test_the_schema_refuses_what_a_wrong_program_might_do(database_url: str) -> None:
