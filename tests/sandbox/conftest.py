@@ -13,6 +13,7 @@ from sandbox.command import Command, Limits
 from sandbox.config import Config
 from sandbox.pool import open_pool
 from sandbox.verdict import Verdict
+from tests.sandbox.processes import disregard_what_runs
 
 RunPython = Callable[..., Awaitable[Verdict]]
 
@@ -29,6 +30,12 @@ def public() -> Iterator[Path]:
 def library(public: Path) -> Path | None:
     """The library of the fork server, built once; None where no compiler is."""
     return forkserver.build(public / "cache") if shutil.which("cc") else None
+
+
+@pytest.fixture(autouse=True)
+def _processes_of_this_test() -> None:
+    """Tests look at what they have started, and kill it."""
+    disregard_what_runs()
 
 
 @pytest.fixture

@@ -12,8 +12,17 @@ def command_line(pid: int) -> bytes:
         return b""
 
 
+_others: set[int] = set()
+
+
+def disregard_what_runs() -> None:
+    """From now on leave out what this process has started: the servers that tests share."""
+    _others.clear()
+    _others.update(processes_below())
+
+
 def processes_below(pid: int | None = None) -> set[int]:
-    """All descendants of a process, by default of this one."""
+    """All descendants of a process, by default those of this one that the test has started."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -22,7 +31,7 @@ def processes_below(pid: int | None = None) -> set[int]:
             except (OSError, ValueError):
                 continue
     top = os.getpid() if pid is None else pid
-    below = {top}
-    while more := {child for child, parent in parents.items() if parent in below} - below:
+    below, disregarded = {top}, _others if pid is None else set()
+    while more := {child for child, parent in parents.items() if parent in below} - below - disregarded:
         below |= more
     return below - {top}
