@@ -47,13 +47,15 @@ class PythonServer(msgspec.Struct, frozen=True, kw_only=True):
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """How a pool isolates and how much it runs at once.
 
-    Every `Command.directory` lies below `work_root`. `programs` may be executed besides Python and ogr2ogr;
-    `readable` are files and directories that a program can read besides the system's libraries and Python's.
+    Every `Command.directory` lies below `work_root`, or below `memory_root`, which may be another file system.
+    `programs` may be executed besides Python and ogr2ogr; `readable` are files and directories that a program can read
+    besides the system's libraries and Python's.
     A server that forks is replaced after `commands_per_server`, since all its children share the layout of its memory.
     `without` names layers to leave out, for tests and for hosts where one misbehaves.
     """
 
     work_root: Path
+    memory_root: Path | None = None
     mode: Mode = Mode.STRICT
     converters: int = os.cpu_count() or 1
     waiting_room: int = 128
@@ -64,3 +66,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     launchers: tuple[LauncherName, ...] = tuple(LauncherName)
     commands_per_server: int = 2000
     without: frozenset[str] = frozenset()
+
+    @property
+    def memory_inside(self) -> Path:
+        """Where `memory_root` is in namespaces of our own: what hides the work root from a run then hides both."""
+        return self.work_root / ".memory"

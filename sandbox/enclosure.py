@@ -17,9 +17,9 @@ from sandbox.layers.user import FIRST_USER, UnprivilegedUser, give
 class Enclosure:
     """What stands around every run of one spawner."""
 
-    def __init__(self, layers: Sequence[Layer], work_root: str, groups: Sequence[Group] = ()) -> None:
+    def __init__(self, layers: Sequence[Layer], roots: Sequence[Path], groups: Sequence[Group] = ()) -> None:
         self.layers = layers
-        self._work_root = work_root
+        self._roots = tuple(map(str, roots))
         self._groups = groups if any(isinstance(layer, MemoryGroup) for layer in layers) else ()
         self._landlock = next((layer for layer in layers if isinstance(layer, Landlock)), None)
         self._changes_user = any(isinstance(layer, UnprivilegedUser) for layer in layers)
@@ -32,8 +32,8 @@ class Enclosure:
             OSError: the directory is not below the work root, is not there, or is not ours to give.
         """
         directory = str(path)
-        if os.path.normpath(directory) != directory or not directory.startswith(self._work_root + "/"):
-            raise PermissionError(errno.EPERM, "a run's directory must lie below the work root")
+        if os.path.normpath(directory) != directory or self._root_of(directory) is None:
+            raise PermissionError(errno.EPERM, "a run's directory must lie below a work root")
         user = self.give_files(slot, directory)
         ruleset = self._landlock.rules(directory) if self._landlock else None
         try:
@@ -53,8 +53,11 @@ class Enclosure:
         """Let the slot's user own `directory` with all in it; return that user, None where runs keep the service's."""
         user = FIRST_USER + slot if self._changes_user else None
         if user is not None:
-            give(directory, user, self._work_root)
+            give(directory, user, self._root_of(directory) or directory)
         return user
+
+    def _root_of(self, directory: str) -> str | None:
+        return next((root for root in self._roots if directory.startswith(root + "/")), None)
 
     def memory_watch(self, slot: int, memory_bytes: int) -> Callable[[], bool]:
         """Limit the memory group of a slot; the answer tells later whether it has had to kill since."""

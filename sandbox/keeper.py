@@ -96,7 +96,7 @@ def _start_in_namespaces(config: Config, flags: int, serve: Serve) -> int:
     pid = namespaces.fork_into(flags)
     if pid == 0:
         ours.close()
-        _live(theirs, lambda: root.build(places.readable(config), config.work_root), serve)
+        _live(theirs, lambda: root.build(places.readable(config), config), serve)
     theirs.close()
     with ours:
         try:

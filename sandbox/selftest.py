@@ -122,7 +122,7 @@ async def _for_python(run: RunBy, config: Config) -> LauncherReport:
 async def _for_ogr2ogr(run: RunBy, config: Config) -> list[LauncherReport]:
     reports: list[LauncherReport] = []
     if config.ogr2ogr is not None:
-        with _own_directory(config.work_root) as directory, _canaries() as canaries:
+        with _own_directory(config.memory_root or config.work_root) as directory, _canaries() as canaries:
             trial = _Trial(run, config.ogr2ogr, directory, canaries)
             for name in (LauncherName.FORK_SERVER, LauncherName.WARM):
                 found = any(report.active for report in reports)

@@ -7,12 +7,14 @@ service closes the connection, for whatever reason, it ends and takes everything
 import gc
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import msgspec
 
 from sandbox import policy, strays, syscalls
+from sandbox.command import Command
 from sandbox.config import Config, LauncherName
 from sandbox.enclosure import Enclosure
 from sandbox.launch import Child, Run, kill_group
@@ -64,8 +66,10 @@ class Spawner:
         self._report = Report(layers=(*surroundings.layers, *reports))
         self._runs_may_fork = not any(isinstance(layer, SystemCallFilter) for layer in layers)
         self._loop = Loop(self._reap)
-        self._enclosure = Enclosure(layers, str(config.work_root), surroundings.groups)
-        self._launchers = _launchers(config, self._enclosure, self._loop)
+        self._moved = _moved_roots(config, in_namespaces=surroundings.in_namespaces)
+        roots = (config.work_root, *self._moved.values())
+        self._enclosure = Enclosure(layers, roots, surroundings.groups)
+        self._launchers = _launchers(config, self._enclosure, self._loop, roots[-1])
         self._slots = config.converters
         self._used: Sequence[Launcher] = self._launchers
 
@@ -89,7 +93,8 @@ class Spawner:
         match message:
             case Start():
                 self._runs[message.run] = None
-                self._start(message, self._candidates(message), "no launcher takes it")
+                start = msgspec.structs.replace(message, command=self._inside(message.command))
+                self._start(start, self._candidates(start), "no launcher takes it")
             case Stop(run=number):
                 self._stop(number)
             case Use(launchers=names):
@@ -102,6 +107,13 @@ class Spawner:
         for launcher in self._used:
             for slot in range(self._slots):
                 launcher.rest(slot)
+
+    def _inside(self, command: Command) -> Command:
+        """The command with its directory under the name that it has here."""
+        for root, here in self._moved.items():
+            if command.directory.is_relative_to(root):
+                return msgspec.structs.replace(command, directory=here / command.directory.relative_to(root))
+        return command
 
     def _candidates(self, message: Start) -> list[Launcher]:
         if message.launcher is None:
@@ -187,8 +199,15 @@ class Spawner:
         os._exit(0)
 
 
-def _launchers(config: Config, enclosure: Enclosure, loop: Loop) -> tuple[Launcher, ...]:
-    """The launchers that the configuration allows, in the order in which they are asked."""
+def _moved_roots(config: Config, *, in_namespaces: bool) -> Mapping[Path, Path]:
+    """Roots of runs that have another name here than on the host."""
+    if config.memory_root is None:
+        return {}
+    return {config.memory_root: config.memory_inside if in_namespaces else config.memory_root}
+
+
+def _launchers(config: Config, enclosure: Enclosure, loop: Loop, home: Path) -> tuple[Launcher, ...]:
+    """The launchers that the configuration allows, in the order in which they are asked; `home` is theirs to use."""
     found: list[Launcher] = []
     names = [layer.name for layer in enclosure.layers]
     ogr2ogr = config.ogr2ogr
@@ -197,7 +216,7 @@ def _launchers(config: Config, enclosure: Enclosure, loop: Loop) -> tuple[Launch
         kind = Ogr2ogrServerKind(ogr2ogr, names, str(config.work_root))
         found.append(ServerLauncher(kind, enclosure, loop, commands))
     if LauncherName.WARM in config.launchers and ogr2ogr is not None:
-        found.append(WarmProcesses(ogr2ogr, enclosure, loop, config.work_root, config.converters))
+        found.append(WarmProcesses(ogr2ogr, enclosure, loop, home, config.converters))
     if LauncherName.PYTHON_SERVER in config.launchers:
         found.append(ServerLauncher(PythonServerKind(config, names), enclosure, loop, commands))
     return (*found, PlainExec(enclosure))

@@ -55,11 +55,11 @@ class WarmProcesses:
 
     name = LauncherName.WARM
 
-    def __init__(self, ogr2ogr: Ogr2ogr, enclosure: Enclosure, loop: Loop, work_root: Path, slots: int) -> None:
+    def __init__(self, ogr2ogr: Ogr2ogr, enclosure: Enclosure, loop: Loop, root: Path, slots: int) -> None:
         self._ogr2ogr = ogr2ogr
         self._enclosure = enclosure
         self._loop = loop
-        self._home = OwnDirectory(work_root, _WAITING)
+        self._home = OwnDirectory(root, _WAITING)
         self._waiting: dict[int, list[_Waiting]] = {slot: [] for slot in range(slots)}
         self._last = dict.fromkeys(self._waiting, ogr2ogr.environment)
         self._serial = 0
@@ -69,9 +69,11 @@ class WarmProcesses:
         if command.argv[0] != str(self._ogr2ogr.program):
             return False
         self._last[slot] = command.environment
-        # A process that waits sees its directory under another name.
+        # A process that waits sees its directory under another name; and no file is moved to another file system.
         absolute = any(str(command.directory) in argument for argument in command.argv)
-        return not absolute and self._find(slot, command.environment) is not None and _can_be_told(command.argv[1:])
+        if absolute or command.directory.stat().st_dev != self._home.path.stat().st_dev:
+            return False
+        return self._find(slot, command.environment) is not None and _can_be_told(command.argv[1:])
 
     def start(self, command: Command, slot: int, born: Born, failed: Failed) -> None:
         """Give a waiting process the command's directory, limits and arguments."""

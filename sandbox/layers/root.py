@@ -1,7 +1,7 @@
 """The root that all runs share: the system's libraries, the programs and their data, all read-only, and the work root.
 
-Built once by the spawner in its own mount namespace; every path is where it is on the host, so that a command reads
-the same with and without this layer.
+Built once by the spawner in its own mount namespace; every path but that of the second work root is where it is on the
+host, so that a command reads the same with and without this layer.
 """
 
 import os
@@ -10,17 +10,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sandbox import mounts
+from sandbox.config import Config
 
 _DEVICES = (Path("/dev/null"), Path("/dev/urandom"))
 _LONGEST_CHAIN = 40
 
 
-def build(readable: Iterable[Path], work_root: Path) -> None:
-    """Make a root of `readable` and `work_root`, and change to it.
+def build(readable: Iterable[Path], config: Config) -> None:
+    """Make a root of `readable` and the work roots of `config`, and change to it.
 
     Raises:
         OSError: the kernel refuses a mount; the calling process is of no further use.
     """
+    work_root = config.work_root
     mounts.make_private()
     links, places = _resolve(readable)
     read_only = mounts.READ_ONLY | mounts.NO_SETUID
@@ -28,6 +30,8 @@ def build(readable: Iterable[Path], work_root: Path) -> None:
     trees += [(mounts.copy(str(device), read_only | mounts.NO_EXEC), device, False) for device in _DEVICES]
     writable = mounts.NO_SETUID | mounts.NO_DEVICES | mounts.NO_EXEC
     trees.append((mounts.copy(str(work_root), writable), work_root, True))
+    if config.memory_root is not None:
+        trees.append((mounts.copy(str(config.memory_root), writable), config.memory_inside, True))
     # The new root needs a place while it is built: the one directory that is certainly there.
     mounts.cover(str(work_root))
     for tree, place, is_directory in trees:
