@@ -75,7 +75,8 @@ async def convert(engine: Engine, pool: Pool, document: Path, target: Format) ->
                 look = await look_at_source(engine, run, source, target, directory)
                 request = ConversionRequest(output=target.name)
                 plan = plan_conversion(source, target, look.facts, request, engine.catalogue)
-                output = await engine.convert(run, source, plan, directory)
+                await engine.convert(run, source, plan, directory)
+                output = await engine.collect(plan, directory)
                 result = f"{output.size_bytes >> 20} MB"
             except Rejection as rejection:
                 result = rejection.message
@@ -95,7 +96,7 @@ async def main(megabytes: int) -> None:
         print(f"{megabytes} MB, {await anyio.to_thread.run_sync(write_document, document, megabytes)} points")
         capabilities = await look_at_host(settings)
         engine = Engine(capabilities, Limits(wall_seconds=SECONDS, cpu_seconds=SECONDS))
-        async with open_converters(settings, capabilities, work) as pool:
+        async with open_converters(settings, capabilities) as pool:
             for target in FORMATS:
                 if target.writing is not None and target.token != "geojson":  # noqa: S105 -- a format's short name
                     print(await convert(engine, pool, document, target), flush=True)

@@ -37,6 +37,7 @@ from service.http.gateway import parse_networks
 from service.http.routes import ROUTES
 from service.identifiers import ServerId
 from service.intake.form import IntakeLimits
+from service.intake.memory import memory_root
 from service.intake.workspace import open_work_area
 from service.jobs.dispatch import LocalRunner
 from service.jobs.leases import Leases
@@ -58,6 +59,7 @@ from service.usecases.upkeep import CHORES, keep_up
 
 GOODBYE_SECONDS = 5.0
 WORK = "work"
+UPLOADS = "uploads"
 
 
 @asynccontextmanager
@@ -93,10 +95,11 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
         stack.enter_context(tracing(settings.traces_url))
         database = await stack.enter_async_context(open_database(settings))
         storage = await stack.enter_async_context(open_storage(settings, clock))
-        work_area = await stack.enter_async_context(open_work_area(settings.data_path / WORK / "uploads"))
+        uploads = open_work_area(settings.data_path / WORK / UPLOADS, _memory(settings))
+        work_area = await stack.enter_async_context(uploads)
         capabilities = await look_at_host(settings)
         engine = Engine(capabilities, _conversion_limits(settings))
-        pool = await stack.enter_async_context(open_converters(settings, capabilities, settings.data_path / WORK))
+        pool = await stack.enter_async_context(open_converters(settings, capabilities))
         books = Books(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib))
         jobs = JobRegister(database)
         lease = timedelta(seconds=settings.lease_seconds)
@@ -160,10 +163,10 @@ async def look_at_host(settings: Settings) -> Capabilities:
     return await anyio.to_thread.run_sync(probe, Path(found), settings.data_path, {})
 
 
-def open_converters(
-    settings: Settings, capabilities: Capabilities, work_root: Path
-) -> AbstractAsyncContextManager[Pool]:
-    """Open the isolated converters for jobs below `work_root`."""
+def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractAsyncContextManager[Pool]:
+    """Open the isolated converters for jobs in the directories of work, on disk and in memory, which are made."""
+    work_root = settings.data_path / WORK
+    work_root.mkdir(mode=0o711, parents=True, exist_ok=True)
     converters = settings.converters or os.cpu_count() or 1
     metrics.CONVERTERS.set(converters)
     metrics.SEATS.set(converters + settings.waiting_room)
@@ -171,6 +174,7 @@ def open_converters(
     return open_sandbox(
         Config(
             work_root=work_root,
+            memory_root=_memory(settings),
             mode=Mode(settings.sandbox),
             converters=converters,
             waiting_room=settings.waiting_room,
@@ -185,6 +189,10 @@ def open_converters(
             ),
         )
     )
+
+
+def _memory(settings: Settings) -> Path | None:
+    return memory_root(settings.memory_dir, settings.data_path)
 
 
 def build_app(settings: Settings) -> Application:

@@ -26,6 +26,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         str,
         Meta(description="Directory of all that Geomill keeps on disk: work files, embedded database, file store."),
     ] = ".geomill"
+    memory_dir: Annotated[
+        str,
+        Meta(
+            description="Directory in memory, where uploads of up to 256 KiB and what they become are kept while they "
+            "are converted, up to 64 MiB for each converter; empty: in GEOMILL_DATA_DIR like larger ones."
+        ),
+    ] = "/dev/shm"  # noqa: S108 -- a directory of our own is made in there, and its owner looked at
     host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 takes a free one.")] = 8080
     private_port: Annotated[

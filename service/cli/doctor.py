@@ -4,12 +4,13 @@ import argparse
 from collections.abc import Awaitable, Callable
 
 from sandbox.pool import SandboxUnavailable
-from service.app import WORK, look_at_host, open_converters, open_database, open_storage
+from service.app import look_at_host, open_converters, open_database, open_storage
 from service.cli.command import Command
 from service.db.embedded import EmbeddedPostgresError
 from service.db.migrate import MigrationError
 from service.engine.capabilities import Capabilities, ConverterMissing
 from service.errors import DatabaseUnavailable, StorageUnavailable
+from service.intake.memory import memory_root
 from service.settings import Settings
 
 YES, NO, UNUSED = "ok", "--", ".."
@@ -49,14 +50,14 @@ async def _look_at_converter(settings: Settings) -> None:
     print(f"  {YES} GDAL {capabilities.version}: {capabilities.ogr2ogr}")
     _print_formats(capabilities)
     print("\nIsolation")
-    work = settings.data_path / WORK
-    work.mkdir(parents=True, exist_ok=True)
-    async with open_converters(settings, capabilities, work) as pool:
+    async with open_converters(settings, capabilities) as pool:
         report = pool.report()
     for layer in report.layers:
         print(f"  {YES if layer.active else NO} {layer.name:<22} {layer.reason or layer.stops}")
     for launcher in report.launchers:
         print(f"  {YES if launcher.active else UNUSED} {launcher.name:<22} {launcher.reason or 'launches converters'}")
+    small = memory_root(settings.memory_dir, settings.data_path)
+    print(f"  {YES if small else UNUSED} {'work in memory':<22} {small or 'no usable GEOMILL_MEMORY_DIR'}")
     found = f"a jailed probe reached {', '.join(report.escapes) or 'nothing'}"
     print(f"  {NO if report.escapes else YES} {'self-test':<22} {found}")
 

@@ -1,21 +1,23 @@
 """The engine: what is in a file, and the file in another format. Every untrusted byte is read in the jail."""
 
 import json
+from functools import partial
 from pathlib import Path
 
-import anyio.to_thread
 import msgspec
 
 from sandbox.command import Limits
+from service.brief import do
 from service.engine.arguments import origin_of, table_of
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import Subject, UnreachableSystem
+from service.engine.files import holds_little
 from service.engine.jailed import facts as facts_program
 from service.engine.jailed import prepare as prepare_program
 from service.engine.output import Output, collect
 from service.engine.reading import JAILED, WorkFile, read_into_work_file
 from service.engine.recount import count_unreachable
-from service.engine.workplace import INPUT, WORK_FILE, Run, Workplace
+from service.engine.workplace import FOLDER, INPUT, WORK_FILE, Run, Workplace
 from service.engine.writing import JAILED as WRITERS_JAILED
 from service.engine.writing import write
 from service.formats.crs import CrsCatalogue
@@ -54,14 +56,14 @@ class Engine:
             Rejection: the file cannot be read, or reading it goes beyond the limits.
             EngineDefect: the converter could not be run.
         """
-        place = self._place(run, directory, Subject(input=source.format.title))
-        await anyio.to_thread.run_sync(place.clear, source)
+        place = self._place(run, directory, source, Subject(input=source.format.title))
+        await place.clear()
         found = await read_into_work_file(place, source)
         await place.python(facts_program.__name__, WORK_FILE, _tidying(reading_of(source.format)), FACTS_FILE)
         return _named(await place.read_json(FACTS_FILE, Facts), source, found)
 
-    async def convert(self, run: Run, source: Source, plan: Plan, directory: Path) -> Output:
-        """Write what `plan` says; returns the file to deliver, which lies below `directory`.
+    async def convert(self, run: Run, source: Source, plan: Plan, directory: Path) -> None:
+        """Write what `plan` says, for `collect` to find.
 
         Raises:
             Rejection: the data cannot be written as planned, or writing it goes beyond the limits.
@@ -73,9 +75,9 @@ class Engine:
             source_epsg=plan.source_epsg,
             target_epsg=plan.output_epsg,
         )
-        place = self._place(run, directory, subject)
+        place = self._place(run, directory, source, subject)
         if not place.path.is_dir():
-            await anyio.to_thread.run_sync(place.clear, source)
+            await place.clear()
         if not plan.direct:
             await _prepare(place, plan)
         origin = origin_of(source, plan)
@@ -83,10 +85,19 @@ class Engine:
             await write(place, plan, origin)
         except UnreachableSystem as failure:
             raise await count_unreachable(place, plan, origin, failure) from None
-        return await anyio.to_thread.run_sync(collect, place.path, plan)
 
-    def _place(self, run: Run, directory: Path, subject: Subject) -> Workplace:
-        return Workplace(run, self.capabilities, self.limits, directory, subject)
+    async def collect(self, plan: Plan, directory: Path) -> Output:
+        """Check and pack what `convert` wrote: the file to deliver, below `directory`. It needs no converter.
+
+        Raises:
+            Rejection: something that the plan says is missing, cut off or no ordinary file.
+        """
+        place = directory / FOLDER
+        is_little = holds_little(place)
+        return await do(partial(collect, place, plan, is_little=is_little), brief=is_little)
+
+    def _place(self, run: Run, directory: Path, source: Source, subject: Subject) -> Workplace:
+        return Workplace(run, self.capabilities, self.limits, directory, source=source, subject=subject)
 
 
 def _tidying(reading: Reading) -> str:

@@ -3,13 +3,16 @@
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from service.errors import Rejection
 
 TAIL_BYTES = 256
+LITTLE_FILES = 64
+LITTLE_BYTES = 1 << 20
 
 
 @contextmanager
@@ -27,6 +30,31 @@ def open_written(path: Path) -> Iterator[BinaryIO]:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise Rejection("The conversion gave no usable result.")
         yield file
+
+
+def holds_little(path: Path) -> bool:
+    """Whether what a converter wrote at `path`, a file or a folder, is read or removed in next to no time."""
+    files, size_bytes = 0, 0
+    try:
+        for status in _below(path):
+            files, size_bytes = files + 1, size_bytes + status.st_size
+            if files > LITTLE_FILES or size_bytes > LITTLE_BYTES:
+                return False
+    except OSError:  # nested so deeply that the path is too long
+        return False
+    return True
+
+
+def _below(path: Path) -> Iterator[os.stat_result]:
+    pending = [str(path)]
+    while pending:
+        with suppress(FileNotFoundError):
+            name = pending.pop()
+            status = os.lstat(name)
+            yield status
+            if stat.S_ISDIR(status.st_mode):
+                with os.scandir(name) as entries:
+                    pending.extend(entry.path for entry in islice(entries, LITTLE_FILES))
 
 
 def read_written(path: Path, limit_bytes: int) -> bytes:

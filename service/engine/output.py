@@ -24,9 +24,11 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     download_name: str
     output_epsg: int | None
     warnings: tuple[str, ...]
+    is_little: bool
+    """Whether it and all that the converters left beside it take next to no time to remove."""
 
 
-def collect(place: Path, plan: Plan) -> Output:
+def collect(place: Path, plan: Plan, *, is_little: bool) -> Output:
     """Check what the converter wrote in `place` and pack it if it is several files. Blocking.
 
     Raises:
@@ -42,6 +44,7 @@ def collect(place: Path, plan: Plan) -> Output:
         download_name=f"{plan.stem}{writing.extension}",
         output_epsg=plan.output_epsg,
         warnings=plan.warnings,
+        is_little=is_little,
     )
 
 

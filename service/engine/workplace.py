@@ -4,19 +4,20 @@ import os
 import re
 import shutil
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
-import anyio.to_thread
 import msgspec
 
 from sandbox.command import Command, Limits
 from sandbox.verdict import Ending, Verdict
+from service.brief import BRIEF_BYTES, do
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import Subject, require_program_success, require_success
 from service.engine.environment import converter_environment, python_environment
-from service.engine.files import read_written, written_files
+from service.engine.files import holds_little, read_written, written_files
 from service.errors import Rejection
 from service.formats.detect import BOM, Source
 
@@ -37,26 +38,28 @@ class Workplace:
     Names in it are ours; nothing on a command line comes from the client.
     """
 
-    def __init__(self, run: Run, host: Capabilities, limits: Limits, directory: Path, subject: Subject) -> None:
+    def __init__(
+        self, run: Run, host: Capabilities, limits: Limits, directory: Path, *, source: Source, subject: Subject
+    ) -> None:
         self._run = run
         self.host = host
         self._limits = limits
+        self._source = source
+        self._brief = source.size_bytes <= BRIEF_BYTES
         self._subject = subject
         self.path = directory / FOLDER
 
-    def clear(self, source: Source) -> None:
-        """Start afresh: nothing there but the input under names of ours. Blocking."""
+    async def clear(self) -> None:
+        """Start afresh: nothing there but the input under names of ours."""
+        await do(self._clear, brief=self._brief)
+
+    def _clear(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
         self.path.mkdir()
-        self.renew_output()
-        for number, part in enumerate(source.parts):
-            for extension, file in part.files.items():
-                _place(file, self.path / f"{INPUT}{number}{extension}", without_bom=bool(source.prefix))
-
-    def renew_output(self) -> None:
-        """Make the folder of outputs anew. Blocking."""
-        shutil.rmtree(self.path / OUT, ignore_errors=True)
         (self.path / OUT).mkdir()
+        for number, part in enumerate(self._source.parts):
+            for extension, file in part.files.items():
+                _place(file, self.path / f"{INPUT}{number}{extension}", without_bom=bool(self._source.prefix))
 
     async def ogr2ogr(
         self,
@@ -92,7 +95,8 @@ class Workplace:
         Raises:
             Rejection: it does not.
         """
-        content = await anyio.to_thread.run_sync(read_written, self.path / name, MAX_JSON_BYTES)
+        path = self.path / name
+        content = await do(partial(read_written, path, MAX_JSON_BYTES), brief=holds_little(path))
         try:
             return msgspec.json.decode(content, type=kind)
         except (msgspec.ValidationError, msgspec.DecodeError):
@@ -101,24 +105,24 @@ class Workplace:
     async def discard(self, *names: str) -> None:
         """Remove the files `names`."""
         for name in names:
-            await anyio.to_thread.run_sync((self.path / name).unlink, True)
+            await do(partial((self.path / name).unlink, missing_ok=True), brief=self._brief)
 
     async def list_output(self, stem: str) -> list[str]:
         """The names of the outputs that differ from `stem` in their extension only."""
-        found = await anyio.to_thread.run_sync(written_files, self.path / OUT)
+        found = await do(partial(written_files, self.path / OUT), brief=False)
         return [path.name for path in found if path.stem == stem]
 
     async def has(self, name: str) -> bool:
         """Whether the file `name` is there."""
-        return await anyio.to_thread.run_sync((self.path / name).is_file)
+        return await do((self.path / name).is_file, brief=self._brief)
 
     async def rename(self, name: str, new_name: str) -> None:
         """Give the file `name` another one."""
-        await anyio.to_thread.run_sync(lambda: (self.path / name).rename(self.path / new_name))
+        await do(lambda: (self.path / name).rename(self.path / new_name), brief=self._brief)
 
     async def write_text(self, name: str, text: str) -> None:
         """Put a file for a converter into the workplace."""
-        await anyio.to_thread.run_sync(lambda: (self.path / name).write_text(text, encoding="utf-8"))
+        await do(lambda: (self.path / name).write_text(text, encoding="utf-8"), brief=self._brief)
 
     async def _start(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> Verdict:
         return await self._run(Command(argv=argv, directory=self.path, environment=environment, limits=self._limits))

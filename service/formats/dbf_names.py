@@ -21,7 +21,9 @@ def shortened(name: str) -> str:
 
     It equals `name` when the name fits.
     """
-    cleaned = "".join("_" if character == ":" or not character.isprintable() else character for character in name)
+    cleaned = name
+    if ":" in name or not name.isprintable():
+        cleaned = "".join("_" if character == ":" or not character.isprintable() else character for character in name)
     return clip(cleaned, NAME_BYTES).rstrip(" ") or EMPTY_NAME
 
 

@@ -71,9 +71,21 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         return self.parts[0].path
 
     @property
+    def size_bytes(self) -> int:
+        """How much a converter will read."""
+        return sum(file.stat().st_size for part in self.parts for file in part.files.values())
+
+    @property
     def records_crs(self) -> bool:
         """Whether files of the format can say their coordinate system."""
         return reading_of(self.format).records_crs
+
+
+def is_archive(untrusted_name: str) -> bool:
+    """Whether recognising an upload of this name takes unpacking it."""
+    extension = _extension(untrusted_name)
+    found = by_extension(extension)
+    return extension == ZIP or (found is not None and bool(reading_of(found).member))
 
 
 def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | None = None) -> Source:
@@ -91,7 +103,7 @@ def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | 
     """
     if path.stat().st_size == 0:
         raise Rejection("The file is empty.")
-    extension = PurePosixPath(untrusted_name.replace("\\", "/")).suffix.casefold()
+    extension = _extension(untrusted_name)
     if extension == ZIP:
         unpack_into.mkdir(exist_ok=True)
         with open_archive(path, bounds or Bounds()) as archive:
@@ -103,6 +115,10 @@ def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | 
             f"Accepted are {', '.join(INPUT_EXTENSIONS)}."
         )
     return _single(found, path, untrusted_name, unpack_into)
+
+
+def _extension(untrusted_name: str) -> str:
+    return PurePosixPath(untrusted_name.replace("\\", "/")).suffix.casefold()
 
 
 def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -> Source:

@@ -3,6 +3,7 @@
 from typing import assert_never
 
 from service.errors import MalformedRequest, RequestFault, TooManyFiles
+from service.formats.detect import is_archive
 from service.intake.ceilings import file_too_large
 from service.intake.files import IncomingFile
 from service.intake.form import Form, FormSpec, IntakeLimits
@@ -15,7 +16,8 @@ _PIECE_OVERHEAD_BYTES = 64  # a piece of two bytes is an object too
 class Assembly:
     """A form on its way: `take` runs in the event loop, `flush` may run in a thread, never both at once."""
 
-    def __init__(self, spec: FormSpec, limits: IntakeLimits, workspace: Workspace) -> None:
+    def __init__(self, spec: FormSpec, limits: IntakeLimits, workspace: Workspace, *, small: bool) -> None:
+        self._small = small
         self._spec = spec
         self._limits = limits
         self._workspace = workspace
@@ -78,7 +80,7 @@ class Assembly:
         if len(self._files) >= self._max_files:
             raise self._too_many_files()
         file = IncomingFile(
-            self._workspace.new_directory(),
+            self._workspace.new_directory(small=self._small and not is_archive(start.untrusted_name)),
             start.untrusted_name,
             max_bytes=self._limits.max_file_bytes,
             hashed=self._spec.digest,

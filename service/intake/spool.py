@@ -10,6 +10,7 @@ from collections.abc import AsyncIterable
 
 from anyio import CancelScope, current_time
 
+from service.brief import BRIEF_BYTES
 from service.errors import UploadTimeout
 from service.intake.assembly import Assembly
 from service.intake.ceilings import body_too_large, max_body_bytes
@@ -18,8 +19,6 @@ from service.intake.headers import read_boundary
 from service.intake.multipart import FormParser
 from service.intake.pace import Pace
 from service.intake.workspace import Workspace
-
-SMALL_BODY_BYTES = 256 * 1024
 
 _OTHER_PARTS = 64
 _PARTS_PER_FILE = 3  # the file, its output format, its source system
@@ -55,10 +54,10 @@ async def receive(
     boundary = read_boundary(content_type)
     if content_length is not None and content_length > max_body_bytes(form, limits):
         raise body_too_large(form, limits)
-    small = content_length is not None and content_length <= SMALL_BODY_BYTES
-    reception = _Reception(boundary, form, workspace, limits)
+    small = content_length is not None and content_length <= BRIEF_BYTES
+    reception = _Reception(boundary, form, workspace, limits, small=small)
     try:
-        return await reception.run(body, small=small)
+        return await reception.run(body)
     finally:
         reception.close()
 
@@ -66,14 +65,17 @@ async def receive(
 class _Reception:
     """One body on its way through the parser into the assembly."""
 
-    def __init__(self, boundary: bytes, form: FormSpec, workspace: Workspace, limits: IntakeLimits) -> None:
+    def __init__(
+        self, boundary: bytes, form: FormSpec, workspace: Workspace, limits: IntakeLimits, *, small: bool
+    ) -> None:
         self._parser = FormParser(
             boundary,
             file_field=form.file_field,
             max_parts=_OTHER_PARTS + _PARTS_PER_FILE * limits.max_batch_files,
             max_field_bytes=limits.max_field_bytes,
         )
-        self._assembly = Assembly(form, limits, workspace)
+        self._small = small
+        self._assembly = Assembly(form, limits, workspace, small=small)
         self._workspace = workspace
         self._pace = Pace(limits, current_time())
         self._grain_seconds = limits.idle_seconds / 20
@@ -81,16 +83,13 @@ class _Reception:
         self._room = max_body_bytes(form, limits)
         self._received = 0
 
-    async def run(self, body: AsyncIterable[bytes], *, small: bool) -> Form:
+    async def run(self, body: AsyncIterable[bytes]) -> Form:
         with CancelScope(deadline=self._pace.deadline) as waiting:
             await self._read(body, waiting)
         if waiting.cancelled_caught:
             raise UploadTimeout(self._pace.complaint)
         self._parser.finish()
-        if small:
-            self._assembly.flush()
-        else:
-            await self._workspace.in_thread(self._assembly.flush)
+        await self._workspace.do(self._assembly.flush, brief=self._small)
         return self._assembly.form()
 
     def close(self) -> None:
@@ -115,5 +114,5 @@ class _Reception:
 
     async def _flush(self, waiting: CancelScope) -> None:
         waiting.deadline = math.inf
-        await self._workspace.in_thread(self._assembly.flush)
+        await self._workspace.do(self._assembly.flush)
         self._pace.resume(current_time())

@@ -36,9 +36,9 @@ def remove_tree(root: Path) -> None:
 
 def _empty(directory: Path, outside: Path) -> list[Path]:
     """Unlink what is in `directory`, but move its directories `outside` and return them."""
-    _let_in(directory)
-    descriptor = os.open(directory, os.O_RDONLY | _NO_LINK)
+    descriptor = _open(directory)
     try:
+        os.fchmod(descriptor, 0o700)
         with os.scandir(descriptor) as entries:
             names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
         for name in (name for name, is_directory in names if not is_directory):
@@ -48,15 +48,26 @@ def _empty(directory: Path, outside: Path) -> list[Path]:
         os.close(descriptor)
 
 
+def _open(directory: Path) -> int:
+    try:
+        return os.open(directory, os.O_RDONLY | _NO_LINK)
+    except PermissionError:
+        _let_in(directory)
+        return os.open(directory, os.O_RDONLY | _NO_LINK)
+
+
 def _move(name: str, parent: int, outside: Path) -> Path:
-    _let_in(Path(name), parent)
     moved = outside / new_name()
-    os.rename(name, moved, src_dir_fd=parent)
+    try:
+        os.rename(name, moved, src_dir_fd=parent)
+    except PermissionError:  # its link to its parent is a part of it
+        _let_in(Path(name), parent)
+        os.rename(name, moved, src_dir_fd=parent)
     return moved
 
 
 def _let_in(directory: Path, parent: int | None = None) -> None:
-    """Give the owner all rights on `directory`: to list it, to empty it, to move it."""
+    """Give the owner all rights on `directory`, which may not be opened: to list it, to empty it, to move it."""
     descriptor = os.open(directory, os.O_PATH | _NO_LINK, dir_fd=parent)
     try:
         Path(f"/proc/self/fd/{descriptor}").chmod(0o700)

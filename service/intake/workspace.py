@@ -7,16 +7,18 @@ owns the directories of one request and removes them when it ends; a directory t
 import errno
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 import structlog
 from anyio import CancelScope, CapacityLimiter, to_thread
 
+from service.brief import do
 from service.errors import Overloaded
 from service.intake.areas import claim_area, sweep
 from service.intake.form import MEBIBYTE
+from service.intake.memory import has_room
 from service.intake.trees import new_name, remove_tree
 from service.telemetry import events
 
@@ -48,10 +50,11 @@ def lack_of_room() -> Iterator[None]:
 
 
 class WorkArea:
-    """This process's directory of uploads; made by `open_work_area`."""
+    """This process's directories of uploads, on disk and, for small ones, in memory; made by `open_work_area`."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, on_disk: Path, in_memory: Path | None = None) -> None:
+        self._on_disk = on_disk
+        self._in_memory = in_memory
         self._threads = CapacityLimiter(DISK_THREADS)
         self._workspaces = 0
 
@@ -72,25 +75,33 @@ class WorkArea:
         share = BUFFERS_BYTES // max(1, self._workspaces)
         return min(max(share, _LEAST_BUFFER_BYTES), _MOST_BUFFER_BYTES)
 
-    def new_directory(self) -> Path:
-        """Make a private directory with an unguessable name.
+    def new_directory(self, *, small: bool = False) -> Path:
+        """Make a private directory with an unguessable name; in memory, if little will be in it and there is room.
 
         Raises:
             Overloaded: the disk is full.
         """
-        path = self._path / new_name()
+        area = self._in_memory if small and self._in_memory and has_room(self._in_memory) else self._on_disk
+        path = area / new_name()
         with lack_of_room():
             path.mkdir(mode=0o700)
         return path
 
-    async def in_thread(self, work: Callable[[], _Result]) -> _Result:
-        """Run `work`, which touches the disk, beside the event loop; a cancellation waits for its end."""
-        return await to_thread.run_sync(work, limiter=self._threads)
+    def is_in_memory(self, directory: Path) -> bool:
+        """Whether `new_directory` made it there."""
+        return directory.parent == self._in_memory
 
-    async def remove(self, directory: Path) -> None:
-        """Remove `directory`, which `new_directory` made, and all in it; a rest that stays is swept with the area."""
+    async def do(self, work: Callable[[], _Result], *, brief: bool = False) -> _Result:
+        """Run `work`, which touches the disk, beside the event loop, or in it; a cancellation waits for its end."""
+        return await do(work, brief=brief, limiter=self._threads)
+
+    async def remove(self, directory: Path, *, brief: bool = False) -> None:
+        """Remove `directory`, which `new_directory` made, and all in it; a rest that stays is swept with the area.
+
+        Where it is known to hold little, that is `brief`.
+        """
         with CancelScope(shield=True):
-            await self.in_thread(lambda: _remove_or_log(directory))
+            await self.do(lambda: _remove_or_log(directory), brief=brief)
 
 
 class Workspace:
@@ -105,13 +116,12 @@ class Workspace:
         """See `WorkArea.buffer_bytes`."""
         return self._area.buffer_bytes
 
-    def new_directory(self) -> Path:
+    def new_directory(self, *, small: bool = False) -> Path:
         """Make a private directory that lives as long as the workspace, unless it is handed over.
 
-        Raises:
-            Overloaded: the disk is full.
+        See `WorkArea.new_directory`.
         """
-        directory = self._area.new_directory()
+        directory = self._area.new_directory(small=small)
         self._owned.add(directory)
         return directory
 
@@ -124,9 +134,9 @@ class Workspace:
         self._owned.remove(directory)
         return directory
 
-    async def in_thread(self, work: Callable[[], _Result]) -> _Result:
-        """See `WorkArea.in_thread`."""
-        return await self._area.in_thread(work)
+    async def do(self, work: Callable[[], _Result], *, brief: bool = False) -> _Result:
+        """See `WorkArea.do`."""
+        return await self._area.do(work, brief=brief)
 
     async def close(self) -> None:
         """Remove what is still owned."""
@@ -135,20 +145,37 @@ class Workspace:
 
 
 @asynccontextmanager
-async def open_work_area(root: Path) -> AsyncIterator[WorkArea]:
-    """Sweep `root`, make this process's area in it, and remove that at the end.
+async def open_work_area(root: Path, memory: Path | None = None) -> AsyncIterator[WorkArea]:
+    """Make this process's area in `root`, and one in `memory`, the root for small uploads.
 
     Raises:
-        OSError: the root cannot be made or written.
+        OSError: a root cannot be made or written.
     """
+    async with AsyncExitStack() as areas:
+        on_disk = await areas.enter_async_context(_area(root))
+        if memory:
+            areas.callback(_remove_unused, memory)
+        in_memory = await areas.enter_async_context(_area(memory)) if memory else None
+        yield WorkArea(on_disk, in_memory)
+
+
+@asynccontextmanager
+async def _area(root: Path) -> AsyncIterator[Path]:
+    """Sweep `root`, make this process's area in it, and remove that at the end."""
     await to_thread.run_sync(sweep, root)
     path, lock = await to_thread.run_sync(claim_area, root)
     try:
-        yield WorkArea(path)
+        yield path
     finally:
         with CancelScope(shield=True):
             await to_thread.run_sync(_remove_or_log, path)
         os.close(lock)
+
+
+def _remove_unused(root: Path) -> None:
+    """Leave nothing of ours where others keep things too, unless another process uses it."""
+    with suppress(OSError):
+        root.rmdir()
 
 
 def _remove_or_log(directory: Path) -> None:

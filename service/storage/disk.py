@@ -1,10 +1,10 @@
 """Objects as files of a directory, one call at a time; every call may block, and raises what the system raises.
 
-An object is a file `objects/ab/ab12…`, spread over 256 directories by the first digits of its random name. It comes
-into being under a name of its own in `incoming/` and is then renamed, so that its final name never shows half of it.
+An object is a file `objects/ab/ab12…`, spread over 256 directories by the first digits of its random name.
 
 On the file system of the working directories the bytes are not moved at all: a hard link makes the converter's output
-the object, and removing the working directory takes the other name away. Elsewhere they are copied.
+the object, and removing the working directory takes the other name away. Elsewhere they are copied, under a name of
+their own in `incoming/` that is then changed, so that the final name never shows half of an object.
 
 The file and then its directory are synced before `put` returns: the job is charged by a durable commit right after,
 and a power failure must not leave a paid job with an empty file. On an ordinary disk that costs below a millisecond.
@@ -47,14 +47,25 @@ class Disk:
 
     def put(self, name: str, output: Path) -> None:
         """Make the file `output` the object `name`, whole and durable or not at all."""
-        draft, target = self._draft(), self.path(name)
+        target = self.path(name)
         try:
-            _link_or_copy(output, draft)
-            _sync(draft)
-            draft.replace(target)
+            try:
+                os.link(output, target, follow_symlinks=False)
+            except OSError:  # another file system, one without hard links, or a second try
+                self._copy(output, target)
+            _sync(target)
             _sync(target.parent)
+        except OSError:
+            target.unlink(missing_ok=True)
+            raise
+
+    def _copy(self, output: Path, target: Path) -> None:
+        draft = self._draft()
+        try:
+            with open_output(output) as source, draft.open("xb") as copy:
+                shutil.copyfileobj(source, copy, COPY_BYTES)
+            draft.replace(target)
         finally:
-            # Also after success: renaming a file to another name of itself leaves both.
             draft.unlink(missing_ok=True)
 
     def delete(self, names: Sequence[str]) -> None:
@@ -98,14 +109,6 @@ def open_output(path: Path) -> BinaryIO:
         os.close(descriptor)
         raise ValueError("only a regular file can be stored")
     return os.fdopen(descriptor, "rb")
-
-
-def _link_or_copy(output: Path, draft: Path) -> None:
-    try:
-        os.link(output, draft, follow_symlinks=False)
-    except OSError:  # another file system, or one without hard links
-        with open_output(output) as source, draft.open("xb") as copy:
-            shutil.copyfileobj(source, copy, COPY_BYTES)
 
 
 def _sync(path: Path) -> None:

@@ -39,6 +39,7 @@ def content_disposition(name: str) -> str:
 def _clean(name: str, max_bytes: int) -> str:
     words = " ".join(unicodedata.normalize("NFC", name).split())
     # Category C: controls, the marks that reverse the direction of text, lone surrogates, unassigned code points.
-    visible = "".join(char for char in words if not unicodedata.category(char).startswith("C"))
+    plain = words.isascii() and words.isprintable()
+    visible = words if plain else "".join(char for char in words if not unicodedata.category(char).startswith("C"))
     cut = visible.translate(_REPLACED).encode()[:max_bytes].decode(errors="ignore")
     return cut.strip(" .") or FALLBACK

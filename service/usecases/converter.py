@@ -1,8 +1,7 @@
 """A converter for the work of one file, and what an operator learns of it: how long it was waited for, how runs end."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 
 from sandbox.command import Command
 from sandbox.pool import Slot
@@ -14,18 +13,30 @@ from service.telemetry.stage import stage
 from service.telemetry.tracing import span
 
 
+def _nothing() -> None:
+    pass
+
+
 @asynccontextmanager
-async def converter(place: Place) -> AsyncIterator[Run]:
-    """Wait for this place's turn and hold a converter; yields what runs a command in it."""
+async def converter(place: Place, turn_has_come: Callable[[], None] = _nothing) -> AsyncIterator[Run]:
+    """Use a converter: yields what runs a command in it. The first command waits for this place's turn.
+
+    `turn_has_come` is called then. The place is left at the end, whether there was a command or not.
+    """
     async with AsyncExitStack() as stack:
-        with stage("wait"), metrics.JOBS_WAITING.track_inprogress():
-            slot = await stack.enter_async_context(place)
-        with metrics.JOBS_RUNNING.track_inprogress():
-            yield partial(_run, slot)
+        stack.callback(place.give_up)
+        slot: Slot | None = None
 
+        async def run(command: Command) -> Verdict:
+            nonlocal slot
+            if slot is None:
+                with stage("wait"), metrics.JOBS_WAITING.track_inprogress():
+                    slot = await stack.enter_async_context(place)
+                stack.enter_context(metrics.JOBS_RUNNING.track_inprogress())
+                turn_has_come()
+            with span("run"):
+                verdict = await slot.run(command)
+            metrics.CONVERTER_RUNS.labels(verdict.ending).inc()
+            return verdict
 
-async def _run(slot: Slot, command: Command) -> Verdict:
-    with span("run"):
-        verdict = await slot.run(command)
-    metrics.CONVERTER_RUNS.labels(verdict.ending).inc()
-    return verdict
+        yield run

@@ -57,7 +57,7 @@ async def scan_document(engine: Engine, run: Run, path: Path) -> Scan:
         Rejection: scanning it goes beyond the limits.
     """
     if is_light(path):
-        return await anyio.to_thread.run_sync(scan, path)
+        return scan(path)
     host = engine.capabilities
     command = Command(
         argv=(host.python, "-m", scan_program.__name__, path.name, SCAN_FILE),

@@ -1,9 +1,11 @@
 """What an upload is. A ZIP is unpacked for it, within bounds and a few at a time; nothing else waits for that."""
 
-import anyio
-import anyio.to_thread
+from functools import partial
 
-from service.formats.detect import ZIP, Source, detect
+import anyio
+
+from service.brief import BRIEF_BYTES, do
+from service.formats.detect import Source, detect, is_archive
 from service.intake.form import Upload
 
 AT_ONCE = 4
@@ -16,6 +18,9 @@ async def recognise(upload: Upload) -> Source:
     Raises:
         Rejection: see `formats.detect.detect`.
     """
-    unpack_into = upload.directory / "unpacked"
-    limiter = _unpacking if upload.untrusted_name.casefold().endswith(ZIP) else None
-    return await anyio.to_thread.run_sync(detect, upload.path, upload.untrusted_name, unpack_into, limiter=limiter)
+    unpacks = is_archive(upload.untrusted_name)
+    return await do(
+        partial(detect, upload.path, upload.untrusted_name, upload.directory / "unpacked"),
+        brief=upload.size_bytes <= BRIEF_BYTES and not unpacks,
+        limiter=_unpacking if unpacks else None,
+    )

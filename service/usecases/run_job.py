@@ -5,6 +5,7 @@ released under a shield, its directory is removed, and its place goes back to th
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import Literal, TypeVar
 
@@ -12,6 +13,8 @@ import anyio
 import msgspec
 import structlog
 
+from sandbox.command import Command
+from sandbox.verdict import Ending, Verdict
 from service.clock import Clock
 from service.dataloss.findings import Scan
 from service.dataloss.rules import not_applicable, report
@@ -19,9 +22,8 @@ from service.dataloss.warnings import extra_warnings
 from service.engine.convert import Engine, Output
 from service.engine.workplace import Run
 from service.errors import JobNotFound, Rejection, RetryableFault, StorageUnavailable
-from service.formats.facts import Facts
 from service.formats.format import Format, writing_of
-from service.formats.plan import plan_conversion
+from service.formats.plan import Plan, plan_conversion
 from service.intake.workspace import WorkArea
 from service.jobs.dispatch import Ticket
 from service.jobs.lifecycle import ENDED, Status
@@ -36,8 +38,9 @@ from service.storage.port import Storage, new_key
 from service.telemetry import events, metrics
 from service.telemetry.stage import stage
 from service.usecases.accept_upload import details_of
+from service.usecases.beside import beside
 from service.usecases.converter import converter
-from service.usecases.look_at_source import look_at_source
+from service.usecases.look_at_source import Look, look_at_source
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
@@ -48,9 +51,16 @@ Outcome = Literal["rejected", "storage", "stopped", "defect"]
 BOOKING_SECONDS = 60.0
 """How long the end of a job waits for a database that is away; after that, recovery ends the job."""
 
+MEMORY_BYTES = 64 << 20
+"""How much the files of a job may take in memory; beyond it the job is begun anew on disk."""
+
 STOPPED = "The service was stopped before the conversion had ended. Nothing was counted; send the file again."
 FORGOTTEN = "The service's database was interrupted during the conversion. Nothing was counted; send the file again."
 DEFECT = "The conversion failed because of a fault of the service. Nothing was counted; the fault was recorded."
+
+
+class _OutgrownMemoryError(Exception):
+    """The files of a job take more room than is given to them in memory."""
 
 
 class JobParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,9 +77,10 @@ class JobParts(msgspec.Struct, frozen=True, kw_only=True):
 async def run_job(parts: JobParts, ticket: Ticket, place: Place) -> Job:
     """Run an admitted job to its end and return it ended."""
     run = _Run(parts, ticket)
+    output: Output | None = None
     try:
-        async with converter(place) as run_command:
-            output = await run.convert(run_command)
+        plan = await run.convert(place)
+        output = await run.collect(plan)
         await run.store(output)
         await run.settle(output)
     except Rejection as rejection:
@@ -86,7 +97,7 @@ async def run_job(parts: JobParts, ticket: Ticket, place: Place) -> Job:
         _log.exception(events.JOB_DEFECT, job_id=ticket.job.id)
         await run.fail("defect", DEFECT)
     finally:
-        await parts.work_area.remove(ticket.directory)
+        await run.clean_up(brief=output is not None and output.is_little)
     return run.job
 
 
@@ -100,19 +111,35 @@ class _Run:
         self._since = anyio.current_time()
         self._key = new_key(ticket.storage_region if ticket.storage_region in parts.storage.regions else "")
         self._may_be_stored = False
+        self._directory = ticket.directory
+        self._scan: Scan | None = None
         self._details = Details()
 
-    async def convert(self, run: Run) -> Output:
-        """Inspect, plan and convert, while holding a converter."""
-        self._since = anyio.current_time()
-        await self._start()
-        ticket, engine = self._ticket, self._parts.engine
-        with stage("convert", input=ticket.source.format.token, output=ticket.target.token):
-            look = await look_at_source(engine, run, ticket.source, ticket.target, ticket.directory)
-            self._learn(look.facts)
-            plan = plan_conversion(ticket.source, ticket.target, look.facts, ticket.request, engine.catalogue)
-            output = await engine.convert(run, ticket.source, plan, ticket.directory)
-        self._details = _details(output, plan.target, look.scan)
+    async def convert(self, place: Place) -> Plan:
+        """Inspect, plan and convert, holding a converter from the first command to the last.
+
+        The start goes on record while the converter works: later steps need it, the converter does not.
+        """
+        formats = {"input": self._ticket.source.format.token, "output": self._ticket.target.token}
+        with ExitStack() as stages:
+
+            def begin() -> None:
+                self._since = anyio.current_time()
+                stages.enter_context(stage("convert", **formats))
+                record()
+
+            async with beside(self._start) as record, converter(place, begin) as run:
+                try:
+                    plan = await self._convert(self._in_memory(run) if self._is_in_memory else run)
+                except _OutgrownMemoryError:
+                    self._directory = self._parts.work_area.new_directory()
+                    plan = await self._convert(run)
+        return plan
+
+    async def collect(self, plan: Plan) -> Output:
+        """Pack what was written."""
+        output = await self._parts.engine.collect(plan, self._directory)
+        self._details = _details(output, plan.target, self._scan)
         return output
 
     async def store(self, output: Output) -> None:
@@ -122,6 +149,11 @@ class _Run:
             await self._parts.storage.put(
                 self._key, output.path, media_type=output.media_type, download_name=self._download_name(output)
             )
+
+    async def clean_up(self, *, brief: bool) -> None:
+        """Remove all files of the job; `brief` if they are known to be few."""
+        for directory in {self._directory, self._ticket.directory}:
+            await self._parts.work_area.remove(directory, brief=brief)
 
     async def settle(self, output: Output) -> None:
         """Charge and publish the job. If another process has ended it meanwhile, take that end as it is."""
@@ -159,15 +191,41 @@ class _Run:
         metrics.JOBS_ENDED.labels(outcome).inc()
         _log.info(events.JOB_FAILED, job_id=failed.id, **formats, reason=message)
 
+    async def _convert(self, run: Run) -> Plan:
+        ticket, engine = self._ticket, self._parts.engine
+        look = await look_at_source(engine, run, ticket.source, ticket.target, self._directory)
+        self._learn(look)
+        plan = plan_conversion(ticket.source, ticket.target, look.facts, ticket.request, engine.catalogue)
+        await engine.convert(run, ticket.source, plan, self._directory)
+        return plan
+
+    @property
+    def _is_in_memory(self) -> bool:
+        return self._parts.work_area.is_in_memory(self._directory)
+
+    def _in_memory(self, run: Run) -> Run:
+        """Let commands take a little memory for their files, and no more: what needs more is done on disk."""
+
+        async def run_in_memory(command: Command) -> Verdict:
+            most = min(command.limits.directory_bytes, MEMORY_BYTES)
+            limits = msgspec.structs.replace(command.limits, file_bytes=most, directory_bytes=most)
+            verdict = await run(msgspec.structs.replace(command, limits=limits))
+            if verdict.ending in {Ending.OUTPUT_SIZE, Ending.DISK_FULL}:
+                raise _OutgrownMemoryError
+            return verdict
+
+        return run_in_memory
+
     async def _start(self) -> None:
         attempt = await _persist(lambda: self._parts.jobs.start(self.job.id, self._parts.clock(), self._key))
         if attempt is None:
             raise Rejection(STOPPED)
         self.job = msgspec.structs.replace(self.job, status=Status.PROCESSING, attempt=attempt)
 
-    def _learn(self, facts: Facts) -> None:
+    def _learn(self, look: Look) -> None:
+        self._scan = look.scan
         self.job = msgspec.structs.replace(
-            self.job, feature_count=facts.feature_count, geometry_type=facts.geometry_type
+            self.job, feature_count=look.facts.feature_count, geometry_type=look.facts.geometry_type
         )
 
     def _settlement(self, output: Output) -> Settlement:

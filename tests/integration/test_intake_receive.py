@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
 
+from service.brief import BRIEF_BYTES
 from service.errors import (
     BatchTooLarge,
     MalformedRequest,
@@ -26,7 +27,7 @@ from service.errors import (
     UploadTooLarge,
 )
 from service.intake.form import MEBIBYTE, Form, FormSpec, IntakeLimits
-from service.intake.spool import SMALL_BODY_BYTES, receive
+from service.intake.spool import receive
 from service.intake.workspace import WorkArea, open_work_area
 from tests.integration.intake_server import open_descriptors
 from tests.unit.intake.forms import BOUNDARY, Part, build, chunk_sizes, cut, forms
@@ -88,7 +89,7 @@ def contents_of(form: Form) -> list[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize("declared", [True, False])
-@pytest.mark.parametrize("size_bytes", [0, 1, 1000, SMALL_BODY_BYTES, MEBIBYTE, 3 * MEBIBYTE + 1])
+@pytest.mark.parametrize("size_bytes", [0, 1, 1000, BRIEF_BYTES, MEBIBYTE, 3 * MEBIBYTE + 1])
 async def test_a_file_is_received(area: WorkArea, tmp_path: Path, size_bytes: int, declared: bool) -> None:  # noqa: FBT001
     """A file of any size arrives byte for byte, declared or chunked, and goes with its workspace."""
     content = os.urandom(size_bytes)

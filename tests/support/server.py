@@ -18,8 +18,11 @@ from service.accounts.administration import Account, Administration, Changes, Cr
 from service.clock import utc_now
 from service.db.pool import open_pool
 from service.identifiers import AccountId
+from service.intake.areas import sweep
+from service.intake.memory import memory_path
 
 READY_SECONDS = 60.0
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 -- where the service makes a directory of its own
 STOP_SECONDS = 30.0
 
 
@@ -41,7 +44,8 @@ class Server:
 
     def work_files(self) -> list[Path]:
         """Everything that uploads and jobs have on disk now."""
-        return list((self.data_dir / "work" / "uploads").glob("*/*"))
+        roots = (self.data_dir / "work" / "uploads", memory_path(SHARED_MEMORY, self.data_dir))
+        return [path for root in roots for path in root.glob("*/*")]
 
     def wait_until_idle(self, seconds: float = 20.0) -> list[Path]:
         """Wait for the work directory to be empty; return what is still in it after `seconds`."""
@@ -95,6 +99,15 @@ def running_server(data_dir: Path, dsn: str = "", settings: Mapping[str, str] | 
         if process.poll() is None:
             process.kill()
             process.wait()
+        _leave_no_memory(memory_path(SHARED_MEMORY, data_dir))
+
+
+def _leave_no_memory(root: Path) -> None:
+    """Remove what a killed server left there, as the next start would, if there were one."""
+    if root.exists():
+        sweep(root)
+        with suppress(OSError):  # another server of the same directory lives
+            root.rmdir()
 
 
 class Client(httpx.Client):

@@ -46,5 +46,6 @@ async def _convert(engine: Engine, document: bytes, folder: Path, *, direct: boo
     elif not can_go_direct(source, target, facts):
         return None
     plan = plan_conversion(source, target, facts, ConversionRequest(), engine.catalogue)
-    output = await engine.convert(run_plainly, source, plan, directory)
+    await engine.convert(run_plainly, source, plan, directory)
+    output = await engine.collect(plan, directory)
     return Result(found, plan, read_archive(output.path))

@@ -83,8 +83,8 @@ class Pipeline:
         target = choose_target(source.format, request.output)
         facts = await self.engine.inspect(self._run, source, directory)
         plan = plan_conversion(source, target, facts, request, self.engine.catalogue)
-        output = await self.engine.convert(self._run, source, plan, directory)
-        return Converted(source, facts, plan, output)
+        await self.engine.convert(self._run, source, plan, directory)
+        return Converted(source, facts, plan, await self.engine.collect(plan, directory))
 
     async def convert_directly(self, path: Path, output: str, known: Facts) -> Converted | None:
         """Convert without the work file, as after a scan of the text; None where that is not possible."""
@@ -95,7 +95,8 @@ class Pipeline:
             return None
         plan = plan_conversion(source, target, facts, ConversionRequest(), self.engine.catalogue)
         assert plan.direct
-        done = Converted(source, facts, plan, await self.engine.convert(self._run, source, plan, directory))
+        await self.engine.convert(self._run, source, plan, directory)
+        done = Converted(source, facts, plan, await self.engine.collect(plan, directory))
         assert not (directory / "convert" / "work.gpkg").exists()
         return done
 

@@ -1,0 +1,116 @@
+"""Small uploads and what they become lie in memory while they are converted, and nobody can tell by the outcome."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from service.intake.areas import claim_area
+from service.intake.memory import memory_path, memory_root
+from service.intake.workspace import open_work_area
+from service.usecases import run_job
+from tests.support.data import lakes
+from tests.support.world import world
+
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 -- where the service makes a directory of its own
+PADDING = 400_000
+
+pytestmark = pytest.mark.skipif(not os.access(SHARED_MEMORY, os.W_OK), reason="no file system in memory")
+
+
+@asynccontextmanager
+async def watched(directory: Path) -> AsyncIterator[set[str]]:
+    """Collect the roots in which there was something meanwhile."""
+    roots = {"disk": directory / "work" / "uploads", "memory": memory_path(SHARED_MEMORY, directory)}
+    seen: set[str] = set()
+
+    async def watch() -> None:
+        while True:
+            seen.update(name for name, root in roots.items() if any(root.glob("*/*")))
+            await anyio.sleep(0.001)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        yield seen
+        tasks.cancel_scope.cancel()
+    assert not [path for root in roots.values() for path in root.glob("*/*")]
+
+
+async def test_a_small_file_is_converted_in_memory_and_a_larger_one_on_disk(database_url: str, tmp_path: Path) -> None:
+    """By what the request says of its length."""
+    async with world(database_url, tmp_path) as here:
+        async with watched(tmp_path) as seen:
+            await here.convert()
+        assert seen == {"memory"}
+        async with watched(tmp_path) as seen:
+            files = {"file": ("a.geojson", lakes() + b" " * PADDING)}
+            answer = (await here.client.post("/api/geo/convert/upload", files=files)).json()
+        assert answer["success"], answer
+        assert seen == {"disk"}
+    assert not memory_path(SHARED_MEMORY, tmp_path).exists()
+
+
+async def test_an_archive_goes_to_disk_whatever_its_size(database_url: str, tmp_path: Path) -> None:
+    """What is in it may be many times as large."""
+    async with world(database_url, tmp_path) as here:
+        async with watched(tmp_path) as seen:
+            await here.client.post("/api/geo/convert/file", files={"file": ("a.zip", b"PK")})
+        assert seen == {"disk"}
+
+
+async def test_what_outgrows_its_memory_is_converted_on_disk(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result is the same, one conversion is counted, and both places are left empty."""
+    async with world(database_url, tmp_path) as here:
+        expected = await here.convert()
+        monkeypatch.setattr(run_job, "MEMORY_BYTES", 400)
+        async with watched(tmp_path) as seen:
+            answer = await here.convert()
+        assert seen == {"memory", "disk"}
+        balance = await here.services.books.balance(here.account.account_id, here.clock())
+    told = ("featureCount", "outputSizeBytes", "geometryType", "warnings", "truncationReport")
+    assert [answer.get(name) for name in told] == [expected.get(name) for name in told]
+    assert balance.used_conversions == 2
+
+
+async def test_without_a_directory_in_memory_all_lies_on_disk(database_url: str, tmp_path: Path) -> None:
+    """Because there is none, or none is wanted."""
+    for place in ("", str(tmp_path / "nowhere")):
+        async with world(database_url, tmp_path / "data", settings={"memory_dir": place}) as here:
+            async with watched(tmp_path / "data") as seen:
+                await here.convert()
+            assert seen == {"disk"}
+
+
+def test_a_directory_of_somebody_else_is_not_used(tmp_path: Path) -> None:
+    """In a place that all share anybody may have taken the name."""
+    path = memory_path(str(tmp_path), tmp_path / "data")
+    path.symlink_to(tmp_path)
+    assert memory_root(str(tmp_path), tmp_path / "data") is None
+    path.unlink()
+    if os.geteuid() == 0:
+        path.mkdir()
+        os.chown(path, 65534, 65534)
+        assert memory_root(str(tmp_path), tmp_path / "data") is None
+        os.chown(path, 0, 0)
+    assert memory_root(str(tmp_path), tmp_path / "data") == path
+
+
+async def test_the_directory_stays_while_another_process_uses_it(tmp_path: Path) -> None:
+    """Servers of one data directory share it."""
+    root = memory_root(SHARED_MEMORY, tmp_path)
+    assert root is not None
+    path, lock = claim_area(root)
+    try:
+        async with open_work_area(tmp_path / "uploads", root):
+            pass
+        assert path.exists()
+    finally:
+        os.close(lock)
+    async with open_work_area(tmp_path / "uploads", root):
+        assert not path.exists()
+    assert not root.exists()
