@@ -4,6 +4,7 @@ The names are made here, before anything is written, so that the data-loss repor
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 NAME_BYTES = 10
 VALUE_BYTES = 254
@@ -16,6 +17,7 @@ def clip(text: str, limit_bytes: int) -> str:
     return text.encode("utf-8", "replace")[:limit_bytes].decode("utf-8", "ignore")
 
 
+@lru_cache(maxsize=4096)
 def shortened(name: str) -> str:
     """The name that `name` has in a Shapefile, before collisions are looked at (spec 2.4).
 
