@@ -10,7 +10,7 @@ from service.db.embedded import EmbeddedPostgresError
 from service.db.migrate import MigrationError
 from service.engine.capabilities import Capabilities, ConverterMissing
 from service.errors import DatabaseUnavailable, StorageUnavailable
-from service.intake.memory import memory_root
+from service.intake.memory import leave_memory_root, memory_root
 from service.settings import Settings
 
 YES, NO, UNUSED = "ok", "--", ".."
@@ -57,6 +57,8 @@ async def _look_at_converter(settings: Settings) -> None:
     for launcher in report.launchers:
         print(f"  {YES if launcher.active else UNUSED} {launcher.name:<22} {launcher.reason or 'launches converters'}")
     small = memory_root(settings.memory_dir, settings.data_path)
+    if small is not None:
+        leave_memory_root(small)
     print(f"  {YES if small else UNUSED} {'work in memory':<22} {small or 'no usable GEOMILL_MEMORY_DIR'}")
     found = f"a jailed probe reached {', '.join(report.escapes) or 'nothing'}"
     print(f"  {NO if report.escapes else YES} {'self-test':<22} {found}")

@@ -7,6 +7,7 @@ conversion makes and removes twenty of them.
 import hashlib
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
@@ -45,6 +46,12 @@ def memory_path(parent: str, data_path: Path) -> Path:
     """Return what the directory is called, whether it is there or not."""
     name = hashlib.sha256(os.fsencode(data_path.resolve())).hexdigest()[:16]
     return Path(parent, f"geomill-{os.geteuid()}-{name}")
+
+
+def leave_memory_root(path: Path) -> None:
+    """Leave nothing of ours where others keep things too, unless another process uses it."""
+    with suppress(OSError):
+        path.rmdir()
 
 
 def has_room(path: Path) -> bool:

@@ -7,7 +7,7 @@ owns the directories of one request and removes them when it ends; a directory t
 import errno
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from service.brief import do
 from service.errors import Overloaded
 from service.intake.areas import claim_area, sweep
 from service.intake.form import MEBIBYTE
-from service.intake.memory import has_room
+from service.intake.memory import has_room, leave_memory_root
 from service.intake.trees import new_name, remove_tree
 from service.telemetry import events
 
@@ -154,7 +154,7 @@ async def open_work_area(root: Path, memory: Path | None = None) -> AsyncIterato
     async with AsyncExitStack() as areas:
         on_disk = await areas.enter_async_context(_area(root))
         if memory:
-            areas.callback(_remove_unused, memory)
+            areas.callback(leave_memory_root, memory)
         in_memory = await areas.enter_async_context(_area(memory)) if memory else None
         yield WorkArea(on_disk, in_memory)
 
@@ -170,12 +170,6 @@ async def _area(root: Path) -> AsyncIterator[Path]:
         with CancelScope(shield=True):
             await to_thread.run_sync(_remove_or_log, path)
         os.close(lock)
-
-
-def _remove_unused(root: Path) -> None:
-    """Leave nothing of ours where others keep things too, unless another process uses it."""
-    with suppress(OSError):
-        root.rmdir()
 
 
 def _remove_or_log(directory: Path) -> None:
