@@ -16,8 +16,8 @@ LITTLE_BYTES = 1 << 20
 
 
 @contextmanager
-def open_written(path: Path) -> Iterator[BinaryIO]:
-    """Open the file at `path`, which a converter wrote, for reading.
+def open_written(path: Path, buffering: int = -1) -> Iterator[BinaryIO]:
+    """Open the file at `path`, which a converter wrote, for reading; `buffering` as `open` has it.
 
     Raises:
         Rejection: it is not there or is no ordinary file.
@@ -26,7 +26,7 @@ def open_written(path: Path) -> Iterator[BinaryIO]:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         raise Rejection("The conversion gave no result: the file holds nothing that could be written.") from None
-    with os.fdopen(descriptor, "rb") as file:
+    with os.fdopen(descriptor, "rb", buffering) as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise Rejection("The conversion gave no usable result.")
         yield file

@@ -6,8 +6,9 @@ On the file system of the working directories the bytes are not moved at all: a 
 the object, and removing the working directory takes the other name away. Elsewhere they are copied, under a name of
 their own in `incoming/` that is then changed, so that the final name never shows half of an object.
 
-The file and then its directory are synced before `put` returns: the job is charged by a durable commit right after,
-and a power failure must not leave a paid job with an empty file. On an ordinary disk that costs below a millisecond.
+The file and then its directory are synced before it counts as stored: the job is charged by a durable commit right
+after, and a power failure must not leave a paid job with an empty file. On an ordinary disk that costs below a
+millisecond.
 """
 
 import os
@@ -45,14 +46,18 @@ class Disk:
             if found.st_mtime < oldest:
                 draft.unlink(missing_ok=True)
 
-    def put(self, name: str, output: Path) -> None:
-        """Make the file `output` the object `name`, whole and durable or not at all."""
+    def place(self, name: str, output: Path) -> None:
+        """Make the file `output` the object `name`, whole or not at all; it lasts once it is synced."""
         target = self.path(name)
         try:
-            try:
-                os.link(output, target, follow_symlinks=False)
-            except OSError:  # another file system, one without hard links, or a second try
-                self._copy(output, target)
+            os.link(output, target, follow_symlinks=False)
+        except OSError:  # another file system, one without hard links, or a second try
+            self._copy(output, target)
+
+    def sync(self, name: str) -> None:
+        """Make the object `name` durable, or remove it."""
+        target = self.path(name)
+        try:
             _sync(target)
             _sync(target.parent)
         except OSError:

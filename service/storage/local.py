@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 from anyio import CapacityLimiter, fail_after, to_thread
 
+from service.brief import BRIEF_BYTES
 from service.clock import Clock, utc_now
 from service.errors import NotFound, StorageFault, StorageUnavailable
 from service.storage.disk import SHARDS, Disk, open_output
@@ -82,8 +83,10 @@ class LocalStorage:
     async def put(self, key: ObjectKey, path: Path, *, media_type: str, download_name: str) -> None:  # noqa: ARG002 - the link carries them
         """See `Storage.put`."""
         name = _name(key)
-        open_output(path).close()
-        await self.run(partial(self._disk.put, name, path))
+        with open_output(path) as output:
+            brief = os.fstat(output.fileno()).st_size <= BRIEF_BYTES
+        await self.run(partial(self._disk.place, name, path), brief=brief)
+        await self.run(partial(self._disk.sync, name))
 
     async def link(self, key: ObjectKey, *, expires_at: datetime, download_name: str, media_type: str) -> Link | None:
         """See `Storage.link`; the URL is path-absolute."""
@@ -130,13 +133,17 @@ class LocalStorage:
             raise NotFound("This result is no longer stored. Convert the file again.")
         return Download(self._disk.path(grant.key), found, f'"{grant.key}"', grant.media_type, grant.download_name)
 
-    async def run(self, work: Callable[[], T], *, abandon: bool = False) -> T:
+    async def run(self, work: Callable[[], T], *, abandon: bool = False, brief: bool = False) -> T:
         """Do blocking work in a thread of this store's own allowance and translate what the system complains about.
+
+        What is `brief` is done here and now.
 
         Cancellation waits for the thread, so that nothing is written behind the back of a caller who is gone;
         `abandon` is for work that leaves nothing.
         """
         try:
+            if brief:
+                return work()
             return await to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=abandon)
         except OSError as error:
             fault = _FAULTS.get(error.errno or 0, "down")
