@@ -1,6 +1,7 @@
 """`geomill serve`: run the gateway (contract 6)."""
 
 import argparse
+import gc
 import signal
 import socket
 from contextlib import ExitStack
@@ -64,6 +65,9 @@ async def _run(settings: Settings) -> None:
                 front = _Door(listener, application_for(services, settings))
                 back = _Door(private, operations_for(services, settings)) if private is not None else None
                 await _announce(settings, services, listener, private)
+                # What is there now stays: the collector need not walk through it again and again.
+                gc.collect()
+                gc.freeze()
                 await _serve_both(settings, services, front, back, stop)
             tasks.cancel_scope.cancel()
 
