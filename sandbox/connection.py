@@ -44,6 +44,11 @@ class Connection:
         self._closing = False
         self._launchers: tuple[LauncherName, ...] = (LauncherName.EXEC,)
 
+    @property
+    def is_up(self) -> bool:
+        """Whether a helper is up that came through its probes."""
+        return self._helper is not None
+
     async def opened(self) -> Report:
         """Wait for the first helper.
 

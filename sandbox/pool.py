@@ -92,6 +92,16 @@ class Pool:
         """How many seats are held, those of running commands included."""
         return self._room.seats_taken
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no seat is left for anybody."""
+        return self._room.is_full
+
+    @property
+    def is_up(self) -> bool:
+        """Whether commands can be started now: the helper that does it is there, and holds what the mode requires."""
+        return self._connection.is_up
+
 
 async def _test(config: Config, connection: Connection, report: Report) -> Report:
     """Try to get out, choose the launchers, and complete the report.

@@ -50,13 +50,18 @@ class Room:
         """How many seats are held, running ones included."""
         return self._held.total()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no seat is left for anybody."""
+        return self.seats_taken >= self._seats
+
     def take(self, tenant: str, called: Callable[[], None]) -> Ticket:
         """Hold a seat.
 
         Raises:
             PoolFull: all seats are taken, or this tenant holds its share of them.
         """
-        if self._held.total() >= self._seats:
+        if self.is_full:
             raise PoolFull("every seat is taken")
         if self._held[tenant] >= self._seats_per_tenant:
             raise PoolFull("this tenant holds its share of the seats")

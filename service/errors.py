@@ -15,6 +15,7 @@ GeomillError
 │   ├── JobNotFound
 │   ├── DownloadRefused         an unsigned, forged or altered download link
 │   ├── DownloadExpired
+│   ├── RangeNotSatisfiable     carries the size that the result has
 │   ├── NotFound
 │   ├── IdempotencyKeyReused
 │   ├── IdempotencyKeyInUse     ┐
@@ -105,6 +106,14 @@ class DownloadRefused(RequestFault):
 
 class DownloadExpired(RequestFault):
     """A download link past its time."""
+
+
+class RangeNotSatisfiable(RequestFault):
+    """The header Range asks for bytes that the result does not have."""
+
+    def __init__(self, message: str, size_bytes: int) -> None:
+        super().__init__(message)
+        self.size_bytes = size_bytes
 
 
 class NotFound(RequestFault):

@@ -9,6 +9,8 @@ import resource
 import socket
 from typing import Any
 
+from service.http.unserved import refusal
+
 BACKLOG = 2048
 SILENT_READER_SECONDS = 60
 """How long a client may take nothing of an answer that is ready for it."""
@@ -16,16 +18,6 @@ PARTING_SECONDS = 2.0
 PARTING_AT_ONCE = 256
 RESERVED_DESCRIPTORS = 512
 """Files and sockets that the process needs beside the connections of clients."""
-
-_REFUSAL = (
-    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\n"
-    b"Content-Type: application/problem+json\r\nContent-Length: %d\r\n\r\n%s"
-)
-_PROBLEM = (
-    b'{"type":"urn:geomill:problem:overloaded","title":"Service Unavailable","status":503,"success":false,'
-    b'"code":"overloaded","detail":"%(detail)s","error":"%(detail)s"}'
-) % {b"detail": b"The service has more connections than it can take. Try again later."}
-REFUSAL = _REFUSAL % (len(_PROBLEM), _PROBLEM)
 
 
 class Listener(socket.socket):
@@ -64,7 +56,7 @@ class Listener(socket.socket):
         loop.add_reader(client, self._eat, client)
         loop.call_later(PARTING_SECONDS, self._part, client)
         try:
-            client.send(REFUSAL)
+            client.send(refusal())
             client.shutdown(socket.SHUT_WR)
         except OSError:
             self._part(client)

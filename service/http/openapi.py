@@ -26,6 +26,11 @@ _EVERY_ANSWER = ("X-Request-Id", "traceparent")
 _OF_CALLERS = ("RateLimit-Policy", "RateLimit")
 _TEXT = {"type": "string"}
 
+_OF_STATUS: Mapping[int, Sequence[str]] = {
+    HTTPStatus.UNAUTHORIZED: ("WWW-Authenticate",),
+    HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE: ("Content-Range",),
+}
+
 _HEADERS: Mapping[str, str] = {
     "X-Request-Id": "Identifies the request in the log; taken from the request where it is well-formed.",
     "traceparent": "The trace that the request belongs to (W3C Trace Context); that of the request where it had one.",
@@ -36,6 +41,7 @@ _HEADERS: Mapping[str, str] = {
     "RateLimit-Policy": "How many files the account may have under way at the same time.",
     "RateLimit": "How many more there may be now.",
     "ETag": "Names this very result.",
+    "Content-Range": "How many bytes the result has.",
 }
 
 _ABOUT = (
@@ -154,8 +160,8 @@ def _by_status(faults: Iterable[type[RequestFault]]) -> dict[int, list[type[Requ
 
 
 def _fault_headers(status: int, faults: Iterable[type[RequestFault]]) -> list[str]:
-    challenge = ["WWW-Authenticate"] if status == HTTPStatus.UNAUTHORIZED else []
-    return challenge + (["Retry-After"] if any(issubclass(fault, RetryableFault) for fault in faults) else [])
+    repeatable = ["Retry-After"] if any(issubclass(fault, RetryableFault) for fault in faults) else []
+    return [*_OF_STATUS.get(status, ()), *repeatable]
 
 
 def _problem(faults: Iterable[type[RequestFault]]) -> Object:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service import errors
-from service.errors import InvalidParameter, RequestFault, RetryableFault
+from service.errors import InvalidParameter, RangeNotSatisfiable, RequestFault, RetryableFault
 from service.telemetry.metrics import PROBLEMS
 
 MEDIA_TYPE = "application/problem+json"
@@ -52,6 +52,7 @@ KINDS: dict[type[RequestFault], Kind] = {
     errors.NotFound: Kind(HTTPStatus.NOT_FOUND, "not_found"),
     errors.DownloadRefused: Kind(HTTPStatus.FORBIDDEN, "download_refused"),
     errors.DownloadExpired: Kind(HTTPStatus.GONE, "download_expired"),
+    errors.RangeNotSatisfiable: Kind(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "range_not_satisfiable"),
     errors.IdempotencyKeyReused: Kind(HTTPStatus.UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
     errors.IdempotencyKeyInUse: Kind(HTTPStatus.CONFLICT, "idempotency_key_in_use"),
     errors.TooManyRequests: Kind(HTTPStatus.TOO_MANY_REQUESTS, "too_many_requests"),
@@ -78,6 +79,8 @@ def problem_of_fault(fault: RequestFault, request_id: str) -> Response:
         headers["WWW-Authenticate"] = 'ApiKey realm="geomill", header="X-API-Key"'
     if isinstance(fault, RetryableFault):
         headers["Retry-After"] = str(fault.retry_after_seconds)
+    if isinstance(fault, RangeNotSatisfiable):
+        headers["Content-Range"] = f"bytes */{fault.size_bytes}"
     parameter = fault.parameter if isinstance(fault, InvalidParameter) else UNSET
     return _problem(kind.status, kind.code, fault.message, request_id, headers=headers, parameter=parameter)
 

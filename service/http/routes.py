@@ -15,6 +15,7 @@ from service.errors import (
     MalformedRequest,
     NotFound,
     Overloaded,
+    RangeNotSatisfiable,
     TooManyFiles,
     TooManyRequests,
     UploadTimeout,
@@ -156,14 +157,8 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
                 status=HTTPStatus.PARTIAL_CONTENT, meaning="The bytes asked for.", media_type=_FILE, headers=("ETag",)
             ),
             Answer(status=HTTPStatus.NOT_MODIFIED, meaning="The copy is current.", media_type="", headers=("ETag",)),
-            Answer(status=HTTPStatus.BAD_REQUEST, meaning="The range cannot be read.", media_type="text/plain"),
-            Answer(
-                status=HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
-                meaning="The result has no such bytes.",
-                media_type="text/plain",
-            ),
         ),
-        faults=(DownloadRefused, DownloadExpired, NotFound),
+        faults=(InvalidParameter, DownloadRefused, DownloadExpired, RangeNotSatisfiable, NotFound),
     ),
     Open(
         method="GET",

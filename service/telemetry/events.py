@@ -5,6 +5,7 @@ from typing import Final
 SERVER_READY: Final = "server.ready"
 SERVER_STOPPING: Final = "server.stopping"
 SERVER_STOPPED: Final = "server.stopped"
+CONNECTION_REFUSED: Final = "connection.refused"
 REQUEST_FINISHED: Final = "request.finished"
 REQUEST_FAILED: Final = "request.failed"
 JOB_ADMITTED: Final = "job.admitted"

@@ -1,4 +1,4 @@
-"""Whether this process can take work: database, storage and sandbox, each asked for real (contract 6)."""
+"""Whether this process can take work: database, storage, sandbox, and room for one more file (contract 6)."""
 
 from collections.abc import Awaitable, Callable
 
@@ -50,12 +50,19 @@ async def _check_storage(services: Services) -> str:
     return "ok"
 
 
+async def _check_sandbox(services: Services) -> str:
+    return "ok" if services.pool.is_up else "not up"
+
+
 async def _check_intake(services: Services) -> str:
-    return "draining" if services.runner.leaving else "ok"
+    if services.runner.leaving:
+        return "draining"
+    return "full" if services.pool.is_full else "ok"
 
 
 _CHECKS: dict[str, Callable[[Services], Awaitable[str]]] = {
     "database": _check_database,
     "storage": _check_storage,
+    "sandbox": _check_sandbox,
     "intake": _check_intake,
 }

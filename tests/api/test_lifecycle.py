@@ -180,3 +180,21 @@ def test_health_and_readiness_need_no_key(server: Server) -> None:
     ready = httpx.get(f"{server.url}/readyz")
     assert ready.status_code == 200
     assert set(ready.json()["checks"].values()) == {"ok"}
+
+
+def test_readiness_falls_while_no_converter_can_be_started(tmp_path: Path, database_url: str) -> None:
+    """The process that starts them is gone; when another is up, readiness is back."""
+    with running_server(tmp_path, database_url) as server:
+        below = psutil.Process(server.process.pid).children()
+        [keeper] = [process for process in below if "sandbox.keeper" in process.cmdline()]
+        keeper.kill()
+        assert _wait_for_sandbox(server, httpx.codes.SERVICE_UNAVAILABLE) == "not up"
+        assert _wait_for_sandbox(server, httpx.codes.OK) == "ok"
+
+
+def _wait_for_sandbox(server: Server, status: int) -> str:
+    give_up_at = time.monotonic() + 30
+    while (response := httpx.get(f"{server.url}/readyz")).status_code != status:
+        assert time.monotonic() < give_up_at
+    verdict: str = response.json()["checks"]["sandbox"]
+    return verdict

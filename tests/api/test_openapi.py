@@ -216,6 +216,22 @@ def test_downloads_are_as_described(client: Client, document: Document) -> None:
         assert_described(document, FILES, response)
 
 
+def test_a_range_that_cannot_be_served_is_a_problem_like_any_other(client: Client) -> None:
+    """It says what is wrong, and how much there is; a range in an unknown unit is none."""
+    link = client.convert("a.geojson", lakes())["downloadUrl"]
+    whole = httpx.get(link).content
+    unreadable = httpx.get(link, headers={"Range": "bytes=9-0"})
+    assert (unreadable.json()["code"], unreadable.json()["parameter"]) == ("invalid_parameter", "Range")
+    beyond = httpx.get(link, headers={"Range": f"bytes={len(whole)}-"})
+    assert beyond.json()["code"] == "range_not_satisfiable"
+    assert beyond.headers["content-range"] == f"bytes */{len(whole)}"
+    for problem in (unreadable, beyond):
+        assert problem.headers["content-type"] == "application/problem+json"
+        assert problem.json()["requestId"] == problem.headers["x-request-id"]
+    lines = httpx.get(link, headers={"Range": "lines=0-1"})
+    assert (lines.status_code, lines.content) == (200, whole)
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"])
 def test_what_needs_no_key_is_as_described(server: Server, document: Document, path: str) -> None:
     """For whoever runs the service, and for whoever reads about it."""

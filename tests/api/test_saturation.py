@@ -95,9 +95,12 @@ def test_a_full_waiting_room_refuses_before_the_upload(server: Server, slow_file
     assert (response.status, problem["code"]) == (503, "overloaded")
     assert int(response.headers["Retry-After"]) > 0
     assert send_megabytes(late).status_code == 503
+    ready = httpx.get(f"{server.url}/readyz")
+    assert (ready.status_code, ready.json()["checks"]["intake"]) == (503, "full")
     for client, job_id in zip(clients, jobs, strict=False):
         assert client.wait_for(job_id)["status"] == "Completed"
     assert late.convert("a.geojson", lakes())["success"]
+    assert httpx.get(f"{server.url}/readyz").is_success
     assert server.wait_until_idle() == []
     for client in clients:
         client.close()

@@ -127,7 +127,12 @@ def test_a_connection_too_many_is_told_so(tmp_path: Path, database_url: str) -> 
                 with httpx.Client(base_url=server.url, headers=client.headers) as another:
                     response = another.post(FILE, files={"file": ("a.geojson", content)})
                 assert (response.status_code, response.json()["code"]) == (503, "overloaded")
+                assert response.headers["content-type"] == "application/problem+json"
+                assert response.json()["requestId"] == response.headers["x-request-id"]
+                assert response.headers["cache-control"] == "no-store"
                 assert int(response.headers["retry-after"]) > 0
+                [told] = server.events("connection.refused")[-1:]
+                assert told["request_id"] == response.headers["x-request-id"]
         assert_no_connections(server)
         assert_converts(client, 1)
 

@@ -1,17 +1,49 @@
 """GET and HEAD /files/{key}/{name}: a result of the local store, for whoever holds its link; no API key."""
 
+from http import HTTPStatus
+
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
+from starlette.types import Message, Receive, Scope, Send
 
-from service.errors import NotFound
+from service.errors import InvalidParameter, NotFound, RangeNotSatisfiable
 from service.storage.local import Download, LocalStorage
 from service.storage.names import content_disposition
+
+_RANGE = b"range"
 
 
 class StoredFile(FileResponse):
     """Answers ranges and HEAD, in chunks large enough that a 100 MB download is not 1,600 trips to a thread."""
 
     chunk_size = 256 * 1024
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI request; a range that cannot be served is a fault like any other, before anything is sent."""
+
+        async def refuse_or_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._refuse(message["status"])
+            await send(message)
+
+        await super().__call__(_without_unknown_units(scope), receive, refuse_or_send)
+
+    def _refuse(self, status: int) -> None:
+        if status == HTTPStatus.BAD_REQUEST:
+            raise InvalidParameter("Range", "The header Range cannot be read. Ask for bytes, as in bytes=0-1023.")
+        if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            size = int(self.headers["content-length"])
+            raise RangeNotSatisfiable(f"The result has {size} bytes. Ask for some of these, or for all.", size)
+
+
+def _without_unknown_units(scope: Scope) -> Scope:
+    """A range in a unit that is not understood is no range (RFC 9110, 14.2)."""
+    headers = [
+        (name, value)
+        for name, value in scope["headers"]
+        if name != _RANGE or value.partition(b"=")[0].strip().lower() == b"bytes"
+    ]
+    return {**scope, "headers": headers}
 
 
 async def download_file(request: Request) -> Response:

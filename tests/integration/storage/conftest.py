@@ -21,6 +21,7 @@ from service.errors import (
     DownloadExpired,
     DownloadRefused,
     NotFound,
+    RangeNotSatisfiable,
     RequestFault,
     StorageFault,
     StorageUnavailable,
@@ -37,7 +38,7 @@ from .servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
 SECRET = b"a secret that signs links in tests"
 REFUSED = {400, 403, 410}
 """How a store refuses a link: AWS and the local store with 403 or 410, the S3 server of these tests also with 400."""
-STATUS = {DownloadRefused: 403, DownloadExpired: 410, NotFound: 404}
+STATUS = {DownloadRefused: 403, DownloadExpired: 410, NotFound: 404, RangeNotSatisfiable: 416}
 
 PATIENT = Effort(timeout_seconds=30)
 HASTY = Effort(timeout_seconds=2, attempts=2)
