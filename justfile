@@ -4,6 +4,7 @@ set positional-arguments
 set shell := ["sh", "-eu", "-c"]
 
 container := env("CONTAINER_ENGINE", "docker")
+compose := env("COMPOSE", container + " compose")
 export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
 export UV_SYSTEM_CERTS := "1"  # private certificate authorities are in the system's store
 export VIRTUAL_ENV := justfile_directory() / ".venv"
@@ -107,6 +108,32 @@ image-check:
     inside sh -c "$({{ container }} logs "$container" 2>&1 | grep -E '^ +curl ')" | grep '"success": *true'
     {{ container }} stop --time 30 "$container"
     test "$({{ container }} inspect --format '{{{{.State.ExitCode}}' "$container")" = 0
+
+# Prove compose.yaml: what it starts of the image converts a file, and the S3 server hands out the result.
+[group('maintain')]
+[script("sh", "-eu")]
+compose-check:
+    random() { od -An -N16 -tx1 /dev/urandom | tr -d ' \n'; }
+    POSTGRES_PASSWORD=$(random) && S3_SECRET_KEY=$(random) && export POSTGRES_PASSWORD S3_SECRET_KEY
+    project() { {{ compose }} --project-name geomill-check "$@"; }
+    trap 'project logs; project down --volumes' EXIT
+    project up --detach --no-build
+    inside() { project exec -T geomill "$@"; }
+    tries=60 # one that starts before its database has come up ends and is started again
+    until inside curl -fsS http://127.0.0.1:8081/readyz; do
+        tries=$((tries - 1))
+        if [ "$tries" = 0 ]; then exit 1; fi
+        sleep 1
+    done
+    member() { sed -n 's/.*"'"$1"'": *"\([^"]*\)".*/\1/p'; }
+    key=$(inside geomill account create --name check --plan team --json | member apiKey)
+    place='{"type": "Point", "coordinates": [31, 60]}'
+    link=$(echo "{\"type\": \"Feature\", \"properties\": {\"name\": \"Ladoga\"}, \"geometry\": $place}" |
+        curl -fsS -H "X-API-Key: $key" -F 'file=@-;filename=lake.geojson' -F outputFormat=Csv \
+            http://localhost:8080/api/geo/convert/file | member downloadUrl)
+    curl -fsS "$link" | grep Ladoga
+    test "$(curl -sS -o /dev/null -w '%{http_code}' "${link}0")" = 403
+    inside geomill audit
 
 # Bring the locks up to date with pyproject.toml; --upgrade takes the newest of all.
 [group('maintain')]
