@@ -10,7 +10,9 @@ import secrets
 import string
 import zlib
 from collections import OrderedDict
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 
@@ -32,11 +34,22 @@ CACHE_LIFETIME = timedelta(seconds=3)
 CACHE_SIZE = 10_000
 
 
+class Allowance(msgspec.Struct, frozen=True):
+    """What the plan of an account allows in a month."""
+
+    monthly_conversions: int
+    monthly_data_bytes: int
+
+
 class Caller(msgspec.Struct, frozen=True):
-    """Who sends a request, and with which key; without one where a trusted gateway says who it is."""
+    """Who sends a request, and with which key; without one where a trusted gateway says who it is.
+
+    Its allowance is for telling, a few seconds old at most; what decides is admission. Prepaid credit has none.
+    """
 
     account_id: AccountId
     key_id: KeyId | None
+    allowance: Allowance | None
 
 
 def new_key() -> str:
@@ -67,6 +80,12 @@ def _checksum(body: str) -> str:
         number, digit = divmod(number, len(_ALPHABET))
         digits.append(_ALPHABET[digit])
     return "".join(digits)
+
+
+def _caller_from(row: Mapping[str, Any]) -> Caller:
+    has_plan = row["monthly_conversions"] is not None
+    allowance = Allowance(row["monthly_conversions"], row["monthly_data_bytes"]) if has_plan else None
+    return Caller(row["account_id"], row["key_id"], allowance)
 
 
 class Authenticator:
@@ -111,7 +130,7 @@ class Authenticator:
             return remembered[1]
         async with self._database.connection() as connection:
             row = await connection.fetchrow(_SQL[statement], proof)
-        caller = Caller(row["account_id"], row["key_id"]) if row is not None else None
+        caller = _caller_from(dict(row)) if row is not None else None
         self._remember(proof, now + CACHE_LIFETIME, caller)
         return caller
 

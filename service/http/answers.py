@@ -4,11 +4,8 @@ from collections.abc import Iterator
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.accounts.keys import Caller
-from service.jobs.dispatch import LocalRunner
-from service.jobs.places import RETRY_AFTER_SECONDS, Places
-
-Header = tuple[bytes, bytes]
+from service.http.ratelimit import NOTHING_KNOWN, Header, rate_limits
+from service.usecases.services import Services
 
 DEFAULTS: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
@@ -42,19 +39,10 @@ class AnswerHeaders:
 def _missing(scope: Scope, present: set[bytes]) -> Iterator[Header]:
     yield from (header for header in DEFAULTS if header[0] not in present)
     state = scope["state"]
-    runner: LocalRunner = state["services"].runner
+    services: Services = state["services"]
+    runner = services.runner
     if "caller" in state:
-        yield from _limits(runner.places, state["caller"])
+        remaining = state.get("remaining", NOTHING_KNOWN)
+        yield from rate_limits(runner.places, state["caller"], remaining, services.clock())
     if runner.leaving and _CLOSE[0] not in present and scope["http_version"] < "2":
         yield _CLOSE  # so that the client's next request finds another server
-
-
-def _limits(places: Places, caller: Caller) -> Iterator[Header]:
-    """Say how many files the account may have under way (draft-ietf-httpapi-ratelimit-headers-11).
-
-    The allowances of a month are no rate: answers tell them as `remainingConversions` and `remainingBytes`.
-    """
-    left = places.left(caller.account_id)
-    again = f";t={RETRY_AFTER_SECONDS}" if left == 0 else ""
-    yield b"ratelimit-policy", b'"concurrency";q=%d;qu="concurrent-requests"' % places.most_per_account
-    yield b"ratelimit", f'"concurrency";r={left}{again}'.encode("ascii")

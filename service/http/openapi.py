@@ -38,8 +38,10 @@ _HEADERS: Mapping[str, str] = {
     "WWW-Authenticate": "How to authenticate.",
     "Location": "Where to ask for the job, or the jobs.",
     "Preference-Applied": "respond-async.",
-    "RateLimit-Policy": "How many files the account may have under way at the same time.",
-    "RateLimit": "How many more there may be now.",
+    "RateLimit-Policy": "How many files the account may have under way at the same time (concurrency), and with a plan "
+    "how many conversions and bytes of input it has in this month of so many seconds (conversions, data).",
+    "RateLimit": "How many more files there may be under way now; after a conversion also what is left of the month's "
+    "conversions and data, and for how many seconds.",
     "ETag": "Names this very result.",
     "Content-Range": "How many bytes the result has.",
 }

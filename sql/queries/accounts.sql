@@ -1,10 +1,14 @@
 -- name: find_key
--- The account behind a key that is not revoked.
-SELECT k.id AS key_id, k.account_id FROM api_key k WHERE k.key_hash = $1 AND k.revoked_at IS NULL;
+-- The account behind a key that is not revoked, and what its plan allows in a month.
+SELECT k.id AS key_id, k.account_id, n.monthly_conversions, n.monthly_data_bytes
+  FROM api_key k JOIN account a ON a.id = k.account_id JOIN payer p ON p.id = a.payer_id LEFT JOIN plan n ON n.id = p.plan_id
+ WHERE k.key_hash = $1 AND k.revoked_at IS NULL;
 
 -- name: find_caller
 -- An account that a trusted gateway names, in the form of find_key.
-SELECT NULL::uuid AS key_id, a.id AS account_id FROM account a WHERE a.id = $1;
+SELECT NULL::uuid AS key_id, a.id AS account_id, n.monthly_conversions, n.monthly_data_bytes
+  FROM account a JOIN payer p ON p.id = a.payer_id LEFT JOIN plan n ON n.id = p.plan_id
+ WHERE a.id = $1;
 
 -- name: create_organization
 -- An organisation; its name is its own.

@@ -1,13 +1,18 @@
 """What every answer says of itself, and how the less common methods are answered."""
 
+from calendar import monthrange
+from datetime import UTC, datetime, timedelta
+
 import httpx
 import pytest
 
+from tests.api.conftest import NewClient
 from tests.support.data import lakes
 from tests.support.server import Client, Server
 
 PATHS = ("/api/geo/pricing/tiers", "/api/geo/nothing", "/healthz", "/readyz")
 FILE = "/api/geo/convert/file"
+BATCH = "/api/geo/convert/batch"
 JOBS = "/api/geo/convert/jobs"
 
 
@@ -29,12 +34,67 @@ def test_a_result_keeps_what_it_says_of_itself(client: Client) -> None:
     assert headers["referrer-policy"] == "no-referrer"
 
 
+def items(field: str) -> dict[str, dict[str, str]]:
+    """The items of a structured field, by name, with their parameters."""
+    found = {}
+    for item in field.split(", "):
+        name, *parameters = item.split(";")
+        found[name.strip('"')] = dict(parameter.split("=", 1) for parameter in parameters)
+    return found
+
+
 def test_answers_tell_how_much_more_the_account_may_have_under_way(client: Client) -> None:
     """As the fields RateLimit and RateLimit-Policy; without a key there is nothing to tell."""
     response = client.post(FILE, files={"file": ("a.geojson", lakes())})
-    assert response.headers["ratelimit-policy"] == '"concurrency";q=384;qu="concurrent-requests"'
-    assert response.headers["ratelimit"] == '"concurrency";r=384'
+    assert items(response.headers["ratelimit-policy"])["concurrency"] == {"q": "384", "qu": '"concurrent-requests"'}
+    assert items(response.headers["ratelimit"])["concurrency"] == {"r": "384"}
     assert "ratelimit" not in client.post(FILE, headers={"X-API-Key": ""}).headers
+
+
+def test_answers_tell_what_a_plan_allows_and_what_is_left_of_the_month(client: Client) -> None:
+    """The policy always, what is left after conversions: as a balance says it, until the month ends."""
+    now = datetime.now(UTC)
+    following = (now.replace(day=1, hour=0, minute=0, second=0, microsecond=0) + timedelta(days=31)).replace(day=1)
+    seconds = monthrange(now.year, now.month)[1] * 86_400
+    listed = client.get("/api/geo/pricing/tiers")
+    assert set(items(listed.headers["ratelimit"])) == {"concurrency"}
+    policy = items(listed.headers["ratelimit-policy"])
+    assert policy["conversions"] == {"q": "5000", "w": str(seconds)}
+    assert policy["data"] == {"q": str(10 << 30), "qu": '"content-bytes"', "w": str(seconds)}
+    one = client.post(FILE, files={"file": ("a.geojson", lakes())}, data={"includeWallet": "true"})
+    many = client.post(BATCH, files=[("files", ("a.geojson", lakes())), ("files", ("b.unknown", b"x"))])
+    for response in (one, many):
+        left, answer = items(response.headers["ratelimit"]), response.json()
+        assert left["conversions"]["r"] == str(answer["remainingConversions"])
+        assert left["data"]["r"] == str(answer["remainingBytes"])
+        assert abs(int(left["data"]["t"]) - (following - now).total_seconds()) < 120
+
+
+def test_answers_tell_that_no_conversion_is_left(new_client: NewClient) -> None:
+    """When that is why a file was refused."""
+    client = new_client("free")
+    for _ in range(10):
+        assert client.convert("a.geojson", lakes())["success"]
+    refused = client.post(FILE, files={"file": ("a.geojson", lakes())})
+    assert refused.json()["limit"] == "conversions"
+    assert items(refused.headers["ratelimit"])["conversions"]["r"] == "0"
+
+
+def test_prepaid_credit_knows_no_month(new_client: NewClient) -> None:
+    """An account without a plan has no policy but that for concurrency."""
+    response = new_client(wallet_cents=10).post(FILE, files={"file": ("a.geojson", lakes())})
+    assert response.json()["success"]
+    assert set(items(response.headers["ratelimit-policy"])) == {"concurrency"}
+    assert set(items(response.headers["ratelimit"])) == {"concurrency"}
+
+
+def test_a_repeat_does_not_tell_what_was_left_then(client: Client) -> None:
+    """The answer is the first one again; what is left now is another thing."""
+    key = {"Idempotency-Key": "once"}
+    first, again = [client.post(FILE, files={"file": ("a.geojson", lakes())}, headers=key) for _ in range(2)]
+    assert first.json()["jobId"] == again.json()["jobId"]
+    assert "conversions" in items(first.headers["ratelimit"])
+    assert set(items(again.headers["ratelimit"])) == {"concurrency"}
 
 
 def test_head_is_get_without_the_body(client: Client) -> None:

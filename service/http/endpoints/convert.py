@@ -19,6 +19,7 @@ from service.http.params import (
     read_include_wallet,
     wants_async,
 )
+from service.http.ratelimit import Remaining
 from service.http.render import accepted, accepted_batch, batch_result, conversion_result
 from service.http.schemas import json_response
 from service.http.upload import receive_form
@@ -67,6 +68,7 @@ async def convert_files(request: Request, caller: Caller) -> Response:
     services = exchange.services
     linked = [await with_link(services, job) for job in jobs]
     balance = await services.books.balance(caller.account_id, services.clock())
+    request.state.remaining = Remaining(conversions=balance.remaining_conversions, size_bytes=balance.remaining_bytes)
     return json_response(batch_result(request, linked, balance))
 
 
@@ -103,7 +105,11 @@ class _Exchange:
             if earlier is not None:
                 return earlier
             submissions = await convert_batch(self.services, orders)
-        return [submission.job if self._async else await submission.outcome() for submission in submissions]
+        if self._async:
+            return [submission.job for submission in submissions]
+        ended = [await submission.outcome() for submission in submissions]
+        self._request.state.remaining = _remaining(ended)
+        return ended
 
     def answers_now(self, jobs: Sequence[Job]) -> bool:
         """Whether the answer is that the jobs were accepted; jobs that have all ended are answered as ever."""
@@ -120,3 +126,10 @@ class _Exchange:
             job_ids=tuple(order.job_id for order in orders),
             at=self.services.clock(),
         )
+
+
+def _remaining(ended: Sequence[Job]) -> Remaining:
+    """What is left after these jobs, as far as they tell: what a settlement saw, or that no conversion is left."""
+    details = ended[-1].details
+    conversions = 0 if details.limit == "conversions" else details.remaining_conversions
+    return Remaining(conversions=conversions, size_bytes=details.remaining_bytes)
