@@ -80,6 +80,11 @@ format: (environment "dev")
 bench *ARGS: setup
     @exec python -m bench "$@"
 
+# Put a steady mixed load on a server for MINUTES, and tell what has grown; ARGS may name another server or the load.
+[group('maintain')]
+soak MINUTES="30" *ARGS: setup
+    @shift; exec python -m bench.soak --minutes {{ MINUTES }} "$@"
+
 # Make bench/results/report.html of the latest `bench`; ARGS may name the results of an earlier one to compare with.
 [group('maintain')]
 bench-report *ARGS: (environment "dev")

@@ -30,6 +30,18 @@ class Usage(msgspec.Struct, kw_only=True):
     descriptors_left: int = 0
 
 
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server's processes hold at one moment."""
+
+    gateway_mb: float
+    anonymous_mb: float
+    all_mb: float
+    processes: int
+    threads: int
+    descriptors: int
+    connections: int
+
+
 class Meter:
     """Measures the processes of the server `pid` on this host, its embedded database below `data_dir` included."""
 
@@ -55,6 +67,27 @@ class Meter:
             usage.cpu_seconds = {group: after[group] - before[group] for group in after}
             patience = SETTLE_SECONDS if settled else 0.0
             usage.descriptors_left = self._descriptors(descriptors, patience) - descriptors
+
+    def snapshot(self) -> Snapshot:
+        """Look at every process once; threads, descriptors and connections are the gateway's.
+
+        `anonymous_mb` is what processes have asked for, without shared memory and without files that are mapped: a
+        database's buffers fill up to the size that they are given, and that is no growth. `all_mb` is all of it.
+        """
+        anonymous, whole, processes = 0, 0, self._processes()
+        for _, process in processes:
+            sizes = _proportional_sizes(process)
+            anonymous += sizes.get("Pss_Anon:", 0)
+            whole += sizes.get("Pss:", 0)
+        return Snapshot(
+            gateway_mb=self._gateway.memory_info().rss / MEGABYTE,
+            anonymous_mb=anonymous / MEGABYTE,
+            all_mb=whole / MEGABYTE,
+            processes=len(processes),
+            threads=self._gateway.num_threads(),
+            descriptors=self._gateway.num_fds(),
+            connections=len(self._gateway.net_connections("tcp")),
+        )
 
     def _processes(self) -> list[tuple[str, psutil.Process]]:
         """Every process of the server once, with its group."""
@@ -90,7 +123,7 @@ class Meter:
 
     def _proportional_mb(self) -> float:
         """Memory of all processes together, a shared page counted once."""
-        return sum(_proportional_bytes(process) for _, process in self._processes()) / MEGABYTE
+        return sum(_proportional_sizes(process).get("Pss:", 0) for _, process in self._processes()) / MEGABYTE
 
     def _descriptors(self, before: int, patience: float) -> int:
         give_up_at = time.monotonic() + patience
@@ -111,11 +144,12 @@ def _is_database(process: psutil.Process, data_dir: Path) -> bool:
     return False
 
 
-def _proportional_bytes(process: psutil.Process) -> int:
+def _proportional_sizes(process: psutil.Process) -> dict[str, int]:
+    """Bytes of a process by the kernel's names for them, each shared page divided among its holders."""
     with suppress(psutil.NoSuchProcess, OSError):
         lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-        return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
-    return 0
+        return {name: int(size) * 1024 for name, size, *_ in map(str.split, lines) if name.startswith("Pss")}
+    return {}
 
 
 def load_average() -> float:

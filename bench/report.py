@@ -7,13 +7,14 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from bench.figures import Figures
 from bench.goals import GOALS, ratio
 from bench.plots import plots
 from bench.results import DIRECTORY, LATEST, Parts, Results, read_parts, read_results
 
-PARTS = ("admissions", "analyze", "history", "launchers", "uploads")
+PARTS = ("admissions", "analyze", "history", "launchers", "soak", "uploads")
 NOTABLE = 0.1
 STYLE = """
 body { font: 14px/1.45 system-ui, sans-serif; max-width: 1120px; margin: 2em auto; padding: 0 1em; color: #1c2430 }
@@ -37,6 +38,8 @@ def page(runs: Sequence[Results], parts: Parts, earlier: Results | None) -> str:
         _section("Figures", _table(found)),
         _section("Plots", '<div class="plots">' + "".join(plots(found, parts)) + "</div>"),
     ]
+    if "soak" in parts:
+        sections.append(_section("Soak", _soak(parts["soak"])))
     if earlier is not None:
         changes = "".join(_changes(run, earlier) for run in runs)
         sections.append(_section(f"Since {escape(earlier.at)} ({escape(earlier.commit)})", changes))
@@ -77,6 +80,23 @@ def _goals(runs: Sequence[Results], parts: Parts) -> str:
             verdict, shown = f'<span class="{name}">{name}</span>', f"{value:.3g} {goal.unit}"
         rows.append((goal.id, escape(goal.about), aim, shown, verdict))
     return f'<div class="goals">{_rows(("", "goal", "aim", "measured", ""), rows)}</div>'
+
+
+def _soak(soak: Mapping[str, Any]) -> str:
+    columns = ("medians by quarter", "1st", "2nd", "3rd", "4th", "may grow by", "")
+    verdicts = {True: '<span class="met">flat</span>', False: '<span class="missed">grew</span>', None: "not judged"}
+    rows = [
+        (
+            escape(f"{figure['about']} ({figure['unit']})" if figure["unit"] else figure["about"]),
+            *(f"{value:.1f}" for value in figure["quarters"]),
+            f"{figure['allowed']:g}",
+            verdicts[figure["flat"]],
+        )
+        for figure in soak["figures"].values()
+    ]
+    about = f"{soak['minutes']:g} minutes, commit {escape(soak['commit'])}, {soak['perSecond']:g} things done a second."
+    wrong = "".join(f'<p class="missed">{escape(sentence)}</p>' for sentence in soak["wrong"])
+    return f"<p>{about}</p>{wrong}{_rows(columns, rows)}"
 
 
 def _table(found: Mapping[str, Figures]) -> str:

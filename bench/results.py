@@ -38,7 +38,7 @@ def new_results(server: str, rounds: int, seconds: float) -> Results:
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         host=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         cores=os.cpu_count() or 1,
-        commit=_commit(),
+        commit=commit(),
         server=server,
         rounds=rounds,
         seconds=seconds,
@@ -49,8 +49,13 @@ def new_results(server: str, rounds: int, seconds: float) -> Results:
 
 def write_results(results: Results, path: Path) -> None:
     """Write results."""
+    write_json(results, path)
+
+
+def write_json(record: msgspec.Struct, path: Path) -> None:
+    """Write a record for people and programs."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
 
 
 def read_results(path: Path) -> Results:
@@ -64,6 +69,7 @@ def read_parts(names: Iterable[str]) -> Parts:
     return {name: msgspec.json.decode(path.read_bytes()) for name, path in paths.items() if path.exists()}
 
 
-def _commit() -> str:
+def commit() -> str:
+    """The commit that is checked out."""
     found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     return found.stdout.strip()

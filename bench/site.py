@@ -16,7 +16,7 @@ from service.clock import utc_now
 from service.db.embedded import embedded_postgres
 from service.db.pool import open_pool
 from service.metering.plans import BY_ID
-from tests.support.server import running_server
+from tests.support.server import Server, running_server
 
 MANY_ACCOUNTS = 64
 PLAN = BY_ID["business"]
@@ -26,7 +26,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     """A server and who may call it.
 
     `crowd` are the keys of many accounts, `spent` is that of one that has nothing left; where they are empty, scenarios
-    that need them cannot run. `jobs` have ended. Without `meter` nothing is known of the server's processes.
+    that need them cannot run. `jobs` have ended. Without `meter` nothing is known of the server's processes; `server`
+    is one that was started for the run.
     """
 
     address: Address
@@ -36,6 +37,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     spent: str
     meter: Meter | None
     jobs: tuple[str, ...] = ()
+    server: Server | None = None
 
 
 @contextmanager
@@ -52,6 +54,7 @@ def own_site(settings: Mapping[str, str]) -> Iterator[Site]:
                 crowd=keys[1:-1],
                 spent=keys[-1],
                 meter=Meter(server.process.pid, data_dir),
+                server=server,
             )
 
 

@@ -19,6 +19,7 @@ _LONG = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
 REQUEST_SECONDS = Histogram(
     "geomill_request_seconds", "Requests by how long they took.", ["method", "route", "status"], buckets=_REQUEST
 )
+TASKS = Gauge("geomill_tasks", "Tasks of the event loop.", multiprocess_mode="livesum")
 REQUESTS_RUNNING = Gauge("geomill_requests_running", "Requests under way.", multiprocess_mode="livesum")
 RECEIVED_BYTES = Counter("geomill_received_bytes", "Bytes of request bodies.")
 SENT_BYTES = Counter("geomill_sent_bytes", "Bytes of answers' bodies.")

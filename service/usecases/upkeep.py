@@ -71,7 +71,8 @@ async def forget(services: Services) -> None:
 
 
 async def measure(services: Services) -> None:
-    """Show what nobody else tells of when it changes: seats that are taken, reservations that are open."""
+    """Show what nobody else tells of when it changes: tasks, seats that are taken, reservations that are open."""
+    metrics.TASKS.set(len(anyio.get_running_tasks()))
     metrics.SEATS_TAKEN.set(services.pool.seats_taken)
     metrics.RESERVATIONS.set(await services.books.reservations())
 

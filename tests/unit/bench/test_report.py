@@ -3,12 +3,15 @@
 import re
 from array import array
 
+import msgspec
+
 from bench.figures import Round, figures_of
 from bench.goals import GOALS
 from bench.load import OK, Tally
 from bench.meter import Usage
 from bench.report import page
 from bench.results import Results, new_results
+from bench.watch import Verdict
 
 
 def a_round(milliseconds: list[float], elapsed: float, errors: int = 0) -> Round:
@@ -49,6 +52,15 @@ def test_the_page_needs_nothing_from_elsewhere() -> None:
     assert not re.search(r"(src|href)=|<script|@import|url\(", text)
     assert "6 x &lt;overloaded&gt;" in text
     assert '<span class="met">met</span>' in text
+
+
+def test_the_page_tells_what_grew_in_a_soak() -> None:
+    """Each figure with its verdict, and what went wrong in words."""
+    verdict = Verdict(about="threads", unit="", quarters=(1, 2, 3, 9), allowed=4, flat=False)
+    report = {"minutes": 30.0, "commit": "abc", "perSecond": 9.5, "wrong": ["1 times <x>"]}
+    text = page([], {"soak": {**report, "figures": {"threads": msgspec.to_builtins(verdict)}}}, None)
+    assert '<td>9.0</td><td>4</td><td><span class="missed">grew</span></td>' in text
+    assert "1 times &lt;x&gt;" in text
 
 
 def test_a_comparison_tells_better_from_worse() -> None:

@@ -1,0 +1,248 @@
+"""Half an hour of a steady mixed load, after which nothing may have grown.
+
+    python -m bench.soak [--minutes 30] [--load 0.5] [--url URL --key KEY … [--pid PID]]
+
+Eight clients do what clients do (`bench.mix`), and each of them rests between two things for so long that all of them
+together keep the given share of the converters busy: a slow machine is not overrun, it serves less. Meanwhile memory,
+processes, threads, descriptors, connections, files and tasks are sampled; what is flat, and by how much a figure may
+grow, is said in `bench.watch`. Afterwards nothing may be under way, the log may have no defect, and the books must
+agree with jobs and store (`geomill audit`).
+
+Of a server of its own the results of half a minute ago are made to expire, as hours would, so that the sweep has as
+much to do as the conversions. Of any other server only what `--pid` and /metrics tell is judged.
+
+Ends with status 1 and a sentence for everything that grew or went wrong. Figures go to bench/results/soak.json.
+"""
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from pathlib import Path
+
+import httpx
+import msgspec
+
+from bench.load import OK
+from bench.meter import load_average
+from bench.mix import MIX, NAMES, TIMEOUT_SECONDS, WEIGHTS, Visitor, act
+from bench.results import DIRECTORY, commit, write_json
+from bench.site import Site, given_site, own_site
+from bench.watch import QUARTERS, Sample, Verdict, judge, look
+from service.db.embedded import embedded_postgres
+from service.db.pool import Database, open_pool
+from tests.support.server import Server
+
+RESULTS = DIRECTORY / "soak.json"
+CLIENTS = 8
+SAMPLES = 360
+"""So many samples at most, but never more than one a second."""
+REST_SECONDS = 20.0
+"""The longest that a client rests."""
+SETTLE_SECONDS = 30.0
+EXPIRE_SECONDS = 5.0
+DEFECTS = ("request.failed", "job.defect", "job.left", "directory.left", "upkeep.failed", "storage.failed")
+"""Events of the log that no load may cause."""
+
+_EXPIRE = """
+UPDATE job SET expires_at = now() - interval '2 minutes'
+ WHERE status = 'Completed' AND completed_at < now() - interval '30 seconds' AND expires_at > now()
+"""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """All of a soak. `wrong` has a sentence for everything that was not as it should be."""
+
+    commit: str
+    server: str
+    cores: int
+    minutes: float
+    load: float
+    load_average: tuple[float, float]
+    done: dict[str, int]
+    per_second: float
+    figures: dict[str, Verdict]
+    wrong: list[str]
+    samples: list[Sample]
+
+
+class Soak:
+    """One run of the load, and everything that was seen of it."""
+
+    def __init__(self, site: Site, minutes: float, load: float) -> None:
+        self.samples: list[Sample] = []
+        self.done: Counter[str] = Counter()
+        self.unexpected: Counter[str] = Counter()
+        self._site = site
+        self._seconds = minutes * 60
+        self._load = load
+
+    async def run(self) -> None:
+        """Put the load on the site for as long as it lasts, and wait for what is under way then."""
+        async with _client(self._site) as client, _database(self._site) as database:
+            visitors = [Visitor(self._site, client, seed) for seed in range(CLIENTS)]
+            await self._warm_up(visitors)
+            since = time.monotonic()
+            async with asyncio.TaskGroup() as tasks:
+                for visitor in visitors:
+                    tasks.create_task(self._visit(visitor, since + self._seconds))
+                tasks.create_task(self._watch(client, database, since))
+                if database is not None:
+                    tasks.create_task(self._expire(database, since + self._seconds))
+
+    async def _warm_up(self, visitors: Sequence[Visitor]) -> None:
+        """Do each thing once, so that what is opened or loaded at first use is there when sampling begins."""
+        await visitors[0].prepare()
+        for visitor in visitors[1:]:
+            visitor.files = visitors[0].files
+        for name in NAMES:
+            if (verdict := await act(visitors[0], name)) != OK:
+                raise SystemExit(f"The server does not do what it should before any load: {name}: {verdict}")
+
+    async def _visit(self, visitor: Visitor, until: float) -> None:
+        busy = self._load * (os.cpu_count() or 1) / CLIENTS
+        while (began := time.monotonic()) < until:
+            [name] = visitor.random.choices(NAMES, WEIGHTS)
+            verdict = await act(visitor, name)
+            if verdict == OK:
+                self.done[name] += 1
+            else:
+                self.unexpected[f"{name}: {verdict}"] += 1
+            took = time.monotonic() - began
+            await asyncio.sleep(min(took * max(0.0, 1 / busy - 1), REST_SECONDS, max(0.0, until - time.monotonic())))
+
+    async def _watch(self, client: httpx.AsyncClient, database: Database | None, since: float) -> None:
+        every = max(1.0, self._seconds / SAMPLES)
+        while (at := time.monotonic() - since) < self._seconds:
+            self.samples.append(Sample(at=round(at, 1), values=await look(self._site, client, database)))
+            await asyncio.sleep(every)
+
+    async def _expire(self, database: Database, until: float) -> None:
+        while time.monotonic() < until:
+            async with database.connection() as connection:
+                await connection.execute(_EXPIRE)
+            await asyncio.sleep(EXPIRE_SECONDS)
+
+
+def _client(site: Site) -> httpx.AsyncClient:
+    scheme = "https" if site.address.tls else "http"
+    base_url = f"{scheme}://{site.address.host}:{site.address.port}"
+    return httpx.AsyncClient(base_url=base_url, timeout=TIMEOUT_SECONDS)
+
+
+@asynccontextmanager
+async def _database(site: Site) -> AsyncIterator[Database | None]:
+    if site.server is None:
+        yield None
+        return
+    async with embedded_postgres(site.server.data_dir) as dsn, open_pool(dsn, max_size=1) as database:
+        yield database
+
+
+def problems(soak: Soak, figures: dict[str, Verdict], server: Server | None) -> list[str]:
+    """Return a sentence for everything that grew or went wrong."""
+    wrong = [f"{count} times {what}" for what, count in soak.unexpected.items()]
+    wrong += [
+        f"The {figure.about} grew from {figure.quarters[1]:g} to {figure.quarters[-1]:g} {figure.unit}".rstrip()
+        + f"; up to {figure.allowed:g} more would be flat."
+        for figure in figures.values()
+        if figure.flat is False
+    ]
+    return [*wrong, *(_left(server) if server is not None else ())]
+
+
+def _left(server: Server) -> list[str]:
+    """What a server of our own has left when nothing is under way any more."""
+    wrong = []
+    if left := server.wait_until_idle(SETTLE_SECONDS):
+        wrong.append(f"{len(left)} files of uploads or jobs are left in the work directory.")
+    wrong += [f"The log has {len(found)} times {name}." for name in DEFECTS if (found := server.events(name))]
+    command = [sys.executable, "-m", "service", "audit"]
+    environment = {**os.environ, "GEOMILL_DATA_DIR": str(server.data_dir)}
+    audit = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if audit.returncode:
+        wrong.append(f"The audit found differences: {(audit.stdout or audit.stderr).strip()}")
+    return wrong
+
+
+def table(report: Report) -> str:
+    """The figures as lines of a terminal."""
+    heading = f"{'':42}" + "".join(f"{name:>11}" for name in ("1st", "2nd", "3rd", "4th", "growth", "allowed"))
+    lines = [
+        f"medians by quarter of {report.minutes:g} minutes; clients did {report.per_second:.1f} things a second",
+        heading,
+    ]
+    for figure in report.figures.values():
+        cells = (*figure.quarters, figure.growth, figure.allowed)
+        name = f"{figure.about} ({figure.unit})" if figure.unit else figure.about
+        verdict = {True: "", False: "  GREW", None: "  not judged"}[figure.flat]
+        lines.append(f"{name:42}" + "".join(f"{cell:11.1f}" for cell in cells) + verdict)
+    lines.append("done: " + ", ".join(f"{count} x {name}" for name, count in sorted(report.done.items())))
+    return "\n".join(lines)
+
+
+def soak(site: Site, options: argparse.Namespace) -> Report:
+    """Run, judge and report."""
+    before = load_average()
+    run = Soak(site, options.minutes, options.load)
+    asyncio.run(run.run())
+    figures = judge(run.samples)
+    return Report(
+        commit=commit(),
+        server=options.url or "its own",
+        cores=os.cpu_count() or 1,
+        minutes=options.minutes,
+        load=options.load,
+        load_average=(before, load_average()),
+        done={name: run.done[name] for name in MIX},
+        per_second=round(run.done.total() / (options.minutes * 60), 2),
+        figures=figures,
+        wrong=problems(run, figures, site.server),
+        samples=run.samples,
+    )
+
+
+def main() -> None:
+    """Soak, print, write the figures, and end with 1 if anything grew or went wrong."""
+    options = _arguments()
+    with _site(options) as site:
+        report = soak(site, options)
+    write_json(report, options.output)
+    print(table(report))
+    print(f"load average {report.load_average[0]} before, {report.load_average[1]} after; figures in {options.output}")
+    if report.wrong:
+        raise SystemExit("\n".join(["Not well:", *report.wrong]))
+    print("Nothing grew, every request was answered as it should be, and the books agree.")
+
+
+def _site(options: argparse.Namespace) -> AbstractContextManager[Site]:
+    if options.url:
+        return nullcontext(given_site(options.url, tuple(options.key), options.pid))
+    return own_site({})
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="just soak", description="Put a steady mixed load on a server and tell whether anything grows."
+    )
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--load", type=float, default=0.5, help="share of the converters that is kept busy")
+    parser.add_argument("--url", default="", help="address of a running server; default: one is started")
+    parser.add_argument("--key", action="append", default=[], help="API key; repeat it for several accounts")
+    parser.add_argument("--pid", type=int, help="process of that server on this host, to see what it uses")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="where the figures go; default: %(default)s")
+    options = parser.parse_args()
+    if options.url and not options.key:
+        parser.error("--url needs --key")
+    if options.minutes * 60 < 2 * QUARTERS:
+        parser.error(f"less than {2 * QUARTERS} seconds tell nothing")
+    return options
+
+
+if __name__ == "__main__":
+    main()

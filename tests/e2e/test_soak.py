@@ -1,0 +1,35 @@
+"""The soak, for some seconds: it runs, everything it does is done, and what grows makes it fail."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.mix import MIX
+from bench.watch import WATCHED
+
+ROOT = Path(__file__).parents[2]
+MINUTES = "0.35"
+
+
+@pytest.fixture(scope="module")
+def soaked(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """What `just soak` runs, for twenty seconds."""
+    figures = tmp_path_factory.mktemp("soak") / "soak.json"
+    command = [sys.executable, "-m", "bench.soak", "--minutes", MINUTES, "--output", str(figures)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False), figures
+
+
+@pytest.mark.timeout(300)
+def test_a_server_under_a_mixed_load_stays_as_it_is(soaked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+    """Every figure was seen and is flat, every answer was as expected, and the books agree."""
+    done, figures = soaked
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the books agree" in done.stdout
+    report = json.loads(figures.read_text())
+    assert report["wrong"] == []
+    assert set(report["figures"]) == set(WATCHED)
+    assert set(report["done"]) == set(MIX)
+    assert sum(report["done"].values()) > 20
