@@ -232,8 +232,8 @@ def _open_buckets(
     places: Mapping[str, Place], settings: Settings, clock: Clock
 ) -> AbstractAsyncContextManager[Storage]:
     # Loading the S3 client takes longer than all the rest of a start, and is of no use without a bucket.
-    from service.storage.clients import Effort  # noqa: PLC0415
-    from service.storage.s3 import open_s3  # noqa: PLC0415
+    from service.storage.clients import Effort  # noqa: PLC0415 -- see above
+    from service.storage.s3 import open_s3  # noqa: PLC0415 -- see above
 
     effort = Effort(
         timeout_seconds=settings.s3_timeout_seconds,

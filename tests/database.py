@@ -101,7 +101,7 @@ def empty_database_url(postgres: TestServer) -> Iterator[str]:
 @contextmanager
 def fast_directory() -> Iterator[Path]:
     """A temporary directory in memory, where the host has it."""
-    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()  # noqa: S108
+    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()  # noqa: S108 -- for being memory
     _remove_left_behind(Path(place))
     with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=place) as directory:
         yield Path(directory)

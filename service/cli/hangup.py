@@ -18,4 +18,4 @@ class PromptServer(TCPServer):
 
 def close_when_clients_do() -> None:
     """Make Hypercorn serve with this; it has neither a setting nor a hook for it."""
-    _hypercorn.TCPServer = PromptServer  # type: ignore[attr-defined]
+    _hypercorn.TCPServer = PromptServer  # type: ignore[attr-defined]  # imported there, exported elsewhere

@@ -23,7 +23,7 @@ NAME = Field("name", FieldType.TEXT)
 
 def _layer(name: str = "data", **facts: object) -> Layer:
     filled = {"features": 2, "crs": KNOWN, "fields": (NAME,), **facts}
-    return Layer(name=name, **filled)  # type: ignore[arg-type]
+    return Layer(name=name, **filled)  # type: ignore[arg-type]  # each fact is a field of it
 
 
 KINDS: Mapping[str, Facts] = MappingProxyType(

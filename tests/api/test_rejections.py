@@ -9,7 +9,7 @@ import pytest
 from tests.support.data import collection, feature, lakes, point, square
 from tests.support.server import Client, Server
 
-LEAKS = ("/work", "/tmp", "/home", "/dev/shm", "Traceback", "ERROR ", "ogr2ogr", ".gpkg_", "SELECT")  # noqa: S108
+LEAKS = ("/work", "/tmp", "/home", "/dev/shm", "Traceback", "ERROR ", "ogr2ogr", ".gpkg_", "SELECT")  # noqa: S108 -- what answers may not have
 
 
 @pytest.fixture(autouse=True)

@@ -45,7 +45,7 @@ class Load:
 
     def _run(self, number: int) -> None:
         choose = random.Random(number)
-        with httpx.Client(**self._client) as client:  # type: ignore[arg-type]
+        with httpx.Client(**self._client) as client:  # type: ignore[arg-type]  # settings of several types
             while not self._stop.is_set():
                 try:
                     self._convert(client, choose.choice([lakes(), lakes(), self._big]))

@@ -90,7 +90,7 @@ def contents_of(form: Form) -> list[tuple[str, bytes]]:
 
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("size_bytes", [0, 1, 1000, BRIEF_BYTES, MEBIBYTE, 3 * MEBIBYTE + 1])
-async def test_a_file_is_received(area: WorkArea, tmp_path: Path, size_bytes: int, declared: bool) -> None:  # noqa: FBT001
+async def test_a_file_is_received(area: WorkArea, tmp_path: Path, size_bytes: int, declared: bool) -> None:
     """A file of any size arrives byte for byte, declared or chunked, and goes with its workspace."""
     content = os.urandom(size_bytes)
     body = build([Part("file", content, "a.geojson")])
@@ -118,7 +118,7 @@ async def test_short_writes_are_continued(area: WorkArea, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("file_first", [True, False])
-async def test_fields_may_come_before_and_after_the_file(area: WorkArea, file_first: bool) -> None:  # noqa: FBT001
+async def test_fields_may_come_before_and_after_the_file(area: WorkArea, file_first: bool) -> None:
     """Fields keep their order among themselves; where the file stands does not matter; others are ignored."""
     fields = [Part("outputFormats", b"Kml"), Part("unknown", b"?"), Part("outputFormats", b""), Part("x", b"")]
     file = Part("file", bytes(2 * MEBIBYTE), "a.geojson")

@@ -50,7 +50,7 @@ def ensure_data(
     make_private(new, user)
     with handed_over(new, user) as handle:
         _run_initdb(
-            [str(installation.bin_dir / "initdb"), "-D", handle.name, "-U", role, *_INITDB, *_no_sync(durable)],
+            [str(installation.bin_dir / "initdb"), "-D", handle.name, "-U", role, *_INITDB, *_no_sync(durable=durable)],
             user,
             (lock, *handle.descriptors),
         )
@@ -66,7 +66,7 @@ _INITDB = (
 )
 
 
-def _no_sync(durable: bool) -> tuple[str, ...]:  # noqa: FBT001
+def _no_sync(*, durable: bool) -> tuple[str, ...]:
     return () if durable else ("--no-sync",)
 
 

@@ -90,7 +90,7 @@ class Keeper:
         )
 
     def _stop_when_unused(self) -> None:
-        with open(self._task["users_lock"], "r+b") as lock:  # noqa: PTH123
+        with Path(self._task["users_lock"]).open("r+b") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             with self._guard:
                 self._unused.set()
@@ -147,7 +147,7 @@ def _servers_on(data: Path) -> Iterator[int]:
 
 
 def _say(text: str) -> None:
-    print(time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()), "keeper:", text, file=sys.stderr, flush=True)  # noqa: T201
+    print(time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()), "keeper:", text, file=sys.stderr, flush=True)  # noqa: T201 -- its standard error is a log file of its own
 
 
 def main(argument: str) -> None:

@@ -87,7 +87,7 @@ def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying) -> dict
 def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -> dict[str, object]:
     histogram, basics, has_z = _histogram(connection, table)
     parts, curved_parts = collection_parts(connection, table) if histogram["GeometryCollection"] else ({}, False)
-    longest = connection.execute(f"SELECT max(length({GEOMETRY})) FROM {quoted(table)}").fetchone()[0]  # noqa: S608
+    longest = connection.execute(f"SELECT max(length({GEOMETRY})) FROM {quoted(table)}").fetchone()[0]  # noqa: S608 -- quoted
     return {
         "extent": _extent(connection, table),
         "geometry_types": dict(histogram),
@@ -138,7 +138,7 @@ def _heads(connection: sqlite3.Connection, table: str) -> Iterator[tuple[int, bo
 def _empty_to_null(connection: sqlite3.Connection, table: str) -> None:
     empty = ", ".join(f"'{flags:02X}'" for flags in range(64) if flags & EMPTY_FLAG)
     connection.execute(
-        f"UPDATE {quoted(table)} SET {GEOMETRY} = NULL WHERE hex(substr({GEOMETRY}, 4, 1)) IN ({empty})"  # noqa: S608
+        f"UPDATE {quoted(table)} SET {GEOMETRY} = NULL WHERE hex(substr({GEOMETRY}, 4, 1)) IN ({empty})"  # noqa: S608 -- quoted
     )
 
 

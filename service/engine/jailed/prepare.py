@@ -76,7 +76,7 @@ def _guard(connection: sqlite3.Connection, table: str, live: str) -> None:
     for name, declared in columns(connection, table):
         if declared.startswith("TEXT"):
             column = quoted(name)
-            query = f"UPDATE {quoted(table)} SET {column} = ? || {column} WHERE substr({column}, 1, ?) = ?"  # noqa: S608
+            query = f"UPDATE {quoted(table)} SET {column} = ? || {column} WHERE substr({column}, 1, ?) = ?"  # noqa: S608 -- quoted
             connection.execute(query, ("'", len(live), live))
 
 

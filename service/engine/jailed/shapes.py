@@ -14,7 +14,7 @@ def collection_parts(connection: sqlite3.Connection, table: str) -> tuple[dict[s
     """How many Multi geometries of each type the collections of `table` fall apart into, and whether any has curves."""
     parts: Counter[str] = Counter()
     curved = False
-    for (blob,) in connection.execute(f"SELECT {GEOMETRY} FROM {quoted(table)} WHERE {GEOMETRY} IS NOT NULL"):  # noqa: S608
+    for (blob,) in connection.execute(f"SELECT {GEOMETRY} FROM {quoted(table)} WHERE {GEOMETRY} IS NOT NULL"):  # noqa: S608 -- quoted
         if is_collection(blob):
             found = taken_apart(blob)
             parts.update(found.keys())
@@ -41,7 +41,7 @@ def surfaces_to_polygons(connection: sqlite3.Connection, table: str) -> None:
     """Make polygons of polyhedral surfaces, TINs and triangles, which few targets know."""
     connection.create_function("polygons", 1, _polygons, deterministic=True)
     connection.execute(
-        f"UPDATE {quoted(table)} SET {GEOMETRY} = polygons({GEOMETRY}) WHERE {GEOMETRY} IS NOT NULL"  # noqa: S608
+        f"UPDATE {quoted(table)} SET {GEOMETRY} = polygons({GEOMETRY}) WHERE {GEOMETRY} IS NOT NULL"  # noqa: S608 -- quoted
     )
 
 

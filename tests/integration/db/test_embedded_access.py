@@ -92,7 +92,7 @@ async def test_programs_in_a_closed_home_are_copied_once(
     copies = directory / "copies"
     monkeypatch.setattr(binaries, "_COPIES", copies)
     bin_dir = install_privately(tmp_path / "home")
-    directory.chmod(0o711)  # noqa: ASYNC240
+    directory.chmod(0o711)  # noqa: ASYNC240 -- nothing else runs in this loop
     for _ in range(2):
         await version_in(directory / "data", bin_dir)
     assert stat.S_IMODE(bin_dir.stat().st_mode) == 0o700

@@ -97,7 +97,7 @@ def _tables(connection: sqlite3.Connection, listing: str) -> dict[str, list[dict
     connection.row_factory = sqlite3.Row
     assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
     names = [row[0] for row in connection.execute(listing)]
-    return {name: [dict(row) for row in connection.execute(f'SELECT * FROM "{name}"')] for name in names}  # noqa: S608
+    return {name: [dict(row) for row in connection.execute(f'SELECT * FROM "{name}"')] for name in names}  # noqa: S608 -- names of a file that the test wrote
 
 
 def _shapefile(archive: zipfile.ZipFile, name: str) -> Shapefile:
@@ -279,7 +279,7 @@ def _xlsx(path: Path) -> Content:
             "".join(text.text or "" for text in item.iter(f"{CELL}t"))
             for item in ET.fromstring(archive.read("xl/sharedStrings.xml"))  # noqa: S314 -- written by the test
         ]
-        sheet = ET.fromstring(archive.read("xl/worksheets/sheet1.xml"))  # noqa: S314
+        sheet = ET.fromstring(archive.read("xl/worksheets/sheet1.xml"))  # noqa: S314 -- written by the test
     rows = [{_column(cell): _cell(cell, shared) for cell in row} for row in sheet.iter(f"{CELL}row")]
     return _places([{title: row.get(at) for at, title in rows[0].items()} for row in rows[1:]] if rows else [])
 

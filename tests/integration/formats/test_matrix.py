@@ -181,7 +181,7 @@ def test_every_input_into_every_output(results: Results, source: str, output: st
     attempt = results.by_input[source, output]
     assert attempt.done is not None, attempt.refusal
     found = read_content(attempt.done.plan.target.token, attempt.done.path)
-    expected = [tuple(row["geometry"]["coordinates"]) for row in SAMPLES["points"]]  # type: ignore[index]
+    expected = [tuple(row["geometry"]["coordinates"]) for row in SAMPLES["points"]]  # type: ignore[index]  # a geometry is a mapping
     assert found.features == len(NAMES)
     if found.points is not None and output not in NO_POINTS_READ:
         near = 1e-6 if source == "mapinfo" else GRID.get(output, 1e-9)

@@ -170,7 +170,7 @@ def test_the_first_feature_of_each_type_is_told() -> None:
         (POLYGON, False),
     ],
 )
-def test_numbers_too_large_for_degrees_are_seen(shape: Any, exceeds: bool) -> None:  # noqa: FBT001
+def test_numbers_too_large_for_degrees_are_seen(shape: Any, exceeds: bool) -> None:
     """Alone or among others; elevations are no matter."""
     assert found(shape).exceeds_degrees == exceeds
     assert found(POINT, LINE, POLYGON, shape, POINT, LINE, POLYGON).exceeds_degrees == exceeds

@@ -63,5 +63,5 @@ def test_loaded_statements_cannot_be_changed(tmp_path: Path) -> None:
     (tmp_path / "x.sql").write_text("-- name: a\n-- b\nSELECT 1;")
     loaded = queries.load("x", tmp_path)
     with pytest.raises(TypeError):
-        loaded["a"] = "DROP TABLE t"  # type: ignore[index]
+        loaded["a"] = "DROP TABLE t"  # type: ignore[index]  # that is what is tried
     assert queries.load("x", tmp_path) is loaded

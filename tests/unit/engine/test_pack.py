@@ -67,7 +67,7 @@ def test_what_a_program_says_is_bounded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("content", "whole"), [(b"<kml></kml>\n ", True), (b"<kml><Placemark>", False)])
-def test_a_cut_off_file_is_noticed(tmp_path: Path, content: bytes, whole: bool) -> None:  # noqa: FBT001
+def test_a_cut_off_file_is_noticed(tmp_path: Path, content: bytes, whole: bool) -> None:
     """Drivers end with code 0 on a full disk; the last bytes tell."""
     (tmp_path / "a.kml").write_bytes(content)
     if whole:

@@ -211,7 +211,7 @@ def test_what_is_no_zip_is_refused(tmp_path: Path, content: bytes) -> None:
         ("a.geojson", b'{"type":"FeatureCollection",\n"features":[\n{}]}', False),
     ],
 )
-def test_sequences_are_told_from_documents(tmp_path: Path, name: str, content: bytes, is_sequence: bool) -> None:  # noqa: FBT001
+def test_sequences_are_told_from_documents(tmp_path: Path, name: str, content: bytes, is_sequence: bool) -> None:
     """By content, since the drivers cannot tell."""
     (tmp_path / "upload").write_bytes(content)
     assert bool(detect(tmp_path / "upload", name, tmp_path).prefix) is is_sequence

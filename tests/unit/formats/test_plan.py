@@ -47,7 +47,7 @@ def source(token: str = "geojson") -> Source:  # noqa: S107 -- a format's short 
 def layer(name: str = "data", types: dict[str, int] | None = None, **facts: object) -> Layer:
     counts = {"Point": 2} if types is None else types
     filled = {"features": sum(counts.values()), "geometry_types": counts, "crs": WGS84, "table": name, **facts}
-    return Layer(name=name, **filled)  # type: ignore[arg-type]
+    return Layer(name=name, **filled)  # type: ignore[arg-type]  # each fact is a field of it
 
 
 def planned(catalogue: CrsCatalogue, output: str, *layers: Layer, of: Source | None = None, **wishes: Any) -> Plan:
@@ -73,7 +73,7 @@ def test_the_output_must_differ_from_the_input() -> None:
     """Specification 1, rule 3; SQLite and SpatiaLite are two formats."""
     with pytest.raises(Rejection, match="already"):
         choose_target(by_token("kml"), "KML")
-    assert choose_target(by_token("sqlite"), "SpatiaLite").token == "spatialite"  # noqa: S105
+    assert choose_target(by_token("sqlite"), "SpatiaLite").token == "spatialite"  # noqa: S105 -- a format's short name
 
 
 def test_what_the_host_cannot_write_is_refused_with_the_reason() -> None:

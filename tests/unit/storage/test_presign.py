@@ -29,7 +29,7 @@ URLS = [
 ]
 
 
-class Frozen(S3SigV4QueryAuth):  # type: ignore[misc]
+class Frozen(S3SigV4QueryAuth):  # type: ignore[misc]  # botocore is untyped
     """botocore's signer, at the time that was signed here."""
 
     def __init__(self, time: str, keys: Keys, seconds: int) -> None:

@@ -15,7 +15,7 @@ SPAN = "00f067aa0ba902b7"
     ("text", "sampled"),
     [(f"00-{TRACE}-{SPAN}-01", True), (f"00-{TRACE}-{SPAN}-00", False), (f"cc-{TRACE}-{SPAN}-03-more", True)],
 )
-def test_a_well_formed_header_is_read(text: str, sampled: bool) -> None:  # noqa: FBT001
+def test_a_well_formed_header_is_read(text: str, sampled: bool) -> None:
     """Of this version or a later one, which may say more."""
     assert parse(text) == TraceParent(TRACE, SPAN, sampled)
 
