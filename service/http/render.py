@@ -16,6 +16,7 @@ from service.http.schemas import (
     BatchResult,
     ConversionResult,
     JobRecord,
+    Outcome,
     RecentJobs,
     json_response,
     timestamp,
@@ -33,22 +34,29 @@ def conversion_result(request: Request, linked: LinkedJob, *, with_balance: bool
     """Render an ended job as the answer of its conversion (specification 2.1, 4.1)."""
     job, details = linked.job, linked.job.details
     return ConversionResult(
-        success=job.status in {Status.COMPLETED, Status.EXPIRED},
-        job_id=str(job.id),
-        status=job.status,
+        **msgspec.structs.asdict(_outcome(request, linked)),
         input_format=_or_absent(job.input_format),
         output_format=_or_absent(job.output_format),
-        download_url=_url(request, linked.link),
-        download_expires_at=_expiry(linked.link),
-        feature_count=_or_absent(job.feature_count),
         geometry_type=_or_absent(job.geometry_type),
-        processing_time_ms=_or_absent(job.processing_time_ms),
-        output_size_bytes=_or_absent(job.output_size_bytes),
         remaining_conversions=details.remaining_conversions if with_balance else None,
         remaining_bytes=details.remaining_bytes if with_balance else None,
         new_wallet_balance_cents=details.wallet_cents if with_balance else None,
-        truncation_report=_losses(details),
         error=_or_absent(job.error_message),
+    )
+
+
+def _outcome(request: Request, linked: LinkedJob) -> Outcome:
+    job, details = linked.job, linked.job.details
+    return Outcome(
+        success=job.status in {Status.COMPLETED, Status.EXPIRED},
+        job_id=str(job.id),
+        status=job.status,
+        download_url=_url(request, linked.link),
+        download_expires_at=_expiry(linked.link),
+        feature_count=_or_absent(job.feature_count),
+        processing_time_ms=_or_absent(job.processing_time_ms),
+        output_size_bytes=_or_absent(job.output_size_bytes),
+        truncation_report=_losses(details),
         needs_upgrade=details.needs_upgrade,
         limit=details.limit,
         payment_past_due=details.payment_past_due,
@@ -73,27 +81,10 @@ def batch_result(request: Request, jobs: Sequence[LinkedJob], balance: Balance) 
 
 
 def _batch_entry(request: Request, linked: LinkedJob) -> BatchEntry:
-    result = conversion_result(request, linked, with_balance=False)
     return BatchEntry(
+        **msgspec.structs.asdict(_outcome(request, linked)),
         file_name=linked.job.original_file_name,
-        success=result.success,
-        job_id=result.job_id,
-        status=result.status,
-        download_url=result.download_url,
-        download_expires_at=result.download_expires_at,
-        feature_count=result.feature_count,
-        output_size_bytes=result.output_size_bytes,
-        processing_time_ms=result.processing_time_ms,
-        truncation_report=result.truncation_report,
         error=linked.job.error_message,
-        needs_upgrade=result.needs_upgrade,
-        limit=result.limit,
-        payment_past_due=result.payment_past_due,
-        multi_layer=result.multi_layer,
-        target_format=result.target_format,
-        layers=result.layers,
-        output_epsg=result.output_epsg,
-        warnings=result.warnings,
     )
 
 

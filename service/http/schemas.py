@@ -49,57 +49,45 @@ OutputEpsg = Annotated[int | None, Meta(description="EPSG code of the result; nu
 Warnings = Annotated[tuple[str, ...], Meta(description="What the target left out, renamed or overruled.")]
 
 
-class ConversionResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The answer of a single-file conversion (specification 2.1)."""
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What became of one file: the members that its answer has, alone or in a batch (specification 2.1, 2.2)."""
 
     success: Annotated[bool, Meta(description="Whether the file was converted.")]
     job_id: JobId
     status: Status
-    input_format: InputFormat = UNSET
-    output_format: OutputFormat = UNSET
     download_url: DownloadUrl = UNSET
     download_expires_at: Expiry = UNSET
     feature_count: FeatureCount = UNSET
-    geometry_type: GeometryType = UNSET
     processing_time_ms: ProcessingTime = UNSET
     output_size_bytes: OutputSize = UNSET
+    truncation_report: LossReport = None
+    needs_upgrade: NeedsUpgrade = False
+    limit: LimitHit = None
+    payment_past_due: PaymentPastDue = False
+    multi_layer: MultiLayer = False
+    target_format: TargetFormat = UNSET
+    layers: Layers = UNSET
+    output_epsg: OutputEpsg = None
+    warnings: Warnings = ()
+
+
+class ConversionResult(Outcome, frozen=True, kw_only=True, rename="camel"):
+    """The answer of a single-file conversion (specification 2.1)."""
+
+    input_format: InputFormat = UNSET
+    output_format: OutputFormat = UNSET
+    geometry_type: GeometryType = UNSET
     remaining_conversions: RemainingConversions = None
     remaining_bytes: RemainingBytes = None
     new_wallet_balance_cents: WalletBalance = None
-    truncation_report: LossReport = None
     error: Annotated[str | UnsetType, Meta(description="Why the file was not converted, and what to do.")] = UNSET
-    needs_upgrade: NeedsUpgrade = False
-    limit: LimitHit = None
-    payment_past_due: PaymentPastDue = False
-    multi_layer: MultiLayer = False
-    target_format: TargetFormat = UNSET
-    layers: Layers = UNSET
-    output_epsg: OutputEpsg = None
-    warnings: Warnings = ()
 
 
-class BatchEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What became of one file of a batch (specification 2.2), with the flags that a single answer has."""
+class BatchEntry(Outcome, frozen=True, kw_only=True, rename="camel"):
+    """What became of one file of a batch (specification 2.2)."""
 
     file_name: FileName
-    success: Annotated[bool, Meta(description="Whether this file was converted.")]
-    job_id: JobId
-    status: Status
-    download_url: DownloadUrl = UNSET
-    download_expires_at: Expiry = UNSET
-    feature_count: FeatureCount = UNSET
-    output_size_bytes: OutputSize = UNSET
-    processing_time_ms: ProcessingTime = UNSET
-    truncation_report: LossReport = None
-    error: Annotated[str | None, Meta(description="Why this file was not converted; null when it was.")] = None
-    needs_upgrade: NeedsUpgrade = False
-    limit: LimitHit = None
-    payment_past_due: PaymentPastDue = False
-    multi_layer: MultiLayer = False
-    target_format: TargetFormat = UNSET
-    layers: Layers = UNSET
-    output_epsg: OutputEpsg = None
-    warnings: Warnings = ()
+    error: Annotated[str | None, Meta(description="Why the file was not converted; null when it was.")] = None
 
 
 class BatchResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
