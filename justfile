@@ -57,6 +57,13 @@ imports: (environment "dev")
 formatted: (environment "dev")
     ruff format --check
 
+# Look every locked package up in the package index's advisories; ARGS are pip-audit's, as `-s osv` for another service.
+[group('check')]
+[no-exit-message]
+audit *ARGS: (environment "dev")
+    @exec pip-audit --strict --progress-spinner off --disable-pip --require-hashes \
+        --requirement requirements/dev.lock --requirement requirements/tools.lock "$@"
+
 # Kill server, database and converters with -9 under load, COUNT times in all, and audit the books afterwards.
 [group('check')]
 crash-test COUNT="100": setup
