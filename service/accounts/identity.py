@@ -17,7 +17,8 @@ from service.identifiers import AccountId
 from service.settings import SettingsError
 
 MIN_CHARACTERS = 32
-_FORM = re.compile(r"account=([0-9a-f-]{36}),time=([0-9]{1,12}),v1=([0-9a-f]{64})", re.ASCII)
+_UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_FORM = re.compile(rf"account=({_UUID}),time=([0-9]{{1,12}}),v1=([0-9a-f]{{64}})", re.ASCII)
 _REFUSED = "The header X-Geomill-Identity is not valid. It comes from the gateway in front; ask its operator."
 
 

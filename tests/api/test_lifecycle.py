@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 import asyncpg
@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from service.accounts.administration import Terms
+from service.accounts.keys import new_key
 from tests.support.data import collection, feature, lakes, point
 from tests.support.server import Client, Server, create_account, running_server
 
@@ -198,3 +199,30 @@ def _wait_for_sandbox(server: Server, status: int) -> str:
         assert time.monotonic() < give_up_at
     verdict: str = response.json()["checks"]["sandbox"]
     return verdict
+
+
+def test_the_log_has_a_line_for_each_request_and_job_and_no_secret(tmp_path: Path, database_url: str) -> None:
+    """No key, good or bad, no signature of a link and no path of this host, whatever is asked for."""
+    terms = Terms(plan="team", plan_owner="organization")
+    with running_server(tmp_path, database_url) as server, create_account(server, terms) as client:
+        link = client.convert("a.geojson", lakes())["downloadUrl"]
+        wrong_key = new_key()
+        asked = [
+            client.convert("a.geojson", b"{", outputFormat="Csv")["error"],
+            httpx.get(link).status_code,
+            httpx.get(f"{link}0").status_code,
+            client.get("/api/geo/pricing/tiers", headers={"X-API-Key": wrong_key}).status_code,
+            client.get(f"/api/geo/convert/jobs?key={wrong_key}").status_code,
+        ]
+        assert asked[1:] == [200, 403, 401, 200]
+        assert server.stop() == 0
+        log = server.log.read_text(encoding="utf-8")
+        for secret in (
+            client.key.api_key,
+            wrong_key,
+            dict(parse_qsl(urlsplit(link).query))["signature"],
+            str(tmp_path),
+        ):
+            assert secret not in log
+        assert len(server.events("request.finished")) == 6
+        assert len(server.events("job.completed") + server.events("job.failed")) == 2

@@ -86,3 +86,12 @@ def test_secrets_are_separated_by_commas_and_long() -> None:
     assert parse_identity_secrets(f"{OLD.decode()}, {NEW.decode()}") == (OLD, NEW)
     with pytest.raises(SettingsError, match="GEOMILL_IDENTITY_SECRET"):
         parse_identity_secrets("short")
+
+
+def test_a_signed_account_that_is_no_id_is_refused() -> None:
+    """A gateway's mistake is told as one, and is no defect of the service."""
+    for account in ("-" * 36, str(ACCOUNT).replace("-", "") + "----"):
+        seconds = str(int(NOW.timestamp()))
+        header = f"account={account},time={seconds},v1={sign_identity(NEW, account, seconds, 'POST', PATH)}"
+        with pytest.raises(InvalidIdentity):
+            verify(header)
