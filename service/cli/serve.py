@@ -18,6 +18,7 @@ from service.cli.command import Command, CommandError
 from service.cli.demo import curl_line, demo_key, sample_file
 from service.cli.hangup import close_when_clients_do
 from service.cli.listener import BACKLOG, Listener, listen
+from service.cli.protocol import speak_http1
 from service.http.application import Application
 from service.settings import Settings
 from service.telemetry import events
@@ -38,6 +39,7 @@ async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM, then finish what was accepted."""
     configure_log(settings.log_format, settings.log_level)
     close_when_clients_do()
+    speak_http1()
     try:
         await _run(settings)
     except ExceptionGroup as group:

@@ -23,11 +23,12 @@ from service.errors import RequestFault
 from service.http.answers import AnswerHeaders
 from service.http.draining import DrainingMiddleware
 from service.http.gateway import Gateway, Network
-from service.http.heads import HeadLimit
+from service.http.heads import HeadCheck
 from service.http.middleware import RequestContext
 from service.http.openapi import describe
 from service.http.problems import problem_of_fault, problem_of_routing
 from service.http.routes import API, ENDPOINTS, ROUTES
+from service.http.unserved import refuse_websocket
 from service.usecases.services import Services
 
 FOR_CLIENTS: tuple[Route, ...] = tuple(route for route in ROUTES if route.path.startswith((f"{API}/", "/files/")))
@@ -77,6 +78,9 @@ class Application(Starlette):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection; a request finds `services` and `public_url` in a state of its own."""
+        if scope["type"] == "websocket":
+            await refuse_websocket(scope, receive, send)
+            return
         if scope["type"] == "http":
             if self._services is None:
                 raise RuntimeError("Geomill is not open: enter its lifespan() in that of the application around it")
@@ -89,7 +93,7 @@ def _middleware(surroundings: Surroundings) -> list[Middleware]:
         Middleware(AnswerHeaders),
         Middleware(DrainingMiddleware),
         Middleware(RequestContext),
-        Middleware(HeadLimit, most_bytes=surroundings.max_header_bytes),
+        Middleware(HeadCheck, most_bytes=surroundings.max_header_bytes),
     ]
     if surroundings.trusted_proxies or surroundings.root_path:
         trusted, root_path = surroundings.trusted_proxies, surroundings.root_path

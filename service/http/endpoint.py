@@ -8,11 +8,21 @@ from http import HTTPStatus
 import msgspec
 from starlette.routing import Route
 
-from service.errors import HeadersTooLarge, InvalidApiKey, InvalidIdentity, MissingApiKey, Overloaded, RequestFault
+from service.errors import (
+    HeadersTooLarge,
+    InvalidApiKey,
+    InvalidIdentity,
+    MalformedRequest,
+    MissingApiKey,
+    Overloaded,
+    RequestFault,
+)
 from service.http.auth import Handler, KeyedHandler, needs_key
 from service.http.inputs import Parameter, UploadForm
 
 JSON = "application/json"
+OF_HEADS: tuple[type[RequestFault], ...] = (HeadersTooLarge, MalformedRequest)
+"""What any request may be refused for before it is looked at."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +56,7 @@ class Open(Endpoint, frozen=True, kw_only=True):
     @property
     def all_faults(self) -> tuple[type[RequestFault], ...]:
         """Every fault that may be answered."""
-        return (*self.faults, HeadersTooLarge)
+        return (*self.faults, *OF_HEADS)
 
     def route(self) -> Route:
         """Return what serves it."""
@@ -61,7 +71,7 @@ class Keyed(Endpoint, frozen=True, kw_only=True):
     @property
     def all_faults(self) -> tuple[type[RequestFault], ...]:
         """Every fault that may be answered, those of authentication included."""
-        return (MissingApiKey, InvalidApiKey, InvalidIdentity, Overloaded, *self.faults, HeadersTooLarge)
+        return (MissingApiKey, InvalidApiKey, InvalidIdentity, Overloaded, *self.faults, *OF_HEADS)
 
     def route(self) -> Route:
         """Return what serves it, once the caller is known."""

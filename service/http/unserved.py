@@ -1,25 +1,50 @@
-"""An answer to a connection that is not served: no request of it was read, but it is told why as any other would be."""
+"""Answers to what never becomes a request here, each told why as a request would be (contract 1).
+
+A connection too many, a head that cannot be read, a WebSocket: no middleware sees them, so everything that an answer
+carries is put on here, its request id included.
+"""
 
 import secrets
 
 import structlog
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
-from service.errors import Overloaded
+from service.errors import HeadersTooLarge, MalformedRequest, Overloaded, RequestFault
 from service.http.answers import DEFAULTS
-from service.http.problems import problem_of_fault
+from service.http.problems import kind_of, problem_of_fault
 from service.telemetry import events
 
 _log = structlog.get_logger()
 
 RETRY_AFTER_SECONDS = 2
 
+TOO_MANY = Overloaded("The service has more connections than it can take. Try again later.", RETRY_AFTER_SECONDS)
+TOO_LONG = HeadersTooLarge("The head of the request is longer than the service reads. Send fewer headers.")
+UNREADABLE = MalformedRequest("This is no request of HTTP/1.1 that can be read. Send it with an HTTP client.")
+WEBSOCKET = MalformedRequest("The service does not speak WebSocket. Send the request without the header Upgrade.")
 
-def refusal() -> bytes:
-    """Return what a connection too many is told: a whole HTTP/1.1 answer, with a request id of its own (contract 1)."""
+
+def answer(fault: RequestFault) -> Response:
+    """Return what is told, with every header that answers have; after it the connection is closed."""
     request_id = secrets.token_hex(16)
-    fault = Overloaded("The service has more connections than it can take. Try again later.", RETRY_AFTER_SECONDS)
+    _log.warning(events.CONNECTION_REFUSED, code=kind_of(type(fault)).code, request_id=request_id)
     response = problem_of_fault(fault, request_id)
     own = ((b"x-request-id", request_id.encode("ascii")), (b"connection", b"close"))
-    lines = [b"%s: %s\r\n" % header for header in (*response.raw_headers, *DEFAULTS, *own)]
-    _log.warning(events.CONNECTION_REFUSED, request_id=request_id)
-    return b"HTTP/1.1 503 Service Unavailable\r\n%s\r\n%s" % (b"".join(lines), response.body)
+    response.raw_headers.extend((*DEFAULTS, *own))
+    return response
+
+
+def refusal() -> bytes:
+    """Return what a connection too many is told, as the bytes of HTTP/1.1."""
+    response = answer(TOO_MANY)
+    head = b"".join(b"%s: %s\r\n" % header for header in response.raw_headers)
+    return b"HTTP/1.1 503 Service Unavailable\r\n%s\r\n%s" % (head, response.body)
+
+
+async def refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer the request that asks for a WebSocket."""
+    if "websocket.http.response" in scope.get("extensions", {}):
+        await answer(WEBSOCKET)(scope, receive, send)
+    else:
+        await send({"type": "websocket.close"})

@@ -1,5 +1,7 @@
 """Connections that do nothing, or next to nothing, cost others nothing."""
 
+import http.client
+import json
 import resource
 import socket
 import threading
@@ -157,6 +159,65 @@ def test_a_connection_too_many_is_told_so(tmp_path: Path, database_url: str) -> 
                 assert told["request_id"] == response.headers["x-request-id"]
         assert_no_connections(server)
         assert_converts(client, 1)
+
+
+LENGTHS = b"POST /api/geo/convert/file HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n"
+UPGRADE = b"""GET /healthz HTTP/1.1\r
+Host: x\r
+Connection: Upgrade\r
+Upgrade: websocket\r
+Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r
+Sec-WebSocket-Version: 13\r
+\r
+"""
+UNREADABLE = {
+    "no HTTP": (b"GARBAGE\r\n\r\n", 400, "malformed_request"),
+    "no host": (b"GET /healthz HTTP/1.1\r\n\r\n", 400, "malformed_request"),
+    "lengths that differ": (LENGTHS, 400, "malformed_request"),
+    "a head without end": (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 20_000, 431, "headers_too_large"),
+    "a WebSocket": (UPGRADE, 400, "malformed_request"),
+}
+
+
+def test_what_cannot_be_read_is_told_so_like_everything_else(tmp_path: Path, database_url: str) -> None:
+    """As a problem with a request id that the log has too, and the headers of every answer."""
+    with running_server(tmp_path, database_url) as server:
+        for name, (head, status, code) in UNREADABLE.items():
+            with connected(server, 1) as [connection]:
+                connection.sendall(head)
+                response = http.client.HTTPResponse(connection)
+                response.begin()
+                problem = json.loads(response.read())
+            assert (response.status, problem["status"], problem["code"]) == (status, status, code), name
+            assert response.headers["Content-Type"] == "application/problem+json", name
+            assert response.headers["Cache-Control"] == "no-store", name
+            assert response.headers["Connection"] == "close", name
+            told = server.events("connection.refused")[-1]
+            assert told["request_id"] == problem["requestId"] == response.headers["X-Request-Id"], name
+        assert httpx.get(f"{server.url}/healthz").is_success
+
+
+def test_a_request_of_two_lengths_is_refused_and_its_connection_closed(tmp_path: Path, database_url: str) -> None:
+    """Else what one of two servers takes for its body the other takes for the next request."""
+    head = b"POST /api/geo/convert/file HTTP/1.1\r\nHost: x\r\nContent-Length: 48\r\nTransfer-Encoding: chunked\r\n\r\n"
+    smuggled = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: smuggled\r\n\r\n"
+    with running_server(tmp_path, database_url) as server, connected(server, 1) as [connection]:
+        connection.sendall(head + smuggled)
+        answers = b"".join(iter(lambda: connection.recv(65_536), b""))
+        assert answers.startswith(b"HTTP/1.1 400")
+        assert b"malformed_request" in answers
+        assert answers.count(b"HTTP/1.1") == 1
+
+
+def test_a_request_that_would_change_to_http2_is_answered_as_it_is(tmp_path: Path, database_url: str) -> None:
+    """Whoever passes it on must not open a way past itself; HTTP/2 from the first byte is spoken."""
+    upgrade = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"
+    settings = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+    with running_server(tmp_path, database_url) as server, connected(server, 2) as [one, two]:
+        one.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + upgrade)
+        assert one.recv(4096).startswith(b"HTTP/1.1 200")
+        two.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings)
+        assert two.recv(4096)[3:4] == settings[3:4]
 
 
 def test_connections_end_with_their_clients(tmp_path: Path, database_url: str) -> None:

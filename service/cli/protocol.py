@@ -1,0 +1,39 @@
+"""HTTP/1.1 where Hypercorn's own would not do.
+
+It answers what it cannot make a request of with a status and nothing else: among others a head that is too long, unless
+it comes in one piece. And it lets any request change to HTTP/2 in the clear, which a gateway in front may pass on
+without knowing what it opens: a way past everything that the gateway checks. That change is gone from the standard too
+(RFC 9113); such a request is answered as if it had not asked.
+"""
+
+from http import HTTPStatus
+
+import h11
+import hypercorn.protocol
+from hypercorn.protocol.h11 import H11Protocol
+
+from service.http.unserved import TOO_LONG, UNREADABLE, answer
+
+_PRIOR_KNOWLEDGE = b"PRI"
+"""The method with which a client that speaks HTTP/2 from the first byte begins."""
+
+
+class Http1(H11Protocol):
+    """One connection of HTTP/1.1."""
+
+    async def _send_error_response(self, status_code: int) -> None:
+        too_long = status_code == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+        response = answer(TOO_LONG if too_long else UNREADABLE)
+        headers = [*response.raw_headers, *self.config.response_headers("h11")]
+        await self._send_h11_event(h11.Response(status_code=response.status_code, headers=headers))
+        await self._send_h11_event(h11.Data(data=bytes(response.body)))
+        await self._send_h11_event(h11.EndOfMessage())
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        if event.method == _PRIOR_KNOWLEDGE:
+            await super()._check_protocol(event)
+
+
+def speak_http1() -> None:
+    """Make Hypercorn serve with this; it has neither a setting nor a hook for it."""
+    hypercorn.protocol.H11Protocol = Http1  # type: ignore[attr-defined]  # imported there, exported elsewhere
