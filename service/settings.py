@@ -216,7 +216,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     `GEOMILL_X_FILE` gives the value of `GEOMILL_X` by the name of a file that holds it.
 
     Raises:
-        SettingsError: a variable is unknown, has a value outside its bounds, or names a file that cannot be read.
+        SettingsError: a variable is unknown, outside its bounds, given twice, or names a file that cannot be read.
     """
     known = {field.encode_name for field in msgspec.structs.fields(Settings)}
     values: dict[str, str] = {}
@@ -225,6 +225,8 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
             continue
         base = name.removesuffix(FILE_SUFFIX)
         if name not in known and base in known:
+            if base in environment:
+                raise SettingsError(f"{base} and {name} are both set. Set one of them.")
             values[base] = _read_secret(name, value)
         elif name in known:
             values[name] = value
@@ -243,3 +245,5 @@ def _read_secret(variable: str, file_name: str) -> str:
     except OSError as error:
         message = f"{variable} names a file that cannot be read ({error.strerror})."
         raise SettingsError(message) from None
+    except ValueError:
+        raise SettingsError(f"{variable} names a file that is not text.") from None

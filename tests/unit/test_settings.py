@@ -39,3 +39,23 @@ def test_a_secret_may_be_in_a_file(tmp_path: Path) -> None:
     assert read_settings({"GEOMILL_DATABASE_URL_FILE": str(secret)}).database_url == "postgresql:///x"
     with pytest.raises(SettingsError, match="GEOMILL_DATABASE_URL_FILE"):
         read_settings({"GEOMILL_DATABASE_URL_FILE": str(tmp_path / "none")})
+
+
+def test_a_secret_is_given_once(tmp_path: Path) -> None:
+    """Which of two would count nobody could tell."""
+    secret = tmp_path / "secret"
+    secret.write_text("from the file")
+    for both in (
+        {"GEOMILL_S3_SECRET_KEY": "given", "GEOMILL_S3_SECRET_KEY_FILE": str(secret)},
+        {"GEOMILL_S3_SECRET_KEY_FILE": str(secret), "GEOMILL_S3_SECRET_KEY": "given"},
+    ):
+        with pytest.raises(SettingsError, match="GEOMILL_S3_SECRET_KEY and GEOMILL_S3_SECRET_KEY_FILE are both set"):
+            read_settings(both)
+
+
+def test_a_secret_that_is_not_text_is_told(tmp_path: Path) -> None:
+    """By the name of its variable."""
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SettingsError, match="GEOMILL_S3_SECRET_KEY_FILE"):
+        read_settings({"GEOMILL_S3_SECRET_KEY_FILE": str(secret)})
