@@ -60,10 +60,16 @@ class Visitor:
         self._keys = itertools.cycle((site.key, *site.crowd))
 
     async def prepare(self) -> None:
-        """Get a file of each format, which is what the others are converted to first."""
+        """Get a file of each format: the results of first conversions.
+
+        Raises:
+            SystemExit: the server does not convert.
+        """
         for target, token in TARGETS.items():
-            answer = (await self.convert("places.geojson", small_document(), {"outputFormat": target})).json()
-            result = await self.client.get(answer["downloadUrl"])
+            answer = await self.convert("places.geojson", small_document(), {"outputFormat": target})
+            if (verdict := _converted(answer)) != OK:
+                raise SystemExit(f"The server does not convert to {target}: {verdict}")
+            result = await self.client.get(answer.json()["downloadUrl"])
             named = _FILE_NAME.search(result.headers["content-disposition"])
             assert named is not None
             self.files[token] = (named[1], result.content)
@@ -207,8 +213,6 @@ async def _rejection(visitor: Visitor) -> str:
 
 
 async def _without_credit(visitor: Visitor) -> str:
-    if not visitor.site.spent:
-        return OK
     key = {"X-API-Key": visitor.site.spent}
     return _rejected(await visitor.convert("places.geojson", small_document(), headers=key))
 
@@ -307,8 +311,11 @@ MIX: dict[str, Row] = {
     "leaves after upload": Row(4, _leaves_after_upload),
     "look around": Row(3, _look_around),
 }
-NAMES = tuple(MIX)
-WEIGHTS = tuple(row.weight for row in MIX.values())
+
+
+def rows_for(site: Site) -> dict[str, int]:
+    """The rows that can be done on this site, with their weights."""
+    return {name: row.weight for name, row in MIX.items() if site.spent or row.act is not _without_credit}
 
 
 async def act(visitor: Visitor, name: str) -> str:

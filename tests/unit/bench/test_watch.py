@@ -1,5 +1,7 @@
 """What a soak calls flat."""
 
+from bench.site import given_site
+from bench.soak import Soak, problems
 from bench.watch import Sample, Watched, judge
 
 WATCHED = {
@@ -38,3 +40,15 @@ def test_what_was_not_always_seen_is_not_judged() -> None:
     """A server that shows no metrics is judged by the rest."""
     samples = [*a_run(*[1] * 40), Sample(at=40, values={"threads": 1})]
     assert set(judge(samples, WATCHED)) == {"threads"}
+
+
+def test_everything_that_grew_or_went_wrong_is_said_in_words() -> None:
+    """A figure that was not judged is not."""
+    site = given_site("http://127.0.0.1:1", ("key",), None)
+    soak = Soak(site, minutes=1, load=0.5)
+    soak.unexpected["download: status 500"] += 3
+    figures = judge(a_run(*[1] * 20, *[9] * 20, files=1.0), WATCHED)
+    assert problems(soak, figures, None) == [
+        "3 times download: status 500",
+        "The threads grew from 1 to 9; up to 2 more would be flat.",
+    ]
