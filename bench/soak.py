@@ -173,7 +173,7 @@ def _left(server: Server) -> list[str]:
 
 def table(report: Report) -> str:
     """The figures as lines of a terminal."""
-    heading = f"{'':42}" + "".join(f"{name:>11}" for name in ("1st", "2nd", "3rd", "4th", "growth", "allowed"))
+    heading = f"{'':46}" + "".join(f"{name:>11}" for name in ("1st", "2nd", "3rd", "4th", "growth", "allowed"))
     lines = [
         f"medians by quarter of {report.minutes:g} minutes; clients did {report.per_second:.1f} things a second",
         heading,
@@ -182,7 +182,7 @@ def table(report: Report) -> str:
         cells = (*figure.quarters, figure.growth, figure.allowed)
         name = f"{figure.about} ({figure.unit})" if figure.unit else figure.about
         verdict = {True: "", False: "  GREW", None: "  not judged"}[figure.flat]
-        lines.append(f"{name:42}" + "".join(f"{cell:11.1f}" for cell in cells) + verdict)
+        lines.append(f"{name:46}" + "".join(f"{cell:11.1f}" for cell in cells) + verdict)
     lines.append("done: " + ", ".join(f"{count} x {name}" for name, count in sorted(report.done.items())))
     return "\n".join(lines)
 

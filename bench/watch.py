@@ -5,6 +5,7 @@ one: the first is left to warming up, and medians forget the moments in which ma
 """
 
 import asyncio
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,8 @@ SELECT count(*) FROM pg_stat_activity
  WHERE backend_type = 'client backend' AND datname = current_database() AND pid <> pg_backend_pid()
 """
 _KEPT = "SELECT count(*) FROM job WHERE object_key IS NOT NULL"
+_OVERDUE = "SELECT count(*) FROM job WHERE status = 'Completed' AND expires_at < now() - interval '5 minutes'"
+"""The sweep comes once a minute and leaves results for a minute longer; a soak lets them expire two minutes ago."""
 _SHOWN = {"tasks": "geomill_tasks", "requests": "geomill_requests_running", "reservations": "geomill_reservations"}
 
 
@@ -54,13 +57,16 @@ WATCHED: dict[str, Watched] = {
     "database_connections": Watched(about="connections to the database", least=2),
     "work_files": Watched(about="files of uploads and jobs under way", least=16),
     "stray_files": Watched(about="files in the store that no job has", least=8),
-    "stored_files": Watched(about="files in the store", share=0.25, least=50, seconds=1200),
+    "overdue_files": Watched(about="files in the store that are past their time", least=8),
+    "stored_files": Watched(about="files in the store", least=0, seconds=math.inf),
     "tasks": Watched(about="asyncio tasks of the gateway", least=24),
     "requests": Watched(about="requests under way", least=8),
     "reservations": Watched(about="open reservations", least=8),
 }
 """What is counted may grow by what the clients of a soak can have under way at the same time: a leak goes beyond that
-within minutes. In a short run one large conversion is half of a quarter, and the sweep of results has not begun.
+within minutes. In a short run one large conversion is half of a quarter. How many results there are at a time goes with
+the rate of conversions, which goes with what else the machine does: it is shown, and judged is that each belongs to a
+job and goes when its time has passed.
 """
 
 
@@ -105,8 +111,14 @@ async def _look_at_own(data_dir: Path, database: Database) -> dict[str, float]:
     stored = await asyncio.to_thread(_count_files, data_dir / "store")
     async with database.connection() as connection:
         kept = await connection.fetchval(_KEPT)
+        overdue = await connection.fetchval(_OVERDUE)
         connections = await connection.fetchval(_CONNECTIONS)
-    return {"stored_files": stored, "stray_files": max(0, stored - kept), "database_connections": connections}
+    return {
+        "stored_files": stored,
+        "stray_files": max(0, stored - kept),
+        "overdue_files": overdue,
+        "database_connections": connections,
+    }
 
 
 def _count_files(directory: Path) -> int:
