@@ -7,6 +7,10 @@
  * The child is made by clone(CLONE_PARENT): it is a child of the spawner, which watches and reaps it. Fork handlers do not
  * run; PROJ's and GDAL's would throw away what was just prepared. That is sound while the server has one thread.
  *
+ * What a command costs is mostly the copying of page tables, the faults of a copy's first steps and what main() does
+ * besides converting: so drivers are registered once, nothing is cleared away by a process that is about to end, and
+ * GDAL's code lies in large pages, which a copy has without a fault.
+ *
  * What the layers do, and why in this order, is written down in sandbox/layers and sandbox/policy.py. The spawner
  * compiles them into the message (`struct request`), built by sandbox/launchers/ogr2ogr_server.py; this file carries it out.
  */
@@ -15,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -24,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -55,12 +61,14 @@ struct request {
 };
 
 enum { MESSAGE_BYTES = 1 << 18, STRINGS = 4096, NEVER_STARTED = 120, THREADS = 512, LOW_PRIORITY = 10 };
+enum { LARGE_PAGE = 2 << 20 };
 enum { SYS_OPEN_TREE = 428, SYS_MOVE_MOUNT = 429, SYS_MOUNT_SETATTR = 442, SYS_LANDLOCK_RESTRICT_SELF = 446 };
 enum { MOVE_FROM_EMPTY_PATH = 4, TREE_CLONE = 1, TREE_RECURSIVE = 0x8000, ATTRIBUTE_READ_ONLY = 1 };
 
 typedef int main_function(int, char **, char **);
 
 static main_function *real_main;
+static int is_child;
 static _Alignas(8) char message[MESSAGE_BYTES];
 static int control, error_end;
 /* In the order in which they are sent: the rules if Landlock is in use, the group if there is one. */
@@ -230,6 +238,7 @@ static void become(int link)
     take_strings(take_strings(directory + strlen(directory) + 1, arguments, request->arguments), variables,
                  request->variables);
     environ = variables;
+    is_child = 1;
     int code = real_main((int)request->arguments, arguments, variables);
     fflush(NULL);
     /* Not exit(): the destructors of a hundred libraries cost more than a small conversion. */
@@ -256,19 +265,83 @@ static int receive(int link, int *descriptors, int most)
     return count;
 }
 
-/* Do once what every conversion does: register the drivers, open PROJ's database and read its first definitions. */
-static void get_ready(void)
+/* A function of GDAL by its name; the library is not linked with it, and versions differ in what they have. */
+static void *gdal(const char *name)
 {
-    void (*register_all)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "OGRRegisterAll");
-    void *(*new_reference)(const char *) = (void *(*)(const char *))dlsym(RTLD_DEFAULT, "OSRNewSpatialReference");
-    int (*from_epsg)(void *, int) = (int (*)(void *, int))dlsym(RTLD_DEFAULT, "OSRImportFromEPSG");
+    return dlsym(RTLD_NEXT, name);
+}
+
+static void deregister(void *driver)
+{
+    /* Not destroyed: that would copy the pages which its memory is spread over, to free them. */
+    void (*remove)(void *) = (void (*)(void *))gdal("GDALDeregisterDriver");
+    if (driver && remove)
+        remove(driver);
+}
+
+/* In a child, all that registering the drivers anew would change: the named ones are left out. Commas part names, or,
+ * where there is none, `separators`. */
+static void skip_drivers(const char *option, const char *separators)
+{
+    const char *(*get)(const char *, const char *) =
+        (const char *(*)(const char *, const char *))gdal("CPLGetConfigOption");
+    void *(*by_name)(const char *) = (void *(*)(const char *))gdal("GDALGetDriverByName");
+    const char *names = get && by_name ? get(option, NULL) : NULL;
+    char *rest = names ? strdup(names) : NULL, *name;
+    const char *separator = names && strchr(names, ',') ? "," : separators;
+    while ((name = strsep(&rest, separator)))
+        deregister(by_name(name));
+}
+
+static void register_drivers(const char *function)
+{
+    void (*real)(void) = (void (*)(void))gdal(function);
+    if (is_child) {
+        skip_drivers("GDAL_SKIP", " ");
+        skip_drivers("OGR_SKIP", ",");
+    } else if (real) {
+        real();
+    }
+}
+
+/* What main() calls first and last, put before GDAL's own. A child ends by _exit(): its memory goes with it. */
+void GDALAllRegister(void)
+{
+    register_drivers("GDALAllRegister");
+}
+
+void OGRRegisterAll(void)
+{
+    register_drivers("OGRRegisterAll");
+}
+
+void GDALDestroy(void) {}
+void GDALDestroyDriverManager(void) {}
+void OGRCleanupAll(void) {}
+
+/* Drivers that open no vector data: ogr2ogr asks none of them, but looks at each for every file. */
+static void forget_raster_drivers(void)
+{
+    int (*count)(void) = (int (*)(void))gdal("GDALGetDriverCount");
+    void *(*driver)(int) = (void *(*)(int))gdal("GDALGetDriver");
+    const char *(*metadata)(void *, const char *, const char *) =
+        (const char *(*)(void *, const char *, const char *))gdal("GDALGetMetadataItem");
+    if (count && driver && metadata)
+        for (int number = count() - 1; number >= 0; number--)
+            if (!metadata(driver(number), "DCAP_VECTOR", NULL))
+                deregister(driver(number));
+}
+
+/* Open PROJ's database and read the definitions that most conversions need. */
+static void prepare_proj(void)
+{
+    void *(*new_reference)(const char *) = (void *(*)(const char *))gdal("OSRNewSpatialReference");
+    int (*from_epsg)(void *, int) = (int (*)(void *, int))gdal("OSRImportFromEPSG");
     int (*to_wkt)(void *, char **, const char *const *) =
-        (int (*)(void *, char **, const char *const *))dlsym(RTLD_DEFAULT, "OSRExportToWktEx");
-    void (*destroy)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "OSRDestroySpatialReference");
+        (int (*)(void *, char **, const char *const *))gdal("OSRExportToWktEx");
+    void (*destroy)(void *) = (void (*)(void *))gdal("OSRDestroySpatialReference");
     const char *const esri[] = {"FORMAT=WKT1_ESRI", NULL};
     char *text = NULL;
-    if (register_all)
-        register_all();
     if (!new_reference || !from_epsg || !to_wkt || !destroy)
         return;
     void *reference = new_reference(NULL);
@@ -276,6 +349,72 @@ static void get_ready(void)
         to_wkt(reference, &text, esri);
     destroy(reference);
     free(text);
+}
+
+static char *round_up(const char *address, size_t unit)
+{
+    return (char *)(((uintptr_t)address + unit - 1) & ~(unit - 1));
+}
+
+static long faults(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_minflt : 0;
+}
+
+/*
+ * Put code into large pages: a copy in them, executable and no longer writable, is moved over the code in one step. Where
+ * the host has no large pages, or lets nothing become executable, all stays as it is: small pages of this process's own
+ * would cost every child more than those of the file.
+ */
+static void move_code(char *from, size_t size)
+{
+    size_t room = size + LARGE_PAGE;
+    char *space = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (space == MAP_FAILED)
+        return;
+    char *copy = round_up(space, LARGE_PAGE);
+    long before = faults();
+    if (madvise(copy, size, MADV_HUGEPAGE) == 0 && memset(copy, 0, size)) {
+        int are_large = (size_t)(faults() - before) <= size / LARGE_PAGE;
+        memcpy(copy, from, size);
+        if (are_large && mprotect(copy, size, PROT_READ | PROT_EXEC) == 0)
+            if (mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, from) == MAP_FAILED)
+                _exit(1);
+    }
+    munmap(space, room);
+}
+
+static int move_code_around(struct dl_phdr_info *library, size_t size, void *wanted)
+{
+    (void)size;
+    for (int number = 0; number < library->dlpi_phnum; number++) {
+        const ElfW(Phdr) *part = library->dlpi_phdr + number;
+        char *start = (char *)(library->dlpi_addr + part->p_vaddr), *end = start + part->p_memsz;
+        int is_code = part->p_type == PT_LOAD && part->p_flags == (PF_R | PF_X);
+        if (!is_code || (char *)wanted < start || (char *)wanted >= end)
+            continue;
+        start = round_up(start, LARGE_PAGE);
+        end -= (uintptr_t)end % LARGE_PAGE;
+        if (start < end)
+            move_code(start, (size_t)(end - start));
+        return 1;
+    }
+    return 0;
+}
+
+/* Do once what every conversion does, so that it is done when a child is made. */
+static void get_ready(void)
+{
+    int (*trim)(size_t) = (int (*)(size_t))dlsym(RTLD_DEFAULT, "malloc_trim");
+    void *code = gdal("GDALOpenEx");
+    OGRRegisterAll();
+    forget_raster_drivers();
+    prepare_proj();
+    if (code)
+        dl_iterate_phdr(move_code_around, code);
+    if (trim)
+        trim(0);
 }
 
 static int serve(int argc, char **argv, char **environment)

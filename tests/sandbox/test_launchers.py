@@ -207,6 +207,29 @@ async def test_a_command_has_the_drivers_and_settings_of_its_own_environment(
 
 
 @NEEDS_OGR2OGR
+@NEEDS_COMPILER
+@pytest.mark.parametrize("option", ["GDAL_SKIP", "OGR_SKIP"])
+@pytest.mark.parametrize("names", ["CSV", "FlatGeobuf,CSV", "FlatGeobuf, CSV", "FlatGeobuf CSV"])
+@pytest.mark.parametrize("way", ["variable", "argument"])
+async def test_the_fork_server_leaves_out_the_drivers_that_a_start_would(
+    place: Place, option: str, names: str, way: str
+) -> None:
+    """Drivers are registered before the command is known; the list that it leaves out is read as GDAL reads it."""
+    environment = {**ENVIRONMENT, option: names} if way == "variable" else ENVIRONMENT
+    given = ("--config", option, names) if way == "argument" else ()
+    async with opened(place) as pool:
+        arguments = (*given, "-f", "CSV", "out.csv", "in.geojson")
+        expected, forked = [
+            (await pool.convert(launcher, *arguments, environment=environment))[0]
+            for launcher in (LauncherName.EXEC, LauncherName.FORK_SERVER)
+        ]
+        after, _ = await pool.convert(LauncherName.FORK_SERVER, "-f", "CSV", "out.csv", "in.geojson")
+    assert forked.launcher == LauncherName.FORK_SERVER
+    assert forked.exit_code == expected.exit_code
+    assert after.ending is Ending.OK
+
+
+@NEEDS_OGR2OGR
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 async def test_limits_hold_whatever_the_launcher(place: Place, launcher: LauncherName) -> None:
     """Memory, size of files and time are limited in a process that started before its command came."""
