@@ -1,7 +1,7 @@
 """Which layers there are, the order in which they are entered, and what strict mode requires of them."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from sandbox import places
@@ -53,7 +53,17 @@ def _rules(config: Config, readable: Iterable[Path]) -> Sequence[Rule]:
         (Path("/dev/null"), DEVICE),
         (Path("/dev/urandom"), READ),
     ]
-    return [Rule(path, access) for path, access in allowed if path.exists()]
+    granted: dict[Path, int] = {}
+    for path, access in allowed:
+        if path.exists():
+            found = path.resolve()
+            granted[found] = granted.get(found, 0) | access
+    return [Rule(path, access) for path, access in granted.items() if not _is_implied(path, access, granted)]
+
+
+def _is_implied(path: Path, access: int, granted: Mapping[Path, int]) -> bool:
+    """Whether what holds below some directory above `path` allows it already."""
+    return any(granted.get(above, 0) & access == access for above in path.parents)
 
 
 def probe(layer: Layer) -> str:

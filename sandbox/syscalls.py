@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+from collections.abc import Callable
 from typing import Final
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -34,6 +35,20 @@ def call(number: int, *arguments: int | bytes | None) -> int:
     """Make a system call that has the same number on every machine."""
     converted = [ctypes.c_long(value) if isinstance(value, int) else ctypes.c_char_p(value) for value in arguments]
     return check(_libc.syscall(ctypes.c_long(number), *converted), f"system call {number}")
+
+
+def typed(*kinds: type) -> Callable[..., int]:
+    """A system call whose arguments are of these C types, told once: a third of the time for one that is made often.
+
+    It takes the call's number and then the arguments; OSError as from `call`.
+    """
+    function = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long, *kinds, use_errno=True)(("syscall", _libc))
+
+    def make(number: int, *arguments: int | bytes) -> int:
+        made: int = function(number, *arguments)
+        return check(made, f"system call {number}") if made == -1 else made
+
+    return make
 
 
 def named(function: str, *arguments: int | bytes | None) -> int:

@@ -4,6 +4,7 @@ Works without any privilege on Linux 5.13 and later. The rules of a run are made
 descriptor; entering is one call.
 """
 
+import ctypes
 import os
 import struct
 from collections.abc import Iterable, Sequence
@@ -42,6 +43,8 @@ DEVICE: Final = _READ_FILE | _WRITE_FILE
 # No links, sockets, pipes or devices are made, and nothing that was written can be executed.
 OWN: Final = READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _REFER | _TRUNCATE
 
+_add_rule: Final = syscalls.typed(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32)
+
 _TCP_SINCE: Final = 4
 _SCOPES_SINCE: Final = 6
 
@@ -56,6 +59,7 @@ def version() -> int:
     return syscalls.call(_CREATE_RULESET, None, 0, _VERSION_FLAG)
 
 
+@cache
 def _handled() -> tuple[int, int, int]:
     found = version()
     files = _ALL_BY_VERSION[min(found, len(_ALL_BY_VERSION) - 1)]
@@ -67,12 +71,13 @@ class Rule:
 
     def __init__(self, path: Path, access: int) -> None:
         self._descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        self._access = access if S_ISDIR(os.fstat(self._descriptor).st_mode) else access & _OF_FILES
+        allowed = access if S_ISDIR(os.fstat(self._descriptor).st_mode) else access & _OF_FILES
+        # Packed once: every run adds all the rules anew.
+        self._attributes = struct.pack("=Qi", allowed & _handled()[0], self._descriptor)
 
     def add_to(self, ruleset: int) -> None:
         """Allow it in a set of rules."""
-        attributes = struct.pack("=Qi", self._access & _handled()[0], self._descriptor)
-        syscalls.call(_ADD_RULE, ruleset, _PATH_BENEATH, attributes, 0)
+        _add_rule(_ADD_RULE, ruleset, _PATH_BENEATH, self._attributes, 0)
 
     def close(self) -> None:
         """Let go of the path."""
