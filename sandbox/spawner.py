@@ -24,8 +24,10 @@ from sandbox.launchers.plain_exec import PlainExec
 from sandbox.launchers.python_server import PythonServerKind
 from sandbox.launchers.server import ServerLauncher
 from sandbox.launchers.warm import WarmProcesses
+from sandbox.layers import rlimits
 from sandbox.layers.memory_group import Group, MemoryGroup
 from sandbox.layers.seccomp import SystemCallFilter
+from sandbox.layers.user import UnprivilegedUser
 from sandbox.loop import Loop
 from sandbox.report import LayerReport, Report
 from sandbox.verdict import Ending, Verdict
@@ -65,6 +67,9 @@ class Spawner:
         layers, reports = policy.choose(candidates, config.without)
         self._report = Report(layers=(*surroundings.layers, *reports))
         self._runs_may_fork = not any(isinstance(layer, SystemCallFilter) for layer in layers)
+        # The kernel lets a process limit any other of its user: only the filter, or another user, keeps runs from it.
+        self._runs_may_limit = self._runs_may_fork and not any(isinstance(layer, UnprivilegedUser) for layer in layers)
+        self._limits = rlimits.of_this_process()
         self._loop = Loop(self._reap)
         self._moved = _moved_roots(config, in_namespaces=surroundings.in_namespaces)
         roots = (config.work_root, *self._moved.values())
@@ -173,6 +178,9 @@ class Spawner:
                 if self._runs_may_fork:
                     strays.end_all(pid, self._is_known)
                 run.exited(status, usage)
+                if self._runs_may_limit and rlimits.of_this_process() != self._limits:
+                    # Nothing can raise them again; the service starts another spawner.
+                    self._end()
             else:
                 for launcher in self._launchers:
                     launcher.ended(pid)

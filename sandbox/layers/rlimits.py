@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+from collections.abc import Sequence
 
 from sandbox.command import Limits
 from sandbox.jail import Jail
@@ -10,6 +11,7 @@ from sandbox.report import Guard
 
 # The soft limit sends SIGXCPU, which tells the ending; the hard one kills whoever ignores it.
 _CPU_GRACE_SECONDS = 2
+_ALL = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
 
 
 def of(limits: Limits) -> tuple[tuple[int, int, int], ...]:
@@ -21,6 +23,11 @@ def of(limits: Limits) -> tuple[tuple[int, int, int], ...]:
         (resource.RLIMIT_NOFILE, limits.open_files, limits.open_files),
         (resource.RLIMIT_CORE, 0, 0),
     )
+
+
+def of_this_process() -> Sequence[tuple[int, int]]:
+    """Every limit of the calling process, as (soft, hard)."""
+    return [resource.getrlimit(name) for name in _ALL]
 
 
 def impose(pid: int, limits: Limits) -> None:

@@ -158,9 +158,10 @@ async def test_a_hostile_program_gets_nothing_that_its_layers_guard(
     config, outside = configuration(public, hostile, library, without)
     with surroundings(config.work_root, outside) as attacks:
         if os.geteuid() != 0 and level == "no system-call filter":
-            # Without the filter and a user of its own a run may cripple the spawner: the next would not start.
-            del attacks["limit parent"]
-            losses |= {"become root"}  # of its namespace, which it is already: the ordinary user to everybody else
+            losses |= {
+                "become root",  # of its namespace, which it is already: the ordinary user to everybody else
+                "limit parent",  # the spawner, which has the same user; it is replaced
+            }
         async with attacker(config, launcher) as tries:
             warm_elsewhere = launcher is LauncherName.WARM and level == "no namespaces" and tries.changes_user
             if warm_elsewhere and not may_limit_others():
@@ -180,6 +181,19 @@ async def test_the_same_attacks_get_through_where_there_are_no_layers(
         harmless = {name: attacks[name] for name in HARMLESS_CONTROL}
         async with attacker(config, LauncherName.EXEC) as tries:
             assert await tries.succeeding(harmless) == set(harmless)
+
+
+@pytest.mark.parametrize("launcher", OGR2OGR_LAUNCHERS)
+async def test_a_spawner_that_a_run_has_limited_is_replaced(
+    public: Path, hostile: Path, library: Path, launcher: LauncherName
+) -> None:
+    """A run with the spawner's user and no filter leaves it without descriptors; the next command runs all the same."""
+    without = frozenset({"system-call filter", "unprivileged user"})
+    config, _ = configuration(public, hostile, library, without)
+    async with attacker(config, launcher) as tries:
+        for _ in range(2):
+            assert (await tries.attack("limit parent"))[0].exit_code == SUCCEEDED
+            assert (await tries.attack("nothing"))[0].exit_code == SUCCEEDED
 
 
 @pytest.mark.parametrize("without", [frozenset[str](), frozenset({"system-call filter"})], ids=["refused", "swept"])
