@@ -65,8 +65,9 @@ class Connection:
 
         With `launcher` it is started by that one or not at all.
         """
-        with anyio.move_on_after(_PATIENCE_SECONDS):
-            await self._up.wait()
+        if self._helper is None:
+            with anyio.move_on_after(_PATIENCE_SECONDS):
+                await self._up.wait()
         helper = self._helper
         if helper is None:
             return Verdict(ending=Ending.INTERNAL, detail="no spawner is up")

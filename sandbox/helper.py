@@ -53,19 +53,28 @@ class Helper:
 
     async def send(self, message: ToSpawner) -> None:
         """Send a message; one that is gone is not told, its `messages` end instead."""
-        # Shielded: half a message would spoil all that follow.
-        with anyio.CancelScope(shield=True):
-            async with self._sending:
-                await self._send_all(memoryview(encode(message)))
+        data = memoryview(encode(message))
+        # Nearly always the socket takes it all, and there is nothing to wait for.
+        if not self._sending.locked():
+            data = self._send_some(data)
+        if data:
+            # Shielded: half a message would spoil all that follow.
+            with anyio.CancelScope(shield=True):
+                await self._send_rest(data)
 
-    async def _send_all(self, data: memoryview) -> None:
-        while data:
-            try:
-                data = data[self._link.send(data) :]
-            except BlockingIOError:
+    async def _send_rest(self, data: memoryview) -> None:
+        async with self._sending:
+            while data := self._send_some(data):
                 await anyio.wait_writable(self._link)
-            except OSError:
-                return
+
+    def _send_some(self, data: memoryview) -> memoryview:
+        """Send what the socket takes; returns what is left, nothing if the other end is gone."""
+        try:
+            return data[self._link.send(data) :]
+        except BlockingIOError:
+            return data
+        except OSError:
+            return data[:0]
 
     async def messages(self) -> AsyncIterator[FromSpawner]:
         """What it says, until it is gone."""
