@@ -30,7 +30,7 @@ from service.db.migrate import migrate
 from service.db.pool import Database, open_pool
 from service.engine.capabilities import Capabilities, ConverterMissing, probe
 from service.engine.convert import JAILED_PROGRAMS, Engine
-from service.engine.environment import python_environment, shared_environment
+from service.engine.environment import prepared_environment, python_environment
 from service.errors import DatabaseUnavailable
 from service.http.application import FOR_CLIENTS, FOR_OPERATORS, Application, Surroundings
 from service.http.gateway import parse_networks
@@ -181,7 +181,7 @@ def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractA
             readable=tuple(Path(path) for path in readable if path),
             ogr2ogr=Ogr2ogr(
                 program=Path(capabilities.ogr2ogr),
-                environment=shared_environment(capabilities),
+                environment=prepared_environment(capabilities),
                 fork_server=forkserver.built(),
             ),
             python=PythonServer(

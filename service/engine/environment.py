@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from service.engine.capabilities import Capabilities
+from service.formats.registry import FORMATS
 
 NOWHERE = "127.0.0.1:1"
 NOTHING_BEYOND_THE_FILE: Mapping[str, str] = MappingProxyType(
@@ -34,6 +35,15 @@ SPEED: Mapping[str, str] = MappingProxyType(
         "OGR_GEOJSON_MAX_OBJ_SIZE": "0",  # the memory limit is the limit
     }
 )
+VIRTUAL_DRIVER = "OGR_VRT"
+_DRIVERS = frozenset(
+    {
+        VIRTUAL_DRIVER,
+        *(driver for row in FORMATS if row.reading is not None for driver in row.reading.drivers),
+        *(row.writing.driver for row in FORMATS if row.writing is not None),
+    }
+)
+"""All that runs may use."""
 
 
 def converter_environment(
@@ -41,12 +51,13 @@ def converter_environment(
 ) -> dict[str, str]:
     """The complete environment of a GDAL program that may use `drivers` and no others."""
     skipped = sorted(set(capabilities.drivers) - set(drivers))
-    return {**shared_environment(capabilities), **extra, "GDAL_SKIP": ",".join(skipped)}
+    shared = {**NOTHING_BEYOND_THE_FILE, **SPEED, **_data_directories(capabilities)}
+    return {**shared, **extra, "GDAL_SKIP": ",".join(skipped)}
 
 
-def shared_environment(capabilities: Capabilities) -> dict[str, str]:
-    """The part of it that all runs have in common, for a launcher that holds the program ready."""
-    return {**NOTHING_BEYOND_THE_FILE, **SPEED, **_data_directories(capabilities)}
+def prepared_environment(capabilities: Capabilities) -> dict[str, str]:
+    """The environment in which a launcher holds the program ready: with every driver that any run may use."""
+    return converter_environment(capabilities, _DRIVERS)
 
 
 def python_environment(capabilities: Capabilities) -> dict[str, str]:

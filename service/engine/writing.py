@@ -24,6 +24,7 @@ from service.engine.arguments import (
     systems,
     table_of,
 )
+from service.engine.environment import VIRTUAL_DRIVER
 from service.engine.jailed import declare, gather, wktlines
 from service.engine.jailed.gpkg import FID, GEOMETRY, quoted
 from service.engine.reading import ADD, CSV_DRIVER, PLACES, WORK_DRIVER
@@ -38,7 +39,6 @@ JAILED = (wktlines.__name__, gather.__name__, declare.__name__)
 PARQUET_WRITING = "service.engine.jailed.parquet_writing"
 """Named, not imported: it needs packages that are optional."""
 UNENCODABLE = re.compile(r"couldn't be converted correctly")
-VRT_DRIVER = "OGR_VRT"
 LINES_FILE = "lines.geojsonl"
 UNDECLARED_FILE = "undeclared.xml"
 TRACKS_FILE = "tracks.vrt"
@@ -160,7 +160,7 @@ async def _write_tracks(place: Workplace, plan: Plan, origin: Origin) -> None:
     multipoints = any("MultiPoint" in dataset.layer.geometry_types for dataset in plan.datasets)
     explode = ("-explodecollections",) if multipoints else ()
     arguments = [*opening(plan), *systems(plan, plan.datasets), *explode, result_name(plan), TRACKS_FILE]
-    await place.ogr2ogr(arguments, (*origin.drivers, VRT_DRIVER, plan.writing.driver))
+    await place.ogr2ogr(arguments, (*origin.drivers, VIRTUAL_DRIVER, plan.writing.driver))
 
 
 def _tracks(plan: Plan) -> str:

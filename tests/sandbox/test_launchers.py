@@ -362,3 +362,6 @@ def test_an_environment_is_taken_over_unless_a_start_would_have_read_it() -> Non
     assert can_become({"PROJ_LIB": "/a"}, {"PROJ_LIB": "/a", "GDAL_SKIP": "CSV"})
     assert not can_become({"PROJ_LIB": "/a"}, {"PROJ_LIB": "/b"})
     assert not can_become({}, {"LD_PRELOAD": "x"})
+    assert can_become({"GDAL_SKIP": "PDF,WFS"}, {"GDAL_SKIP": "WFS,CSV,PDF"})
+    assert not can_become({"GDAL_SKIP": "PDF,WFS"}, {"GDAL_SKIP": "CSV,PDF"})
+    assert not can_become({"GDAL_SKIP": "PDF,WFS"}, {})

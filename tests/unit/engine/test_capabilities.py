@@ -2,13 +2,16 @@
 
 import sqlite3
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from sandbox.launchers.environment import can_become
 from service.engine.capabilities import Capabilities, ConverterMissing, probe
-from service.engine.environment import converter_environment, python_environment
+from service.engine.environment import VIRTUAL_DRIVER, converter_environment, prepared_environment, python_environment
+from service.formats.registry import FORMATS
 
 LISTING = """Supported Formats:
   ESRI Shapefile -vector- (rw+v): ESRI Shapefile
@@ -86,3 +89,18 @@ def test_programs_of_ours_import_nothing_from_where_they_run(host: Capabilities)
     environment = python_environment(host)
     assert environment["PYTHONSAFEPATH"] == "1"
     assert Path(environment["PYTHONPATH"], "service", "__init__.py").is_file()
+
+
+def test_a_program_held_ready_can_take_every_run(host: Capabilities) -> None:
+    """It has left out what no format of ours needs, and nothing else."""
+    ours = [reading.drivers for row in FORMATS if (reading := row.reading)]
+    ours += [(writing.driver,) for row in FORMATS if (writing := row.writing)]
+    drivers = dict.fromkeys((*chain(*ours), VIRTUAL_DRIVER, "WFS"), "rw+v")
+    full = msgspec.structs.replace(host, drivers=drivers)
+    prepared = prepared_environment(full)
+    assert prepared["GDAL_SKIP"] == "WFS"
+    for row in FORMATS:
+        extra = row.reading.environment if row.reading else {}
+        for names in ours:
+            assert can_become(prepared, converter_environment(full, (*names, VIRTUAL_DRIVER), extra))
+    assert not can_become(prepared, converter_environment(full, ("GPKG", "WFS")))
