@@ -23,7 +23,7 @@ def main() -> int:
     try:
         return anyio.run(_run, options)
     except SandboxUnavailable as error:
-        print(error, file=sys.stderr)  # noqa: T201 - a command's output
+        print(error, file=sys.stderr)  # noqa: T201 - what it is run for - a command's output
         return 1
 
 
@@ -59,12 +59,12 @@ async def _run_once(pool: Pool, command: Command) -> Verdict:
 
 def _tell_report(report: Report) -> None:
     for line in report.lines():
-        print(line, file=sys.stderr)  # noqa: T201
+        print(line, file=sys.stderr)  # noqa: T201 - what it is run for
 
 
 def _tell(verdict: Verdict) -> int:
     sys.stderr.buffer.write(verdict.untrusted_stderr)
-    print(  # noqa: T201
+    print(  # noqa: T201 - what it is run for
         f"{verdict.ending}: {plain_language(verdict)} "
         f"({verdict.wall_seconds:.3f} s, {verdict.cpu_seconds:.3f} s of computing, "
         f"{verdict.peak_memory_bytes >> 20} MiB, {verdict.launcher or verdict.detail})",

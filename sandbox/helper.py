@@ -37,7 +37,7 @@ class Helper:
         ours, theirs = socket.socketpair()
         with theirs:
             # vfork: costs the caller's loop a tenth of a millisecond whatever the size of the caller.
-            process = subprocess.Popen(  # noqa: ASYNC220
+            process = subprocess.Popen(  # noqa: ASYNC220 - does not wait
                 [sys.executable, "-s", "-P", "-m", "sandbox.keeper", str(theirs.fileno()), str(os.getpid())],
                 env=_environment(),
                 cwd="/",

@@ -101,7 +101,7 @@ def _become(
         redirect(streams.stderr_end, stdin)
         enter(layers, jail)
         argv, environment = program
-        os.execve(argv[0], list(argv), dict(environment))  # noqa: S606
+        os.execve(argv[0], list(argv), dict(environment))  # noqa: S606 - no shell is wanted
     except Exception as error:  # noqa: BLE001 - no failure may let anything else happen
         tell_failure(control, error)
     finally:

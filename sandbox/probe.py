@@ -5,7 +5,6 @@ address, the path of a socket and an abstract name.
 """
 
 import json
-import os
 import socket
 import sys
 from collections.abc import Callable
@@ -21,7 +20,7 @@ def attempts(file: str, tcp: str, udp: str, unix: str, abstract: str) -> dict[st
     """What is tried, by what a report calls it."""
     return {
         "a file outside": lambda: Path(file).read_bytes(),
-        "the listing of a directory outside": lambda: os.listdir(Path(file).parent),  # noqa: PTH208
+        "the listing of a directory outside": lambda: list(Path(file).parent.iterdir()),
         "a TCP listener": lambda: _send(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", int(tcp))),
         "a UDP listener": lambda: _send(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", int(udp))),
         "a Unix socket": lambda: _send(socket.AF_UNIX, socket.SOCK_STREAM, unix),

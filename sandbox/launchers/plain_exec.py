@@ -17,7 +17,7 @@ class PlainExec:
     def __init__(self, enclosure: Enclosure) -> None:
         self._enclosure = enclosure
 
-    def takes(self, command: Command, slot: int) -> bool:  # noqa: ARG002
+    def takes(self, command: Command, slot: int) -> bool:  # noqa: ARG002 - the protocol's
         """Everything."""
         return True
 

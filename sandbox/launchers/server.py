@@ -78,7 +78,7 @@ class ServerLauncher:
         """What reports call it."""
         return self._kind.name
 
-    def takes(self, command: Command, slot: int) -> bool:  # noqa: ARG002
+    def takes(self, command: Command, slot: int) -> bool:  # noqa: ARG002 - the protocol's
         """Commands of its program, while a server is up."""
         return self._current is not None and self._kind.takes(command)
 
@@ -237,7 +237,7 @@ def _execute(argv: Sequence[str], environment: dict[str, str], link: socket.sock
             for descriptor in (0, 1, 2):
                 os.dup2(null, descriptor)
             os.set_inheritable(link.fileno(), True)
-            os.execve(argv[0], list(argv), environment)  # noqa: S606
+            os.execve(argv[0], list(argv), environment)  # noqa: S606 - no shell is wanted
         finally:
             os._exit(127)
     return pid

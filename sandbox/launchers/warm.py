@@ -171,8 +171,8 @@ class WarmProcesses:
 
 
 def _give_directory(wanted: str, waiting: Path) -> None:
-    for name in os.listdir(wanted):  # noqa: PTH208
-        os.rename(f"{wanted}/{name}", waiting / name)  # noqa: PTH104
+    for name in os.listdir(wanted):  # noqa: PTH208 - once per run
+        os.rename(f"{wanted}/{name}", waiting / name)  # noqa: PTH104 - the same
     waiting.rename(wanted)
 
 

@@ -72,6 +72,6 @@ class NoNewPrivileges:
         """Do it."""
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
 
-    def enter(self, jail: Jail) -> None:  # noqa: ARG002
+    def enter(self, jail: Jail) -> None:  # noqa: ARG002 - the protocol's
         """Do it."""
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)

@@ -59,6 +59,5 @@ class ResourceLimits:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         for name, soft, hard in of(jail.limits) if jail.limits else ():
             _, ceiling = resource.getrlimit(name)
-            if ceiling != resource.RLIM_INFINITY:
-                soft, hard = min(soft, ceiling), min(hard, ceiling)  # noqa: PLW2901
-            resource.setrlimit(name, (soft, hard))
+            allowed = (soft, hard) if ceiling == resource.RLIM_INFINITY else (min(soft, ceiling), min(hard, ceiling))
+            resource.setrlimit(name, allowed)

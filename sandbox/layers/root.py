@@ -35,11 +35,11 @@ def build(readable: Iterable[Path], config: Config) -> None:
     # The new root needs a place while it is built: the one directory that is certainly there.
     mounts.cover(str(work_root))
     for tree, place, is_directory in trees:
-        target = f"{work_root}{place}"
+        target = Path(f"{work_root}{place}")
         _make_place(target, is_directory=is_directory)
-        mounts.attach(tree, target)
-    for link, target in links.items():
-        _make_link(f"{work_root}{link}", target)
+        mounts.attach(tree, str(target))
+    for link, leads_to in links.items():
+        _make_link(Path(f"{work_root}{link}"), leads_to)
     mounts.change_root(str(work_root))
     mounts.seal("/")
 
@@ -71,14 +71,13 @@ def _links_towards(path: Path) -> Iterator[tuple[Path, str]]:
             return
 
 
-def _make_place(target: str, *, is_directory: bool) -> None:
-    parent = target if is_directory else os.path.dirname(target)  # noqa: PTH120
-    os.makedirs(parent, exist_ok=True)  # noqa: PTH103
+def _make_place(target: Path, *, is_directory: bool) -> None:
+    (target if is_directory else target.parent).mkdir(parents=True, exist_ok=True)
     if not is_directory:
         os.mknod(target, stat.S_IFREG | 0o600)
 
 
-def _make_link(link: str, target: str) -> None:
-    os.makedirs(os.path.dirname(link), exist_ok=True)  # noqa: PTH103, PTH120
+def _make_link(link: Path, target: str) -> None:
+    link.parent.mkdir(parents=True, exist_ok=True)
     if not os.path.lexists(link):
-        os.symlink(target, link)  # noqa: PTH211
+        link.symlink_to(target)

@@ -171,7 +171,7 @@ class SystemCallFilter:
             return
         raise OSError("a socket could be opened")
 
-    def enter(self, jail: Jail) -> None:  # noqa: ARG002
+    def enter(self, jail: Jail) -> None:  # noqa: ARG002 - the protocol's
         """Filter all further calls of this process."""
         self._filter()
 

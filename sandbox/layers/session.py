@@ -19,7 +19,7 @@ class OwnSession:
         """Do it."""
         os.setsid()
 
-    def enter(self, jail: Jail) -> None:  # noqa: ARG002
+    def enter(self, jail: Jail) -> None:  # noqa: ARG002 - the protocol's
         """Lead a new session."""
         os.setsid()
         os.setpriority(os.PRIO_PROCESS, 0, _NICE)

@@ -60,10 +60,10 @@ def give(directory: str, user: int, root: str) -> None:
     """Make `directory` and all in it `user`'s, and let it be passed through on the way from `root`."""
     parent = os.path.dirname(directory)  # noqa: PTH120 - once per run
     while parent.startswith(root):
-        mode = stat.S_IMODE(os.stat(parent).st_mode)  # noqa: PTH116
+        mode = stat.S_IMODE(os.stat(parent).st_mode)  # noqa: PTH116 - once per run
         if mode & _PASSABLE != _PASSABLE:
-            os.chmod(parent, mode | _PASSABLE)  # noqa: PTH101
-        parent = os.path.dirname(parent)  # noqa: PTH120
+            os.chmod(parent, mode | _PASSABLE)  # noqa: PTH101 - the same
+        parent = os.path.dirname(parent)  # noqa: PTH120 - the same
     _own(directory, user)
 
 

@@ -1,6 +1,7 @@
 """A mount namespace per run, in which of all work directories only its own exists."""
 
 import os
+from pathlib import Path
 
 from sandbox import mounts, syscalls
 from sandbox.jail import Jail
@@ -27,7 +28,7 @@ class PrivateView:
             raise OSError("needs namespaces")
         syscalls.named("unshare", CLONE_NEWNS)
         mounts.cover(self._work_root)
-        if os.listdir(self._work_root):  # noqa: PTH208
+        if any(Path(self._work_root).iterdir()):
             raise OSError("the work root is still there")
 
     def enter(self, jail: Jail) -> None:
@@ -35,7 +36,7 @@ class PrivateView:
         syscalls.named("unshare", CLONE_NEWNS)
         own = mounts.copy(jail.directory)
         mounts.cover(self._work_root)
-        os.makedirs(jail.directory)  # noqa: PTH103
+        os.makedirs(jail.directory)  # noqa: PTH103 - once per run
         mounts.attach(own, jail.directory)
         mounts.seal(self._work_root)
         os.chdir(jail.directory)

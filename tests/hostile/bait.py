@@ -64,7 +64,7 @@ class _Listener(ThreadingHTTPServer):
         self.secret = secret
         self.visitors: list[str] = []
 
-    def verify_request(self, request: socket | tuple[bytes, socket], client_address: Any) -> bool:  # noqa: ARG002 -- the server's interface
+    def verify_request(self, request: socket | tuple[bytes, socket], client_address: Any) -> bool:  # noqa: ARG002 - the library's
         self.visitors.append(f"a connection from {client_address}")
         return True
 

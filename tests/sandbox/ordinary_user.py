@@ -27,7 +27,7 @@ def refuse_namespaces() -> None:
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1\n", encoding="ascii")
     Path("/proc/sys/user/max_user_namespaces").write_text("0", encoding="ascii")
     # A program that is started loses the rights of whoever is not root in his namespace.
-    os.execv(sys.executable, [sys.executable, __file__, sys.argv[1]])  # noqa: S606 -- this test's own interpreter
+    os.execv(sys.executable, [sys.executable, __file__, sys.argv[1]])  # noqa: S606 - no shell is wanted
 
 
 async def main(work_root: Path) -> None:
@@ -38,7 +38,7 @@ async def main(work_root: Path) -> None:
         async with pool.take_seat("tenant") as slot:
             verdict = await slot.run(Command(argv=("/bin/true",), directory=directory))
         report = msgspec.to_builtins(pool.report())
-    print(json.dumps({"report": report, "ending": verdict.ending, "detail": verdict.detail}))  # noqa: T201 -- its answer to the test
+    print(json.dumps({"report": report, "ending": verdict.ending, "detail": verdict.detail}))  # noqa: T201 - read by the test
 
 
 if __name__ == "__main__":

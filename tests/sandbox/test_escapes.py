@@ -99,10 +99,10 @@ class Attacker:
         command = Command(
             argv=(str(self._config.ogr2ogr.program), *arguments),
             directory=directory,
-            limits=Limits(**{"wall_seconds": 10, **limits}),  # type: ignore[arg-type]  # limits of several types
+            limits=Limits(**{"wall_seconds": 10, **limits}),  # type: ignore[arg-type]
         )
         with anyio.fail_after(20):
-            while not (verdict := await self._connection.run(0, command, self._launcher)).launcher:  # noqa: ASYNC110 -- launchers warm up elsewhere
+            while not (verdict := await self._connection.run(0, command, self._launcher)).launcher:  # noqa: ASYNC110 - polls
                 await anyio.sleep(0.005)
         return verdict, directory
 

@@ -106,10 +106,10 @@ class Pool:
             argv=argv,
             directory=directory,
             environment=environment,
-            limits=Limits(**{"wall_seconds": 20, **limits}),  # type: ignore[arg-type]  # limits of several types
+            limits=Limits(**{"wall_seconds": 20, **limits}),  # type: ignore[arg-type]
         )
         with anyio.fail_after(20):
-            while not (verdict := await self._connection.run(0, command, launcher)).launcher:  # noqa: ASYNC110 -- launchers warm up elsewhere
+            while not (verdict := await self._connection.run(0, command, launcher)).launcher:  # noqa: ASYNC110 - polls
                 await anyio.sleep(0.005)
         return verdict, directory
 
