@@ -5,7 +5,9 @@ so its directory was chosen then too: when the command comes, what is in the com
 waiting one, which then takes its place and its name. That costs a few renames and needs no right. A process is used
 once.
 
-After a command one is made ready with that command's environment, since the next is likely to want the same.
+After a command one is made ready with that command's environment, since the next is likely to want the same. Limits are
+set when the command comes. Root of some containers may not do that to another user's process; then they are those of
+the command before, set at the start, and a process takes a command that has the same.
 """
 
 import os
@@ -13,10 +15,10 @@ import shutil
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from sandbox import launch
-from sandbox.command import Command
+from sandbox.command import Command, Limits
 from sandbox.config import LauncherName, Ogr2ogr
 from sandbox.enclosure import Enclosure
 from sandbox.launch import Child, kill_group
@@ -32,14 +34,21 @@ _REST_SECONDS: Final = 0.015
 _MOST_OPTION_BYTES: Final = 60_000
 
 
+class _Wish(NamedTuple):
+    """What a command wants of a process that has started already; without limits, any can be set."""
+
+    environment: Mapping[str, str]
+    limits: Limits | None
+
+
 class _Waiting:
     """A process that waits for its arguments."""
 
-    def __init__(self, child: Child, stdin: int, directory: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, child: Child, stdin: int, directory: Path, suits: "_Wish") -> None:
         self.child = child
         self.stdin = stdin
         self.directory = directory
-        self.environment = environment
+        self.suits = suits
         self.started = False
 
     def discard(self) -> None:
@@ -61,23 +70,24 @@ class WarmProcesses:
         self._loop = loop
         self._home = OwnDirectory(root, _WAITING)
         self._waiting: dict[int, list[_Waiting]] = {slot: [] for slot in range(slots)}
-        self._last = dict.fromkeys(self._waiting, ogr2ogr.environment)
+        self._last = dict.fromkeys(self._waiting, _Wish(ogr2ogr.environment, None))
+        self._limits_at_start = False
         self._serial = 0
 
     def takes(self, command: Command, slot: int) -> bool:
         """Commands that a process waits for, whose arguments can be told on its input."""
         if command.argv[0] != str(self._ogr2ogr.program):
             return False
-        self._last[slot] = command.environment
+        self._last[slot] = self._wish(command)
         # A process that waits sees its directory under another name; and no file is moved to another file system.
         absolute = any(str(command.directory) in argument for argument in command.argv)
         if absolute or command.directory.stat().st_dev != self._home.path.stat().st_dev:
             return False
-        return self._find(slot, command.environment) is not None and _can_be_told(command.argv[1:])
+        return self._find(slot, command) is not None and _can_be_told(command.argv[1:])
 
     def start(self, command: Command, slot: int, born: Born, failed: Failed) -> None:
         """Give a waiting process the command's directory, limits and arguments."""
-        waiting = self._find(slot, command.environment)
+        waiting = self._find(slot, command)
         if waiting is None:
             failed("no process waits")
             return
@@ -85,7 +95,8 @@ class WarmProcesses:
         try:
             self._enclosure.give_files(slot, str(command.directory))
             _give_directory(str(command.directory), waiting.directory)
-            rlimits.impose(waiting.child.pid, command.limits)
+            if waiting.suits.limits is None:
+                self._limit(waiting, command.limits)
             os.write(waiting.stdin, options(command.argv[1:]))
             os.close(waiting.stdin)
         except OSError as error:
@@ -94,6 +105,16 @@ class WarmProcesses:
             failed(str(error))
         else:
             born(waiting.child)
+
+    def _limit(self, waiting: _Waiting, limits: Limits) -> None:
+        try:
+            rlimits.impose(waiting.child.pid, limits)
+        except PermissionError:
+            self._limits_at_start = True
+            raise
+
+    def _wish(self, command: Command) -> _Wish:
+        return _Wish(command.environment, command.limits if self._limits_at_start else None)
 
     def ended(self, pid: int) -> None:
         """Notice a waiting process that ended by itself."""
@@ -136,34 +157,34 @@ class WarmProcesses:
             waiting.started = True
             self._loop.unwatch(waiting.child.control.fileno())
 
-    def _find(self, slot: int, environment: Mapping[str, str]) -> _Waiting | None:
-        held = self._waiting.get(slot, ())
-        return next((waiting for waiting in held if waiting.started and waiting.environment == environment), None)
+    def _find(self, slot: int, command: Command) -> _Waiting | None:
+        wish = self._wish(command)
+        return next((held for held in self._waiting.get(slot, ()) if held.started and held.suits == wish), None)
 
     def _make(self, slot: int) -> None:
-        environment = self._last[slot]
-        if any(waiting.environment == environment for waiting in self._waiting[slot]):
+        wish = self._last[slot]
+        if any(waiting.suits == wish for waiting in self._waiting[slot]):
             return
         if len(self._waiting[slot]) >= _PER_SLOT:
             kill_group(self._waiting[slot][0].child.pid)
             self._drop(self._waiting[slot][0])
         self._serial += 1
         with suppress(OSError):
-            self._start(slot, environment, self._home.path / str(self._serial))
+            self._start(slot, wish, self._home.path / str(self._serial))
 
-    def _start(self, slot: int, environment: Mapping[str, str], directory: Path) -> None:
+    def _start(self, slot: int, wish: _Wish, directory: Path) -> None:
         directory.mkdir(mode=0o700)
         reader, writer = os.pipe2(os.O_CLOEXEC)
         argv = (str(self._ogr2ogr.program), "--optfile", "/vsistdin/")
         try:
-            with self._enclosure.prepared(slot, directory, None) as jail:
-                child = launch.spawn(self._enclosure.layers, argv, environment, jail, reader)
+            with self._enclosure.prepared(slot, directory, wish.limits) as jail:
+                child = launch.spawn(self._enclosure.layers, argv, wish.environment, jail, reader)
         except OSError:
             directory.rmdir()
             os.close(writer)
             raise
         else:
-            waiting = _Waiting(child, writer, directory, environment)
+            waiting = _Waiting(child, writer, directory, wish)
             self._waiting[slot].append(waiting)
             self._loop.watch(child.control.fileno(), lambda: self._hear(waiting))
         finally:

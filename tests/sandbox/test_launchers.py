@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import anyio
 import msgspec
 import pytest
 
+from sandbox import syscalls
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Ogr2ogr, PythonServer
 from sandbox.connection import Connection
@@ -33,6 +35,7 @@ LAUNCHERS = (
 )
 DATA = tuple(path for path in (Path("/usr/share/gdal"), Path("/usr/share/proj")) if path.exists())
 ENVIRONMENT = {"PATH": "/usr/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "GDAL_DRIVER_PATH": "disable"}
+CAP_SYS_RESOURCE = 24
 MODULE = """
 import json, os, sys, threading
 from pathlib import Path
@@ -126,13 +129,19 @@ class Pool:
 
 
 @asynccontextmanager
-async def opened(place: Place, modules: tuple[str, ...] = (), commands_per_server: int = 1000) -> AsyncIterator[Pool]:
+async def opened(
+    place: Place,
+    modules: tuple[str, ...] = (),
+    commands_per_server: int = 1000,
+    without: frozenset[str] = frozenset(),
+) -> AsyncIterator[Pool]:
     """One slot, every launcher."""
     ogr2ogr = Ogr2ogr(program=Path(OGR2OGR), environment=ENVIRONMENT, fork_server=place.library) if OGR2OGR else None
     config = Config(
         work_root=place.work_root,
         converters=1,
         commands_per_server=commands_per_server,
+        without=without,
         readable=(*DATA, place.path / "modules"),
         ogr2ogr=None if modules else ogr2ogr,
         python=PythonServer(modules=modules, environment=python_environment(place)),
@@ -241,6 +250,30 @@ async def test_limits_hold_whatever_the_launcher(place: Place, launcher: Launche
         assert (await pool.convert(launcher, *query, wall_seconds=0.3))[0].ending is Ending.WALL_TIME
         hog = ("-f", "CSV", "out.csv", "in.geojson", "-dialect", "SQLITE", "-sql", "SELECT zeroblob(900000000) AS z")
         assert (await pool.convert(launcher, *hog, memory_bytes=400 << 20))[0].ending is Ending.MEMORY
+
+
+@NEEDS_OGR2OGR
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's runs have a user of their own")
+def test_a_waiting_process_is_limited_where_root_may_not_limit_others(place: Place) -> None:
+    """As root of many containers: limits that cannot be set on another user's process are set before it starts."""
+    query = ("-f", "CSV", "out.csv", "in.geojson", "-dialect", "SQLITE", "-sql", "SELECT zeroblob(900000) AS z")
+    endings: list[Ending] = []
+
+    async def run() -> None:
+        async with opened(place, without=frozenset({"namespaces"})) as pool:
+            for file_bytes in (10_000_000, 10_000, 10_000_000):
+                verdict, _ = await pool.convert(LauncherName.WARM, *query, file_bytes=file_bytes)
+                assert verdict.launcher == LauncherName.WARM
+                endings.append(verdict.ending)
+
+    def in_a_thread_of_its_own() -> None:
+        syscalls.prctl(syscalls.PR_CAPBSET_DROP, CAP_SYS_RESOURCE)  # holds for this thread and what it starts
+        anyio.run(run)
+
+    thread = threading.Thread(target=in_a_thread_of_its_own)
+    thread.start()
+    thread.join()
+    assert endings == [Ending.OK, Ending.OUTPUT_SIZE, Ending.OK]
 
 
 @NEEDS_OGR2OGR
