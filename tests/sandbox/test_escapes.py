@@ -96,7 +96,7 @@ class Attacker:
         command = Command(
             argv=(str(self._config.ogr2ogr.program), *arguments),
             directory=directory,
-            limits=Limits(**{"wall_seconds": 10, **limits}),  # type: ignore[arg-type]
+            limits=Limits(**{"wall_seconds": 10, **limits}),  # type: ignore[arg-type]  # limits of several types
         )
         with anyio.fail_after(20):
             while not (verdict := await self._connection.run(0, command, self._launcher)).launcher:  # noqa: ASYNC110 - polls

@@ -109,7 +109,7 @@ class Pool:
             argv=argv,
             directory=directory,
             environment=environment,
-            limits=Limits(**{"wall_seconds": 20, **limits}),  # type: ignore[arg-type]
+            limits=Limits(**{"wall_seconds": 20, **limits}),  # type: ignore[arg-type]  # limits of several types
         )
         with anyio.fail_after(20):
             while not (verdict := await self._connection.run(0, command, launcher)).launcher:  # noqa: ASYNC110 - polls
