@@ -11,7 +11,7 @@ from service.dataloss.crs import crs_epsg
 from service.dataloss.document import Document
 from service.dataloss.features import Feature
 from service.dataloss.fields import FieldTally
-from service.dataloss.findings import Scan
+from service.dataloss.findings import MAX_FOREIGN, Scan
 from service.dataloss.geometries import GeometryTally
 from service.dataloss.ids import IdTally
 from service.dataloss.refusals import (
@@ -68,6 +68,9 @@ class Tally:
             layer_name=layer_name[:MAX_NAME_CHARACTERS] if isinstance(layer_name, str) else None,
             features=self._features,
             not_features=document.skipped + self._untyped,
+            repeated_members=document.repeated,
+            foreign_members=tuple(name[:MAX_NAME_CHARACTERS] for name in document.foreign[:MAX_FOREIGN]),
+            half_letters=document.half_letters,
             fields=tuple(field.findings(name) for name, field in fields.items()),
             dropped_ids=self._ids.dropped,
             geometry_types=+geometries.types,

@@ -66,6 +66,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     drivers: tuple[str, ...]
     reader: Reader = Reader.OGR
     options: tuple[str, ...] = ()
+    text_options: tuple[str, ...] = ()
+    """What tells the driver to leave texts as they are that look like dates."""
     environment: Mapping[str, str] = MappingProxyType({})
     records_crs: bool = True
     json: bool = False

@@ -13,7 +13,6 @@ import msgspec
 import structlog
 
 from service.clock import Clock
-from service.dataloss.findings import Scan
 from service.dataloss.rules import not_applicable, report
 from service.dataloss.warnings import extra_warnings
 from service.engine.convert import Engine, Output
@@ -37,7 +36,7 @@ from service.telemetry import events, metrics
 from service.telemetry.stage import stage
 from service.usecases.accept_upload import details_of
 from service.usecases.converter import converter
-from service.usecases.look_at_source import look_at_source
+from service.usecases.look_at_source import Look, is_document, look_at_source
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
@@ -110,9 +109,9 @@ class _Run:
         with stage("convert", input=ticket.source.format.token, output=ticket.target.token):
             look = await look_at_source(engine, run, ticket.source, ticket.target, ticket.directory)
             self._learn(look.facts)
-            plan = plan_conversion(ticket.source, ticket.target, look.facts, ticket.request, engine.catalogue)
-            output = await engine.convert(run, ticket.source, plan, ticket.directory)
-        self._details = _details(output, plan.target, look.scan)
+            plan = plan_conversion(look.source, ticket.target, look.facts, ticket.request, engine.catalogue)
+            output = await engine.convert(run, look.source, plan, ticket.directory)
+        self._details = _details(output, plan.target, look)
         return output
 
     async def store(self, output: Output) -> None:
@@ -252,13 +251,13 @@ class _Run:
         return round((anyio.current_time() - self._since) * 1000)
 
 
-def _details(output: Output, target: Format, found: Scan | None) -> Details:
+def _details(output: Output, target: Format, look: Look) -> Details:
     """What the answer says of a success; a Shapefile comes with a report on what it lost (specification 2.4)."""
     if not writing_of(target).loss_report:
         return Details(warnings=output.warnings, output_epsg=output.output_epsg)
-    losses = report(found) if found is not None else not_applicable()
+    losses = report(look.scan) if look.scan is not None and is_document(look.source) else not_applicable()
     return Details(
-        warnings=(*output.warnings, *(extra_warnings(found) if found is not None else ())),
+        warnings=(*output.warnings, *(extra_warnings(look.scan) if look.scan is not None else ())),
         output_epsg=output.output_epsg,
         truncation_report=msgspec.to_builtins(losses),
     )
