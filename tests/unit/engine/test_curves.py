@@ -2,13 +2,14 @@
 
 import math
 import struct
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
 
 from service.engine.jailed.curves import straightened
 
-Positions = list[tuple[float, ...]]
+Positions = Sequence[tuple[float, ...]]
 
 
 def simple(code: int, positions: Positions) -> bytes:
@@ -59,7 +60,7 @@ def test_points_on_a_line_stay() -> None:
 def test_everything_that_holds_curves_is_told_by_its_plain_type() -> None:
     """What holds none is left as it is."""
     ring = simple(8, [(0, 0), (2, 0), (0, 0)])
-    plain = holding(7, simple(2, [(0, 0), (1, 1)]), struct.pack("<BI2d", 1, 1, 5, 5))
+    plain = holding(7, simple(2, HALF), struct.pack("<BI2d", 1, 1, 5, 5))
     assert straightened(plain) == plain
     for code, plain_code, member in ((10, 3, ring), (11, 5, ring), (12, 6, holding(10, ring)), (9, 2, ring)):
         made = straightened(holding(7, holding(code, member)))
