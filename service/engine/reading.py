@@ -42,6 +42,9 @@ INTO_WORK_FILE = (
     "-mapFieldType",
     TEXT_FOR_LISTS,
 )
+TAIL_BYTES = 4096
+AFTER_THE_END = b" \t\r\n\0\x1a"
+"""White space, and what old systems end texts with."""
 ADD = ("-update",)
 CSV_DRIVER = "CSV"
 DETOUR_DRIVER = "SQLite"
@@ -105,7 +108,22 @@ def open_options(*options: str) -> list[str]:
 
 async def _read_document(place: Workplace, source: Source) -> WorkFile:
     """One file, with the layers that its driver shows."""
+    await anyio.to_thread.run_sync(_require_end, source)
     return await _read_layers(place, _reading(source), staged_names(source)[0])
+
+
+def _require_end(source: Source) -> None:
+    """Refuse a file that is cut off, where its end is marked and the driver would not notice. Blocking."""
+    trailer = reading_of(source.format).trailer
+    with source.path.open("rb") as file:
+        file.seek(max(0, source.path.stat().st_size - TAIL_BYTES))
+        tail = file.read().rstrip(AFTER_THE_END)
+    if not tail.endswith(trailer):
+        title = source.format.title
+        raise Rejection(
+            f"The file is not a complete {title} file: the mark {trailer.decode()} at its end is missing. It "
+            "is cut off, or of another kind than its extension says. Send the whole file."
+        )
 
 
 def _reading(source: Source) -> Reading:

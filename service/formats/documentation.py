@@ -100,6 +100,7 @@ NOTES = """\
   UTF-8 without a word about it, which is all that the format offers.
 - **GML** is 3.2 without a schema file; types are made out from the values when it is read.
 - **Wkt** is one geometry a line, `GEOMETRYCOLLECTION EMPTY` for a feature without one.
+- **DXF** without the mark `EOF` at its end is cut off and refused.
 - **SQLite** is read with all its tables, SpatiaLite's own aside.
 
 ## Memory and size
@@ -111,11 +112,11 @@ file of 100 MB takes 60 to 180 MiB whatever it holds, unless a single feature is
 |---|---|---|
 | XLSX, written | 1,000,000 rows of 10 columns (70 MB of CSV): 440 MiB, 51 s | above 1,048,575 rows: refused |
 | ODS, written | the same: 440 MiB, 44 s | above 1,048,575 rows: refused |
-| XLSX, read | 1,000,000 rows of 20 columns (38 MB): 750 MiB, 54 s; memory goes with the cells | time |
+| XLSX, read | 1,000,000 rows of 45 columns (74 MB): 1,500 MiB, 114 s; both go with the cells | time |
 | ODS, read | 50,000 rows of 10 columns | 60,000 rows: the reader's own guard; send CSV or XLSX |
-| GML of many types | 100 MB of 300 types: 32 MiB, 51 s | above {layers} types: refused |
+| GML of many types | 100 MB of {layers} types: 40 MiB, 55 s to KML | more types: refused |
 | its types in turn | 100 MB of 10 types: 29 MiB, 15 s; 25 MB of 100: 24 s | 100 MB of 100 types: time |
-| many layers, written | {datasets}, one after another | more: refused, but for KML, KMZ, GML and GPX |
+| many layers, written | {datasets}: 51 s of 100 MB to GeoPackage | more: refused, but for KML, KMZ, GML and GPX |
 | KML, KMZ, read | 100 MB: 850 MiB, 8 times the file | memory |
 | FlatGeobuf, written | 100 MB of GeoJSON: 150 MiB, its index | |
 | GeoParquet | 100 MB of GeoJSON: 250 MiB, batches of 16,384 rows | |

@@ -286,7 +286,7 @@ FORMATS: tuple[Format, ...] = (
         token="dxf",
         title="DXF",
         extensions=(".dxf",),
-        reading=Reading(drivers=("DXF",), records_crs=False),
+        reading=Reading(drivers=("DXF",), records_crs=False, trailer=b"EOF"),
         writing=Writing(
             driver="DXF",
             extension=".dxf",
