@@ -121,8 +121,8 @@ def _require_end(source: Source) -> None:
     if not tail.endswith(trailer):
         title = source.format.title
         raise Rejection(
-            f"The file is not a complete {title} file: the mark {trailer.decode()} at its end is missing. It "
-            "is cut off, or of another kind than its extension says. Send the whole file."
+            f"The file is not a valid {title} file: the mark {trailer.decode()} at its end is missing, so it is "
+            "cut off, or of another kind than its extension says. Send the whole file."
         )
 
 
