@@ -39,7 +39,7 @@ _KINDS = {name.lower(): name for name in (COLLECTION, "Feature", *FAMILIES)}
 _ELEMENTS = msgspec.json.Decoder(list[Raw])
 _GEOMETRY = msgspec.json.Decoder(Geometry)
 _OBJECT_OR_NULL = frozenset({dict, NoneType})
-_GEOMETRY_OR_NULL = frozenset({Geometry, NoneType})
+_SHAPES = frozenset({Geometry, NoneType})
 _properties, _geometry = attrgetter("properties"), attrgetter("geometry")
 
 
@@ -174,9 +174,10 @@ class Document:
         """The features of a window, None when the window is not strict JSON."""
         try:
             features = self._decoder.several(chunk)
-            if _are_regular(features):
+            properties = list(map(_properties, features))
+            if set(map(type, properties)) <= _OBJECT_OR_NULL and set(map(type, map(_geometry, features))) <= _SHAPES:
                 self._decoder.note(features)
-                if may_repeat(chunk, list(map(_properties, features))):
+                if may_repeat(chunk, properties):
                     self.repeated += sum(repeats(bytes(element)) for element in _ELEMENTS.decode(chunk))
                 return features
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -217,7 +218,7 @@ class Document:
         except (msgspec.DecodeError, UnicodeDecodeError):
             feature = Feature()
         text = bytes(element)
-        if type(feature.properties) is dict and type(feature.geometry) in _GEOMETRY_OR_NULL:
+        if type(feature.properties) is dict and type(feature.geometry) in _SHAPES:
             self._decoder.note([feature])
             self.repeated += may_repeat(text, [feature.properties]) and repeats(text)
             return [feature]
@@ -271,13 +272,6 @@ def _bare_geometry(text: memoryview) -> Geometry:
         return _GEOMETRY.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return geometry_of(lenient_decode(text_of(bytes(text)))[0])
-
-
-def _are_regular(features: list[Feature]) -> bool:
-    """Whether all have the members that a feature has, so that nothing has to be looked for under other names."""
-    return set(map(type, map(_properties, features))) <= _OBJECT_OR_NULL and (
-        set(map(type, map(_geometry, features))) <= _GEOMETRY_OR_NULL
-    )
 
 
 def _becomes_columns(value: dict[str, Any]) -> bool:
