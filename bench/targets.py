@@ -59,7 +59,7 @@ class _Measured:
         return verdict
 
 
-async def convert(engine: Engine, pool: Pool, document: Path, target: Format) -> str:
+async def convert(engine: Engine, pool: Pool, document: Path, target: Format, source_epsg: int | None = None) -> str:
     """Convert once; return a line of figures, or the refusal."""
     measured, since = _Measured(), time.perf_counter()
     with tempfile.TemporaryDirectory(dir=document.parent) as name:
@@ -73,9 +73,9 @@ async def convert(engine: Engine, pool: Pool, document: Path, target: Format) ->
 
             try:
                 look = await look_at_source(engine, run, source, target, directory)
-                request = ConversionRequest(output=target.name)
-                plan = plan_conversion(source, target, look.facts, request, engine.catalogue)
-                await engine.convert(run, source, plan, directory)
+                request = ConversionRequest(output=target.name, source_epsg=source_epsg)
+                plan = plan_conversion(look.source, target, look.facts, request, engine.catalogue)
+                await engine.convert(run, look.source, plan, directory)
                 output = await engine.collect(plan, directory)
                 result = f"{output.size_bytes >> 20} MB"
             except Rejection as rejection:

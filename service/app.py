@@ -24,7 +24,6 @@ from service.accounts.idempotency import IdempotencyKeys
 from service.accounts.identity import TrustedGateway, parse_identity_secrets
 from service.accounts.keys import Authenticator
 from service.clock import Clock, utc_now
-from service.dataloss import scan as scan_program
 from service.db.embedded import embedded_postgres
 from service.db.migrate import migrate
 from service.db.pool import Database, open_pool
@@ -53,6 +52,7 @@ from service.telemetry import metrics
 from service.telemetry.exposition import sharing_metrics
 from service.telemetry.metrics import observe_statement
 from service.telemetry.tracing import tracing
+from service.usecases import look_at_source
 from service.usecases.run_job import JobParts, run_job
 from service.usecases.services import Services
 from service.usecases.upkeep import CHORES, keep_up
@@ -185,7 +185,8 @@ def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractA
                 fork_server=forkserver.built(),
             ),
             python=PythonServer(
-                modules=(*JAILED_PROGRAMS, scan_program.__name__), environment=python_environment(capabilities)
+                modules=(*JAILED_PROGRAMS, *look_at_source.JAILED_PROGRAMS),
+                environment=python_environment(capabilities),
             ),
         )
     )

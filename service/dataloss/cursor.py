@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from service.dataloss.features import lenient_decode
+from service.dataloss.letters import mended
 from service.dataloss.refusals import Reason, Unreadable
 
 FIRST_GLANCE_BYTES = 1 << 12
@@ -32,6 +33,7 @@ class Cursor:
         self.data = data
         self.view = memoryview(data)
         self.position = 0
+        self.was_lenient = False
         self._released = 0
 
     def byte(self) -> bytes:
@@ -57,7 +59,7 @@ class Cursor:
             is_cut_off = _CUT_OFF_NAME.match(self.data, self.position)
             raise Unreadable(Reason.TRUNCATED if is_cut_off else Reason.NOT_JSON)
         self.position = match.end()
-        return str(lenient_decode(text_of(match.group(1)))[0])
+        return str(lenient_decode(text_of(mended(match.group(1))))[0])
 
     def last_byte(self) -> int:
         """Where the last byte of the value is that ends here; blanks may follow it."""
@@ -82,10 +84,11 @@ class Cursor:
 
     def lenient(self) -> Any:
         """The value that begins here, decoded leniently; steps behind it."""
+        self.was_lenient = True
         start, size = self.position, FIRST_GLANCE_BYTES
         while True:
             is_last = start + size >= len(self.data)
-            text = text_of(self.data[start : start + size], is_last=is_last)
+            text = text_of(mended(self.data[start : start + size]), is_last=is_last)
             try:
                 value, length = lenient_decode(text)
             except json.JSONDecodeError as error:

@@ -18,43 +18,62 @@ import msgspec
 from msgspec import Raw
 
 from service.dataloss.cursor import SPACE_OR_SEPARATOR, Cursor, text_of
+from service.dataloss.decoding import FeatureDecoder
 from service.dataloss.features import Feature, Geometry, geometry_of, lenient_decode, normalised
+from service.dataloss.letters import halves, mended
+from service.dataloss.members import OWN, is_repeated, may_repeat, member, repeats
 from service.dataloss.refusals import Reason, Unreadable
 from service.formats.geometry import FAMILIES
 
 WINDOW_BYTES = 1 << 20
 KEPT_MEMBER_BYTES = 1 << 16
+KEPT_NAMES = 50
+KEPT_NAME_CHARACTERS = 200
 KEPT_MEMBERS = frozenset({"type", "name", "crs"})
+UNDERSTOOD = frozenset({*OWN, *KEPT_MEMBERS, "features", "bbox"})
 ESRI_MEMBERS = frozenset({"geometryType", "spatialReference", "fieldAliases"})
 COLLECTION = "FeatureCollection"
 
 _BETWEEN = re.compile(rb'[^ \t\r\n][ \t\r\n]*,[ \t\r\n]*\{(?:[ \t\r\n]*"[^"\\]{0,64}"[ \t\r\n]*:)?')
 _KINDS = {name.lower(): name for name in (COLLECTION, "Feature", *FAMILIES)}
-_FEATURES = msgspec.json.Decoder(list[Feature])
 _ELEMENTS = msgspec.json.Decoder(list[Raw])
-_FEATURE = msgspec.json.Decoder(Feature)
 _GEOMETRY = msgspec.json.Decoder(Geometry)
 _OBJECT_OR_NULL = frozenset({dict, NoneType})
-_GEOMETRY_OR_NULL = frozenset({Geometry, NoneType})
+_SHAPES = frozenset({Geometry, NoneType})
 _properties, _geometry = attrgetter("properties"), attrgetter("geometry")
 
 
 class Document:
     """A GeoJSON document, read once by iterating over `batches`.
 
-    `kind` (the type of its outermost object), `members` (those that say something about the whole) and `skipped`
-    (elements of `features` that are no objects) are known when the iteration has ended.
+    `kind` (the type of its outermost object), `members` (those that say something about the whole), `skipped`
+    (elements of `features` that are no objects), `repeated` (features that have what is read once more than once),
+    `foreign` (names of members that are no part of GeoJSON) and `half_letters` are known when the iteration has ended.
     """
 
     def __init__(self, data: bytes | mmap.mmap) -> None:
         self.kind = ""
         self.members: dict[str, Any] = {}
         self.skipped = 0
+        self.repeated = 0
         self._cursor = Cursor(data)
+        self._decoder = FeatureDecoder()
+        self._others: list[str] = []
         self._is_esri = False
         self._has_features = False
         self._has_begun = False
         self._separator = b""
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """The names of foreign members, of features and of the document itself."""
+        own = self._others if self.kind == COLLECTION else ()
+        return tuple(dict.fromkeys(name for name in (*self._decoder.foreign, *own) if name not in UNDERSTOOD))
+
+    @property
+    def half_letters(self) -> int:
+        """How many halves of letters there are, for which U+FFFD is read."""
+        return sum(1 for _ in halves(self._cursor.data)) if self._cursor.was_lenient else 0
 
     def batches(self) -> Iterator[list[Feature]]:
         """The features in the order of the document, some at a time.
@@ -108,8 +127,11 @@ class Document:
         start = self._cursor.position
         self._cursor.pass_value()
         self._is_esri |= name in ESRI_MEMBERS
+        if name not in UNDERSTOOD and len(self._others) < KEPT_NAMES:
+            self._others.append(name[:KEPT_NAME_CHARACTERS])
         if name in KEPT_MEMBERS and self._cursor.position - start <= KEPT_MEMBER_BYTES:
-            self.members[name], _ = lenient_decode(text_of(bytes(self._cursor.view[start : self._cursor.position])))
+            content = mended(bytes(self._cursor.view[start : self._cursor.position]))
+            self.members[name], _ = lenient_decode(text_of(content))
 
     def _conclude(self) -> None:
         """Decide what the document is."""
@@ -151,8 +173,12 @@ class Document:
     def _decoded(self, chunk: bytes) -> list[Feature] | None:
         """The features of a window, None when the window is not strict JSON."""
         try:
-            features = _FEATURES.decode(chunk)
-            if _are_regular(features):
+            features = self._decoder.several(chunk)
+            properties = list(map(_properties, features))
+            if set(map(type, properties)) <= _OBJECT_OR_NULL and set(map(type, map(_geometry, features))) <= _SHAPES:
+                self._decoder.note(features)
+                if may_repeat(chunk, properties):
+                    self.repeated += sum(repeats(bytes(element)) for element in _ELEMENTS.decode(chunk))
                 return features
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass
@@ -180,25 +206,35 @@ class Document:
         cursor = self._cursor
         start, end = cursor.position, cursor.strict_end()
         if end is None:
-            return self._as_feature(cursor.lenient())
+            value = cursor.lenient()
+            return self._as_feature(value, bytes(cursor.view[start : cursor.position]))
         cursor.position = end
         return self._feature(cursor.view[start:end])
 
     def _feature(self, element: memoryview | Raw) -> list[Feature]:
         """An element that is strict JSON, if it is a feature."""
         try:
-            feature = _FEATURE.decode(element)
+            feature = self._decoder.one(element)
         except (msgspec.DecodeError, UnicodeDecodeError):
             feature = Feature()
-        if type(feature.properties) is dict and type(feature.geometry) in _GEOMETRY_OR_NULL:
+        text = bytes(element)
+        if type(feature.properties) is dict and type(feature.geometry) in _SHAPES:
+            self._decoder.note([feature])
+            self.repeated += may_repeat(text, [feature.properties]) and repeats(text)
             return [feature]
-        return self._as_feature(lenient_decode(text_of(bytes(element)))[0])
+        return self._as_feature(lenient_decode(text_of(text))[0], text)
 
-    def _as_feature(self, value: Any) -> list[Feature]:
-        if isinstance(value, dict):
-            return [normalised(value)]
-        self.skipped += 1
-        return []
+    def _as_feature(self, value: Any, text: bytes) -> list[Feature]:
+        """An element that was decoded leniently, if it is a feature."""
+        if not isinstance(value, dict):
+            self.skipped += 1
+            return []
+        self.repeated += is_repeated(value) or (may_repeat(text, [None]) and repeats(text))
+        if not _becomes_columns(value):
+            self._decoder.foreign.update(
+                dict.fromkeys([name for name in value if name.lower() not in OWN][:KEPT_NAMES])
+            )
+        return [normalised(value)]
 
     def _whole(self, start: int, end: int) -> Feature:
         """The feature that the object between `start` and `end` is; a bare geometry is one without properties."""
@@ -238,8 +274,7 @@ def _bare_geometry(text: memoryview) -> Geometry:
         return geometry_of(lenient_decode(text_of(bytes(text)))[0])
 
 
-def _are_regular(features: list[Feature]) -> bool:
-    """Whether all have the members that a feature has, so that nothing has to be looked for under other names."""
-    return set(map(type, map(_properties, features))) <= _OBJECT_OR_NULL and (
-        set(map(type, map(_geometry, features))) <= _GEOMETRY_OR_NULL
-    )
+def _becomes_columns(value: dict[str, Any]) -> bool:
+    """Whether the members of a feature itself become columns, for want of properties."""
+    properties = member(value, "properties")
+    return not (isinstance(properties, dict) or properties is None or properties == [])

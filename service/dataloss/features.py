@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from service.dataloss.members import geometry_member, member
 from service.dataloss.refusals import Reason, Unreadable
 
 INT64_MAX = (1 << 63) - 1
@@ -23,13 +24,14 @@ class Geometry(msgspec.Struct, gc=False):
     geometries: Raw = Raw()
 
 
-class Feature(msgspec.Struct, gc=False):
-    """A feature. UNSET is a member that is absent."""
+class Feature(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A feature. UNSET is a member that is absent; others than these are foreign to GeoJSON."""
 
     type: Any = None
     id: Any = UNSET
     properties: Any = UNSET
     geometry: Geometry | UnsetType | None = UNSET
+    bbox: Raw | UnsetType = UNSET
 
 
 def lenient_decode(text: str, start: int = 0) -> tuple[Any, int]:
@@ -52,10 +54,10 @@ def lenient_decode(text: str, start: int = 0) -> tuple[Any, int]:
 
 def normalised(value: dict[str, Any]) -> Feature:
     """The feature that the converter makes of `value`, an element of `features` that was decoded leniently."""
-    geometry = _member(value, "geometry")
+    geometry = geometry_member(value)
     return Feature(
-        type=_member(value, "type"),
-        id=_member(value, "id"),
+        type=value.get("type", UNSET),
+        id=member(value, "id"),
         properties=_properties(value),
         geometry=None if geometry is None or geometry is UNSET else geometry_of(geometry),
     )
@@ -66,27 +68,20 @@ def geometry_of(value: Any) -> Geometry:
     if not isinstance(value, dict):
         return Geometry()
     return Geometry(
-        type=_member(value, "type"),
-        coordinates=_raw(_member(value, "coordinates")),
-        geometries=_raw(_member(value, "geometries")),
+        type=member(value, "type"),
+        coordinates=_raw(member(value, "coordinates")),
+        geometries=_raw(member(value, "geometries")),
     )
 
 
 def _properties(feature: dict[str, Any]) -> dict[str, Any]:
     """The members that become columns: those of `properties`, or without it those of the feature itself."""
-    properties = _member(feature, "properties")
+    properties = member(feature, "properties")
     if isinstance(properties, dict):
         return properties
     if properties is None or properties == []:
         return {}
     return {name: value for name, value in feature.items() if name not in NOT_PROPERTIES}
-
-
-def _member(value: dict[str, Any], name: str) -> Any:
-    """A member, its name compared without regard to case where it is not there as written."""
-    if name in value:
-        return value[name]
-    return next((member for key, member in value.items() if key.lower() == name), UNSET)
 
 
 def _raw(value: Any) -> Raw:

@@ -10,9 +10,9 @@ from types import NoneType
 from typing import Any
 
 from service.dataloss.features import INT64_MAX
-from service.dataloss.findings import FieldFindings
-from service.dataloss.jsontext import json_text
-from service.dataloss.moments import read_moment
+from service.dataloss.findings import MOMENTS, FieldFindings
+from service.dataloss.jsontext import holds_clamped, json_text
+from service.dataloss.moments import Kept, read_moment
 from service.formats.dbf_names import VALUE_BYTES
 from service.formats.facts import FieldType
 
@@ -36,6 +36,7 @@ _COUNTERS = (
     "integers_over_64_bits",
     "reals_out_of_range",
     "reworded",
+    "rounded",
 )
 _NUMBERS = (FieldType.BOOLEAN, FieldType.INTEGER, FieldType.REAL)
 
@@ -69,6 +70,7 @@ class FieldTally:
         self.integers_over_64_bits = 0
         self.reals_out_of_range = 0
         self.reworded = 0
+        self.rounded = 0
 
         self._adders: Mapping[type, Callable[[Sequence[Any]], None]] = {
             NoneType: self._add_nulls,
@@ -107,8 +109,8 @@ class FieldTally:
             type=column,
             values=self.values,
             nulls=self.nulls,
-            longest_bytes=self.longest_bytes if is_text else 0,
-            too_long=self.too_long if is_text else 0,
+            longest_bytes=self.longest_bytes if is_text or column in MOMENTS else 0,
+            too_long=self.too_long if is_text or column in MOMENTS else 0,
             nested=self.nested,
             empty=self.empty,
             trailing_blanks=self.trailing_blanks,
@@ -116,6 +118,7 @@ class FieldTally:
             inexact_numbers=inexact.get(column, 0),
             clamped_integers=self.integers_over_64_bits,
             reworded_moments=0 if is_text else self.reworded,
+            rounded_moments=0 if is_text else self.rounded,
         )
 
     def _add_nulls(self, values: Sequence[None]) -> None:
@@ -141,7 +144,9 @@ class FieldTally:
     def _add_nested(self, values: Sequence[Any]) -> None:
         self.type = FieldType.TEXT
         self.nested += len(values)
-        self._add_lengths(_sizes(list(map(json_text, values))))
+        texts = list(map(json_text, values))
+        self.integers_over_64_bits += sum(map(holds_clamped, values, texts))
+        self._add_lengths(_sizes(texts))
 
     def _add_texts(self, values: Sequence[str]) -> None:
         together = "\0".join(values)
@@ -164,15 +169,15 @@ class FieldTally:
         return [value.partition("\0")[0] for value in values]
 
     def _look_for_moments(self, values: Sequence[str]) -> None:
-        reworded = set()
+        ways: dict[str, Kept] = {}
         for text in set(values):
-            column, is_kept = read_moment(text)
+            column, ways[text] = read_moment(text)
             self.type = joined_type(self.type, column)
             if self.type is FieldType.TEXT:
                 return
-            if not is_kept:
-                reworded.add(text)
-        self.reworded += sum(map(reworded.__contains__, values)) if reworded else 0
+        kept = list(map(ways.__getitem__, values))
+        self.reworded += kept.count(Kept.BEGINNING)
+        self.rounded += kept.count(Kept.ROUNDED)
 
     def _add_lengths(self, lengths: list[int]) -> None:
         longest = max(lengths)

@@ -11,7 +11,8 @@ from service.dataloss.refusals import MAX_FIELDS, MAX_NAME_CHARACTERS, Reason, U
 from service.formats.facts import Count, Crs, Facts, Field, FieldType, GeometryName, Layer
 
 MAX_FINDINGS_BYTES = 16 << 20
-FIRST_EPSG, LAST_EPSG = 1024, 1 << 20
+MAX_FOREIGN = 100
+MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
 WGS84 = 4326
 
 Name = Annotated[str, Meta(max_length=MAX_NAME_CHARACTERS)]
@@ -21,7 +22,7 @@ PerType = Annotated[Mapping[GeometryName, Count], Meta(max_length=7)]
 class FieldFindings(msgspec.Struct, frozen=True, kw_only=True):
     """One property as a column.
 
-    Lengths are bytes of UTF-8 and 0 unless the column is text; all else counts values.
+    Lengths are bytes of UTF-8 of texts, 0 where the column holds neither texts nor dates; all else counts values.
     """
 
     name: Name
@@ -37,6 +38,18 @@ class FieldFindings(msgspec.Struct, frozen=True, kw_only=True):
     inexact_numbers: Count = 0
     clamped_integers: Count = 0
     reworded_moments: Count = 0
+    """Texts of which a column of dates or times keeps the beginning only."""
+    rounded_moments: Count = 0
+    """Times with more than thousandths of a second."""
+    kept_texts: Count = 0
+    """Texts that would not have been kept whole if the column were one of dates or times."""
+
+    def as_text(self) -> "FieldFindings":
+        """The same where texts stay texts, also those that are dates and times."""
+        if self.type not in MOMENTS:
+            return self
+        kept = {"kept_texts": self.reworded_moments, "reworded_moments": 0, "rounded_moments": 0}
+        return msgspec.structs.replace(self, type=FieldType.TEXT, **kept)
 
 
 class Scan(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +60,12 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     features: Count = 0
     not_features: Count = 0
     """Elements of `features` that are no Feature: the converter leaves out their properties, or all of them."""
+    repeated_members: Count = 0
+    """Features with more than one geometry, properties, id or type, of which one of each is read."""
+    foreign_members: Annotated[tuple[Name, ...], Meta(max_length=MAX_FOREIGN)] = ()
+    """The names of members that are no part of GeoJSON."""
+    half_letters: Count = 0
+    """Escapes of half a letter, for which U+FFFD is read."""
     fields: Annotated[tuple[FieldFindings, ...], Meta(max_length=MAX_FIELDS)] = ()
     """The properties in the order in which they were first seen."""
     dropped_ids: Count = 0
@@ -70,6 +89,22 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """The system of the coordinates; None where only the converter can tell."""
 
     @property
+    def is_collection(self) -> bool:
+        """Whether the document is a FeatureCollection."""
+        return self.kind == "FeatureCollection"
+
+    @property
+    def dates_are_texts(self) -> bool:
+        """Whether the converter has to be told to leave dates as they are, lest more than dates is lost."""
+        return any(field.kept_texts for field in self.fields)
+
+    def keeping_texts(self) -> "Scan":
+        """The same where the converter is told to leave dates as they are if it would lose more than dates."""
+        if not any(field.reworded_moments for field in self.fields):
+            return self
+        return msgspec.structs.replace(self, fields=tuple(field.as_text() for field in self.fields))
+
+    @property
     def is_mislabelled(self) -> bool:
         """Whether coordinates that cannot be degrees are said to be, so that the converter has to look closely."""
         return self.exceeds_degrees and self.crs_epsg in {WGS84, None}
@@ -84,9 +119,9 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
             has_z=any(self.types_with_z.values()),
             crs=Crs(known=self.crs_epsg is not None, epsg=self.crs_epsg),
             fields=tuple(
-                Field(
-                    name=field.name, type=field.type, longest_bytes=field.longest_bytes, over_dbf_limit=field.too_long
-                )
+                Field(field.name, field.type, field.longest_bytes, field.too_long)
+                if field.type is FieldType.TEXT
+                else Field(field.name, field.type)
                 for field in self.fields
             ),
         )

@@ -8,6 +8,7 @@ Only what this cannot settle is looked at one geometry at a time.
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -29,6 +30,7 @@ _TOO_LARGE = {FLAT: (b"[0000", b",000"), WITH_Z: (b"[0000",)}
 _LEVELS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
 _MARKS = (b"p", b"q", b"r", b"s")
 _TYPES = {name.lower(): name for name in FAMILIES}
+_geometry, _type = attrgetter("geometry"), attrgetter("type")
 
 
 class Shape(msgspec.Struct):
@@ -58,6 +60,13 @@ class GeometryTally:
 
     def add(self, features: Sequence[Feature], features_before: int) -> None:
         """Count the geometries of a batch; `features_before` is how many features were in the batches before."""
+        geometries = list(map(_geometry, features))
+        kinds = list(map(_type, geometries)) if set(map(type, geometries)) == {Geometry} else []
+        if kinds and isinstance(kinds[0], str) and kinds.count(kinds[0]) == len(kinds):
+            kind = _TYPES.get(kinds[0].lower(), "")
+            self.first.setdefault(kind, features_before + 1)
+            self._add_group(kind, geometries)
+            return
         groups: defaultdict[Any, list[Geometry]] = defaultdict(list)
         for number, feature in enumerate(features, features_before + 1):
             geometry = feature.geometry

@@ -15,6 +15,22 @@ class _Text(str):
     __slots__ = ()
 
 
+LARGEST = (str(INT64_MAX), str(-INT64_MAX - 1))
+
+
+def holds_clamped(value: Any, text: str) -> bool:
+    """Whether a number in `value`, of which `text` is the JSON text, is beyond 64 bits and written as the largest."""
+    if not any(number in text for number in LARGEST):
+        return False
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, int) and not -INT64_MAX - 1 <= item <= INT64_MAX:
+            return True
+        pending.extend(item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
+    return False
+
+
 def json_text(value: Any) -> str:
     """`value` as JSON text, as json-c writes it with spaces.
 

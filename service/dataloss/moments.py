@@ -1,33 +1,46 @@
 """Recognises dates and times in texts as the converter does, which reads them into columns of those types."""
 
 import re
+from enum import Enum
 
 from service.formats.facts import FieldType
 
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d"
-_KEPT = re.compile(
+_MOMENT = re.compile(
     r"\d{4}[-/](?:0[1-9]|1[0-2])[-/](?:0[1-9]|[12]\d|3[01])"
-    rf"([T ]{_CLOCK}(?::[0-5]\d(?:\.\d{{1,3}})?)?(?:Z|[+-]\d\d(?::?(?:00|15|30|45))?)?)?"
-    rf"|({_CLOCK}:[0-5]\d(?:\.\d{{1,3}})?)",
+    rf"([T ]{_CLOCK}(?::[0-5]\d(?:\.\d{{1,3}}(?P<fine>\d*))?)?(?:Z|[+-]\d\d(?::?(?:00|15|30|45))?)?)?"
+    rf"|({_CLOCK}:[0-5]\d(?:\.\d{{1,3}}(?P<finer>\d*))?)",
     re.ASCII,
 )
-_KEPT_TYPES = (FieldType.DATE, FieldType.DATETIME, FieldType.TIME)
+_MOMENT_TYPES = {None: FieldType.DATE, 1: FieldType.DATETIME, 3: FieldType.TIME}
+"""By the last group of the pattern that took part."""
 _DATE = re.compile(r" *(-\d{0,6}|\d{1,6})[-/](\d{1,6})[-/](\d{1,6})", re.ASCII)
 _TIME = re.compile(r" *(\d{1,6}+):(\d{1,6}+)(?::(\d{1,6})|(?!:))", re.ASCII)
 _LEAST_YEAR, _LAST_YEAR = -32768, 32767
 
 
-def read_moment(text: str) -> tuple[FieldType, bool]:
-    """The type of column that `text` alone asks for, and whether such a column holds all that the text says.
+class Kept(Enum):
+    """How much of a text is left when it was read as a date or a time."""
+
+    WHOLE = "whole"
+    ROUNDED = "rounded"
+    """All but what is finer than a thousandth of a second."""
+    BEGINNING = "beginning"
+    """What it begins with, or other words for the same."""
+
+
+def read_moment(text: str) -> tuple[FieldType, Kept]:
+    """The type of column that `text` alone asks for, and how much of what the text says such a column holds.
 
     The type is DATE, TIME or DATETIME, else TEXT. Only the beginning of a text decides: what follows a time is not
-    looked at, and is lost in such a column.
+    looked at.
     """
-    kept = _KEPT.fullmatch(text)
-    if kept:
-        return _KEPT_TYPES[kept.lastindex or 0], True
+    moment = _MOMENT.fullmatch(text)
+    if moment:
+        finer = (moment["fine"] or moment["finer"] or "").strip("0")
+        return _MOMENT_TYPES[moment.lastindex], Kept.ROUNDED if finer else Kept.WHOLE
     column = _moment_type(text)
-    return column, column is FieldType.TEXT
+    return column, Kept.WHOLE if column is FieldType.TEXT else Kept.BEGINNING
 
 
 def _moment_type(text: str) -> FieldType:

@@ -25,6 +25,9 @@ class Reason(StrEnum):
     NO_SCAN = "no_scan"
 
 
+OTHER_JSON: Mapping[Reason, str] = MappingProxyType({Reason.TOPOJSON: "TopoJSON", Reason.ESRI_JSON: "Esri JSON"})
+"""What is no GeoJSON, but converted all the same."""
+
 MAX_FIELDS = 2000
 MAX_NAME_CHARACTERS = 4096
 MAX_NAMES_CHARACTERS = 1 << 20

@@ -7,6 +7,7 @@ import msgspec
 
 from service.dataloss.findings import Scan
 from service.formats.dbf_names import VALUE_BYTES, shortened
+from service.formats.facts import FieldType
 from service.formats.geometry import FAMILIES, SPLIT_FAMILIES, Family
 
 COLLECTION = "GeometryCollection"
@@ -116,7 +117,7 @@ def _collisions(scan: Scan) -> Iterator[FieldNameCollision]:
 
 def _value_truncations(scan: Scan) -> Iterator[ValueTruncation]:
     for field in scan.fields:
-        if field.too_long:
+        if field.too_long and field.type is FieldType.TEXT:
             yield ValueTruncation(
                 field=field.name,
                 max_length=field.longest_bytes,
@@ -147,6 +148,15 @@ def _coercions(scan: Scan) -> Iterator[GeometryCoercion]:
             detail=(
                 f"{_features(scan.unreadable_geometries)} with a geometry that is not valid GeoJSON, which is left "
                 f"out, and {scan.damaged_geometries} with one of which only a part can be read."
+            ),
+        )
+    if scan.repeated_members:
+        yield GeometryCoercion(
+            issue="repeated_member",
+            types=(),
+            detail=(
+                f"{_features(scan.repeated_members)} with geometry, properties, id or type more than once, in whatever "
+                "case; one of each is read and the others are left out."
             ),
         )
     if scan.not_features:

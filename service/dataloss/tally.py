@@ -11,7 +11,7 @@ from service.dataloss.crs import crs_epsg
 from service.dataloss.document import Document
 from service.dataloss.features import Feature
 from service.dataloss.fields import FieldTally
-from service.dataloss.findings import Scan
+from service.dataloss.findings import MAX_FOREIGN, Scan
 from service.dataloss.geometries import GeometryTally
 from service.dataloss.ids import IdTally
 from service.dataloss.refusals import (
@@ -23,7 +23,8 @@ from service.dataloss.refusals import (
 )
 from service.formats.geometry import FAMILIES
 
-_id, _properties = attrgetter("id"), attrgetter("properties")
+FEATURE = "Feature"
+_id, _properties, _type = attrgetter("id"), attrgetter("properties"), attrgetter("type")
 
 
 class Tally:
@@ -43,7 +44,8 @@ class Tally:
         Raises:
             Unreadable: the features have more properties, or longer names of them, than a table can have.
         """
-        typed = [feature for feature in batch if feature.type == "Feature"]
+        are_typed = list(map(_type, batch)).count(FEATURE) == len(batch)
+        typed = batch if are_typed else [feature for feature in batch if feature.type == FEATURE]
         self._geometries.add(batch, self._features)
         self._features += len(batch)
         self._untyped += len(batch) - len(typed)
@@ -68,6 +70,9 @@ class Tally:
             layer_name=layer_name[:MAX_NAME_CHARACTERS] if isinstance(layer_name, str) else None,
             features=self._features,
             not_features=document.skipped + self._untyped,
+            repeated_members=document.repeated,
+            foreign_members=tuple(name[:MAX_NAME_CHARACTERS] for name in document.foreign[:MAX_FOREIGN]),
+            half_letters=document.half_letters,
             fields=tuple(field.findings(name) for name, field in fields.items()),
             dropped_ids=self._ids.dropped,
             geometry_types=+geometries.types,
@@ -85,10 +90,7 @@ class Tally:
 
     def _add_properties(self, features: Sequence[Feature]) -> None:
         """Count the values of all properties, those of features with the same names together, column by column."""
-        rows_by_names: defaultdict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
-        for properties in filter(None, map(_properties, features)):
-            rows_by_names[tuple(properties)].append(properties)
-        for names, rows in rows_by_names.items():
+        for names, rows in _by_names(list(filter(None, map(_properties, features)))).items():
             for name, column in zip(names, zip(*map(dict.values, rows), strict=True), strict=True):
                 self._field(name).add(column)
 
@@ -104,3 +106,14 @@ class Tally:
                 raise Unreadable(Reason.LONG_NAMES)
             field = self._fields.setdefault(name, FieldTally())
         return field
+
+
+def _by_names(rows: list[dict[str, Any]]) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+    """Rows by the names in them; most often all have the same."""
+    found = dict.fromkeys(map(tuple, rows))
+    if len(found) == 1:
+        return dict.fromkeys(found, rows)
+    groups: defaultdict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        groups[tuple(row)].append(row)
+    return groups

@@ -1,13 +1,28 @@
-"""Losses of a conversion to Shapefile for which the report has no member; they go into `warnings` (contract 2)."""
+"""Losses for which the report has no member; they go into `warnings` (contract 2).
+
+Some happen while GeoJSON is read, whatever it becomes, the others only where it becomes a Shapefile.
+"""
 
 from collections.abc import Callable, Iterator
 
 from service.dataloss.findings import FieldFindings, Scan
 from service.formats.facts import FieldType
+from service.formats.names import shown
 
 NAMES_SHOWN = 5
 
-_FIELD_WARNINGS: tuple[tuple[Callable[[FieldFindings], int], str], ...] = (
+_FieldWarnings = tuple[tuple[Callable[[FieldFindings], int], str], ...]
+_READING: _FieldWarnings = (
+    (
+        lambda field: field.kept_texts,
+        "{count} in {fields}: the text only begins like a date or a time, so all dates of the file are kept as text.",
+    ),
+    (
+        lambda field: field.rounded_moments,
+        "{count} in {fields}: times are kept to the thousandth of a second.",
+    ),
+)
+_FIELD_WARNINGS: _FieldWarnings = (
     (
         lambda field: field.nested,
         "{count} in {fields}: objects and arrays are written as JSON text.",
@@ -23,10 +38,6 @@ _FIELD_WARNINGS: tuple[tuple[Callable[[FieldFindings], int], str], ...] = (
     (
         lambda field: field.values - field.nulls if field.type in {FieldType.DATETIME, FieldType.TIME} else 0,
         "{count} in {fields}: times are written as text, since a Shapefile has dates only.",
-    ),
-    (
-        lambda field: field.reworded_moments,
-        "{count} in {fields}: the text begins like a date or a time, and only that much of it is kept.",
     ),
     (
         lambda field: field.empty,
@@ -53,12 +64,31 @@ _SCAN_WARNINGS: tuple[tuple[Callable[[Scan], int], str], ...] = (
 
 
 def extra_warnings(scan: Scan) -> list[str]:
-    """One sentence for each kind of loss beside those that the report has a member for."""
-    return [*_field_warnings(scan), *_scan_warnings(scan)]
+    """One sentence for each kind of loss in a Shapefile beside those that the report has a member for."""
+    return [*_field_warnings(scan, _FIELD_WARNINGS), *_scan_warnings(scan)]
 
 
-def _field_warnings(scan: Scan) -> Iterator[str]:
-    for count_in, sentence in _FIELD_WARNINGS:
+def reading_warnings(scan: Scan, *, into_json: bool = False) -> list[str]:
+    """What is lost while a document is read; `into_json`, on its way to another that keeps its texts and members."""
+    return list(_reading_warnings(scan, into_json=into_json))
+
+
+def _reading_warnings(scan: Scan, *, into_json: bool) -> Iterator[str]:
+    if scan.half_letters:
+        count = _counted(scan.half_letters, "escape")
+        yield rf"{count} of half a letter, as \ud83d without its other half: U+FFFD is written instead."
+    if scan.repeated_members:
+        count = _counted(scan.repeated_members, "feature")
+        yield f"{count} with geometry, properties, id or type more than once, in whatever case: one of each is read."
+    if scan.foreign_members and not into_json:
+        names = _listed([shown(name) for name in scan.foreign_members])
+        yield f"Members that are no part of GeoJSON are not kept: {names}. Put them into the properties to keep them."
+    if not into_json:
+        yield from _field_warnings(scan, _READING)
+
+
+def _field_warnings(scan: Scan, table: _FieldWarnings) -> Iterator[str]:
+    for count_in, sentence in table:
         affected = {field.name: count for field in scan.fields if (count := count_in(field))}
         if affected:
             yield sentence.format(count=_counted(sum(affected.values()), "value"), fields=_listed(list(affected)))

@@ -53,8 +53,9 @@ def origin_of(source: Source, plan: Plan) -> Origin:
     if not plan.direct:
         return WORK
     reading = reading_of(source.format)
-    options = () if plan.writing.json else tuple(open_options(reading))
-    return Origin(staged_names(source)[0], reading.drivers, options, reading.environment, has_tables=False)
+    options = reading.text_options if plan.writing.json else (*reading.options, *source.options)
+    name = staged_names(source)[0]
+    return Origin(name, reading.drivers, tuple(open_options(*options)), reading.environment, has_tables=False)
 
 
 def table_of(plan: Plan, dataset: Dataset) -> str:

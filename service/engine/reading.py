@@ -42,6 +42,9 @@ INTO_WORK_FILE = (
     "-mapFieldType",
     TEXT_FOR_LISTS,
 )
+TAIL_BYTES = 4096
+AFTER_THE_END = b" \t\r\n\0\x1a"
+"""White space, and what old systems end texts with."""
 ADD = ("-update",)
 CSV_DRIVER = "CSV"
 DETOUR_DRIVER = "SQLite"
@@ -98,14 +101,35 @@ async def read_into_work_file(place: Workplace, source: Source) -> WorkFile:
     return await _READERS[reading_of(source.format).reader](place, source)
 
 
-def open_options(reading: Reading) -> list[str]:
+def open_options(*options: str) -> list[str]:
     """The driver's open options as arguments."""
-    return [argument for option in reading.options for argument in ("-oo", option)]
+    return [argument for option in options for argument in ("-oo", option)]
 
 
 async def _read_document(place: Workplace, source: Source) -> WorkFile:
     """One file, with the layers that its driver shows."""
-    return await _read_layers(place, reading_of(source.format), staged_names(source)[0])
+    await anyio.to_thread.run_sync(_require_end, source)
+    return await _read_layers(place, _reading(source), staged_names(source)[0])
+
+
+def _require_end(source: Source) -> None:
+    """Refuse a file that is cut off, where its end is marked and the driver would not notice. Blocking."""
+    trailer = reading_of(source.format).trailer
+    with source.path.open("rb") as file:
+        file.seek(max(0, source.path.stat().st_size - TAIL_BYTES))
+        tail = file.read().rstrip(AFTER_THE_END)
+    if not tail.endswith(trailer):
+        title = source.format.title
+        raise Rejection(
+            f"The file is not a valid {title} file: the mark {trailer.decode()} at its end is missing, so it is "
+            "cut off, or of another kind than its extension says. Send the whole file."
+        )
+
+
+def _reading(source: Source) -> Reading:
+    """How to read the file, with what is particular to it."""
+    reading = reading_of(source.format)
+    return msgspec.structs.replace(reading, options=(*reading.options, *source.options))
 
 
 async def _read_json(place: Workplace, source: Source) -> WorkFile:
@@ -117,7 +141,7 @@ async def _read_json(place: Workplace, source: Source) -> WorkFile:
 
 
 async def _read_layers(place: Workplace, reading: Reading, origin: str, layers: Sequence[str] = ()) -> WorkFile:
-    arguments = [*INTO_WORK_FILE, *open_options(reading), WORK_FILE, origin, *layers]
+    arguments = [*INTO_WORK_FILE, *open_options(*reading.options), WORK_FILE, origin, *layers]
     drivers = (*reading.drivers, WORK_DRIVER)
     messages = await place.ogr2ogr(arguments, drivers, reading.environment, tolerated=ODD_LAYER_NAME)
     if not ODD_LAYER_NAME.search(messages):
@@ -127,7 +151,7 @@ async def _read_layers(place: Workplace, reading: Reading, origin: str, layers: 
 
 async def _read_odd_layers(place: Workplace, reading: Reading, origin: str, layers: Sequence[str]) -> WorkFile:
     """The way around names that a GeoPackage refuses: through plain SQLite, where the layers get names of ours."""
-    arguments = [*INTO_DETOUR, *open_options(reading), DETOUR_FILE, origin, *layers]
+    arguments = [*INTO_DETOUR, *open_options(*reading.options), DETOUR_FILE, origin, *layers]
     messages = await place.ogr2ogr(arguments, (*reading.drivers, DETOUR_DRIVER), reading.environment)
     await place.python(relabel.__name__, DETOUR_FILE, TABLES_FILE)
     names = await place.read_json(TABLES_FILE, LayerNames)
@@ -182,7 +206,7 @@ async def _read_tables(place: Workplace) -> WorkFile:
     tables = await place.read_json(TABLES_FILE, Tables)
     messages = []
     for number, table in enumerate(tables):
-        options = [argument for option in PLACES[table.places] for argument in ("-oo", option)]
+        options = open_options(*PLACES[table.places])
         arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, WORK_FILE, f"t{number}.csv"]
         messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], (CSV_DRIVER, WORK_DRIVER)))
     if not tables:

@@ -8,7 +8,7 @@ import io
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, quoteattr
 
 from service.engine.arguments import (
     LINEAR,
@@ -27,7 +27,7 @@ from service.engine.arguments import (
 from service.engine.environment import VIRTUAL_DRIVER
 from service.engine.jailed import declare, gather, wktlines
 from service.engine.jailed.gpkg import FID, GEOMETRY, quoted
-from service.engine.reading import ADD, CSV_DRIVER, PLACES, WORK_DRIVER
+from service.engine.reading import ADD, CSV_DRIVER, WORK_DRIVER
 from service.engine.workplace import OUT, WORK_FILE, Workplace
 from service.formats.datasets import Dataset
 from service.formats.facts import FieldType
@@ -41,10 +41,11 @@ PARQUET_WRITING = "service.engine.jailed.parquet_writing"
 UNENCODABLE = re.compile(r"couldn't be converted correctly")
 LINES_FILE = "lines.geojsonl"
 UNDECLARED_FILE = "undeclared.xml"
+SHEETS_FILE = "sheets.vrt"
 TRACKS_FILE = "tracks.vrt"
 REPROJECTED_FILE = "reprojected.gpkg"
 PLAIN_CSV = ("-f", CSV_DRIVER, "-unsetFid", "-lco", "STRING_QUOTING=IF_NEEDED")
-NO_PLACES = ("-oo", "GEOM_POSSIBLE_NAMES=__none__", "-oo", PLACES[""][0])
+NO_PLACES = MappingProxyType({"GEOM_POSSIBLE_NAMES": "__none__", "EMPTY_STRING_AS_NULL": "YES"})
 CSV_TYPES: Mapping[FieldType, str] = MappingProxyType(
     {
         FieldType.INTEGER: "Integer64",
@@ -126,25 +127,35 @@ async def _write_places(place: Workplace, plan: Plan, origin: Origin) -> None:
 
 
 async def _write_workbook(place: Workplace, plan: Plan, origin: Origin) -> None:
-    """Each dataset to CSV, with its geometry as columns, and that into a sheet."""
-    for number in range(len(plan.datasets)):
-        await _write_sheet(place, plan, origin, number)
+    """Each dataset to CSV, with its geometry as columns; then all of them at once into sheets.
+
+    At once, because the drivers read and write a workbook anew for each sheet that is added.
+    """
+    sheets = [await _sheet(place, plan, origin, number) for number in range(len(plan.datasets))]
+    await place.write_text(SHEETS_FILE, f"<OGRVRTDataSource>{''.join(sheets)}</OGRVRTDataSource>")
+    arguments = [*opening(plan), "-nlt", "NONE", result_name(plan), SHEETS_FILE]
+    await place.ogr2ogr(arguments, (*origin.drivers, CSV_DRIVER, VIRTUAL_DRIVER, plan.writing.driver))
 
 
-async def _write_sheet(place: Workplace, plan: Plan, origin: Origin, number: int) -> None:
+async def _sheet(place: Workplace, plan: Plan, origin: Origin, number: int) -> str:
+    """Where a sheet comes from: a CSV that is written here, or the table itself if it is empty."""
     dataset = plan.datasets[number]
-    into = [*opening(plan), *(ADD if number else ()), "-nlt", "NONE", "-nln", dataset.name]
     if not dataset.features:
-        rest = [result_name(plan), origin.name, *origin.tables(plan, dataset)]
-        await place.ogr2ogr([*into, *rest], (*origin.drivers, plan.writing.driver))
-        return
+        return _sheet_layer(dataset, origin.name, table_of(plan, dataset))
     places = places_of(dataset)
-    csv_file = f"sheet{number}.csv"
-    arguments = [*PLAIN_CSV, *places.arguments, *systems(plan, [dataset]), csv_file, origin.name]
+    arguments = [*PLAIN_CSV, *places.arguments, *systems(plan, [dataset]), f"sheet{number}.csv", origin.name]
     await place.ogr2ogr([*arguments, *origin.tables(plan, dataset)], (*origin.drivers, CSV_DRIVER))
     types = [*places.types, *(CSV_TYPES.get(field.type, "String") for field in dataset.layer.fields)]
     await place.write_text(f"sheet{number}.csvt", ",".join(types))
-    await place.ogr2ogr([*into, *NO_PLACES, result_name(plan), csv_file], (CSV_DRIVER, plan.writing.driver))
+    options = "".join(f'<OOI key="{key}">{value}</OOI>' for key, value in NO_PLACES.items())
+    return _sheet_layer(dataset, f"sheet{number}.csv", f"sheet{number}", f"<OpenOptions>{options}</OpenOptions>")
+
+
+def _sheet_layer(dataset: Dataset, file: str, layer: str, options: str = "") -> str:
+    return (
+        f"<OGRVRTLayer name={quoteattr(dataset.name)}><SrcDataSource>{file}</SrcDataSource>{options}"
+        f"<SrcLayer>{escape(layer)}</SrcLayer><GeometryType>wkbNone</GeometryType></OGRVRTLayer>"
+    )
 
 
 def _header(dataset: Dataset) -> str:

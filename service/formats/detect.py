@@ -63,6 +63,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """What outputs are called."""
     prefix: str = ""
     """What the converter puts before the path where content does not tell the driver."""
+    options: tuple[str, ...] = ()
+    """What the converter has to be told to read this file besides what it is told for the format."""
     warnings: tuple[str, ...] = ()
 
     @property

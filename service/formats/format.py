@@ -66,6 +66,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     drivers: tuple[str, ...]
     reader: Reader = Reader.OGR
     options: tuple[str, ...] = ()
+    text_options: tuple[str, ...] = ()
+    """What tells the driver to leave texts as they are that look like dates."""
     environment: Mapping[str, str] = MappingProxyType({})
     records_crs: bool = True
     json: bool = False
@@ -76,6 +78,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Layers that repeat what another one holds; they are no layers of their own."""
     member: str = ""
     """The extension of the one document in an archive that is a file of this format."""
+    trailer: bytes = b""
+    """What a complete file ends with, white space aside, where the driver does not notice that it is cut off."""
     column_prefix: str = ""
     """What the driver puts before the names of columns that it does not know."""
     guesses_types: bool = False

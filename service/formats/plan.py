@@ -23,6 +23,9 @@ from service.formats.request import ConversionRequest
 
 POLE = 90.001
 GEOMETRY_NAMES = ("geometry", "geom", "the_geom")
+MAX_DATASETS = 300
+"""More would take minutes: each run looks through all layers that are there."""
+ONE_BY_ONE = frozenset({Writer.PER_LAYER, Writer.WORKBOOK})
 DIRECT_WRITERS = frozenset({Writer.PER_LAYER, Writer.AT_ONCE, Writer.PLACES})
 
 
@@ -74,6 +77,7 @@ def plan_conversion(
     _require_degrees(layers, source_epsg, catalogue)
     refuse_unrepresentable(target, layers)
     datasets = make_datasets(target, source.stem, layers)
+    _refuse_many(target, datasets)
     output_epsg = _output_epsg(target, target_epsg, layers)
     warnings = (*facts.warnings, *left_out, *_crs_warnings(target, output_epsg, target_epsg))
     plan = Plan(
@@ -148,6 +152,15 @@ def _with_dateline(plan: Plan, layers: Sequence[Layer], catalogue: CrsCatalogue)
         gathers_lines=bool(plan.writing.lines_driver) and any(map(is_harmed_by_cutting, spatial)),
         within_datelines=in_degrees and all(map(is_within_datelines, spatial)),
     )
+
+
+def _refuse_many(target: Format, datasets: Sequence[Dataset]) -> None:
+    """Refuse more layers than can be written one by one, of which each takes the longer the more there are."""
+    if writing_of(target).writer in ONE_BY_ONE and len(datasets) > MAX_DATASETS:
+        raise Rejection(
+            f"The file holds {len(datasets):,} layers; at most {MAX_DATASETS} are written as {target.title}. "
+            "Name one in the field layer, or split the file."
+        )
 
 
 def _require_known_crs(layers: Sequence[Layer], source_epsg: int | None) -> None:

@@ -76,7 +76,13 @@ FORMATS: tuple[Format, ...] = (
         token="geojson",
         title="GeoJSON",
         extensions=(".geojson", ".json"),
-        reading=Reading(drivers=_GEOJSON_DRIVERS, reader=Reader.DOCUMENT, options=("ARRAY_AS_STRING=YES",), json=True),
+        reading=Reading(
+            drivers=_GEOJSON_DRIVERS,
+            reader=Reader.DOCUMENT,
+            options=("ARRAY_AS_STRING=YES",),
+            text_options=("DATE_AS_STRING=YES",),
+            json=True,
+        ),
         writing=Writing(
             driver="GeoJSON",
             extension=".geojson",
@@ -258,7 +264,13 @@ FORMATS: tuple[Format, ...] = (
         token="geojsonseq",
         title="GeoJSON text sequence",
         extensions=(".geojsonl",),
-        reading=Reading(drivers=_GEOJSON_DRIVERS, reader=Reader.LINES, options=("ARRAY_AS_STRING=YES",), json=True),
+        reading=Reading(
+            drivers=_GEOJSON_DRIVERS,
+            reader=Reader.LINES,
+            options=("ARRAY_AS_STRING=YES",),
+            text_options=("DATE_AS_STRING=YES",),
+            json=True,
+        ),
         writing=Writing(
             driver="GeoJSONSeq",
             extension=".geojsonl",
@@ -274,7 +286,7 @@ FORMATS: tuple[Format, ...] = (
         token="dxf",
         title="DXF",
         extensions=(".dxf",),
-        reading=Reading(drivers=("DXF",), records_crs=False),
+        reading=Reading(drivers=("DXF",), records_crs=False, trailer=b"EOF"),
         writing=Writing(
             driver="DXF",
             extension=".dxf",

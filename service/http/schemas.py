@@ -138,6 +138,9 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     success: Annotated[bool, Meta(description="Whether the file was taken and analyzed.")]
     report: Annotated[Report | UnsetType, Meta(description="What would be lost; present on success.")] = UNSET
+    warnings: Annotated[
+        tuple[str, ...] | UnsetType, Meta(description="Losses that the report has no member for; present on success.")
+    ] = UNSET
     error: Annotated[str | UnsetType, Meta(description="Why the file was not analyzed, and what to do.")] = UNSET
 
 

@@ -1,6 +1,10 @@
 """What a conversion to Shapefile would lose, without converting, counting or recording anything (specification 4.4)."""
 
+import msgspec
+
+from service.dataloss.refusals import OTHER_JSON, Unreadable
 from service.dataloss.rules import Report, not_applicable, report
+from service.dataloss.warnings import extra_warnings, reading_warnings
 from service.identifiers import AccountId
 from service.intake.form import Upload
 from service.usecases.converter import converter
@@ -8,8 +12,17 @@ from service.usecases.look_at_source import is_document, scan_document
 from service.usecases.recognise import recognise
 from service.usecases.services import Services
 
+NOT_ANALYSED = "The file is {}, not GeoJSON, which alone is analysed. It can be converted as it is."
 
-async def analyze_file(services: Services, account_id: AccountId, upload: Upload) -> Report:
+
+class Analysed(msgspec.Struct, frozen=True):
+    """The report, and sentences about what it has no member for."""
+
+    report: Report
+    warnings: tuple[str, ...] = ()
+
+
+async def analyze_file(services: Services, account_id: AccountId, upload: Upload) -> Analysed:
     """Report on a GeoJSON document; the report on any other input says that it does not apply.
 
     Raises:
@@ -18,7 +31,13 @@ async def analyze_file(services: Services, account_id: AccountId, upload: Upload
     """
     source = await recognise(upload)
     if not is_document(source):
-        return not_applicable()
+        return Analysed(not_applicable())
     [place] = services.runner.take_places(account_id)
     async with converter(place) as run:
-        return report(await scan_document(services.engine, run, source.path))
+        try:
+            found = await scan_document(services.engine, run, source)
+        except Unreadable as unreadable:
+            if unreadable.reason not in OTHER_JSON:
+                raise
+            return Analysed(not_applicable(), (NOT_ANALYSED.format(OTHER_JSON[unreadable.reason]),))
+        return Analysed(report(found), (*reading_warnings(found), *extra_warnings(found)))

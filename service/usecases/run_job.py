@@ -16,12 +16,12 @@ import structlog
 from sandbox.command import Command
 from sandbox.verdict import Ending, Verdict
 from service.clock import Clock
-from service.dataloss.findings import Scan
 from service.dataloss.rules import not_applicable, report
 from service.dataloss.warnings import extra_warnings
 from service.engine.convert import Engine, Output
 from service.engine.workplace import Run
 from service.errors import JobNotFound, Rejection, RetryableFault, StorageUnavailable
+from service.formats.facts import Facts
 from service.formats.format import Format, writing_of
 from service.formats.plan import Plan, plan_conversion
 from service.intake.workspace import WorkArea
@@ -40,7 +40,7 @@ from service.telemetry.stage import stage
 from service.usecases.accept_upload import details_of
 from service.usecases.beside import beside
 from service.usecases.converter import converter
-from service.usecases.look_at_source import Look, look_at_source
+from service.usecases.look_at_source import Look, is_document, look_at_source
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
@@ -79,8 +79,7 @@ async def run_job(parts: JobParts, ticket: Ticket, place: Place) -> Job:
     run = _Run(parts, ticket)
     output: Output | None = None
     try:
-        plan = await run.convert(place)
-        output = await run.collect(plan)
+        output = await run.collect(await run.convert(place))
         await run.store(output)
         await run.settle(output)
     except Rejection as rejection:
@@ -101,6 +100,13 @@ async def run_job(parts: JobParts, ticket: Ticket, place: Place) -> Job:
     return run.job
 
 
+class _Converted(msgspec.Struct, frozen=True):
+    """What was found in a file, and what was written of it by which plan."""
+
+    look: Look
+    plan: Plan
+
+
 class _Run:
     """One job while it runs: its record, which grows by being replaced."""
 
@@ -112,10 +118,9 @@ class _Run:
         self._key = new_key(ticket.storage_region if ticket.storage_region in parts.storage.regions else "")
         self._may_be_stored = False
         self._directory = ticket.directory
-        self._scan: Scan | None = None
         self._details = Details()
 
-    async def convert(self, place: Place) -> Plan:
+    async def convert(self, place: Place) -> _Converted:
         """Inspect, plan and convert, holding a converter from the first command to the last.
 
         The start goes on record while the converter works: later steps need it, the converter does not.
@@ -130,16 +135,16 @@ class _Run:
 
             async with beside(self._start) as record, converter(place, begin) as run:
                 try:
-                    plan = await self._convert(self._in_memory(run) if self._is_in_memory else run)
+                    done = await self._convert(self._in_memory(run) if self._is_in_memory else run)
                 except _OutgrownMemoryError:
                     self._directory = self._parts.work_area.new_directory()
-                    plan = await self._convert(run)
-        return plan
+                    done = await self._convert(run)
+        return done
 
-    async def collect(self, plan: Plan) -> Output:
+    async def collect(self, done: _Converted) -> Output:
         """Pack what was written."""
-        output = await self._parts.engine.collect(plan, self._directory)
-        self._details = _details(output, plan.target, self._scan)
+        output = await self._parts.engine.collect(done.plan, self._directory)
+        self._details = _details(output, done.plan.target, done.look)
         return output
 
     async def store(self, output: Output) -> None:
@@ -191,13 +196,13 @@ class _Run:
         metrics.JOBS_ENDED.labels(outcome).inc()
         _log.info(events.JOB_FAILED, job_id=failed.id, **formats, reason=message)
 
-    async def _convert(self, run: Run) -> Plan:
+    async def _convert(self, run: Run) -> _Converted:
         ticket, engine = self._ticket, self._parts.engine
         look = await look_at_source(engine, run, ticket.source, ticket.target, self._directory)
-        self._learn(look)
-        plan = plan_conversion(ticket.source, ticket.target, look.facts, ticket.request, engine.catalogue)
-        await engine.convert(run, ticket.source, plan, self._directory)
-        return plan
+        self._learn(look.facts)
+        plan = plan_conversion(look.source, ticket.target, look.facts, ticket.request, engine.catalogue)
+        await engine.convert(run, look.source, plan, self._directory)
+        return _Converted(look, plan)
 
     @property
     def _is_in_memory(self) -> bool:
@@ -222,10 +227,9 @@ class _Run:
             raise Rejection(STOPPED)
         self.job = msgspec.structs.replace(self.job, status=Status.PROCESSING, attempt=attempt)
 
-    def _learn(self, look: Look) -> None:
-        self._scan = look.scan
+    def _learn(self, facts: Facts) -> None:
         self.job = msgspec.structs.replace(
-            self.job, feature_count=look.facts.feature_count, geometry_type=look.facts.geometry_type
+            self.job, feature_count=facts.feature_count, geometry_type=facts.geometry_type
         )
 
     def _settlement(self, output: Output) -> Settlement:
@@ -310,13 +314,13 @@ class _Run:
         return round((anyio.current_time() - self._since) * 1000)
 
 
-def _details(output: Output, target: Format, found: Scan | None) -> Details:
+def _details(output: Output, target: Format, look: Look) -> Details:
     """What the answer says of a success; a Shapefile comes with a report on what it lost (specification 2.4)."""
     if not writing_of(target).loss_report:
         return Details(warnings=output.warnings, output_epsg=output.output_epsg)
-    losses = report(found) if found is not None else not_applicable()
+    losses = report(look.scan) if look.scan is not None and is_document(look.source) else not_applicable()
     return Details(
-        warnings=(*output.warnings, *(extra_warnings(found) if found is not None else ())),
+        warnings=(*output.warnings, *(extra_warnings(look.scan) if look.scan is not None else ())),
         output_epsg=output.output_epsg,
         truncation_report=msgspec.to_builtins(losses),
     )

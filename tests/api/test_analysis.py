@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from tests.support.data import collection, feature, lakes, point, square
 from tests.support.server import Client
 
@@ -83,3 +85,44 @@ def test_a_broken_document_is_a_clear_failure(client: Client) -> None:
         assert answer["success"] is False
         assert answer["error"]
         assert "report" not in answer
+
+
+TOPOJSON = b"""{"type": "Topology", "arcs": [], "objects": {"places": {"type": "GeometryCollection", "geometries":
+    [{"type": "Point", "coordinates": [1, 2], "properties": {"a_long_property": 1}}]}}}"""
+ESRI_JSON = b"""{"geometryType": "esriGeometryPoint", "spatialReference": {"wkid": 4326}, "fields":
+    [{"name": "a_long_property", "type": "esriFieldTypeInteger"}], "features":
+    [{"attributes": {"a_long_property": 1}, "geometry": {"x": 1, "y": 2}}]}"""
+
+
+@pytest.mark.parametrize(("title", "content"), [("TopoJSON", TOPOJSON), ("Esri JSON", ESRI_JSON)])
+def test_json_that_is_no_geojson_is_called_by_its_name(client: Client, title: str, content: bytes) -> None:
+    """It is converted, but there is no report of it; both answers say so, and the conversion what was lost."""
+    answer = analyze(client, "a.json", content)
+    assert (answer["success"], answer["report"]["applicable"]) == (True, False)
+    (sentence,) = answer["warnings"]
+    assert sentence.startswith(f"The file is {title}, not GeoJSON")
+    converted = client.convert("a.json", content, outputFormat="Shapefile", sourceEpsg="4326")
+    assert converted["success"], converted["error"]
+    assert converted["truncationReport"]["applicable"] is False
+    assert any(f"is {title}, not GeoJSON" in warning for warning in converted["warnings"])
+    assert any("'a_long_property' to 'a_long_pro'" in warning for warning in converted["warnings"])
+    elsewhere = client.convert("a.json", content, outputFormat="Csv", sourceEpsg="4326")["warnings"]
+    assert not any("not GeoJSON" in warning for warning in elsewhere)
+
+
+def test_geojson_of_a_feature_a_line_is_analysed_by_its_name(client: Client) -> None:
+    """As a document; the format of lines has no report, but warns of the same losses."""
+    lines = b"".join(json.dumps(row).encode() + b"\n" for row in json.loads(LOSSY)["features"])
+    report = analyze(client, "a.geojson", lines)["report"]
+    assert report == analyze(client, "a.geojson", LOSSY)["report"]
+    assert client.convert("a.json", lines, outputFormat="Shapefile")["truncationReport"] == report
+    assert analyze(client, "a.geojsonl", lines)["report"]["applicable"] is False
+
+
+def test_what_the_report_has_no_member_for_is_told_beside_it(client: Client) -> None:
+    """In the words of the conversion."""
+    odd = collection({**feature(point(1, 2), a={"b": 1}), "style": 1})
+    told = analyze(client, "a.geojson", odd)["warnings"]
+    assert len(told) == 2
+    assert set(told) <= set(client.convert("a.geojson", odd)["warnings"])
+    assert analyze(client, "a.geojson", lakes())["warnings"] == []

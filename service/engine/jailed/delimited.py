@@ -16,6 +16,7 @@ from service.engine.jailed.exits import Exit
 from service.engine.jailed.places import (
     GEOMETRY_TEXT,
     NUMBER,
+    WKT_VALUE,
     Column,
     Table,
     find_places,
@@ -86,7 +87,7 @@ def _look(file: TextIO, delimiter: str) -> tuple[list[Column], bool]:
         sys.exit(Exit.NOT_A_TABLE)
     if len(first) > MAX_COLUMNS:
         sys.exit(Exit.TOO_MANY_COLUMNS)
-    has_header = not any(NUMBER.match(cell) for cell in first) or not any(_is_data(cell) for cell in first)
+    has_header = not any(map(_is_data, first))
     names = unique_names(first if has_header else [""] * len(first))
     columns = [Column(name, type="") for name in names]
     if not has_header:
@@ -99,7 +100,9 @@ def _look(file: TextIO, delimiter: str) -> tuple[list[Column], bool]:
 
 
 def _is_data(cell: str) -> bool:
-    return bool(NUMBER.match(cell) or GEOMETRY_TEXT.match(cell))
+    """Whether a cell is no name of a column."""
+    is_wkt = GEOMETRY_TEXT.match(cell) and WKT_VALUE.match(cell)
+    return bool(NUMBER.match(cell) or is_wkt)
 
 
 def _rows(file: TextIO, delimiter: str) -> Iterator[list[str]]:

@@ -36,6 +36,8 @@ GEOMETRY_TEXT = re.compile(
     r"|\{.*\"coordinates\")",
     re.IGNORECASE | re.DOTALL,
 )
+WKT_VALUE = re.compile(r"[A-Z0-9=;\s]+\(.*\d\s+[-+.]?\d|.*\bEMPTY\s*$", re.IGNORECASE | re.DOTALL)
+"""What a geometry has beyond the name of its type: numbers side by side, or none and the word for it."""
 NUMBER = re.compile(r"\s*[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][-+]?\d+)?\s*$")
 TYPES = (
     ("Integer64", re.compile(r"-?(?:0|[1-9]\d{0,17})$")),

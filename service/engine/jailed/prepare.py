@@ -1,7 +1,7 @@
 """Edits of the work file before it is written out. Runs in the jail: `python -m …prepare FILE EDITS`.
 
-EDITS is JSON: a list of `{"table", "name", "columns": {old: new}, "explode", "guard", "elevation",
-"geometry"}`. The standard library only.
+EDITS is JSON: a list of `{"table", "name", "columns": {old: new}, "explode", "straighten", "guard",
+"elevation", "geometry"}`. The standard library only.
 """
 
 import json
@@ -21,7 +21,7 @@ from service.engine.jailed.gpkg import (
     split_code,
     wkb_offset,
 )
-from service.engine.jailed.shapes import is_collection, taken_apart
+from service.engine.jailed.shapes import is_collection, straighten_collections, taken_apart
 
 HEADER = struct.Struct("<2sBBi")
 Z_AT = 21
@@ -38,6 +38,8 @@ def main(work_file: str, edits_file: str) -> None:
     edits = json.loads(Path(edits_file).read_text(encoding="utf-8"))
     connection.execute("BEGIN")
     for edit in edits:
+        if edit["straighten"]:
+            straighten_collections(connection, edit["table"])
         if edit["explode"]:
             _explode(connection, edit["table"])
         if edit["guard"]:

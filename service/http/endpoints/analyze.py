@@ -21,7 +21,7 @@ async def analyze(request: Request, caller: Caller) -> Response:
     async with services.work_area.workspace() as workspace:
         form = await receive_form(request, _FORM, workspace)
         try:
-            report = await analyze_file(services, caller.account_id, form.files[0])
+            analysed = await analyze_file(services, caller.account_id, form.files[0])
         except Rejection as rejection:
             return json_response(Analysis(success=False, error=rejection.message))
-    return json_response(Analysis(success=True, report=report))
+    return json_response(Analysis(success=True, report=analysed.report, warnings=analysed.warnings))

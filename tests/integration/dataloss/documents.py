@@ -1,5 +1,6 @@
 """Strategies for GeoJSON documents that lose whatever a Shapefile can lose."""
 
+import json
 from typing import Any
 
 from hypothesis import strategies as st
@@ -33,12 +34,19 @@ reals = st.one_of(
     st.sampled_from([0.1, 1e22, 1e23, 1e300, -1e300, 1e-7, 1e-20, 123456789012.125, -0.0]),
 )
 letters = st.sampled_from(["x", "é", "日", "😀", "x ", "/", '"', "\\", "\n"])
+halves = (
+    st.lists(st.sampled_from(["\ud83d", "\ude00", "é", "😀", "x", "\\", "\n"]), min_size=1, max_size=5)
+    .map("".join)
+    .map(lambda text: str(json.loads(json.dumps(text))))
+)
+"""Texts with halves of letters in them, as no other text has; halves that meet are a letter."""
 texts = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"], max_codepoint=0xFFFF), max_size=12),
     st.builds(
         lambda letter, count, end: letter * count + end, letters, st.integers(60, 300), st.sampled_from(["", "é"])
     ),
     st.sampled_from(["", " ", "x ", " x", "a\0b", "true", "12", "null"]),
+    halves,
 )
 moments = st.sampled_from(
     [
@@ -50,6 +58,8 @@ moments = st.sampled_from(
         "10:20 and more",
         "2020-01-01T10:00:00 or later",
         "1-2-3",
+        "2020-01-01T10:20:30.123456Z",
+        "2020-01-01 10:00 " + "and more " * 40,
     ]
 )
 nested = st.recursive(

@@ -127,6 +127,57 @@ def test_what_is_refused_is_refused_by_both(tmp_path: Path, name: str) -> None:
         scan_bytes(REFUSED[name].encode())
 
 
+def with_members(members: str) -> str:
+    """A collection of one feature with these members beside its type."""
+    return f'{{"type": "FeatureCollection", "features": [{{"type": "Feature", {members}}}]}}'
+
+
+PLACE, WAY = json.dumps(POINT), json.dumps(LINE)
+A, B = '{"a": 1}', '{"b": "x"}'
+ALIKE = {
+    "geometry twice": f'"properties": {A}, "geometry": {PLACE}, "geometry": {WAY}',
+    "geometry in other letters after it": f'"properties": {A}, "geometry": {PLACE}, "Geometry": {WAY}',
+    "geometry in other letters before it": f'"properties": {A}, "Geometry": {WAY}, "geometry": {PLACE}',
+    "geometry in other letters only": f'"properties": {A}, "Geometry": {WAY}, "GEOMETRY": {PLACE}',
+    "null geometry before another": f'"properties": {A}, "geometry": null, "Geometry": {WAY}',
+    "null geometry after another": f'"properties": {A}, "Geometry": {WAY}, "geometry": null',
+    "properties twice": f'"properties": {A}, "properties": {B}, "geometry": {PLACE}',
+    "properties in other letters after it": f'"properties": {A}, "Properties": {B}, "geometry": {PLACE}',
+    "properties in other letters before it": f'"PROPERTIES": {B}, "properties": {A}, "geometry": {PLACE}',
+    "null properties before others": f'"properties": null, "Properties": {B}, "geometry": {PLACE}',
+    "another geometry among what become columns": f'"x": 5, "geometry": {PLACE}, "Geometry": {WAY}',
+    "type in other letters beside it": f'"Type": "x", "properties": {A}, "geometry": {PLACE}',
+    "id in other letters before it": f'"ID": "x", "id": 5, "properties": {A}, "geometry": {PLACE}',
+    "id in other letters after it": f'"id": "x", "ID": 5, "properties": {A}, "geometry": {PLACE}',
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_members_that_are_called_alike_are_read_alike(tmp_path: Path, name: str) -> None:
+    """The same one of them is taken, and that others are not is told; as is that of a lone feature."""
+    whole = with_members(ALIKE[name])
+    for document in (whole, whole[whole.index("[") + 1 : whole.rindex("]")]):
+        view, found = converter_view(tmp_path, document), scan_bytes(document.encode())
+        assert view is not None
+        assert columns_of(view) == types_of(found)
+        shown = re.findall(r"^Geometry: (.*)$", view, re.MULTILINE)
+        assert shown == [{"Point": "Point", "LineString": "Line String"}[kind] for kind in found.geometry_types] or [
+            "Unknown (any)"
+        ]
+        assert found.repeated_members == 1
+
+
+def test_type_in_other_letters_makes_no_feature_of_an_element(tmp_path: Path) -> None:
+    """In a collection, where the converter reads the geometry then and no more."""
+    document = with_members(f'"properties": {{"a": 1}}, "geometry": {PLACE}').replace(
+        '"type": "Feature"', '"Type": "Feature"'
+    )
+    view, found = converter_view(tmp_path, document), scan_bytes(document.encode())
+    assert view is not None
+    assert columns_of(view) == types_of(found) == {}
+    assert (found.not_features, found.geometry_types) == (1, {"Point": 1})
+
+
 def moment_like(generator: random.Random) -> str:
     """A date, a time or both, with something changed now and then."""
     moment = generator.choice(

@@ -169,6 +169,33 @@ async def test_curves_and_surfaces_go_into_targets_that_know_neither(
         assert any("curves" in warning for warning in done.output.warnings) is ("CURVE" in wkt or "CIRCULAR" in wkt)
 
 
+@pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n\x1a"])
+async def test_a_dxf_that_is_cut_off_is_refused(pipeline: Pipeline, tmp_path: Path, ending: bytes) -> None:
+    """The driver would convert what there is; the mark at the end tells."""
+    rows = write_geojson(tmp_path / "a.geojson", [point(1, 2), point(3, 4)])
+    whole = (await pipeline.to("Dxf", rows)).path.read_bytes().rstrip()
+    (tmp_path / "whole.dxf").write_bytes(whole + ending)
+    assert len(await features(pipeline, tmp_path / "whole.dxf", source_epsg=4326)) == 2
+    (tmp_path / "cut.dxf").write_bytes(whole[: whole.rindex(b"POINT")] + ending)
+    with pytest.raises(Rejection, match="not a valid DXF file: the mark EOF at its end is missing, so it is cut off"):
+        await features(pipeline, tmp_path / "cut.dxf", source_epsg=4326)
+
+
+@pytest.mark.parametrize("output", ["GeoJson", "GeoJsonSeq", "Kml", "Kmz", "Csv", "GeoParquet"])
+async def test_curves_in_collections_are_no_less_than_others(pipeline: Pipeline, tmp_path: Path, output: str) -> None:
+    """The converter leaves collections empty that hold curves, in targets that know none."""
+    wkt = "GEOMETRYCOLLECTION (CIRCULARSTRING (0 0,1 1,2 0),POINT (5 5))"
+    table = written(tmp_path / "a.csv", f'name;wkt\na;"{wkt}"\n')
+    curves = (await pipeline.to("GeoPackage", table, source_epsg=4326)).path
+    done = await pipeline.to(output, curves)
+    assert any("curves" in warning for warning in done.output.warnings)
+    back = done.path if output == "GeoJson" else (await pipeline.to("GeoJson", done.path, source_epsg=4326)).path
+    (found,) = readers.geojson(back)
+    (line, point) = json.loads(json.dumps(found["geometry"]))["geometries"]
+    assert (line["type"], point["coordinates"][:2]) == ("LineString", [5.0, 5.0])
+    assert len(line["coordinates"]) > 40
+
+
 async def test_views_and_virtual_tables_of_a_database_are_not_opened(pipeline: Pipeline, tmp_path: Path) -> None:
     """They could read other files or never end."""
     path = tmp_path / "a.sqlite"

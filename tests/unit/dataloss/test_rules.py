@@ -7,7 +7,7 @@ import pytest
 
 from service.dataloss.rules import Report, not_applicable, report
 from service.dataloss.scan import scan_bytes
-from service.dataloss.warnings import extra_warnings
+from service.dataloss.warnings import extra_warnings, reading_warnings
 from tests.support.geojson import LINE, POINT, POLYGON, collection, feature, gathered, geometry
 
 
@@ -159,9 +159,9 @@ def test_elements_that_are_no_features_are_a_loss() -> None:
     [
         ({"a": [1]}, "1 value in x: objects and arrays are written as JSON text."),
         (10**30, "1 value in x: whole numbers beyond 64 bits are replaced by the largest ones."),
+        ([{"a": [-(10**30)]}], "1 value in x: whole numbers beyond 64 bits are replaced by the largest ones."),
         (1e300, "1 value in x: numbers with more digits than a Shapefile keeps are rounded."),
         ("2020-01-01T10:00:00Z", "1 value in x: times are written as text, since a Shapefile has dates only."),
-        ("10:00 and on", "1 value in x: the text begins like a date or a time, and only that much of it is kept."),
         ("", "1 value in x: a Shapefile cannot tell empty text from a missing value."),
         ("x ", "1 value in x: blanks at the end of a text are lost."),
         ("a\0b", "1 value in x: a text with a NUL character ends before it."),
@@ -170,6 +170,65 @@ def test_elements_that_are_no_features_are_a_loss() -> None:
 def test_other_losses_are_warnings(value: Any, sentence: str) -> None:
     """One sentence for each kind."""
     assert sentence in warned(feature({"x": value}))
+
+
+@pytest.mark.parametrize(
+    ("feature_text", "sentence"),
+    [
+        (
+            r'{"type": "Feature", "properties": {"x": "a\ud83d\u00e9"}, "geometry": null}',
+            r"1 escape of half a letter, as \ud83d without its other half: U+FFFD is written instead.",
+        ),
+        (
+            '{"type": "Feature", "properties": {}, "geometry": null, "Geometry": null}',
+            "1 feature with geometry, properties, id or type more than once, in whatever case: one of each is read.",
+        ),
+        (
+            '{"type": "Feature", "properties": {}, "geometry": null, "style": {}, "bbox": []}',
+            "Members that are no part of GeoJSON are not kept: style. Put them into the properties to keep them.",
+        ),
+        (
+            '{"type": "Feature", "properties": {"x": "2020-01-01T10:00:00.1234Z"}, "geometry": null}',
+            "1 value in x: times are kept to the thousandth of a second.",
+        ),
+    ],
+)
+def test_losses_of_reading_are_warnings(feature_text: str, sentence: str) -> None:
+    """Whatever the target is; one sentence for each kind."""
+    document = f'{{"type": "FeatureCollection", "features": [{feature_text}]}}'
+    assert reading_warnings(scan_bytes(document.encode())) == [sentence]
+
+
+def test_texts_are_kept_where_only_their_beginning_would_be() -> None:
+    """By telling the converter to leave all dates; between JSON formats nothing is lost then, so nothing is told."""
+    document = collection(feature({"x": "10:00 and on", "day": "2020-01-01"}))
+    found = scan_bytes(document).keeping_texts()
+    assert found.dates_are_texts
+    assert [field.type for field in found.fields] == ["text", "text"]
+    assert reading_warnings(found) == [
+        "1 value in x: the text only begins like a date or a time, so all dates of the file are kept as text."
+    ]
+    assert reading_warnings(found, into_json=True) == []
+    assert scan_bytes(collection(feature({"day": "2020-01-01"}))).keeping_texts().fields[0].type == "date"
+
+
+def test_the_report_counts_texts_that_are_kept() -> None:
+    """They may be too long."""
+    found = scan_bytes(collection(feature({"x": "2020-01-01 10:00 " + "and more " * 40}))).keeping_texts()
+    (cut,) = report(found).value_truncations
+    assert (cut.field, cut.max_length) == ("x", 377)
+
+
+def test_members_of_the_document_itself_that_are_foreign_are_told() -> None:
+    """They belong to no feature."""
+    document = collection(feature({}), feature({}, bbox=[1]), name="x", generator="y", bbox=[1, 2])
+    assert scan_bytes(document).foreign_members == ("generator",)
+
+
+def test_a_repeated_member_is_a_loss() -> None:
+    """Since one of the geometries is dropped."""
+    (issue,) = told({**feature({}), "Geometry": None}).geometry_coercions
+    assert issue.issue == "repeated_member"
 
 
 def test_what_is_kept_gives_no_warning() -> None:

@@ -87,6 +87,21 @@ def test_a_file_without_a_header_gets_one() -> None:
     assert made(b"1,2.5\n3,4.5\n")[0].splitlines() == ["field_1,field_2", "1,2.5", "3,4.5"]
 
 
+@pytest.mark.parametrize(
+    "value", ["POINT (1 2)", "SRID=4326;POINT Z(1 2 3)", "MULTIPOLYGON EMPTY", "point zm (1 2 3 4)"]
+)
+def test_geometry_is_no_name_either(value: str) -> None:
+    """The first row of a file of bare geometries is a feature."""
+    text, _, kind = made(f'"{value}"\n"POINT (3 4)"\n'.encode())
+    assert (kind, text.splitlines()[:2]) == ("wkt", ["__wkt,", f"{value},"])
+
+
+@pytest.mark.parametrize("name", ["Point", "POLYGON", "multipoint", "triangle", "point name", "Tin (kg)", "Point (1)"])
+def test_names_may_begin_like_geometry(name: str) -> None:
+    """Or be the words for it."""
+    assert made(f"{name},n\na,1\n".encode())[0].splitlines()[0] == f"{name},n"
+
+
 def test_a_single_column_is_a_table() -> None:
     """And its rows stay, beside an empty column without which the driver sees no table."""
     assert made(b"name\na\nb\n")[0].splitlines() == ["name,", "a,", "b,"]

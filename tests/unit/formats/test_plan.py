@@ -11,7 +11,7 @@ from service.errors import MultipleLayers, Rejection
 from service.formats.crs import CrsCatalogue
 from service.formats.detect import Part, Source
 from service.formats.facts import Crs, Facts, Field, FieldType, Layer
-from service.formats.plan import Plan, can_go_direct, plan_conversion
+from service.formats.plan import MAX_DATASETS, Plan, can_go_direct, plan_conversion
 from service.formats.registry import by_token, default_output, find_output
 from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
@@ -184,3 +184,13 @@ def test_the_direct_way_is_for_plain_geojson(catalogue: CrsCatalogue) -> None:
 def test_the_dominant_type(types: dict[str, int], dominant: str) -> None:
     """The most frequent one, over all layers; None for a table."""
     assert Facts(layers=(layer(types=types), layer("b", types))).geometry_type == dominant
+
+
+def test_more_layers_than_can_be_written_one_by_one_are_refused(catalogue: CrsCatalogue) -> None:
+    """With what to do; one run for all of them has no such bound."""
+    many = Facts(layers=tuple(layer(f"l{number}") for number in range(MAX_DATASETS + 1)))
+    with pytest.raises(Rejection, match=r"holds 301 layers; at most 300 are written as GeoPackage\. Name one"):
+        plan_conversion(source("gml"), find_output("GeoPackage"), many, ConversionRequest(), catalogue)
+    assert len(plan_conversion(source("gml"), find_output("Kml"), many, ConversionRequest(), catalogue).datasets) == 301
+    one = ConversionRequest(layer="l7")
+    assert len(plan_conversion(source("gml"), find_output("GeoPackage"), many, one, catalogue).datasets) == 1
