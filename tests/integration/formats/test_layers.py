@@ -1,9 +1,11 @@
 """Inputs of many layers."""
 
 import sqlite3
+import xml.etree.ElementTree as ET
 import zipfile
 from contextlib import closing
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 import pytest
 
@@ -12,6 +14,7 @@ from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import line, point
 
+SPREADSHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 PLACEMARK = "<Placemark><name>{name}</name><Point><coordinates>{x},1</coordinates></Point></Placemark>"
 GPX = """<?xml version="1.0"?><gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1">
 <wpt lat="1" lon="2"><ele>5</ele><name>Rast</name></wpt>
@@ -47,6 +50,18 @@ async def test_one_layer_can_be_chosen(pipeline: Pipeline, folders: Path) -> Non
     done = await pipeline.to("GeoJson", folders, layer="(b) roads")
     assert [row["properties"] for row in readers.geojson(done.path)] == [{"Name": "in 1"}]
     assert done.facts.feature_count == 2
+
+
+async def test_a_layer_s_name_is_only_a_name(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Whatever stands in it, and whichever files the converter is led by."""
+    named = ['a"><SrcDataSource>/etc/passwd</SrcDataSource>', "b & <c>"]
+    path = tmp_path / "tour.kml"
+    path.write_text(kml(*(escape(name) for name in named)), encoding="utf-8")
+    done = await pipeline.to("Xlsx", path)
+    with zipfile.ZipFile(done.path) as workbook:
+        sheets = ET.fromstring(workbook.read("xl/workbook.xml")).iter(f"{{{SPREADSHEET}}}sheet")  # noqa: S314 -- of our own making
+    assert [sheet.get("name") for sheet in sheets] == [dataset.name for dataset in done.plan.datasets]
+    assert [dataset.layer.name for dataset in done.plan.datasets] == named
 
 
 async def test_an_unknown_layer_is_refused_with_the_known_ones(pipeline: Pipeline, folders: Path) -> None:
