@@ -42,7 +42,7 @@ def straighten_collections(connection: sqlite3.Connection, table: str) -> None:
     """Make lines of the curves in the collections of `table`, which the converter would drop without a word."""
     connection.create_function("straight", 1, _straight, deterministic=True)
     connection.execute(
-        f"UPDATE {quoted(table)} SET {GEOMETRY} = straight({GEOMETRY}) WHERE {GEOMETRY} IS NOT NULL"  # noqa: S608
+        f"UPDATE {quoted(table)} SET {GEOMETRY} = straight({GEOMETRY}) WHERE {GEOMETRY} IS NOT NULL"  # noqa: S608 -- quoted
     )
 
 
