@@ -1,5 +1,6 @@
 """What a server's processes use: CPU time, memory and descriptors, split into gateway, PostgreSQL and converters."""
 
+import itertools
 import os
 import threading
 import time
@@ -14,6 +15,8 @@ import psutil
 MEGABYTE = 1_000_000
 GATEWAY, POSTGRES, CONVERTERS = "gateway", "postgres", "converters"
 SAMPLE_SECONDS = 0.25
+SAMPLES_PER_WALK = 6
+"""A walk through the pages of all processes takes 20 ms of a processor, which those it measures then lack."""
 SETTLE_SECONDS = 3.0
 FEW_DESCRIPTORS = 4
 
@@ -116,10 +119,13 @@ class Meter:
         return total
 
     def _sample(self, usage: Usage, stop: threading.Event) -> None:
-        while not stop.wait(SAMPLE_SECONDS):
+        for number in itertools.count():
+            if stop.wait(SAMPLE_SECONDS):
+                return
             with suppress(psutil.NoSuchProcess):
                 usage.gateway_peak_mb = max(usage.gateway_peak_mb, self._gateway.memory_info().rss / MEGABYTE)
-                usage.all_peak_mb = max(usage.all_peak_mb, self._proportional_mb())
+                if number % SAMPLES_PER_WALK == 0:
+                    usage.all_peak_mb = max(usage.all_peak_mb, self._proportional_mb())
 
     def _proportional_mb(self) -> float:
         """Memory of all processes together, a shared page counted once."""
