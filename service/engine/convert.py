@@ -104,6 +104,7 @@ def _tidying(reading: Reading) -> str:
     """What is known about the columns that the driver shows, for the program in the jail."""
     noise = {name: list(usual) for name, usual in reading.noise_columns.items()}
     known = {"noise": noise, "prefix": reading.column_prefix, "guesses_types": reading.guesses_types}
+    known["numbers"] = sorted(reading.numbers)
     return json.dumps(known)
 
 

@@ -71,6 +71,8 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     extent: tuple[float, float, float, float] | None = None
     """Smallest x and y, largest x and y, in the layer's own system."""
     fields: Annotated[tuple[Field, ...], Meta(max_length=MAX_COLUMNS)] = ()
+    guessed_columns: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)] = ()
+    """Those that may be texts, but look like numbers and were read as such."""
     is_derived: bool = False
     """Whether it repeats what another layer holds; it counts for nothing then."""
 

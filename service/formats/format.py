@@ -82,6 +82,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """What a complete file ends with, white space aside, where the driver does not notice that it is cut off."""
     column_prefix: str = ""
     """What the driver puts before the names of columns that it does not know."""
+    numbers: frozenset[str] = frozenset()
+    """The columns that the format itself says to be numbers, where its driver guesses of all others."""
     guesses_types: bool = False
     """Whether the file types no values, so that types are made out from all of them, not from the driver's guess."""
     noise_columns: Mapping[str, tuple[str, ...]] = MappingProxyType({})

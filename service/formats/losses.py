@@ -46,6 +46,7 @@ def find_losses(target: Format, datasets: Sequence[Dataset]) -> tuple[str, ...]:
             _column_renames(datasets) if writing.attributes is None else (),
             _geometries(target, writing, datasets, layers),
             _values(target, writing, layers),
+            _guesses(layers),
         )
         for warning in warnings
     )
@@ -152,6 +153,15 @@ def _values(target: Format, writing: Writing, layers: Sequence[Layer]) -> Iterat
         yield f"Many programs read only the first {DBF_COLUMNS_ELSEWHERE} columns of a {target.title}."
     if writing.max_cell is not None and _has_long_cell(layers, writing.max_cell):
         yield f"Some cells are longer than the {writing.max_cell:,} characters that spreadsheet programs show in full."
+
+
+def _guesses(layers: Sequence[Layer]) -> Iterator[str]:
+    guessed = [name for layer in layers if not layer.is_derived for name in layer.guessed_columns]
+    if guessed:
+        yield (
+            f"The values of {_list(dict.fromkeys(guessed))} look like numbers and were read as such: leading zeros are "
+            "lost, and whole numbers beyond 2,147,483,647 became that number."
+        )
 
 
 def _has_long_cell(layers: Sequence[Layer], limit: int) -> bool:

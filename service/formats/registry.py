@@ -69,6 +69,26 @@ _KML = Writing(
     z_options=("-dsco", "AltitudeMode=absolute"),
     trailer=b"</kml>",
 )
+GPX_NUMBERS = frozenset(
+    [
+        "ele",
+        "magvar",
+        "geoidheight",
+        "sat",
+        "hdop",
+        "vdop",
+        "pdop",
+        "ageofdgpsdata",
+        "dgpsid",
+        "number",
+        "route_fid",
+        "route_point_id",
+        "track_fid",
+        "track_seg_id",
+        "track_seg_point_id",
+    ]
+)
+
 
 FORMATS: tuple[Format, ...] = (
     Format(
@@ -198,6 +218,7 @@ FORMATS: tuple[Format, ...] = (
             fixed_layers=True,
             derived_layers=frozenset({"route_points", "track_points"}),
             column_prefix="ogr_",
+            numbers=GPX_NUMBERS,
             noise_columns=MappingProxyType({"*": ()}),
         ),
         writing=Writing(

@@ -70,12 +70,13 @@ def main(work_file: str, tidying: str, facts_file: str) -> None:
 
 
 def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying) -> dict[str, object]:
-    tidy(connection, table, tidying)
+    guessed = tidy(connection, table, tidying)
     (features,) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
     facts: dict[str, object] = {
         "name": table,
         "table": table,
         "features": features,
+        "guessed_columns": guessed,
         "null_geometries": features,
         "fields": list(_fields(connection, table)),
     }

@@ -15,6 +15,7 @@ NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d+)?$")
 DATE = re.compile(r"\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])$")
 DATETIME = re.compile(r"\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])T[0-2]\d:[0-5]\d:[0-6]\d(?:\.\d+)?Z?$")
 MAX_DIGITS = 18
+NUMBERS = ("INT", "MEDIUMINT", "REAL", "DOUBLE", "FLOAT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Tidying:
     noise: Mapping[str, Sequence[str]]
     prefix: str
     guesses_types: bool
+    numbers: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,11 @@ class _Column:
     value: str
 
 
-def tidy(connection: sqlite3.Connection, table: str, tidying: Tidying) -> None:
-    """Drop, rename and retype the columns of `table` as `tidying` says."""
+def tidy(connection: sqlite3.Connection, table: str, tidying: Tidying) -> list[str]:
+    """Drop, rename and retype the columns of `table` as `tidying` says.
+
+    Returns those that the driver took for numbers by the looks of their values, whose letters nothing tells any more.
+    """
     found = columns(connection, table)
     taken = {name.casefold() for name, _ in found}
     kept = []
@@ -45,6 +50,8 @@ def tidy(connection: sqlite3.Connection, table: str, tidying: Tidying) -> None:
         kept.append(_column(connection, table, (name, declared), tidying, taken))
     if [(column.new_name, column.type) for column in kept] != found:
         _rewrite(connection, table, kept)
+    numbers = [column for column in kept if column.type.startswith(NUMBERS)] if tidying.numbers else []
+    return [column.new_name for column in numbers if column.name not in tidying.numbers]
 
 
 def _column(

@@ -250,3 +250,20 @@ async def test_polygons_keep_every_part(pipeline: Pipeline, tmp_path: Path) -> N
     there = await pipeline.to("Xlsx", path)
     (found,) = await features(pipeline, there.path, source_epsg=4326)
     assert found["geometry"] == polygon()["geometry"]
+
+
+async def test_what_a_gpx_s_extensions_lose_by_being_taken_for_numbers_is_told(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    """Nothing in the file says what they are, and its driver decides by their looks."""
+    path = tmp_path / "a.gpx"
+    values = "<o:code>00501</o:code><o:word>x1</o:word><o:big>5000000000</o:big>"
+    path.write_text(
+        '<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1" xmlns:o="http://osgeo.org/gdal">'
+        f'<wpt lat="1" lon="2"><name>a</name><extensions>{values}</extensions></wpt></gpx>'
+    )
+    for output in ("GeoJson", "Csv"):
+        done = await pipeline.to(output, path)
+        told = [warning for warning in done.output.warnings if "leading zeros" in warning]
+        assert len(told) == 1
+        assert ("code" in told[0], "big" in told[0], "word" in told[0]) == (True, True, False)
