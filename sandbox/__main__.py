@@ -23,7 +23,7 @@ def main() -> int:
     try:
         return anyio.run(_run, options)
     except SandboxUnavailable as error:
-        print(error, file=sys.stderr)  # noqa: T201 - what it is run for - a command's output
+        print(error, file=sys.stderr)  # noqa: T201 - a command's output
         return 1
 
 

@@ -11,7 +11,7 @@ _USAGE = "usage: python -m sandbox.forkserver build CACHE"
 def main(arguments: list[str]) -> int:
     """Build into the directory that is named."""
     if len(arguments) != len(("build", "CACHE")) or arguments[0] != "build":
-        print(_USAGE, file=sys.stderr)  # noqa: T201 - what it is run for - a command's output
+        print(_USAGE, file=sys.stderr)  # noqa: T201 - a command's output
         return 2
     try:
         path = build(Path(arguments[1]).resolve())

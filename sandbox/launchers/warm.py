@@ -81,7 +81,7 @@ class WarmProcesses:
         self._last[slot] = self._wish(command)
         # A process that waits sees its directory under another name; and no file is moved to another file system.
         absolute = any(str(command.directory) in argument for argument in command.argv)
-        if absolute or command.directory.stat().st_dev != self._home.path.stat().st_dev:
+        if absolute or not _on_one_file_system(command.directory, self._home.path):
             return False
         return self._find(slot, command) is not None and _can_be_told(command.argv[1:])
 
@@ -189,6 +189,13 @@ class WarmProcesses:
             self._loop.watch(child.control.fileno(), lambda: self._hear(waiting))
         finally:
             os.close(reader)
+
+
+def _on_one_file_system(directory: Path, home: Path) -> bool:
+    try:
+        return directory.stat().st_dev == home.stat().st_dev
+    except OSError:  # it is not there: plain execution says so
+        return False
 
 
 def _give_directory(wanted: str, waiting: Path) -> None:

@@ -117,3 +117,24 @@ async def test_limits_hold_below_the_second_root(roots: tuple[Path, Path]) -> No
             Command(argv=(sys.executable, "-c", program), directory=directory, limits=limits),
         )
     assert verdict.ending is Ending.OUTPUT_SIZE
+
+
+@pytest.mark.skipif(OGR2OGR is None, reason="no ogr2ogr")
+async def test_a_directory_that_is_not_there_costs_its_own_run_only(roots: tuple[Path, Path]) -> None:
+    """The helper that is asked for it goes on, whichever launcher is asked first."""
+    config = Config(
+        work_root=roots[0],
+        memory_root=roots[1],
+        mode=Mode.BEST_EFFORT,
+        converters=1,
+        readable=DATA,
+        ogr2ogr=Ogr2ogr(program=Path(OGR2OGR or ""), environment=ENVIRONMENT),
+        launchers=(LauncherName.WARM, LauncherName.EXEC),
+    )
+    async with open_pool(config) as pool, pool.take_seat("a") as slot:
+        argv = (str(OGR2OGR), "--version")
+        missing = await slot.run(Command(argv=argv, directory=roots[1] / "missing", environment=ENVIRONMENT))
+        verdict = await slot.run(Command(argv=argv, directory=new_run(roots[1], "there"), environment=ENVIRONMENT))
+    assert missing.ending is Ending.INTERNAL
+    assert missing.detail.startswith("start: ")
+    assert verdict.ending is Ending.OK
