@@ -15,8 +15,8 @@ from hypercorn.config import Config, Sockets
 
 from service.app import application_for, open_services, operations_for
 from service.cli.command import Command, CommandError
+from service.cli.connections import close_when_clients_do
 from service.cli.demo import curl_line, demo_key, sample_file
-from service.cli.hangup import close_when_clients_do
 from service.cli.listener import BACKLOG, Listener, listen
 from service.cli.protocol import speak_http1
 from service.http.application import Application
