@@ -6,7 +6,7 @@ import time
 from http import HTTPStatus
 
 import structlog
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -16,6 +16,7 @@ from service.telemetry.tracing import RequestSpan, request_span
 
 _log = structlog.get_logger()
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_TRACEPARENT = traceparent.HEADER.encode("ascii")
 CLIENT_LEFT = 499
 """The status in the log of a request whose client left before it was answered; never sent."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -67,16 +68,20 @@ class _Exchange:
 
     async def _watch_receiving(self) -> Message:
         message = await self._receive()
-        metrics.RECEIVED_BYTES.inc(len(message.get("body", b"")))
+        if body := message.get("body"):
+            metrics.RECEIVED_BYTES.inc(len(body))
         return message
 
     async def _watch_sending(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            headers = MutableHeaders(scope=message)
-            headers["X-Request-Id"] = self._request_id
-            headers[traceparent.HEADER] = str(self._span.traceparent)
-        metrics.SENT_BYTES.inc(len(message.get("body", b"")))
+            own = (
+                (b"x-request-id", self._request_id.encode("ascii")),
+                (_TRACEPARENT, str(self._span.traceparent).encode("ascii")),
+            )
+            message = {**message, "headers": [*message.get("headers", ()), *own]}
+        else:
+            metrics.SENT_BYTES.inc(len(message.get("body", b"")))
         await self._send(message)
 
     async def _answer_defect(self) -> None:
