@@ -180,7 +180,8 @@ static void enter_layers(const struct request *request, char *filter, const char
     need(chdir(directory), "directory");
     if (layers & OWN_SESSION) {
         need(setsid(), "own session");
-        need(setpriority(PRIO_PROCESS, 0, LOW_PRIORITY), "own session");
+        if (getpriority(PRIO_PROCESS, 0) < LOW_PRIORITY) /* of a service that is nicer itself it may not be raised */
+            need(setpriority(PRIO_PROCESS, 0, LOW_PRIORITY), "own session");
     }
     if (layers & MEMORY_GROUP)
         join_group();

@@ -22,4 +22,5 @@ class OwnSession:
     def enter(self, jail: Jail) -> None:  # noqa: ARG002 - the protocol's
         """Lead a new session."""
         os.setsid()
-        os.setpriority(os.PRIO_PROCESS, 0, _NICE)
+        if os.getpriority(os.PRIO_PROCESS, 0) < _NICE:  # a service that is nicer itself may not raise what it starts
+            os.setpriority(os.PRIO_PROCESS, 0, _NICE)

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -226,3 +227,16 @@ def test_the_log_has_a_line_for_each_request_and_job_and_no_secret(tmp_path: Pat
             assert secret not in log
         assert len(server.events("request.finished")) == 6
         assert len(server.events("job.completed") + server.events("job.failed")) == 2
+
+
+def test_a_service_of_low_priority_converts(tmp_path: Path, database_url: str) -> None:
+    """As under `nice`, or a unit that says so: its converters keep that priority, which they may not raise."""
+
+    def convert() -> tuple[str, bool]:
+        os.setpriority(os.PRIO_PROCESS, 0, 15)  # of this thread, and of what it starts
+        with running_server(tmp_path, database_url) as server, create_account(server, TEAM) as client:
+            [ready] = server.events("server.ready")
+            return ready["launcher"], client.convert("a.geojson", lakes())["success"]
+
+    with ThreadPoolExecutor(max_workers=1) as own_thread:
+        assert own_thread.submit(convert).result() == ("fork server", True)
