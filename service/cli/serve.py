@@ -17,6 +17,7 @@ from service.app import application_for, open_services, operations_for
 from service.cli.command import Command, CommandError
 from service.cli.connections import close_when_clients_do
 from service.cli.demo import curl_line, demo_key, sample_file
+from service.cli.heap import share_one_heap, stay_small
 from service.cli.listener import BACKLOG, Listener, listen
 from service.cli.protocol import speak_http1
 from service.http.application import Application
@@ -38,6 +39,7 @@ LAST_WORDS_SECONDS = 2.0
 async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM, then finish what was accepted."""
     configure_log(settings.log_format, settings.log_level)
+    share_one_heap()
     close_when_clients_do()
     speak_http1()
     try:
@@ -70,6 +72,7 @@ async def _run(settings: Settings) -> None:
                 # What is there now stays: the collector need not walk through it again and again.
                 gc.collect()
                 gc.freeze()
+                tasks.start_soon(stay_small)
                 await _serve_both(settings, services, front, back, stop)
             tasks.cancel_scope.cancel()
 

@@ -1,0 +1,62 @@
+"""What the heap keeps of what was needed for a moment, in processes of their own: a heap once settled stays so."""
+
+import ctypes
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+pytestmark = pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="another C library than glibc")
+
+THREADS = """
+import threading
+from service.cli.heap import share_one_heap
+{settle}
+together = threading.Barrier(4)
+
+def work():
+    kept = [bytes(50_000) for _ in range(20)]
+    together.wait()
+
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+from tests.support.processes import heaps_of_threads
+print(heaps_of_threads("self"))
+"""
+
+PEAK = """
+from service.cli.heap import give_back, share_one_heap
+from tests.support.processes import resident_bytes
+share_one_heap()
+peak = [bytes(20_000) for _ in range(2_000)]
+lasting = bytes(20_000)
+before = resident_bytes("self")
+del peak
+kept = resident_bytes("self")
+give_back()
+print(before - kept, before - resident_bytes("self"))
+"""
+
+
+def _printed(program: str) -> list[int]:
+    answer = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [int(word) for word in answer.stdout.split()]
+
+
+def test_threads_share_one_heap() -> None:
+    """However many allocate, none gets a heap of its own, as each otherwise would."""
+    assert _printed(THREADS.format(settle="")) != [0]
+    assert _printed(THREADS.format(settle="share_one_heap()")) == [0]
+
+
+def test_memory_below_what_lives_on_is_given_back() -> None:
+    """40 MB that were freed below one object that was not: kept by the heap before, and gone afterwards."""
+    kept, given_back = _printed(PEAK)
+    assert kept < 10_000_000
+    assert given_back > 35_000_000
