@@ -90,11 +90,14 @@ async def open_pool(
     max_size: int = 16,
     command_timeout_seconds: float = 10.0,
     acquire_timeout_seconds: float = 5.0,
+    idle_seconds: float = 10.0,
     watch: Watch | None = None,
 ) -> AsyncGenerator[Database]:
     """Open a pool of at most `max_size` connections to the database `dsn`.
 
-    16 serve a gateway: statements take well under a millisecond of the server's time. `watch` hears of each of them.
+    16 serve a gateway: statements take well under a millisecond of the server's time. What a busy moment has opened is
+    closed when nobody has needed it for `idle_seconds`: opening it takes 5 ms of CPU, keeping it 4 MB of memory.
+    `watch` hears of each statement.
 
     Raises:
         DatabaseUnavailable: the database cannot be reached now.
@@ -106,6 +109,7 @@ async def open_pool(
             max_size=max_size,
             command_timeout=command_timeout_seconds,
             timeout=CONNECT_SECONDS,
+            max_inactive_connection_lifetime=idle_seconds,
             init=partial(_prepare, watch),
             reset=_keep,
             server_settings=SESSION,

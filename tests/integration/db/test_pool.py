@@ -90,6 +90,22 @@ async def test_taken_connections_are_overload(database: Database) -> None:
     assert caught.value.retry_after_seconds > 0
 
 
+async def test_idle_connections_are_closed_but_for_one(empty_database_url: str) -> None:
+    """What a busy moment has opened goes when nobody needs it any more."""
+    opened = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'"
+    )
+    async with open_pool(empty_database_url, max_size=4, idle_seconds=0.2) as database:
+        async with database.connection(), database.connection(), database.connection() as connection:
+            assert await connection.fetchval(opened) == 3
+        with anyio.fail_after(10):
+            count = 3
+            while count > 1:
+                await anyio.sleep(0.3)
+                async with database.connection() as connection:
+                    count = await connection.fetchval(opened)
+
+
 async def test_slow_statement_is_overload(empty_database_url: str) -> None:
     """A statement that takes too long is given up, and its connection serves on."""
     async with open_pool(empty_database_url, max_size=1, command_timeout_seconds=0.1) as database:
