@@ -13,7 +13,7 @@ from sandbox.helper import Helper
 from sandbox.policy import SandboxUnavailable
 from sandbox.report import Report
 from sandbox.verdict import Ending, Verdict
-from sandbox.wire import Finished, Ready, Start, Stop, Use
+from sandbox.wire import Finished, Start, Stop, Use
 
 log = structlog.get_logger("sandbox")
 
@@ -106,17 +106,20 @@ class Connection:
     async def _live(self) -> None:
         helper = await Helper.start(self._config)
         try:
-            async for message in helper.messages():
-                match message:
-                    case Ready(report=report):
-                        self._came_up(helper, report)
-                        await self.use(self._launchers)
-                    case Finished(run=number, verdict=verdict) if number in self._pending:
-                        self._pending[number].verdict = verdict
-                        self._pending[number].over.set()
+            report = await helper.ready()
+            if report is not None:
+                self._came_up(helper, report)
+                await self.use(self._launchers)
+                await helper.listen(self._hand_out)
         finally:
             self._went_down()
             await helper.gone()
+
+    def _hand_out(self, message: Finished) -> None:
+        pending = self._pending.get(message.run)
+        if pending is not None:
+            pending.verdict = message.verdict
+            pending.over.set()
 
     def _came_up(self, helper: Helper, report: Report) -> None:
         policy.enforce(self._config.mode, report)

@@ -1,17 +1,19 @@
 """One life of the helper process, as the service sees it: started, spoken to, gone."""
 
+import asyncio
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
 import anyio
 
 from sandbox.config import Config
-from sandbox.wire import Configure, Frames, FromSpawner, ToSpawner, decode_from_spawner, encode
+from sandbox.report import Report
+from sandbox.wire import Configure, Finished, Frames, Ready, ToSpawner, decode_from_spawner, encode
 
 _CHUNK = 1 << 17
 _CLOSE_SECONDS = 10
@@ -52,7 +54,7 @@ class Helper:
         return helper
 
     async def send(self, message: ToSpawner) -> None:
-        """Send a message; one that is gone is not told, its `messages` end instead."""
+        """Send a message; one that is gone is not told, its `listen` ends instead."""
         data = memoryview(encode(message))
         # Nearly always the socket takes it all, and there is nothing to wait for.
         if not self._sending.locked():
@@ -76,24 +78,50 @@ class Helper:
         except OSError:
             return data[:0]
 
-    async def messages(self) -> AsyncIterator[FromSpawner]:
-        """What it says, until it is gone."""
+    async def ready(self) -> Report | None:
+        """Wait for its first message, what it found here; None when it is gone before."""
         frames = Frames()
-        while data := await self._receive():
-            for body in frames.feed(data):
-                yield decode_from_spawner(body)
-
-    async def _receive(self) -> bytes:
         while True:
-            try:
-                return self._link.recv(_CHUNK)
-            except BlockingIOError:
-                await anyio.wait_readable(self._link)
-            except OSError:
-                return b""
+            await anyio.wait_readable(self._link)
+            data = self._receive()
+            if data == b"":
+                return None
+            for body in frames.feed(data or b""):
+                message = decode_from_spawner(body)
+                return message.report if isinstance(message, Ready) else None
+
+    async def listen(self, finished: Callable[[Finished], None]) -> None:
+        """Have `finished` called for every run that has ended, as soon as that is known; returns when it is gone."""
+        # One callback for good, not a task that waits anew each time: a verdict wakes only whom it concerns.
+        loop, frames, gone = asyncio.get_running_loop(), Frames(), anyio.Event()
+
+        def receive() -> None:
+            data = self._receive()
+            if data == b"":
+                loop.remove_reader(self._link)
+                gone.set()
+            for body in frames.feed(data or b""):
+                message = decode_from_spawner(body)
+                if isinstance(message, Finished):
+                    finished(message)
+
+        loop.add_reader(self._link, receive)
+        try:
+            await gone.wait()
+        finally:
+            loop.remove_reader(self._link)
+
+    def _receive(self) -> bytes | None:
+        """What has come: nothing yet (None), or nothing ever again (no bytes)."""
+        try:
+            return self._link.recv(_CHUNK)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
 
     def hang_up(self) -> None:
-        """Make it end all that it runs and go; `messages` ends."""
+        """Make it end all that it runs and go; `listen` ends."""
         try:
             self._link.shutdown(socket.SHUT_RDWR)
         except OSError:

@@ -28,7 +28,7 @@ class Slot:
     def __init__(self, connection: Connection, number: int) -> None:
         self._connection = connection
         self._number = number
-        self._one = anyio.Lock()
+        self._one = anyio.Lock(fast_acquire=True)
 
     async def run(self, command: Command) -> Verdict:
         """Run a command and say how it ended; never raises for what the command does.
@@ -45,17 +45,27 @@ class Seat:
     def __init__(self, room: Room, connection: Connection, tenant: str) -> None:
         self._room = room
         self._connection = connection
-        self._called = anyio.Event()
-        self._ticket = room.take(tenant, self._called.set)
+        self._called: anyio.Event | None = None
+        self._ticket = room.take(tenant, self._call)
+
+    async def turn(self) -> Slot:
+        """Wait for this seat's turn, once; whoever has waited gives the seat up at last."""
+        self._room.line_up(self._ticket)
+        if self._ticket.slot is None:
+            self._called = anyio.Event()
+            await self._called.wait()
+        return Slot(self._connection, self._ticket.require_slot())
+
+    def _call(self) -> None:
+        if self._called is not None:
+            self._called.set()
 
     async def __aenter__(self) -> Slot:
-        self._room.line_up(self._ticket)
         try:
-            await self._called.wait()
+            return await self.turn()
         except BaseException:
             self.give_up()
             raise
-        return Slot(self._connection, self._ticket.require_slot())
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -82,6 +92,14 @@ class Pool:
             PoolFull: at once, when no seat is left for this tenant.
         """
         return Seat(self._room, self._connection, tenant)
+
+    def require_seat(self, tenant: str) -> None:
+        """See that `take_seat` would succeed.
+
+        Raises:
+            PoolFull: see `take_seat`.
+        """
+        self._room.require_seat(tenant)
 
     def report(self) -> Report:
         """Which isolation layers and which launchers are in use, and why the others are not."""

@@ -55,8 +55,8 @@ class Room:
         """Whether no seat is left for anybody."""
         return self.seats_taken >= self._seats
 
-    def take(self, tenant: str, called: Callable[[], None]) -> Ticket:
-        """Hold a seat.
+    def require_seat(self, tenant: str) -> None:
+        """See that `take` would succeed.
 
         Raises:
             PoolFull: all seats are taken, or this tenant holds its share of them.
@@ -65,6 +65,14 @@ class Room:
             raise PoolFull("every seat is taken")
         if self._held[tenant] >= self._seats_per_tenant:
             raise PoolFull("this tenant holds its share of the seats")
+
+    def take(self, tenant: str, called: Callable[[], None]) -> Ticket:
+        """Hold a seat.
+
+        Raises:
+            PoolFull: see `require_seat`.
+        """
+        self.require_seat(tenant)
         self._held[tenant] += 1
         return Ticket(tenant, called)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import msgspec
 import structlog
+from anyio import TaskHandle
 from anyio.abc import TaskGroup
 
 from sandbox.pool import Pool
@@ -83,7 +84,7 @@ class LocalRunner:
         self._run_job = run_job
         self._tasks = tasks
         self._submissions: dict[JobId, Submission] = {}
-        self._scopes: dict[JobId, anyio.CancelScope] = {}
+        self._handles: dict[JobId, TaskHandle[None]] = {}
         self._end_by = math.inf
         self._idle: anyio.Event | None = None
         self.leaving = False
@@ -106,21 +107,19 @@ class LocalRunner:
             TooManyRequests: the account has its share of the waiting room already.
             Overloaded: the waiting room is full, or the service is being stopped.
         """
-        if self.draining:
-            message = "The service is being restarted. Send the request again."
-            raise Overloaded(message, RETRY_AFTER_SECONDS)
+        self._refuse_when_draining()
         return self.places.take(account_id, files)
 
     def refuse_if_full(self, account_id: AccountId) -> None:
         """Refuse before a body is read that would be refused after it; raises what `take_places` raises."""
-        for place in self.take_places(account_id):
-            place.give_up()
+        self._refuse_when_draining()
+        self.places.require(account_id)
 
     def submit(self, ticket: Ticket, place: Place) -> Submission:
         """Run an accepted job, whoever is listening."""
         submission = Submission(ticket.job)
         self._submissions[ticket.job.id] = submission
-        self._tasks.start_soon(self._run, ticket, place, submission)
+        self._handles[ticket.job.id] = self._tasks.start_soon(self._run, ticket, place, submission)
         return submission
 
     def leave(self, seconds: float) -> None:
@@ -135,13 +134,17 @@ class LocalRunner:
         if self._submissions:
             with anyio.CancelScope(deadline=min(self._end_by, anyio.current_time() + seconds)):
                 await self._idle.wait()
-        for scope in self._scopes.values():
-            scope.cancel()
+        for handle in self._handles.values():
+            handle.cancel()
+
+    def _refuse_when_draining(self) -> None:
+        if self.draining:
+            message = "The service is being restarted. Send the request again."
+            raise Overloaded(message, RETRY_AFTER_SECONDS)
 
     async def _run(self, ticket: Ticket, place: Place, submission: Submission) -> None:
         try:
-            with anyio.CancelScope() as self._scopes[ticket.job.id]:
-                submission.finish(await self._run_job(ticket, place))
+            submission.finish(await self._run_job(ticket, place))
         except Exception:  # noqa: BLE001 -- one job must not end the others
             _log.exception(events.JOB_LEFT, job_id=ticket.job.id)  # recovery ends this job
         finally:
@@ -150,7 +153,6 @@ class LocalRunner:
             submission.lose_unless_finished()
 
     def _forget(self, job_id: JobId) -> None:
-        del self._submissions[job_id]
-        self._scopes.pop(job_id, None)
+        del self._submissions[job_id], self._handles[job_id]
         if self._idle is not None and not self._submissions:
             self._idle.set()

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 
 from sandbox.pool import Pool, PoolFull, Seat, Slot
 from service.errors import Overloaded, TooManyRequests
@@ -13,30 +12,22 @@ RETRY_AFTER_SECONDS = 2
 
 
 class Place:
-    """A seat in the pool that counts for its account, from now until it is left: entered once, or given up."""
+    """A seat in the pool that counts for its account, from now until it is given up."""
 
     def __init__(self, seat: Seat, leave: Callable[[], None]) -> None:
         self._seat = seat
         self._leave = leave
         self._left = False
 
-    async def __aenter__(self) -> Slot:
-        try:
-            return await self._seat.__aenter__()
-        except BaseException:
-            self.give_up()
-            raise
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.give_up()
+    async def turn(self) -> Slot:
+        """Wait for a converter, once; the place is to be given up all the same."""
+        return await self._seat.turn()
 
     def give_up(self) -> None:
         """Leave the place to others; doing it twice changes nothing."""
-        self._seat.give_up()
         if not self._left:
             self._left = True
+            self._seat.give_up()
             self._leave()
 
 
@@ -52,6 +43,19 @@ class Places:
         """How many more the account may take now."""
         return max(0, self.most_per_account - self._taken[account_id])
 
+    def require(self, account_id: AccountId) -> None:
+        """See that `take` would give the account a place now.
+
+        Raises:
+            TooManyRequests: the account has its share already.
+            Overloaded: the waiting room is full.
+        """
+        self._require_share(account_id, 1)
+        try:
+            self._pool.require_seat(str(account_id))
+        except PoolFull:
+            raise _overloaded() from None
+
     def take(self, account_id: AccountId, files: int) -> list[Place]:
         """Take places for the files of one request, all or none.
 
@@ -61,13 +65,7 @@ class Places:
             TooManyRequests: the account has its share already.
             Overloaded: the waiting room is full.
         """
-        under_way = self._taken[account_id]
-        if under_way and under_way + files > self.most_per_account:
-            message = (
-                f"This account has {under_way} files under way, and may have {self.most_per_account}. "
-                "Send the request again when some have ended."
-            )
-            raise TooManyRequests(message, RETRY_AFTER_SECONDS)
+        self._require_share(account_id, files)
         places: list[Place] = []
         try:
             for _ in range(files):
@@ -75,9 +73,17 @@ class Places:
         except PoolFull:
             for place in places:
                 place.give_up()
-            message = "The service has more conversions waiting than it can take. Send the request again later."
-            raise Overloaded(message, RETRY_AFTER_SECONDS) from None
+            raise _overloaded() from None
         return places
+
+    def _require_share(self, account_id: AccountId, files: int) -> None:
+        under_way = self._taken[account_id]
+        if under_way and under_way + files > self.most_per_account:
+            message = (
+                f"This account has {under_way} files under way, and may have {self.most_per_account}. "
+                "Send the request again when some have ended."
+            )
+            raise TooManyRequests(message, RETRY_AFTER_SECONDS)
 
     def _take_one(self, account_id: AccountId) -> Place:
         place = Place(self._pool.take_seat(str(account_id)), partial(self._leave, account_id))
@@ -88,3 +94,8 @@ class Places:
         self._taken[account_id] -= 1
         if not self._taken[account_id]:
             del self._taken[account_id]
+
+
+def _overloaded() -> Overloaded:
+    message = "The service has more conversions waiting than it can take. Send the request again later."
+    return Overloaded(message, RETRY_AFTER_SECONDS)

@@ -1,7 +1,7 @@
 """A converter for the work of one file, and what an operator learns of it: how long it was waited for, how runs end."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 from sandbox.command import Command
 from sandbox.pool import Slot
@@ -23,20 +23,23 @@ async def converter(place: Place, turn_has_come: Callable[[], None] = _nothing) 
 
     `turn_has_come` is called then. The place is left at the end, whether there was a command or not.
     """
-    async with AsyncExitStack() as stack:
-        stack.callback(place.give_up)
-        slot: Slot | None = None
+    slot: Slot | None = None
 
-        async def run(command: Command) -> Verdict:
-            nonlocal slot
-            if slot is None:
-                with stage("wait"), metrics.JOBS_WAITING.track_inprogress():
-                    slot = await stack.enter_async_context(place)
-                stack.enter_context(metrics.JOBS_RUNNING.track_inprogress())
-                turn_has_come()
-            with span("run"):
-                verdict = await slot.run(command)
-            metrics.CONVERTER_RUNS.labels(verdict.ending).inc()
-            return verdict
+    async def run(command: Command) -> Verdict:
+        nonlocal slot
+        if slot is None:
+            with stage("wait"), metrics.JOBS_WAITING.track_inprogress():
+                slot = await place.turn()
+            metrics.JOBS_RUNNING.inc()
+            turn_has_come()
+        with span("run"):
+            verdict = await slot.run(command)
+        metrics.CONVERTER_RUNS.labels(verdict.ending).inc()
+        return verdict
 
+    try:
         yield run
+    finally:
+        if slot is not None:
+            metrics.JOBS_RUNNING.dec()
+        place.give_up()
