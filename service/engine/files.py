@@ -3,21 +3,22 @@
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from io import FileIO
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
-from typing import BinaryIO
 
 from service.errors import Rejection
 
 TAIL_BYTES = 256
 LITTLE_FILES = 64
 LITTLE_BYTES = 1 << 20
+PathLike = str | os.PathLike[str]
 
 
-@contextmanager
-def open_written(path: Path, buffering: int = -1) -> Iterator[BinaryIO]:
-    """Open the file at `path`, which a converter wrote, for reading; `buffering` as `open` has it.
+def open_written(path: PathLike) -> FileIO:
+    """Open the file at `path`, which a converter wrote, for reading.
 
     Raises:
         Rejection: it is not there or is no ordinary file.
@@ -26,10 +27,10 @@ def open_written(path: Path, buffering: int = -1) -> Iterator[BinaryIO]:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         raise Rejection("The conversion gave no result: the file holds nothing that could be written.") from None
-    with os.fdopen(descriptor, "rb", buffering) as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Rejection("The conversion gave no usable result.")
-        yield file
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Rejection("The conversion gave no usable result.")
+    return FileIO(descriptor)
 
 
 def holds_little(path: Path) -> bool:
@@ -46,15 +47,19 @@ def holds_little(path: Path) -> bool:
 
 
 def _below(path: Path) -> Iterator[os.stat_result]:
-    pending = [str(path)]
+    pending: list[PathLike] = []
+    with suppress(FileNotFoundError):
+        status = os.lstat(path)
+        yield status
+        if stat.S_ISDIR(status.st_mode):
+            pending.append(path)
     while pending:
-        with suppress(FileNotFoundError):
-            name = pending.pop()
-            status = os.lstat(name)
-            yield status
-            if stat.S_ISDIR(status.st_mode):
-                with os.scandir(name) as entries:
-                    pending.extend(entry.path for entry in islice(entries, LITTLE_FILES))
+        with suppress(FileNotFoundError), os.scandir(pending.pop()) as entries:
+            for entry in islice(entries, LITTLE_FILES):
+                status = entry.stat(follow_symlinks=False)
+                yield status
+                if stat.S_ISDIR(status.st_mode):
+                    pending.append(entry.path)
 
 
 def read_written(path: Path, limit_bytes: int) -> bytes:
@@ -85,8 +90,9 @@ def size_of_written(path: Path, trailer: bytes = b"") -> int:
     return size
 
 
-def written_files(directory: Path) -> list[Path]:
+def written_files(directory: Path) -> list[os.DirEntry[str]]:
     """The files directly in `directory`, which a converter filled, by name; folders and links do not count."""
     if not stat.S_ISDIR(os.lstat(directory).st_mode):
         raise Rejection("The conversion gave no usable result.")
-    return sorted(path for path in directory.iterdir() if stat.S_ISREG(os.lstat(path).st_mode))
+    with os.scandir(directory) as entries:
+        return sorted((entry for entry in entries if entry.is_file(follow_symlinks=False)), key=attrgetter("name"))

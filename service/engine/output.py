@@ -63,6 +63,6 @@ def _entries(place: Path, plan: Plan) -> list[Entry]:
     if plan.writing.delivery is Delivery.KMZ or plan.writing.one_file_per_layer:
         for dataset in plan.datasets:
             size_of_written(place / dataset_name(plan, dataset), plan.writing.trailer)
-        return [Entry(path, path.name) for path in written_files(place / OUT)]
+        return [Entry(file.path, file.name) for file in written_files(place / OUT)]
     folder = place / result_name(plan)
-    return [Entry(path, f"{folder.name}/{path.name}") for path in written_files(folder)]
+    return [Entry(file.path, f"{folder.name}/{file.name}") for file in written_files(folder)]

@@ -17,7 +17,7 @@ from typing import BinaryIO
 import msgspec
 from isal import isal_zlib
 
-from service.engine.files import open_written
+from service.engine.files import PathLike, open_written
 from service.errors import Rejection
 
 LEVEL = 1
@@ -38,7 +38,7 @@ LIMIT_BYTES = 0xFFFFFFFF
 class Entry(msgspec.Struct, frozen=True):
     """A file for the ZIP and its name in there."""
 
-    path: Path
+    path: PathLike
     name: str
 
 
@@ -75,8 +75,9 @@ def write_zip(target: Path, entries: Sequence[Entry]) -> int:
 
 def _append(output: BinaryIO, offset: int, entry: Entry) -> _Member:
     name = entry.name.encode()
-    with open_written(entry.path, buffering=0) as file:
-        chunk, rest = file.read(CHUNK), file.read(CHUNK)
+    with open_written(entry.path) as file:
+        chunk = file.read(CHUNK)
+        rest = file.read(CHUNK) if len(chunk) == CHUNK else b""
         if not rest:
             packer = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, -15)
             packed = packer.compress(chunk) + packer.flush()

@@ -5,7 +5,7 @@ import re
 import shutil
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -54,8 +54,11 @@ class Workplace:
         await do(self._clear, brief=self._brief)
 
     def _clear(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
-        self.path.mkdir()
+        try:
+            self.path.mkdir()
+        except FileExistsError:
+            shutil.rmtree(self.path, ignore_errors=True)
+            self.path.mkdir()
         (self.path / OUT).mkdir()
         for number, part in enumerate(self._source.parts):
             for extension, file in part.files.items():
@@ -110,7 +113,7 @@ class Workplace:
     async def list_output(self, stem: str) -> list[str]:
         """The names of the outputs that differ from `stem` in their extension only."""
         found = await do(partial(written_files, self.path / OUT), brief=False)
-        return [path.name for path in found if path.stem == stem]
+        return [file.name for file in found if PurePath(file.name).stem == stem]
 
     async def has(self, name: str) -> bool:
         """Whether the file `name` is there."""
@@ -135,11 +138,12 @@ def staged_names(source: Source) -> list[str]:
 
 def _place(file: Path, target: Path, *, without_bom: bool) -> None:
     """Put `file` at `target`: linked if possible; copied without its byte order mark where that hides a line."""
-    with file.open("rb") as content:
-        if without_bom and content.read(len(BOM)) == BOM:
-            with target.open("xb") as copy:
-                shutil.copyfileobj(content, copy)
-            return
+    if without_bom:
+        with file.open("rb") as content:
+            if content.read(len(BOM)) == BOM:
+                with target.open("xb") as copy:
+                    shutil.copyfileobj(content, copy)
+                return
     try:
         os.link(file, target)
     except OSError:

@@ -26,29 +26,33 @@ def remove_tree(root: Path) -> None:
     Raises:
         OSError: something cannot be removed.
     """
-    pending = [root]
+    outside = str(root.parent)
+    pending = [str(root)]
     while pending:
         directory = pending.pop()
         with suppress(FileNotFoundError):
-            pending.extend(_empty(directory, root.parent))
-            directory.rmdir()
+            pending.extend(_empty(directory, outside))
+            os.rmdir(directory)  # noqa: PTH106 -- a path that is made for every directory costs more than its removal
 
 
-def _empty(directory: Path, outside: Path) -> list[Path]:
+def _empty(directory: str, outside: str) -> list[str]:
     """Unlink what is in `directory`, but move its directories `outside` and return them."""
     descriptor = _open(directory)
     try:
         os.fchmod(descriptor, 0o700)
-        with os.scandir(descriptor) as entries:
-            names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-        for name in (name for name, is_directory in names if not is_directory):
-            os.unlink(name, dir_fd=descriptor)
-        return [_move(name, descriptor, outside) for name, is_directory in names if is_directory]
+        directories: list[str] = []
+        with os.scandir(descriptor) as listing:
+            for entry in list(listing):
+                if entry.is_dir(follow_symlinks=False):
+                    directories.append(_move(entry.name, descriptor, outside))
+                else:
+                    os.unlink(entry.name, dir_fd=descriptor)
+        return directories
     finally:
         os.close(descriptor)
 
 
-def _open(directory: Path) -> int:
+def _open(directory: str) -> int:
     try:
         return os.open(directory, os.O_RDONLY | _NO_LINK)
     except PermissionError:
@@ -56,17 +60,17 @@ def _open(directory: Path) -> int:
         return os.open(directory, os.O_RDONLY | _NO_LINK)
 
 
-def _move(name: str, parent: int, outside: Path) -> Path:
-    moved = outside / new_name()
+def _move(name: str, parent: int, outside: str) -> str:
+    moved = f"{outside}/{new_name()}"
     try:
         os.rename(name, moved, src_dir_fd=parent)
     except PermissionError:  # its link to its parent is a part of it
-        _let_in(Path(name), parent)
+        _let_in(name, parent)
         os.rename(name, moved, src_dir_fd=parent)
     return moved
 
 
-def _let_in(directory: Path, parent: int | None = None) -> None:
+def _let_in(directory: str, parent: int | None = None) -> None:
     """Give the owner all rights on `directory`, which may not be opened: to list it, to empty it, to move it."""
     descriptor = os.open(directory, os.O_PATH | _NO_LINK, dir_fd=parent)
     try:

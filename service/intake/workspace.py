@@ -100,8 +100,11 @@ class WorkArea:
 
         Where it is known to hold little, that is `brief`.
         """
+        if brief:
+            _remove_or_log(directory)
+            return
         with CancelScope(shield=True):
-            await self.do(lambda: _remove_or_log(directory), brief=brief)
+            await self.do(lambda: _remove_or_log(directory))
 
 
 class Workspace:

@@ -35,7 +35,7 @@ class Disk:
 
     def path(self, name: str) -> Path:
         """Return where the object `name` is, if it is."""
-        return self._objects / name[:2] / name
+        return Path(f"{self._objects}/{name[:2]}/{name}")
 
     def prepare(self) -> None:
         """Make the directories, and remove what a process that was killed left half-written."""
@@ -67,11 +67,12 @@ class Disk:
     def _copy(self, output: Path, target: Path) -> None:
         draft = self._draft()
         try:
-            with open_output(output) as source, draft.open("xb") as copy:
+            with open_output(output) as source, draft.open("xb", buffering=0) as copy:
                 shutil.copyfileobj(source, copy, COPY_BYTES)
-            draft.replace(target)
-        finally:
+            draft.rename(target)
+        except BaseException:
             draft.unlink(missing_ok=True)
+            raise
 
     def delete(self, names: Sequence[str]) -> None:
         """Remove the objects that are there."""
@@ -110,10 +111,29 @@ def open_output(path: Path) -> BinaryIO:
         ValueError: it is no regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    try:
+        _require_regular(os.fstat(descriptor))
+    except ValueError:
         os.close(descriptor)
-        raise ValueError("only a regular file can be stored")
+        raise
     return os.fdopen(descriptor, "rb")
+
+
+def size_of_output(path: Path) -> int:
+    """Return the size in bytes of a file that an untrusted program left, which is not opened.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: it is no regular file.
+    """
+    found = os.lstat(path)
+    _require_regular(found)
+    return found.st_size
+
+
+def _require_regular(found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError("only a regular file can be stored")
 
 
 def _sync(path: Path) -> None:

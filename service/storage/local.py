@@ -15,7 +15,7 @@ from anyio import CapacityLimiter, fail_after, to_thread
 from service.brief import BRIEF_BYTES
 from service.clock import Clock, utc_now
 from service.errors import NotFound, StorageFault, StorageUnavailable
-from service.storage.disk import SHARDS, Disk, open_output
+from service.storage.disk import SHARDS, Disk, size_of_output
 from service.storage.links import Grant, LinkSigner
 from service.storage.names import clean_name
 from service.storage.port import Link, ObjectKey, StoredObject, is_key, link_seconds, split_key
@@ -83,8 +83,7 @@ class LocalStorage:
     async def put(self, key: ObjectKey, path: Path, *, media_type: str, download_name: str) -> None:  # noqa: ARG002 - the link carries them
         """See `Storage.put`."""
         name = _name(key)
-        with open_output(path) as output:
-            brief = os.fstat(output.fileno()).st_size <= BRIEF_BYTES
+        brief = size_of_output(path) <= BRIEF_BYTES
         await self.run(partial(self._disk.place, name, path), brief=brief)
         await self.run(partial(self._disk.sync, name))
 
