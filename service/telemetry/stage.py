@@ -1,8 +1,11 @@
 """The stages of a file, each a span and a figure: receive, admit, wait, convert, store, settle."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import Literal, get_args
+
+from prometheus_client import Histogram
 
 from service.telemetry.metrics import STAGE_SECONDS
 from service.telemetry.tracing import Value, span
@@ -12,8 +15,24 @@ Stage = Literal["receive", "admit", "wait", "convert", "store", "settle"]
 _SECONDS = {name: STAGE_SECONDS.labels(name) for name in get_args(Stage)}
 
 
-@contextmanager
-def stage(name: Stage, **attributes: Value) -> Iterator[None]:
+def stage(name: Stage, **attributes: Value) -> AbstractContextManager[None]:
     """Observe what is done in the block as a stage, whether it succeeds or not."""
-    with span(name, **attributes), _SECONDS[name].time():
-        yield
+    return _Observed(_SECONDS[name], span(name, **attributes))
+
+
+class _Observed:
+    """A stage under way: no generator, since a file goes through six of them."""
+
+    def __init__(self, seconds: Histogram, within: AbstractContextManager[object]) -> None:
+        self._seconds = seconds
+        self._within = within
+
+    def __enter__(self) -> None:
+        self._within.__enter__()
+        self._since = time.perf_counter()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        self._seconds.observe(time.perf_counter() - self._since)
+        return self._within.__exit__(kind, error, trace)

@@ -46,6 +46,9 @@ class _Unrecorded:
         """Nobody is told."""
 
 
+_NOWHERE = nullcontext()
+
+
 class _Silent:
     """Records nothing."""
 
@@ -53,7 +56,7 @@ class _Silent:
         return nullcontext(_Unrecorded(traceparent.parse(headers.get(traceparent.HEADER, ""))))
 
     def span(self, _name: str, _attributes: Mapping[str, Value], /) -> AbstractContextManager[object]:
-        return nullcontext()
+        return _NOWHERE
 
 
 _tracer: Tracer = _Silent()
