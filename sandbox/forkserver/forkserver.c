@@ -62,6 +62,7 @@ struct request {
 
 enum { MESSAGE_BYTES = 1 << 18, STRINGS = 4096, NEVER_STARTED = 120, THREADS = 512, LOW_PRIORITY = 10 };
 enum { LARGE_PAGE = 2 << 20 };
+enum { TRADITIONAL_GIS_ORDER = 0 };
 enum { SYS_OPEN_TREE = 428, SYS_MOVE_MOUNT = 429, SYS_MOUNT_SETATTR = 442, SYS_LANDLOCK_RESTRICT_SELF = 446 };
 enum { MOVE_FROM_EMPTY_PATH = 4, TREE_CLONE = 1, TREE_RECURSIVE = 0x8000, ATTRIBUTE_READ_ONLY = 1 };
 
@@ -333,6 +334,21 @@ static void forget_raster_drivers(void)
                 deregister(driver(number));
 }
 
+/* Have GDAL make the transformation that most conversions ask for, from degrees to degrees: it keeps it, and PROJ keeps the
+ * statements that it took, of which one alone takes longer to be prepared than a small file to be converted. */
+static void prepare_transformation(void *reference)
+{
+    void (*order_axes)(void *, int) = (void (*)(void *, int))gdal("OSRSetAxisMappingStrategy");
+    void *(*transformation)(void *, void *) = (void *(*)(void *, void *))gdal("OCTNewCoordinateTransformation");
+    void (*destroy)(void *) = (void (*)(void *))gdal("OCTDestroyCoordinateTransformation");
+    void *made;
+    if (!order_axes || !transformation || !destroy)
+        return;
+    order_axes(reference, TRADITIONAL_GIS_ORDER);
+    if ((made = transformation(reference, reference)))
+        destroy(made);
+}
+
 /* Open PROJ's database and read the definitions that most conversions need. */
 static void prepare_proj(void)
 {
@@ -346,8 +362,10 @@ static void prepare_proj(void)
     if (!new_reference || !from_epsg || !to_wkt || !destroy)
         return;
     void *reference = new_reference(NULL);
-    if (from_epsg(reference, 4326) == 0)
+    if (from_epsg(reference, 4326) == 0) {
         to_wkt(reference, &text, esri);
+        prepare_transformation(reference);
+    }
     destroy(reference);
     free(text);
 }
