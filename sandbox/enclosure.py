@@ -17,9 +17,9 @@ from sandbox.layers.user import FIRST_USER, UnprivilegedUser, give
 class Enclosure:
     """What stands around every run of one spawner."""
 
-    def __init__(self, layers: Sequence[Layer], roots: Sequence[Path], groups: Sequence[Group] = ()) -> None:
+    def __init__(self, layers: Sequence[Layer], roots: Sequence[str], groups: Sequence[Group] = ()) -> None:
         self.layers = layers
-        self._roots = tuple(map(str, roots))
+        self._roots = tuple(roots)
         self._groups = groups if any(isinstance(layer, MemoryGroup) for layer in layers) else ()
         self._landlock = next((layer for layer in layers if isinstance(layer, Landlock)), None)
         self._changes_user = any(isinstance(layer, UnprivilegedUser) for layer in layers)

@@ -6,7 +6,7 @@ asyncio would triple the memory that every fork has to copy the tables of.
 import heapq
 import itertools
 import os
-import selectors
+import select
 import signal
 import time
 from collections.abc import Callable
@@ -28,7 +28,8 @@ class Loop:
     """Calls back on what happens."""
 
     def __init__(self, on_child: Callable[[], None]) -> None:
-        self._selector = selectors.DefaultSelector()
+        self._readable = select.epoll()
+        self._calls: dict[int, Callable[[], None]] = {}
         self._timers: list[tuple[float, int, Timer]] = []
         self._numbers = itertools.count()
         self._on_child = on_child
@@ -39,11 +40,13 @@ class Loop:
 
     def watch(self, descriptor: int, call: Callable[[], None]) -> None:
         """Call whenever `descriptor` is readable."""
-        self._selector.register(descriptor, selectors.EVENT_READ, call)
+        self._readable.register(descriptor, select.EPOLLIN)
+        self._calls[descriptor] = call
 
     def unwatch(self, descriptor: int) -> None:
         """Forget a descriptor; to be done before it is closed."""
-        self._selector.unregister(descriptor)
+        self._readable.unregister(descriptor)
+        del self._calls[descriptor]
 
     def after(self, seconds: float, call: Callable[[], None]) -> Timer:
         """Call once, `seconds` from now."""
@@ -53,10 +56,10 @@ class Loop:
 
     def turn(self) -> None:
         """Wait for something to happen and tell everyone whom it concerns."""
-        for key, _ in self._selector.select(self._patience()):
-            # A call may have unregistered a descriptor whose event is still in this list.
-            if self._selector.get_map().get(key.fd) is key:
-                key.data()
+        for descriptor, call in [(found, self._calls[found]) for found, _ in self._readable.poll(self._patience())]:
+            # A call may have forgotten a descriptor whose event is still in this list.
+            if self._calls.get(descriptor) is call:
+                call()
         self._run_timers()
 
     def _patience(self) -> float | None:

@@ -72,9 +72,9 @@ class Spawner:
         self._limits = rlimits.of_this_process()
         self._loop = Loop(self._reap)
         self._moved = _moved_roots(config, in_namespaces=surroundings.in_namespaces)
-        roots = (config.work_root, *self._moved.values())
+        roots = (str(config.work_root), *self._moved.values())
         self._enclosure = Enclosure(layers, roots, surroundings.groups)
-        self._launchers = _launchers(config, self._enclosure, self._loop, roots[-1])
+        self._launchers = _launchers(config, self._enclosure, self._loop, Path(roots[-1]))
         self._slots = config.converters
         self._used: Sequence[Launcher] = self._launchers
 
@@ -115,9 +115,10 @@ class Spawner:
 
     def _inside(self, command: Command) -> Command:
         """The command with its directory under the name that it has here."""
+        directory = str(command.directory)
         for root, here in self._moved.items():
-            if command.directory.is_relative_to(root):
-                return msgspec.structs.replace(command, directory=here / command.directory.relative_to(root))
+            if directory.startswith(f"{root}/"):
+                return msgspec.structs.replace(command, directory=Path(f"{here}{directory[len(root) :]}"))
         return command
 
     def _candidates(self, message: Start) -> list[Launcher]:
@@ -207,11 +208,11 @@ class Spawner:
         os._exit(0)
 
 
-def _moved_roots(config: Config, *, in_namespaces: bool) -> Mapping[Path, Path]:
+def _moved_roots(config: Config, *, in_namespaces: bool) -> Mapping[str, str]:
     """Roots of runs that have another name here than on the host."""
     if config.memory_root is None:
         return {}
-    return {config.memory_root: config.memory_inside if in_namespaces else config.memory_root}
+    return {str(config.memory_root): str(config.memory_inside if in_namespaces else config.memory_root)}
 
 
 def _launchers(config: Config, enclosure: Enclosure, loop: Loop, home: Path) -> tuple[Launcher, ...]:

@@ -8,18 +8,21 @@ _READ_AT_START = ("LD_", "LC_", "LANG", "MALLOC_", "GLIBC_", "PYTHON", "PROJ_", 
 _LEFT_OUT = ("GDAL_SKIP", "OGR_SKIP")
 
 
-def can_become(started: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether a process that was started with one environment can go on with the other as if started with it.
+class Started:
+    """What a process was started with."""
 
-    Drivers that it has left out it cannot bring back, but it can leave out more.
-    """
-    return _at_start(started) == _at_start(wanted) and all(
-        _names(started, option) <= _names(wanted, option) for option in _LEFT_OUT if option in started
-    )
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._read = _at_start(environment)
+        self._left_out = {option: _split(environment[option]) for option in _LEFT_OUT if option in environment}
 
+    def can_become(self, wanted: Mapping[str, str]) -> bool:
+        """Whether it can go on with the environment `wanted` as if it had been started with that.
 
-def _names(environment: Mapping[str, str], option: str) -> frozenset[str]:
-    return _split(environment.get(option, ""))
+        Drivers that it has left out it cannot bring back, but it can leave out more.
+        """
+        return self._read == _at_start(wanted) and all(
+            names <= _split(wanted.get(option, "")) for option, names in self._left_out.items()
+        )
 
 
 @lru_cache(maxsize=1024)

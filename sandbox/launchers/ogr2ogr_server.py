@@ -8,7 +8,7 @@ from typing import Final
 from sandbox.command import Command
 from sandbox.config import LauncherName, Ogr2ogr
 from sandbox.jail import Jail
-from sandbox.launchers.environment import can_become
+from sandbox.launchers.environment import Started
 from sandbox.layers import rlimits, seccomp
 
 # As `enum layer` in forkserver.c.
@@ -39,6 +39,7 @@ class Ogr2ogrServerKind:
 
     def __init__(self, ogr2ogr: Ogr2ogr, layers: Sequence[str], work_root: str) -> None:
         self._ogr2ogr = ogr2ogr
+        self._started = Started(ogr2ogr.environment)
         self._layers = sum(_BITS[name] for name in layers)
         self._work_root = work_root
         filtered = "system-call filter" in layers
@@ -49,7 +50,7 @@ class Ogr2ogrServerKind:
         return (
             command.argv[0] == str(self._ogr2ogr.program)
             and len(command.argv) + len(command.environment) < _MOST_STRINGS
-            and can_become(self._ogr2ogr.environment, command.environment)
+            and self._started.can_become(command.environment)
         )
 
     def argv(self, link: int) -> tuple[Sequence[str], dict[str, str]]:
@@ -80,7 +81,8 @@ class Ogr2ogrServerKind:
             len(variables),
         )
         strings = (self._work_root, jail.directory, *command.argv, *variables)
-        if any("\0" in text for text in strings):
+        text = "\0".join((*strings, ""))
+        if text.count("\0") != len(strings):
             raise PermissionError("a text holds a zero byte")
-        text = b"".join(text.encode(errors="surrogateescape") + b"\0" for text in strings)
-        return header + b"".join(_LIMIT.pack(*limit) for limit in limits) + self._filter + text
+        packed = b"".join([_LIMIT.pack(*limit) for limit in limits])
+        return header + packed + self._filter + text.encode(errors="surrogateescape")

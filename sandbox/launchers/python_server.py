@@ -11,7 +11,7 @@ from sandbox import probe, wire
 from sandbox.command import Command
 from sandbox.config import Config, LauncherName
 from sandbox.jail import Jail
-from sandbox.launchers.environment import can_become
+from sandbox.launchers.environment import Started
 
 
 class Introduction(msgspec.Struct, frozen=True):
@@ -42,12 +42,13 @@ class PythonServerKind:
 
     def __init__(self, config: Config, layers: Sequence[str]) -> None:
         self._config = config
+        self._started = Started(config.python.environment)
         self._layers = tuple(layers)
 
     def takes(self, command: Command) -> bool:
         """Python, one of the modules, and no difference that only a start could bring about."""
         module, *_ = _after_m(command)
-        return module in modules(self._config) and can_become(self._config.python.environment, command.environment)
+        return module in modules(self._config) and self._started.can_become(command.environment)
 
     def argv(self, link: int) -> tuple[Sequence[str], dict[str, str]]:
         """Python with this package, and the path of what it holds ready."""

@@ -69,7 +69,7 @@ def _handled() -> tuple[int, int, int]:
 class Rule:
     """A path, held open, and what may be done below it."""
 
-    def __init__(self, path: Path, access: int) -> None:
+    def __init__(self, path: str | Path, access: int) -> None:
         self._descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         allowed = access if S_ISDIR(os.fstat(self._descriptor).st_mode) else access & _OF_FILES
         # Packed once: every run adds all the rules anew.
@@ -115,7 +115,7 @@ class Landlock:
 
     def rules(self, directory: str) -> int:
         """The rules of one run, as a descriptor."""
-        own = Rule(Path(directory), OWN)
+        own = Rule(directory, OWN)
         try:
             return ruleset((*self._common, own))
         finally:

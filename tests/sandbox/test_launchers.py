@@ -19,7 +19,7 @@ from sandbox import syscalls
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Ogr2ogr, PythonServer
 from sandbox.connection import Connection
-from sandbox.launchers.environment import can_become
+from sandbox.launchers.environment import Started
 from sandbox.launchers.warm import options
 from sandbox.own_directory import OwnDirectory
 from sandbox.verdict import Ending, Verdict
@@ -392,9 +392,9 @@ async def test_a_module_that_is_not_held_ready_is_started(place: Place) -> None:
 
 def test_an_environment_is_taken_over_unless_a_start_would_have_read_it() -> None:
     """Options of GDAL come with the command; where PROJ's data is does not."""
-    assert can_become({"PROJ_LIB": "/a"}, {"PROJ_LIB": "/a", "GDAL_SKIP": "CSV"})
-    assert not can_become({"PROJ_LIB": "/a"}, {"PROJ_LIB": "/b"})
-    assert not can_become({}, {"LD_PRELOAD": "x"})
-    assert can_become({"GDAL_SKIP": "PDF,WFS"}, {"GDAL_SKIP": "WFS,CSV,PDF"})
-    assert not can_become({"GDAL_SKIP": "PDF,WFS"}, {"GDAL_SKIP": "CSV,PDF"})
-    assert not can_become({"GDAL_SKIP": "PDF,WFS"}, {})
+    assert Started({"PROJ_LIB": "/a"}).can_become({"PROJ_LIB": "/a", "GDAL_SKIP": "CSV"})
+    assert not Started({"PROJ_LIB": "/a"}).can_become({"PROJ_LIB": "/b"})
+    assert not Started({}).can_become({"LD_PRELOAD": "x"})
+    assert Started({"GDAL_SKIP": "PDF,WFS"}).can_become({"GDAL_SKIP": "WFS,CSV,PDF"})
+    assert not Started({"GDAL_SKIP": "PDF,WFS"}).can_become({"GDAL_SKIP": "CSV,PDF"})
+    assert not Started({"GDAL_SKIP": "PDF,WFS"}).can_become({})
