@@ -37,9 +37,14 @@ def content_disposition(name: str) -> str:
 
 
 def _clean(name: str, max_bytes: int) -> str:
-    words = " ".join(unicodedata.normalize("NFC", name).split())
-    # Category C: controls, the marks that reverse the direction of text, lone surrogates, unassigned code points.
-    plain = words.isascii() and words.isprintable()
-    visible = words if plain else "".join(char for char in words if not unicodedata.category(char).startswith("C"))
-    cut = visible.translate(_REPLACED).encode()[:max_bytes].decode(errors="ignore")
+    plain = name.isascii() and name.isprintable()
+    visible = name if plain else "".join(char for char in name if char.isspace() or _is_visible(char))
+    # Only now, when nothing stands any more between two blanks, or between a letter and its accent.
+    words = " ".join(unicodedata.normalize("NFC", visible).split())
+    cut = words.translate(_REPLACED).encode()[:max_bytes].decode(errors="ignore")
     return cut.strip(" .") or FALLBACK
+
+
+def _is_visible(char: str) -> bool:
+    # Category C: controls, the marks that reverse the direction of text, lone surrogates, unassigned code points.
+    return not unicodedata.category(char).startswith("C")

@@ -20,6 +20,8 @@ from service.storage.names import clean_name, content_disposition, download_name
         ("..csv", ".zip", "result.zip"),
         ("\u202egnp.csv", ".zip", "gnp.zip"),
         ("", ".zip", "result.zip"),
+        ("a \x1b b.csv", ".zip", "a b.zip"),
+        ("e\x1b\u0301.csv", ".zip", "é.zip"),
     ],
 )
 def test_a_result_is_named_after_the_upload(uploaded: str, extension: str, expected: str) -> None:
