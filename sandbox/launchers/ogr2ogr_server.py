@@ -54,12 +54,17 @@ class Ogr2ogrServerKind:
         )
 
     def argv(self, link: int) -> tuple[Sequence[str], dict[str, str]]:
-        """The program with the library before it. One thread: a fork copies no other."""
+        """The program with the library before it.
+
+        It has one thread, since a fork copies no other, and looks up the names of all functions at its start, or every
+        child would look up those that it needs.
+        """
         return (str(self._ogr2ogr.program),), {
             **self._ogr2ogr.environment,
             "LD_PRELOAD": str(self._ogr2ogr.fork_server),
             "SANDBOX_LINK": str(link),
             "OPENBLAS_NUM_THREADS": "1",
+            "LD_BIND_NOW": "1",
         }
 
     def introduction(self) -> bytes:
