@@ -5,6 +5,7 @@ it writes its outcome to OUTPUT.
 """
 
 import mmap
+import os
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from service.dataloss.findings import Outcome, Scan, read_scan, write_outcome
 from service.dataloss.refusals import Reason, Unreadable
 from service.dataloss.tally import Tally
 
-__all__ = ["INLINE_BYTES", "is_light", "read_scan", "scan", "scan_bytes"]
+__all__ = ["INLINE_BYTES", "read_light", "read_scan", "scan", "scan_bytes"]
 
 INLINE_BYTES = 256 << 10
 INLINE_OBJECTS = 8 << 10
@@ -21,21 +22,22 @@ INLINE_EMPTY_ARRAYS = 1 << 10
 NUMBERS_PER_ARRAY = 3
 
 
-def is_light(path: Path) -> bool:
-    """Whether the document at `path` may be scanned by the gateway itself: it is small, and not made to take long.
+def read_light(path: Path) -> bytes | None:
+    """The document at `path` if the gateway itself may scan it: it is small, and not made to take long.
 
     A document of 256 KiB takes two milliseconds; one that is all brackets, which no data is, could take seconds.
     """
     if path.stat().st_size > INLINE_BYTES:
-        return False
+        return None
     data = path.read_bytes()
     arrays = data.count(b"[")
-    return (
+    is_light = (
         data.count(b"{") <= INLINE_OBJECTS
         and data.count(b"[[") <= INLINE_OBJECTS
         and data.count(b"[]") <= INLINE_EMPTY_ARRAYS
         and data.count(b",") <= NUMBERS_PER_ARRAY * arrays + data.count(b":") + INLINE_EMPTY_ARRAYS
     )
+    return data if is_light else None
 
 
 def scan(path: Path) -> Scan:
@@ -47,13 +49,15 @@ def scan(path: Path) -> Scan:
         Unreadable: the document is not GeoJSON that the converter would read.
     """
     with path.open("rb") as file:
-        if path.stat().st_size == 0:
+        if os.fstat(file.fileno()).st_size == 0:
             raise Unreadable(Reason.EMPTY)
         return _scan(Document(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
 
 
 def scan_bytes(data: bytes) -> Scan:
     """Scan a GeoJSON document that is in memory, as `scan` does."""
+    if not data:
+        raise Unreadable(Reason.EMPTY)
     return _scan(Document(data))
 
 

@@ -120,7 +120,9 @@ def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | 
 
 
 def _extension(untrusted_name: str) -> str:
-    return PurePosixPath(untrusted_name.replace("\\", "/")).suffix.casefold()
+    base = untrusted_name.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    stem, dot, extension = base.rpartition(".")
+    return f"{dot}{extension}".casefold() if stem and extension else ""
 
 
 def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -> Source:

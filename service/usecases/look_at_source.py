@@ -16,7 +16,7 @@ from service.dataloss import scan as scan_program
 from service.dataloss.findings import Scan, read_scan
 from service.dataloss.mend import GATHER, LEAVE, mend
 from service.dataloss.refusals import OTHER_JSON, Unreadable
-from service.dataloss.scan import is_light, scan
+from service.dataloss.scan import read_light, scan_bytes
 from service.dataloss.warnings import reading_warnings
 from service.engine.convert import Engine
 from service.engine.diagnostics import Subject, require_program_success
@@ -77,8 +77,9 @@ async def scan_document(engine: Engine, run: Run, source: Source) -> Scan:
         Rejection: scanning it goes beyond the limits.
     """
     path = source.path
-    if is_light(path):
-        found = scan(path)
+    document = read_light(path)
+    if document is not None:
+        found = scan_bytes(document)
     else:
         await _run_program(engine, run, scan_program.__name__, path, SCAN_FILE)
         found = await anyio.to_thread.run_sync(read_scan, path.parent / SCAN_FILE)
@@ -91,7 +92,7 @@ async def made_fit(engine: Engine, run: Run, source: Source, found: Scan) -> Sou
     if found.is_collection and not found.half_letters:
         return msgspec.structs.replace(source, options=options)
     target = source.path.parent / MENDED_FILE
-    if is_light(source.path):
+    if read_light(source.path) is not None:
         mend(source.path, target, gathers=not found.is_collection)
     else:
         way = LEAVE if found.is_collection else GATHER
