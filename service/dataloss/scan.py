@@ -7,10 +7,14 @@ it writes its outcome to OUTPUT.
 import mmap
 import os
 import sys
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 from service.dataloss.document import Document
+from service.dataloss.features import Feature
 from service.dataloss.findings import Outcome, Scan, read_scan, write_outcome
+from service.dataloss.geometries import SAMPLE_BYTES
 from service.dataloss.refusals import Reason, Unreadable
 from service.dataloss.tally import Tally
 
@@ -20,6 +24,9 @@ INLINE_BYTES = 256 << 10
 INLINE_OBJECTS = 8 << 10
 INLINE_EMPTY_ARRAYS = 1 << 10
 NUMBERS_PER_ARRAY = 3
+WHOLE_BYTES = SAMPLE_BYTES
+"""Up to here all features are counted at once: a batch costs as much as dozens of features, and a document is cut into
+three at least. One whose coordinates are sampled is not."""
 
 
 def read_light(path: Path) -> bytes | None:
@@ -51,20 +58,24 @@ def scan(path: Path) -> Scan:
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
             raise Unreadable(Reason.EMPTY)
-        return _scan(Document(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+        document = Document(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return _scan(document, document.batches())
 
 
 def scan_bytes(data: bytes) -> Scan:
     """Scan a GeoJSON document that is in memory, as `scan` does."""
     if not data:
         raise Unreadable(Reason.EMPTY)
-    return _scan(Document(data))
+    document = Document(data)
+    if len(data) > WHOLE_BYTES:
+        return _scan(document, document.batches())
+    return _scan(document, [list(chain.from_iterable(document.batches()))])
 
 
-def _scan(document: Document) -> Scan:
+def _scan(document: Document, batches: Iterable[Sequence[Feature]]) -> Scan:
     tally = Tally()
     try:
-        for batch in document.batches():
+        for batch in batches:
             tally.add(batch)
     except MemoryError:
         raise Unreadable(Reason.NO_SCAN) from None
