@@ -37,14 +37,15 @@ def _entries(directory: str) -> Iterator[os.stat_result]:
         path, depth = pending.pop()
         if depth > _DEEPEST:
             raise OSError(errno.ENAMETOOLONG, "nested too deeply")
-        # What a program removes while it is counted is not counted.
         with suppress(FileNotFoundError), os.scandir(path) as listing:
             for entry in listing:
-                with suppress(FileNotFoundError):
+                try:
                     status = entry.stat(follow_symlinks=False)
-                    yield status
-                    if stat.S_ISDIR(status.st_mode):
-                        pending.append((entry.path, depth + 1))
+                except FileNotFoundError:
+                    continue  # what a program removes while it is counted is not counted
+                yield status
+                if stat.S_ISDIR(status.st_mode):
+                    pending.append((entry.path, depth + 1))
 
 
 def disk_is_full(directory: str) -> bool:
