@@ -40,6 +40,7 @@ from service.intake.memory import memory_root
 from service.intake.workspace import open_work_area
 from service.jobs.dispatch import LocalRunner
 from service.jobs.leases import Leases
+from service.jobs.places import Places
 from service.jobs.register import JobRegister
 from service.metering.books import Books, publish_plans
 from service.metering.pricing import Pricing
@@ -104,6 +105,7 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
         jobs = JobRegister(database)
         lease = timedelta(seconds=settings.lease_seconds)
         parts = JobParts(books=books, jobs=jobs, engine=engine, storage=storage, work_area=work_area, clock=clock)
+        places = Places(pool, settings.max_per_account, settings.file_seconds)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         services = Services(
             clock=clock,
@@ -117,7 +119,7 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
             engine=engine,
             unavailable_formats=capabilities.unavailable,
             storage=storage,
-            runner=LocalRunner(pool, partial(run_job, parts), tasks, max_per_account=settings.max_per_account),
+            runner=LocalRunner(places, partial(run_job, parts), tasks),
             intake=_intake_limits(settings),
             work_area=work_area,
             pool=pool,

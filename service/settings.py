@@ -118,6 +118,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     conversion_seconds: Annotated[
         float, Meta(gt=0, description="Longest time that one run of the converter may take.")
     ] = 120.0
+    file_seconds: Annotated[
+        float, Meta(gt=0, description="Longest time that one file may hold a converter, in all its runs together.")
+    ] = 600.0
     conversion_memory_bytes: Annotated[
         int, Meta(ge=536_870_912, description="Most memory that one run of the converter may take, in bytes.")
     ] = 2_684_354_560

@@ -123,8 +123,9 @@ file of 100 MB takes 60 to 180 MiB whatever it holds, unless a single feature is
 | GeoParquet | 100 MB of GeoJSON: 250 MiB, batches of 16,384 rows | |
 | GeoJSON with one feature | 86 MB: 1,940 MiB, a feature is read whole | memory |
 
-Seconds are of computing, over all runs of a conversion; each run may take {seconds}. `./just bench sizes` repeats the
-first six rows on a host, in the jail and with the limits of the settings.
+Seconds are of computing, over all runs of a conversion; each run may take {seconds}, all of them
+together ten minutes. `./just bench sizes` repeats the first six rows on a host, in the jail and with the limits of the
+settings.
 
 What does not fit ends with an error that says so, and nothing is counted.
 """

@@ -14,7 +14,6 @@ import structlog
 from anyio import TaskHandle
 from anyio.abc import TaskGroup
 
-from sandbox.pool import Pool
 from service.errors import Overloaded
 from service.formats.detect import Source
 from service.formats.format import Format
@@ -79,8 +78,8 @@ class Submission:
 class LocalRunner:
     """Runs jobs in this process: bounded, fair between accounts, drained before the end."""
 
-    def __init__(self, pool: Pool, run_job: RunJob, tasks: TaskGroup, *, max_per_account: int) -> None:
-        self.places = Places(pool, max_per_account)
+    def __init__(self, places: Places, run_job: RunJob, tasks: TaskGroup) -> None:
+        self.places = places
         self._run_job = run_job
         self._tasks = tasks
         self._submissions: dict[JobId, Submission] = {}

@@ -12,9 +12,13 @@ RETRY_AFTER_SECONDS = 2
 
 
 class Place:
-    """A seat in the pool that counts for its account, from now until it is given up."""
+    """A seat in the pool that counts for its account, from now until it is given up.
 
-    def __init__(self, seat: Seat, leave: Callable[[], None]) -> None:
+    Its converter may be held for `most_seconds`.
+    """
+
+    def __init__(self, seat: Seat, most_seconds: float, leave: Callable[[], None]) -> None:
+        self.most_seconds = most_seconds
         self._seat = seat
         self._leave = leave
         self._left = False
@@ -32,10 +36,14 @@ class Place:
 
 
 class Places:
-    """Hands out the seats of a pool, `most_per_account` at the same time to one account."""
+    """Hands out the seats of a pool, `most_per_account` at the same time to one account.
 
-    def __init__(self, pool: Pool, most_per_account: int) -> None:
+    Each file may hold its converter for `most_seconds`.
+    """
+
+    def __init__(self, pool: Pool, most_per_account: int, most_seconds: float) -> None:
         self.most_per_account = most_per_account
+        self._most_seconds = most_seconds
         self._pool = pool
         self._taken: Counter[AccountId] = Counter()
 
@@ -86,7 +94,8 @@ class Places:
             raise TooManyRequests(message, RETRY_AFTER_SECONDS)
 
     def _take_one(self, account_id: AccountId) -> Place:
-        place = Place(self._pool.take_seat(str(account_id)), partial(self._leave, account_id))
+        seat = self._pool.take_seat(str(account_id))
+        place = Place(seat, self._most_seconds, partial(self._leave, account_id))
         self._taken[account_id] += 1
         return place
 

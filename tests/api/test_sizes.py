@@ -15,6 +15,7 @@ from tests.support.server import Client, Server, create_account, running_server
 
 ROWS_OF_A_SHEET = 1_048_575
 LITTLE_TIME = {"GEOMILL_CONVERSION_SECONDS": "1"}
+LITTLE_TIME_IN_ALL = {"GEOMILL_FILE_SECONDS": "1"}
 TOO_LONG = "longer than one may|more computing time than one may use"
 
 
@@ -44,6 +45,8 @@ IN_LITTLE_TIME = {
     "ODS, written": Case(write_csv, (150_000, 10), "a.csv", "Ods", TOO_LONG),
     "GML of types in turn, read": Case(write_interleaved_gml, (40_000, 100), "a.gml", "GeoPackage", TOO_LONG),
 }
+
+OF_MANY_RUNS = Case(write_gml, (MAX_DATASETS - 1, MAX_DATASETS - 1), "a.gml", "GeoPackage", "longer than one may")
 
 
 def refused(server: Server, client: Client, case: Case, folder: Path) -> None:
@@ -83,3 +86,12 @@ def test_what_takes_too_long_is_refused(hurried: Server, tmp_path: Path, name: s
     """With less time, so that smaller files are too large."""
     with create_account(hurried, Terms(plan="team", plan_owner="user")) as client:
         refused(hurried, client, IN_LITTLE_TIME[name], tmp_path)
+
+
+def test_many_short_runs_take_no_longer_than_a_file_may(database_url: str, tmp_path: Path) -> None:
+    """Else one file could hold a converter for hours, however little time each of its runs has."""
+    with (
+        running_server(tmp_path / "data", database_url, LITTLE_TIME_IN_ALL) as server,
+        create_account(server, Terms(plan="team", plan_owner="user")) as client,
+    ):
+        refused(server, client, OF_MANY_RUNS, tmp_path)
