@@ -1,11 +1,12 @@
 """From what happened in each round to the figures of a scenario."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from statistics import median
 
 import msgspec
 
+from bench.lag import Lag, lag_of
 from bench.load import OK, Tally
 from bench.meter import Usage
 
@@ -44,12 +45,13 @@ class Generator(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """One round of a scenario as it was measured."""
+    """One round of a scenario as it was measured; `lag` is how often the server's loop was how late, if it tells."""
 
     tally: Tally
     usage: Usage | None
     generator_seconds: float
     beside: Tally | None = None
+    lag: Mapping[float, float] | None = None
 
     @property
     def done(self) -> int:
@@ -82,6 +84,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     memory: Memory | None
     generator: Generator
     beside_ms: Latency | None
+    lag_ms: Lag | None = None
 
 
 def figures_of(about: str, rounds: Sequence[Round]) -> Figures:
@@ -100,6 +103,7 @@ def figures_of(about: str, rounds: Sequence[Round]) -> Figures:
         memory=_memory([each.usage for each in rounds if each.usage is not None and each.usage.all_peak_mb]),
         generator=_generator(rounds),
         beside_ms=_latency([each.beside for each in rounds if each.beside is not None], lambda _kind: True),
+        lag_ms=lag_of(each.lag for each in rounds),
     )
 
 

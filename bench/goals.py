@@ -13,14 +13,22 @@ CONVERSIONS = ("burst-8", "burst-64", "burst-256")
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
-    """A goal: `measure` gives the value, or raises LookupError where the run does not have what it needs."""
+    """A goal: `measure` gives the value, or raises LookupError where the run does not have what it needs.
+
+    One without a bound is no goal, but a figure that is shown beside them.
+    """
 
     id: str
     about: str
-    direction: Literal["at least", "at most"]
-    bound: float
+    direction: Literal["at least", "at most"] = "at most"
+    bound: float | None
     unit: str
     measure: Callable[[Results, Parts], float]
+
+    @property
+    def aim(self) -> str:
+        """Where the value has to end up, in words."""
+        return "" if self.bound is None else f"{self.direction} {self.bound:g} {self.unit}"
 
     def value(self, results: Results, parts: Parts) -> float | None:
         """The measured value, None where it was not measured."""
@@ -29,8 +37,10 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
         except LookupError:
             return None
 
-    def is_met(self, value: float) -> bool:
-        """Whether `value` is where it has to be."""
+    def is_met(self, value: float) -> bool | None:
+        """Whether `value` is where it has to be; None where it may be anywhere."""
+        if self.bound is None:
+            return None
         return value >= self.bound if self.direction == "at least" else value <= self.bound
 
 
@@ -84,7 +94,9 @@ GOALS: tuple[Goal, ...] = (
          measure=_memory("size-90", "all_peak_mb")),
     Goal(id="G4", about="growth of the gateway with 8 of 90 MB", direction="at most", bound=40, unit="MB",
          measure=_memory("large-uploads", "gateway_growth_mb")),
-    Goal(id="G4", about="GET /healthz meanwhile, p99", direction="at most", bound=10, unit="ms",
+    Goal(id="G4", about="lag of the event loop meanwhile, p99", direction="at most", bound=10, unit="ms",
+         measure=lambda results, _parts: _attribute(results.scenarios["large-uploads"].lag_ms, "p99")),
+    Goal(id="", about="GET /healthz meanwhile, p99, waiting for a core included", bound=None, unit="ms",
          measure=lambda results, _parts: _attribute(results.scenarios["large-uploads"].beside_ms, "p99")),
     Goal(id="G4", about="CPU of receiving 8 of 90 MB, per GB", direction="at most", bound=1.5, unit="s",
          measure=lambda _results, parts: parts["uploads"]["/intake x 8"]["cpuSecondsPerGb"]),

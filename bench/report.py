@@ -16,6 +16,7 @@ from bench.results import DIRECTORY, LATEST, Parts, Results, read_parts, read_re
 
 PARTS = ("admissions", "analyze", "history", "launchers", "soak", "uploads")
 NOTABLE = 0.1
+VERDICTS = {True: '<span class="met">met</span>', False: '<span class="missed">missed</span>', None: ""}
 STYLE = """
 body { font: 14px/1.45 system-ui, sans-serif; max-width: 1120px; margin: 2em auto; padding: 0 1em; color: #1c2430 }
 h1, h2 { font-weight: 600 } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
@@ -72,13 +73,9 @@ def _goals(runs: Sequence[Results], parts: Parts) -> str:
     for goal in GOALS:
         values = [goal.value(run, parts) for run in runs]  # a ratio is one run's, never of two
         value = next((found for found in reversed(values) if found is not None), None)
-        aim = f"{goal.direction} {goal.bound:g} {goal.unit}"
-        if value is None:
-            verdict, shown = "not measured", ""
-        else:
-            name = "met" if goal.is_met(value) else "missed"
-            verdict, shown = f'<span class="{name}">{name}</span>', f"{value:.3g} {goal.unit}"
-        rows.append((goal.id, escape(goal.about), aim, shown, verdict))
+        shown = "" if value is None else f"{value:.3g} {goal.unit}"
+        verdict = "not measured" if value is None else VERDICTS[goal.is_met(value)]
+        rows.append((goal.id, escape(goal.about), goal.aim, shown, verdict))
     return f'<div class="goals">{_rows(("", "goal", "aim", "measured", ""), rows)}</div>'
 
 
@@ -107,8 +104,12 @@ def _table(found: Mapping[str, Figures]) -> str:
 
 def _row(name: str, figures: Figures) -> Iterator[str]:
     latency, cpu, memory, errors = figures.latency_ms, figures.cpu_ms or {}, figures.memory, figures.errors
-    failed = "".join(f"<small>{count} x {escape(kind)}</small>" for kind, count in errors.items())
-    yield f"{escape(name)}<small>{escape(figures.about)}</small>{failed}"
+    remarks = [f"{count} x {escape(kind)}" for kind, count in errors.items()]
+    if figures.lag_ms is not None:
+        remarks.append(f"event loop late by p50 {figures.lag_ms.p50:.1f} ms, p99 {figures.lag_ms.p99:.1f} ms")
+    yield f"{escape(name)}<small>{escape(figures.about)}</small>" + "".join(
+        f"<small>{each}</small>" for each in remarks
+    )
     yield f"{figures.rate:.1f}"
     yield from (f"{value:.1f}" for value in ((latency.p50, latency.p95, latency.p99, latency.p999) if latency else ()))
     yield from ("",) * (0 if latency else 4)

@@ -10,6 +10,7 @@ import msgspec
 from bench.baselines import BASELINES, run_baseline
 from bench.client import connect, get
 from bench.figures import Figures, Round, figures_of
+from bench.lag import read_lag
 from bench.load import Load, Tally, put_load
 from bench.meter import Usage
 from bench.scenarios import JOBS, SCENARIOS
@@ -65,12 +66,20 @@ class Runner:
         return one
 
     def _measure(self, load: Load, beside: Load | None) -> Round:
-        meter = self._site.meter
+        meter, site = self._site.meter, self._site
+        earlier = asyncio.run(read_lag(site.address, site.prefix))
         with meter.measuring(settled=load.count > 0) if meter is not None else nullcontext(Usage()) as usage:
             before = _own_seconds()
             tally, companion = asyncio.run(_put_both(self._site, load, beside))
             spent = _own_seconds() - before
-        return Round(tally=tally, usage=usage if meter else None, generator_seconds=spent, beside=companion)
+        later = asyncio.run(read_lag(site.address, site.prefix))
+        return Round(
+            tally=tally,
+            usage=usage if meter else None,
+            generator_seconds=spent,
+            beside=companion,
+            lag=later.since(earlier) if later is not None and earlier is not None else None,
+        )
 
 
 async def _put_both(site: Site, load: Load, beside: Load | None) -> tuple[Tally, Tally | None]:

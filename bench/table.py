@@ -44,6 +44,8 @@ def _remarks(figures: Figures) -> list[str]:
         remarks.append(f"these: p50 {figures.error_latency_ms.p50:.1f} ms, p99 {figures.error_latency_ms.p99:.1f} ms")
     if figures.beside_ms is not None:
         remarks.append(f"beside: p50 {figures.beside_ms.p50:.1f} ms, p99 {figures.beside_ms.p99:.1f} ms")
+    if figures.lag_ms is not None:
+        remarks.append(f"event loop: late by p50 {figures.lag_ms.p50:.1f} ms, p99 {figures.lag_ms.p99:.1f} ms")
     if figures.generator.is_bottleneck:
         late = figures.generator.late_p99_ms
         remarks.append(f"the load generator itself limits this (sends late by {late:.1f} ms at the 99th percentile)")

@@ -51,6 +51,7 @@ from service.storage.port import Storage
 from service.storage.secrets import parse_secrets, stored_secrets
 from service.telemetry import metrics
 from service.telemetry.exposition import sharing_metrics
+from service.telemetry.lag import watch_lag
 from service.telemetry.metrics import observe_statement
 from service.telemetry.tracing import tracing
 from service.usecases import look_at_source
@@ -128,6 +129,7 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
             await services.leases.beat(services.clock())
             for chore in CHORES:
                 tasks.start_soon(keep_up, services, chore)
+            tasks.start_soon(watch_lag)
             yield services
         finally:
             await _close(services, tasks, settings.drain_seconds)

@@ -14,10 +14,17 @@ prepare()  # before the first metric, which looks for it
 _QUICK = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 _WAIT = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
 _REQUEST = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
+_LAG = (
+    *(0.001, 0.0015, 0.002, 0.003, 0.004, 0.005, 0.006, 0.008, 0.01, 0.0125, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05),
+    *(0.075, 0.1, 0.25, 1, 5),
+)
 _LONG = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
 
 REQUEST_SECONDS = Histogram(
     "geomill_request_seconds", "Requests by how long they took.", ["method", "route", "status"], buckets=_REQUEST
+)
+EVENT_LOOP_LAG_SECONDS = Histogram(
+    "geomill_event_loop_lag_seconds", "How late the event loop is, looked at 20 times a second.", buckets=_LAG
 )
 TASKS = Gauge("geomill_tasks", "Tasks of the event loop.", multiprocess_mode="livesum")
 REQUESTS_RUNNING = Gauge("geomill_requests_running", "Requests under way.", multiprocess_mode="livesum")

@@ -91,6 +91,11 @@ def test_refusals_are_counted_by_what_refused(growth: Growth, new_client: Callab
     assert growth("geomill_jobs_ended_total", outcome="completed") == 0
 
 
+def test_the_lag_of_the_event_loop_is_looked_at_all_the_time(growth: Growth) -> None:
+    """Without any request that asks for it."""
+    until(lambda: growth("geomill_event_loop_lag_seconds_count") >= 10)
+
+
 def test_problems_are_counted_by_their_code(growth: Growth, server: Server) -> None:
     """As a request without a key."""
     httpx.post(server.url + FILE)
@@ -149,6 +154,8 @@ def test_processes_that_share_a_directory_show_their_sum(tmp_path: Path, databas
         with start("two") as two, Client(two, client.account, client.key) as other:
             assert other.convert("a.geojson", lakes())["success"]
             assert sums(one) == sums(two) == (2, 4)
+            looks = value(scrape(one), "geomill_event_loop_lag_seconds_count")
+            until(lambda: value(scrape(two), "geomill_event_loop_lag_seconds_count") > looks)
         assert sums(one) == (2, 2)
         with start("three") as three:
             three.stop(signal.SIGKILL)

@@ -46,6 +46,18 @@ def test_a_goal_without_its_figures_is_not_measured() -> None:
     assert all(goal.value(new_results("its own", 1, 1.0), {}) is None for goal in GOALS)
 
 
+def test_the_lag_of_the_loop_is_judged_and_a_probe_beside_it_is_only_shown() -> None:
+    """How long the probe waits is the generator's doing too."""
+    one = a_round([10.0], 1.0)
+    beside, lag = Tally(), {0.001: 90.0, 0.005: 100.0, float("inf"): 100.0}
+    beside.add(OK, 0.0187)
+    run = new_results("its own", rounds=1, seconds=1.0)
+    run.scenarios["large-uploads"] = figures_of("8", [msgspec.structs.replace(one, beside=beside, lag=lag)])
+    text = page([run], {}, None)
+    assert '<td>at most 10 ms</td><td>4.6 ms</td><td><span class="met">met</span></td>' in text
+    assert "<td></td><td>18.7 ms</td><td></td>" in text
+
+
 def test_the_page_needs_nothing_from_elsewhere() -> None:
     """No script, no font, no picture, no style comes from another address; what servers say is escaped."""
     text = page([a_run(bare=4.0, errors=2)], {}, a_run(bare=2.0))

@@ -1,0 +1,29 @@
+"""The lag of the event loop is told as long as it lasts."""
+
+import time
+
+import anyio.lowlevel
+from prometheus_client import REGISTRY
+
+from service.telemetry.lag import EVERY_SECONDS, watch_lag
+
+HELD_UP_SECONDS = 0.6
+
+
+def looks(*, up_to: str = "+Inf") -> float:
+    """How often the loop was found no later than that many seconds."""
+    return REGISTRY.get_sample_value("geomill_event_loop_lag_seconds_bucket", {"le": up_to}) or 0.0
+
+
+async def test_a_loop_that_is_held_up_is_late_at_each_time_that_it_misses() -> None:
+    """Not once, however long it takes: of six tenths of a second more than three are spent more than 0.25 s late."""
+    before, late_before = looks(), looks() - looks(up_to="0.25")
+    expected = HELD_UP_SECONDS / EVERY_SECONDS - 1
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch_lag)
+        await anyio.lowlevel.checkpoint()
+        time.sleep(HELD_UP_SECONDS)  # noqa: ASYNC251 -- to hold it up is what this is about
+        while looks() - before < expected:
+            await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+    assert looks() - looks(up_to="0.25") - late_before >= (HELD_UP_SECONDS - 0.25) / EVERY_SECONDS - 1
