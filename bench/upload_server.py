@@ -24,6 +24,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from service.cli.bodies import PIECES_WAITING, pass_pieces_on
+from service.cli.connections import close_when_clients_do
+from service.cli.protocol import speak_http1
 from service.http.draining import DrainingMiddleware
 from service.intake.form import FormSpec, IntakeLimits
 from service.intake.spool import receive
@@ -134,6 +137,10 @@ async def main() -> None:
     print(listener.getsockname()[1], flush=True)
     config = Config()
     config.errorlog = None
+    config.max_app_queue_size = PIECES_WAITING
+    pass_pieces_on()
+    close_when_clients_do()
+    speak_http1()
     config.bind = [f"fd://{listener.detach()}"]
     routes = [
         Route("/intake", take, methods=["POST"]),

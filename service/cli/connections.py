@@ -13,7 +13,9 @@ from contextlib import suppress
 
 from hypercorn.asyncio import run as _hypercorn
 from hypercorn.asyncio.tcp_server import TCPServer
-from hypercorn.events import Event, Updated
+from hypercorn.events import Closed, Event, RawData, Updated
+
+from service.cli.bodies import Inflow
 
 
 class PromptServer(TCPServer):
@@ -24,6 +26,7 @@ class PromptServer(TCPServer):
     async def run(self) -> None:
         """Serve the connection to its end."""
         self._idle_since = self.loop.time()
+        self._inflow = Inflow(self.writer.transport, self.loop)
         await super().run()
 
     async def protocol_send(self, event: Event) -> None:
@@ -34,7 +37,9 @@ class PromptServer(TCPServer):
             await super().protocol_send(event)
 
     async def _read_data(self) -> None:
-        await super()._read_data()
+        while piece := await self._inflow.read():
+            await self.protocol.handle(RawData(piece))
+        await self.protocol.handle(Closed())
         await self.idle_task.stop()
 
     async def _idle_timeout(self) -> None:

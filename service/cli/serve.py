@@ -14,6 +14,7 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config, Sockets
 
 from service.app import application_for, open_services, operations_for
+from service.cli.bodies import PIECES_WAITING, pass_pieces_on
 from service.cli.command import Command, CommandError
 from service.cli.connections import close_when_clients_do
 from service.cli.demo import curl_line, demo_key, sample_file
@@ -40,6 +41,7 @@ async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM, then finish what was accepted."""
     configure_log(settings.log_format, settings.log_level)
     share_one_heap()
+    pass_pieces_on()
     close_when_clients_do()
     speak_http1()
     try:
@@ -125,6 +127,7 @@ class _Config(Config):
     def __init__(self, settings: Settings, listener: Listener) -> None:
         self._listener = listener
         self.backlog = BACKLOG
+        self.max_app_queue_size = PIECES_WAITING
         self.graceful_timeout = settings.drain_seconds + LAST_WORDS_SECONDS
         self.keep_alive_timeout = KEEP_ALIVE_SECONDS
         self.h11_max_incomplete_size = settings.max_header_bytes

@@ -1,7 +1,7 @@
 """Answers that are ready before the request's body has been read.
 
 Theory of operation. A refusal (401, 413, 503…) and a defect come while the client still sends. Left alone, that ends
-badly twice. Hypercorn hands the body to the application through a queue of ten chunks and puts its last message, the
+badly twice. Hypercorn hands the body to the application through a queue of a few chunks and puts its last message, the
 disconnect, into the same queue from inside the application's own `send`: when the queue is full both wait for ever and
 the connection, its tasks and its memory stay. And a server that closes a connection with unread bytes resets it, which
 can destroy the answer before the client has read it.

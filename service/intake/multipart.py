@@ -6,6 +6,9 @@ preamble: it is skipped here, up to a cap, so that where a chunk ends changes no
 within its first kilobytes. The meaning of a part: its name alone decides, whether the client gave a file name or not;
 `file_field` yields its bytes as they come, every other part is collected to a text under a cap. And the words: the
 parser's complaints become sentences for the person who sent the request.
+
+A boundary begins with a carriage return. What has none, while a file's bytes come and the parser keeps back none that
+may begin a boundary, is passed on without it: looking for one byte is several times as fast as for a boundary.
 """
 
 from collections.abc import Iterator
@@ -75,10 +78,13 @@ class FormParser:
             boundary, max_header_size=MAX_HEADER_BYTES, max_header_count=MAX_HEADERS, max_segment_count=max_parts
         )
         self._delimiter = b"\r\n--" + boundary
+        self._most_held = len(self._delimiter) + 1  # two bytes after it tell whether it is the last
         self._preamble: bytes | None = b"\r\n"
         self._file_field = file_field
         self._max_field_bytes = max_field_bytes
         self._text: _Text | None = None
+        self._in_file = False
+        self._holds_nothing = False
 
     def feed(self, data: bytes) -> Iterator[Event]:
         """Yield what `data`, the next chunk of the body, completes; must be exhausted before the next call.
@@ -88,13 +94,17 @@ class FormParser:
         """
         if self._preamble is not None:
             data = self._skip_preamble(data)
-        if not data:
-            return
-        try:
-            for event in self._parser.parse(data):
-                yield from self._translate(event)
-        except MultipartError as error:
-            raise _explained(error) from error
+        if self._in_file and self._holds_nothing and b"\r" not in data:
+            if data:
+                yield data
+        elif data:
+            try:
+                for event in self._parser.parse(data):
+                    yield from self._translate(event)
+            except MultipartError as error:
+                raise _explained(error) from error
+            end = data[-self._most_held :]
+            self._holds_nothing = len(end) == self._most_held and b"\r" not in end
 
     def finish(self) -> None:
         """Declare the end of the body.
@@ -125,6 +135,7 @@ class FormParser:
         elif event is not None:
             yield from self._continue(event)
         elif self._text is None:
+            self._in_file = False
             yield _FILE_END
         else:
             yield self._text.field()
@@ -145,6 +156,7 @@ class FormParser:
             )
         else:
             self._text = None
+            self._in_file = True
             yield FileStart(untrusted_name)
 
     def _continue(self, data: bytes) -> Iterator[Event]:

@@ -18,6 +18,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from service.cli.bodies import PIECES_WAITING, pass_pieces_on
+from service.cli.connections import close_when_clients_do
+from service.cli.protocol import speak_http1
 from service.errors import BatchTooLarge, RequestFault, UploadTimeout, UploadTooLarge
 from service.http.draining import DrainingMiddleware
 from service.intake.form import Form, FormSpec, IntakeLimits
@@ -29,7 +32,10 @@ PATIENCE_SECONDS = 20.0
 
 @asynccontextmanager
 async def serving(app: ASGIApp) -> AsyncIterator[str]:
-    """Serve `app` and yield its address."""
+    """Serve `app` as the service is served, and yield its address."""
+    pass_pieces_on()
+    close_when_clients_do()
+    speak_http1()
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     port = listener.getsockname()[1]
     config = Config()
@@ -37,6 +43,7 @@ async def serving(app: ASGIApp) -> AsyncIterator[str]:
     config.accesslog = None
     config.errorlog = None
     config.graceful_timeout = 5
+    config.max_app_queue_size = PIECES_WAITING
     stop = anyio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(partial(serve, cast("ASGIFramework", app), config, shutdown_trigger=stop.wait))

@@ -48,6 +48,15 @@ def test_any_chunking_yields_the_same_parts(parts: list[Part], sizes: list[int])
     assert parse(cut(build(parts), sizes)) == expected(parts)
 
 
+@pytest.mark.parametrize("length", [1, 2, 3, len(BOUNDARY) + 4, len(BOUNDARY) + 5, len(BOUNDARY) + 6])
+def test_a_boundary_is_found_wherever_it_is_cut(length: int) -> None:
+    """Also where a piece ends amid what follows the boundary, and where what precedes it was passed on unread."""
+    parts = [Part(FILE_FIELD, b"x" * 100, "a.geojson"), Part(FILE_FIELD, b"y" * 100, "b.geojson")]
+    body = build(parts)
+    for start in range(len(body) - length):
+        assert parse([body[:start], body[start : start + length], body[start + length :]]) == expected(parts)
+
+
 @given(content=contents, preamble=contents, sizes=chunk_sizes)
 def test_preamble_and_epilogue_are_ignored(content: bytes, preamble: bytes, sizes: list[int]) -> None:
     """What stands before the first boundary and after the last is no part of the form (RFC 2046 5.1.1)."""
