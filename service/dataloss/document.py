@@ -164,7 +164,7 @@ class Document:
         start, end = cursor.position, cursor.position + WINDOW_BYTES
         cut = cursor.data.rfind(self._separator, start, end) if self._separator else -1
         if cut > start:
-            features = self._decoded(b"[%b]" % cursor.data[start : cut + 1])
+            features = self._decoded(b"".join((b"[", cursor.view[start : cut + 1], b"]")))
             if features is not None:
                 cursor.position = cut + 1
                 return features

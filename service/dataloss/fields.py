@@ -22,6 +22,8 @@ EXACT_IN_REAL = 1 << 53
 REAL_LIMIT = 1e23
 SMALLEST_REAL = 5e-7
 """Below it fewer than nine significant digits fit into the 15 decimals of a .dbf number."""
+MOMENTS_CHARACTERS = 1 << 17
+"""How much of the dates and times of a column is known again: the same days are in a table again and again."""
 
 _COUNTERS = (
     "values",
@@ -72,6 +74,8 @@ class FieldTally:
         self.reworded = 0
         self.rounded = 0
 
+        self._moments: dict[str, Kept] = {}
+        self._moments_characters = 0
         self._adders: Mapping[type, Callable[[Sequence[Any]], None]] = {
             NoneType: self._add_nulls,
             bool: self._add_booleans,
@@ -156,8 +160,7 @@ class FieldTally:
         if self.type is not FieldType.TEXT:
             self._look_for_moments(values)
         self.empty += values.count("")
-        if " \0" in together or together.endswith(" "):
-            self.trailing_blanks += sum(value.endswith(" ") for value in values)
+        self.trailing_blanks += together.count(" \0") + together.endswith(" ")
         if together.isascii():
             self._add_lengths(list(map(len, values)))
         else:
@@ -169,15 +172,23 @@ class FieldTally:
         return [value.partition("\0")[0] for value in values]
 
     def _look_for_moments(self, values: Sequence[str]) -> None:
-        ways: dict[str, Kept] = {}
-        for text in set(values):
+        if self._moments_characters > MOMENTS_CHARACTERS:
+            self._forget_moments()
+        ways = self._moments
+        for text in set(values).difference(ways):
             column, ways[text] = read_moment(text)
+            self._moments_characters += len(text)
             self.type = joined_type(self.type, column)
             if self.type is FieldType.TEXT:
+                self._forget_moments()
                 return
         kept = list(map(ways.__getitem__, values))
         self.reworded += kept.count(Kept.BEGINNING)
         self.rounded += kept.count(Kept.ROUNDED)
+
+    def _forget_moments(self) -> None:
+        self._moments.clear()
+        self._moments_characters = 0
 
     def _add_lengths(self, lengths: list[int]) -> None:
         longest = max(lengths)

@@ -4,6 +4,7 @@
 it writes its outcome to OUTPUT.
 """
 
+import gc
 import mmap
 import os
 import sys
@@ -84,6 +85,7 @@ def _scan(document: Document, batches: Iterable[Sequence[Feature]]) -> Scan:
 
 def main(arguments: list[str]) -> None:
     """Scan the file that is named first and write the outcome to the one that is named second."""
+    gc.disable()  # there are no cycles to find, only the features of a window to look through in vain
     document, output = map(Path, arguments)
     try:
         outcome = Outcome(scan=scan(document))

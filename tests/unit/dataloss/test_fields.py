@@ -1,11 +1,14 @@
 """What is found about the values of a property."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
 
+from service.dataloss.fields import FieldTally
 from service.dataloss.findings import FieldFindings
 from service.dataloss.scan import scan_bytes
+from service.formats.facts import FieldType
 from tests.support.geojson import collection, feature, with_value
 
 
@@ -197,3 +200,37 @@ def test_an_old_crs_member_is_read(member: Any, epsg: int | None) -> None:
     scan = scan_bytes(collection(feature(), crs=member))
     assert (scan.has_crs, scan.crs_epsg) == (True, epsg)
     assert not scan_bytes(collection(feature())).has_crs
+
+
+def test_moments_are_counted_alike_in_one_batch_and_in_many() -> None:
+    """What was read before is known again, and counts again."""
+    texts = ["2020-01-01", "2020-01-01T10:00:00.123456Z", "2020-01-01 about noon", "-2020-1-1"] * 3
+    for kept in range(len(texts)):
+        whole, cut = FieldTally(), FieldTally()
+        whole.add(texts[: kept + 1])
+        for text in texts[: kept + 1]:
+            cut.add([text])
+        assert cut.findings("a") == whole.findings("a")
+
+
+def test_moments_of_many_batches_are_not_kept_for_ever() -> None:
+    """A text that begins with a time may go on for as long as a client likes."""
+    field = FieldTally()
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            field.add([f"12:30:{number % 60:02} {number}" + "x" * 100_000])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert field.findings("a").type is FieldType.TIME
+    assert peak < 2_000_000
+
+
+@pytest.mark.parametrize("letter", ["a", "ä", "日"])
+def test_blanks_at_the_end_are_counted_once_for_each_text(letter: str) -> None:
+    """Wherever else there are some, and in whatever order the texts come."""
+    texts = [f"{letter} ", f"{letter}  ", f" {letter}", f"{letter} {letter}", " ", "", letter]
+    for _ in texts:
+        texts.append(texts.pop(0))
+        assert found(*texts).trailing_blanks == 3
