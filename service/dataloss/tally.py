@@ -1,8 +1,9 @@
 """Everything that has been seen of a document so far."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from msgspec import UnsetType
@@ -89,10 +90,9 @@ class Tally:
         )
 
     def _add_properties(self, features: Sequence[Feature]) -> None:
-        """Count the values of all properties, those of features with the same names together, column by column."""
-        for names, rows in _by_names(list(filter(None, map(_properties, features)))).items():
-            for name, column in zip(names, zip(*map(dict.values, rows), strict=True), strict=True):
-                self._field(name).add(column)
+        """Count the values of all properties, column by column."""
+        for name, column in _columns(list(filter(None, map(_properties, features)))):
+            self._field(name).add(column)
 
     def _field(self, name: str) -> FieldTally:
         """The tally of one property, a new one when it was not seen before."""
@@ -108,12 +108,20 @@ class Tally:
         return field
 
 
-def _by_names(rows: list[dict[str, Any]]) -> dict[tuple[str, ...], list[dict[str, Any]]]:
-    """Rows by the names in them; most often all have the same."""
-    found = dict.fromkeys(map(tuple, rows))
-    if len(found) == 1:
-        return dict.fromkeys(found, rows)
+def _columns(rows: list[dict[str, Any]]) -> Iterable[tuple[str, list[Any]]]:
+    """The names in rows, each with its values; most often all rows have the same names."""
+    names = rows[0] if rows else {}
+    if len(names) <= MAX_FIELDS and set(map(len, rows)) <= {len(names)}:
+        with suppress(KeyError):
+            return [(name, list(map(itemgetter(name), rows))) for name in names]
+    return _columns_by_names(rows)
+
+
+def _columns_by_names(rows: list[dict[str, Any]]) -> Iterator[tuple[str, list[Any]]]:
+    """The same for rows of which only some have the same names, those together."""
     groups: defaultdict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         groups[tuple(row)].append(row)
-    return groups
+    for names, group in groups.items():
+        for name in names:
+            yield name, list(map(itemgetter(name), group))

@@ -1,6 +1,7 @@
 """What is found about the values of a property."""
 
 import tracemalloc
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -234,3 +235,22 @@ def test_blanks_at_the_end_are_counted_once_for_each_text(letter: str) -> None:
     for _ in texts:
         texts.append(texts.pop(0))
         assert found(*texts).trailing_blanks == 3
+
+
+def test_columns_are_those_of_the_names_in_whatever_order_they_stand() -> None:
+    """And also where only some features have a name, or as many features others."""
+    rows: list[dict[str, Any]] = [
+        {"a": 1, "b": "x"},
+        {"b": "y", "a": 2.5},
+        {"a": None, "c": "z"},
+        {"c": "2020-01-01"},
+        {},
+    ]
+    for some in permutations(rows):
+        fields = {field.name: field for field in scan_bytes(collection(*map(feature, some))).fields}
+        assert {name: (field.type, field.values, field.nulls) for name, field in fields.items()} == {
+            "a": ("real", 3, 1),
+            "b": ("text", 2, 0),
+            "c": ("text", 2, 0),
+        }
+        assert list(fields) == list(dict.fromkeys(name for row in some for name in row))
