@@ -5,6 +5,9 @@ it comes in one piece. And it lets any request change to HTTP/2 in the clear, wh
 without knowing what it opens: a way past everything that the gateway checks. That change is gone from the standard too
 (RFC 9113); such a request is answered as if it had not asked.
 
+What may be a head is read in small pieces, unlike a body: one that is too long is noticed after the first of them, and
+nobody looks through a quarter of a megabyte of headers at once.
+
 The head of an answer waits here for the first piece of its body, so that both leave in one piece: each writing wakes
 the client, which costs as much as the rest of a small answer.
 """
@@ -13,20 +16,35 @@ from http import HTTPStatus
 
 import h11
 import hypercorn.protocol
-from hypercorn.events import RawData
-from hypercorn.protocol.h11 import H11Protocol
+from hypercorn.events import Event, RawData
+from hypercorn.protocol.h11 import H2ProtocolAssumedError, H11Protocol
 from hypercorn.typing import H11SendableEvent
 
 from service.http.unserved import TOO_LONG, UNREADABLE, answer
 
 _PRIOR_KNOWLEDGE = b"PRI"
 """The method with which a client that speaks HTTP/2 from the first byte begins."""
+_HEAD_BYTES = 64 * 1024
 
 
 class Http1(H11Protocol):
     """One connection of HTTP/1.1."""
 
     _head = b""
+
+    async def handle(self, event: Event) -> None:
+        """Take what has come in over the connection, or that it has ended."""
+        if isinstance(event, RawData) and self.connection.their_state is not h11.SEND_BODY:
+            rest = event.data
+            while rest:
+                piece, rest = rest[:_HEAD_BYTES], rest[_HEAD_BYTES:]
+                try:
+                    await super().handle(RawData(piece))
+                except H2ProtocolAssumedError as assumed:
+                    assumed.data += rest  # another protocol takes over what has come
+                    raise
+        else:
+            await super().handle(event)
 
     async def _send_h11_event(self, event: H11SendableEvent) -> None:
         try:

@@ -7,15 +7,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
+import pytest
+from hypercorn.asyncio.task_group import TaskGroup
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 from hypercorn.events import Event, RawData
+from hypercorn.protocol.h11 import H2ProtocolAssumedError
+from hypercorn.typing import ConnectionState, LifespanState
 from hypercorn.utils import wrap_app
 from starlette.types import Receive, Scope, Send
 
 from service.cli.connections import PromptServer
-from service.cli.protocol import speak_http1
+from service.cli.protocol import Http1, speak_http1
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
@@ -140,3 +144,34 @@ async def test_a_server_that_stops_lets_work_end() -> None:
         await client.context.terminated.set()
         assert await answer
         assert await client.ended(KEEP_ALIVE_SECONDS / 2)
+
+
+@asynccontextmanager
+async def protocol() -> AsyncIterator[tuple[Http1, list[Event]]]:
+    """What reads requests, without a connection, and what it says."""
+    sent: list[Event] = []
+
+    async def send(event: Event) -> None:
+        sent.append(event)
+
+    app, config, context = wrap_app(cast("ASGIFramework", application), 0, "asgi"), Config(), WorkerContext(None)
+    async with TaskGroup(asyncio.get_running_loop()) as tasks:
+        state = ConnectionState(LifespanState({}))
+        yield Http1(app, config, context, tasks, state, ssl=False, client=None, server=None, send=send), sent
+
+
+async def test_a_head_that_is_too_long_is_refused_also_in_one_piece() -> None:
+    """Of which the beginning alone is looked at, however much the socket gives at once."""
+    async with protocol() as (http1, sent):
+        await http1.handle(RawData(b"GET / HTTP/1.1\r\nHost: here\r\n" + b"a: b\r\n" * 40_000 + b"\r\n"))
+    assert isinstance(sent[0], RawData)
+    assert sent[0].data.startswith(b"HTTP/1.1 431")
+
+
+async def test_a_client_that_begins_with_http_2_is_served_all_that_it_sent() -> None:
+    """Also of a large piece, of which the beginning tells the protocol."""
+    came = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(200_000)
+    async with protocol() as (http1, _):
+        with pytest.raises(H2ProtocolAssumedError) as assumed:
+            await http1.handle(RawData(came))
+    assert assumed.value.data == came
