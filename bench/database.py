@@ -15,7 +15,8 @@ from service.identifiers import AccountId
 FILL_SECONDS = 600.0
 
 _PLAN = """
-INSERT INTO plan (id, owner, monthly_conversions, monthly_data_bytes, max_file_bytes, retention_hours, storage_region_choice)
+INSERT INTO plan (id, owner, monthly_conversions, monthly_data_bytes, max_file_bytes, retention_hours,
+                  storage_region_choice)
 VALUES ('bench', 'organization', 2000000000, 1::bigint << 60, 1 << 30, 48, false)
 """
 _ACCOUNTS = """

@@ -33,12 +33,12 @@ OWN_SHARE = 10
 
 _ENDED_JOBS = """
 INSERT INTO job (id, account_id, payer_id, status, server_id, attempt, original_file_name, input_format, output_format,
-                 input_size_bytes, period, created_at, started_at, completed_at, feature_count, geometry_type,
+                 input_size_bytes, period, created_at, completed_at, feature_count, geometry_type,
                  processing_time_ms, output_size_bytes, object_key, download_name, media_type, expires_at, details)
 SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7' || substr(md5(n::text), 1, 3)
         || '8' || substr(md5(n::text), 4, 15))::uuid,
        owner, owner, 'Completed', gen_random_uuid(), 1, 'places.geojson', 'geojson', 'shapefile', 4000,
-       date_trunc('month', at)::date, at, at, at, 20, 'Point', 20, 4000, md5(n::text), 'places.zip',
+       date_trunc('month', at)::date, at, at, 20, 'Point', 20, 4000, md5(n::text), 'places.zip',
        'application/zip', at + interval '2 days', '{"output_epsg": 4326}'
   FROM (SELECT n, now() - n * interval '1 second' AS at,
                CASE WHEN n % $4 = 0 THEN $1::uuid ELSE ($2::uuid[])[1 + n % cardinality($2::uuid[])] END AS owner

@@ -102,7 +102,7 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
         capabilities = await look_at_host(settings)
         engine = Engine(capabilities, _conversion_limits(settings))
         pool = await stack.enter_async_context(open_converters(settings, capabilities))
-        books = Books(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib))
+        books = Books(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib), storage.regions)
         jobs = JobRegister(database)
         lease = timedelta(seconds=settings.lease_seconds)
         parts = JobParts(books=books, jobs=jobs, engine=engine, storage=storage, work_area=work_area, clock=clock)

@@ -16,6 +16,7 @@ RETRY_AFTER_SECONDS = 5
 SESSION = {
     "application_name": "geomill",
     "jit": "off",  # compiling a statement takes longer than any of ours runs
+    "random_page_cost": "1.1",  # rows are looked up by their keys, and mostly in memory
     "timezone": "UTC",
 }
 """What every session of ours sets."""

@@ -27,7 +27,10 @@ _log = structlog.get_logger()
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True):
-    """An accepted job: everything that running it needs. `directory` is its own, and is removed at its end."""
+    """An accepted job: everything that running it needs.
+
+    `directory` is its own, and is removed at its end; its output goes under `object_key`, which the job's row has.
+    """
 
     job: Job
     account_id: AccountId
@@ -36,7 +39,7 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True):
     request: ConversionRequest
     directory: Path
     retention_hours: int
-    storage_region: str = ""
+    object_key: str
 
 
 RunJob = Callable[[Ticket, Place], Awaitable[Job]]

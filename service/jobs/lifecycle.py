@@ -14,7 +14,7 @@ class Status(StrEnum):
 
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
-    Status.PENDING: frozenset({Status.PROCESSING, Status.FAILED}),
+    Status.PENDING: frozenset({Status.PROCESSING, Status.COMPLETED, Status.FAILED}),
     Status.PROCESSING: frozenset({Status.COMPLETED, Status.FAILED}),
     Status.COMPLETED: frozenset({Status.EXPIRED}),
     Status.FAILED: frozenset(),

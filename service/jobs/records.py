@@ -42,7 +42,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     output_format: str | None
     input_size_bytes: int
     created_at: datetime
-    attempt: int = 0
+    attempt: int = 1
     completed_at: datetime | None = None
     feature_count: int | None = None
     geometry_type: str | None = None

@@ -1,4 +1,4 @@
-"""The jobs in the database: started, refused, found. Charging them is metering's business."""
+"""The jobs in the database: begun, refused, found. Charging them is metering's business."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
@@ -20,15 +20,29 @@ class JobRegister:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._just_begun: set[JobId] = set()
+        self._begun: set[JobId] = set()
 
-    async def start(self, job_id: JobId, now: datetime, object_key: str) -> int | None:
-        """Mark a Pending job as Processing, its output to be stored under `object_key`.
+    def begin(self, job_id: JobId) -> None:
+        """A converter has this job."""
+        self._just_begun.add(job_id)
 
-        Return the number of this attempt, or None if the job is no longer Pending.
+    def end(self, job_id: JobId) -> None:
+        """No converter has this job any more."""
+        self._just_begun.discard(job_id)
+        self._begun.discard(job_id)
+
+    async def show_begun(self) -> None:
+        """Show as Processing what has had its converter since the last call at least.
+
+        Called now and then, so that a conversion too short to be looked at costs no statement of its own.
         """
-        async with self._database.connection() as connection:
-            attempt: int | None = await connection.fetchval(_SQL["start"], job_id, now, object_key)
-        return attempt
+        if due := list(self._begun):
+            async with self._database.connection() as connection:
+                await connection.execute(_SQL["show_processing"], due)
+        self._begun.difference_update(due)
+        self._begun |= self._just_begun
+        self._just_begun.clear()
 
     async def insert_refused(self, job: Job, account_id: AccountId) -> None:
         """Record a job that was refused before anything was reserved."""

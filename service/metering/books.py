@@ -1,27 +1,33 @@
 """The three changes of a reservation, each one round trip to PostgreSQL: admit, settle, release (contract 4)."""
 
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from service.db.groups import Groups, GroupsByKey
 from service.db.pool import Database
 from service.db.queries import load
 from service.errors import LimitRefusal
 from service.identifiers import AccountId, JobId, ServerId
 from service.metering.balance import Balance, balance_from
 from service.metering.limits import Standing, refusal
+from service.metering.period import period_of
 from service.metering.plans import PLANS, WALLET_RETENTION_HOURS
 from service.metering.pricing import Pricing
 
 _SQL = load("metering")
 
+MOST_ADMISSIONS = 64
+MOST_SETTLEMENTS = 64
+
 
 class Application(msgspec.Struct, frozen=True, kw_only=True):
     """A file that asks to be admitted; `size_bytes` is the upload as received.
 
-    A `durable` admission survives a crash of the database from the moment it is returned; another one does so from
-    its settlement on, which costs one flush less.
+    Its output will be called `object_name` in the region of the account. A `durable` admission survives a crash of the
+    database from the moment it is returned; another one may be undone by it until `Books.is_on_record`.
     """
 
     job_id: JobId
@@ -31,15 +37,16 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     input_format: str
     output_format: str
     size_bytes: int
+    object_name: str
     at: datetime
     durable: bool = False
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
-    """An admitted file: for how many hours its output is kept, and in which region ("" is home)."""
+    """An admitted file: for how many hours its output is kept, and under which key."""
 
     retention_hours: int
-    storage_region: str
+    object_key: str
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +60,6 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     feature_count: int
     geometry_type: str
     output_size_bytes: int
-    object_key: str
     download_name: str
     media_type: str
     details: dict[str, Any]
@@ -77,11 +83,17 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Books:
-    """Admission and settlement on one database."""
+    """Admission and settlement on one database, in as few statements as there can be: see `service.db.groups`."""
 
-    def __init__(self, database: Database, pricing: Pricing) -> None:
+    def __init__(self, database: Database, pricing: Pricing, regions: Collection[str] = ()) -> None:
+        """Let outputs be kept in any of `regions`; an account that names another one has its outputs at home."""
         self._database = database
         self._pricing = pricing
+        self._regions = list(regions)
+        self._admissions = GroupsByKey(self._admit_all, MOST_ADMISSIONS)
+        self._settlements = Groups(self._settle_all, MOST_SETTLEMENTS)
+        self._records = Groups(self._record_all, MOST_SETTLEMENTS)
+        self._on_disk: dict[JobId, bool] = {}  # jobs of this process whose outputs are still to come
 
     async def admit(self, application: Application) -> Admission:
         """Reserve one conversion and insert its job as Pending.
@@ -89,37 +101,28 @@ class Books:
         Raises:
             LimitRefusal: the first limit that refuses, in the order of contract 4; nothing was written.
         """
-        price = self._pricing.price_cents(application.size_bytes)
-        async with self._database.connection() as connection:
-            row = await connection.fetchrow(
-                _SQL["admit"],
-                application.job_id,
-                application.account_id,
-                application.server_id,
-                application.file_name,
-                application.input_format,
-                application.output_format,
-                application.size_bytes,
-                price,
-                application.at,
-                application.durable,
-            )
-        if row is None:
-            message = "The statement `admit` always returns one row"
-            raise AssertionError(message)
-        if not row["admitted"]:
-            raise _refusal(row, application.size_bytes, price)
-        hours = row["retention_hours"] or WALLET_RETENTION_HOURS
-        return Admission(retention_hours=hours, storage_region=row["storage_region"] or "")
+        key = (application.account_id, period_of(application.at))
+        admitted = await self._admissions.do(key, application)
+        if isinstance(admitted, LimitRefusal):
+            raise admitted
+        return admitted
+
+    async def is_on_record(self, job_id: JobId) -> bool:
+        """Wait until the admission of a job is on the disk; return False if a crash of the database has undone it.
+
+        Mostly it is there, because the settlement of another job has taken it along.
+        """
+        if self._on_disk.pop(job_id, False):
+            return True
+        return await self._records.do(job_id)
 
     async def settle(self, settlement: Settlement) -> Balance | None:
         """Complete a job and write its ledger row; return what is left, or None if this attempt no longer holds it."""
-        async with self._database.connection() as connection:
-            row = await connection.fetchrow(_SQL["settle"], *msgspec.structs.astuple(settlement))
-        return balance_from(dict(row)) if row is not None else None
+        return await self._settlements.do(settlement)
 
     async def release(self, release: Release) -> bool:
         """Fail a job and give its reservation back; return False if it had ended, or another attempt holds it."""
+        self._on_disk.pop(release.job_id, None)
         async with self._database.connection() as connection:
             row = await connection.fetchrow(_SQL["release"], *msgspec.structs.astuple(release))
         return row is not None
@@ -138,6 +141,65 @@ class Books:
         async with self._database.connection() as connection:
             return int(await connection.fetchval(_SQL["reservations"]))
 
+    async def _admit_all(self, applications: Sequence[Application]) -> list[Admission | LimitRefusal]:
+        """Admit files of one account and one month, first come, first served.
+
+        What finds no other job under way is made durable at once, as no settlement is to come that could take it along.
+        """
+        first = applications[0]
+        durable = not self._on_disk or any(application.durable for application in applications)
+        prices = [self._pricing.price_cents(application.size_bytes) for application in applications]
+        async with self._database.connection() as connection:
+            row = await connection.fetchrow(
+                _SQL["admit"],
+                first.account_id,
+                first.server_id,
+                durable,
+                self._regions,
+                [application.job_id for application in applications],
+                [application.file_name for application in applications],
+                [application.input_format for application in applications],
+                [application.output_format for application in applications],
+                [application.size_bytes for application in applications],
+                prices,
+                [application.object_name for application in applications],
+                [application.at for application in applications],
+            )
+        if row is None:
+            message = "The statement `admit` always returns one row"
+            raise AssertionError(message)
+        answers: list[Admission | LimitRefusal] = []
+        for number, application in enumerate(applications):
+            if row["admitted"][number]:
+                self._on_disk[application.job_id] = durable
+                answers.append(_admission(row, application))
+            else:
+                answers.append(_refusal(row, number, application.size_bytes, prices[number]))
+        return answers
+
+    async def _settle_all(self, settlements: Sequence[Settlement]) -> list[Balance | None]:
+        """Settle jobs, and take the admissions along that are not on the disk yet."""
+        taken_along = [job_id for job_id, on_disk in self._on_disk.items() if not on_disk]
+        columns = zip(*map(msgspec.structs.astuple, settlements), strict=True)
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["settle"], *columns, taken_along)
+        balances = {row["id"]: balance_from(dict(row)) for row in rows if row["settled"]}
+        if balances:
+            self._note(row["id"] for row in rows if not row["settled"])
+        return [balances.pop(settlement.job_id, None) for settlement in settlements]
+
+    async def _record_all(self, job_ids: Sequence[JobId]) -> list[bool]:
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["put_on_record"], job_ids)
+        found = {row["id"] for row in rows}
+        self._note(found)
+        return [job_id in found for job_id in job_ids]
+
+    def _note(self, on_disk: Iterable[JobId]) -> None:
+        for job_id in on_disk:
+            if job_id in self._on_disk:
+                self._on_disk[job_id] = True
+
 
 async def publish_plans(database: Database) -> None:
     """Write the plans of `metering.plans` to the database, where admission reads them."""
@@ -155,7 +217,14 @@ async def publish_plans(database: Database) -> None:
             )
 
 
-def _refusal(row: Any, size_bytes: int, price_cents: int) -> LimitRefusal:
+def _admission(row: Any, application: Application) -> Admission:
+    return Admission(
+        retention_hours=row["retention_hours"] or WALLET_RETENTION_HOURS,
+        object_key=row["folder"] + application.object_name,
+    )
+
+
+def _refusal(row: Any, number: int, size_bytes: int, price_cents: int) -> LimitRefusal:
     standing = Standing(
         may_convert=bool(row["may_convert"]),
         past_due=bool(row["past_due"]),
@@ -163,9 +232,9 @@ def _refusal(row: Any, size_bytes: int, price_cents: int) -> LimitRefusal:
         max_file_bytes=row["max_file_bytes"],
         monthly_conversions=row["monthly_conversions"],
         monthly_data_bytes=row["monthly_data_bytes"],
-        used_conversions=row["used_conversions"],
-        used_bytes=row["used_bytes"],
-        wallet_cents=row["wallet_cents"],
+        used_conversions=row["found_conversions"][number],
+        used_bytes=row["found_bytes"][number],
+        wallet_cents=row["found_cents"][number],
     )
     refused = refusal(standing, size_bytes, price_cents)
     if refused is None:

@@ -19,6 +19,7 @@ from service.jobs.lifecycle import Status
 from service.jobs.places import Place
 from service.jobs.records import Details, Job
 from service.metering.books import Admission, Application
+from service.storage.port import new_key
 from service.telemetry import events, metrics
 from service.telemetry.stage import stage
 from service.usecases.recognise import recognise
@@ -116,6 +117,7 @@ def _application(services: Services, order: Order, job: Job) -> Application:
         input_format=job.input_format or "",
         output_format=job.output_format or "",
         size_bytes=job.input_size_bytes,
+        object_name=new_key(),
         at=job.created_at,
         durable=order.durable,
     )
@@ -132,7 +134,7 @@ def _submit(services: Services, order: Order, place: Place, admitted: _Admitted)
         request=order.request,
         directory=order.workspace.handover(order.upload.directory),
         retention_hours=admitted.admission.retention_hours,
-        storage_region=admitted.admission.storage_region,
+        object_key=admitted.admission.object_key,
     )
     return services.runner.submit(ticket, place)
 

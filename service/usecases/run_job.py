@@ -34,11 +34,10 @@ from service.metering.balance import Balance
 from service.metering.books import Books, Release, Settlement
 from service.storage.names import download_name
 from service.storage.observed import observed
-from service.storage.port import Storage, new_key
+from service.storage.port import ObjectKey, Storage
 from service.telemetry import events, metrics
 from service.telemetry.stage import stage
 from service.usecases.accept_upload import details_of
-from service.usecases.beside import beside
 from service.usecases.converter import converter
 from service.usecases.look_at_source import Look, is_document, look_at_source
 
@@ -115,25 +114,23 @@ class _Run:
         self._parts = parts
         self._ticket = ticket
         self._since = anyio.current_time()
-        self._key = new_key(ticket.storage_region if ticket.storage_region in parts.storage.regions else "")
+        self._key = ObjectKey(ticket.object_key)
         self._may_be_stored = False
         self._directory = ticket.directory
         self._details = Details()
 
     async def convert(self, place: Place) -> _Converted:
-        """Inspect, plan and convert, holding a converter from the first command to the last.
-
-        The start goes on record while the converter works: later steps need it, the converter does not.
-        """
+        """Inspect, plan and convert, holding a converter from the first command to the last."""
         formats = {"input": self._ticket.source.format.token, "output": self._ticket.target.token}
         with ExitStack() as stages:
 
             def begin() -> None:
                 self._since = anyio.current_time()
                 stages.enter_context(stage("convert", **formats))
-                record()
+                stages.callback(self._parts.jobs.end, self.job.id)
+                self._parts.jobs.begin(self.job.id)
 
-            async with beside(self._start) as record, converter(place, begin) as run:
+            async with converter(place, begin) as run:
                 try:
                     done = await self._convert(self._in_memory(run) if self._is_in_memory else run)
                 except _OutgrownMemoryError:
@@ -148,7 +145,9 @@ class _Run:
         return output
 
     async def store(self, output: Output) -> None:
-        """Put the output where links lead to it."""
+        """Put the output where links lead to it, once its key is sure to be known whatever crashes."""
+        if not await _persist(lambda: self._parts.books.is_on_record(self.job.id)):
+            raise Rejection(FORGOTTEN)
         self._may_be_stored = True
         with stage("store"), observed("put"):
             await self._parts.storage.put(
@@ -166,7 +165,7 @@ class _Run:
         with anyio.CancelScope(shield=True), stage("settle"):
             balance = await _persist(lambda: self._parts.books.settle(settlement))
             if balance is None:
-                await self._settled_already(settlement)
+                await self._settled_already()
             else:
                 self._complete(settlement, balance)
 
@@ -221,12 +220,6 @@ class _Run:
 
         return run_in_memory
 
-    async def _start(self) -> None:
-        attempt = await _persist(lambda: self._parts.jobs.start(self.job.id, self._parts.clock(), self._key))
-        if attempt is None:
-            raise Rejection(STOPPED)
-        self.job = msgspec.structs.replace(self.job, status=Status.PROCESSING, attempt=attempt)
-
     def _learn(self, facts: Facts) -> None:
         self.job = msgspec.structs.replace(
             self.job, feature_count=facts.feature_count, geometry_type=facts.geometry_type
@@ -243,20 +236,19 @@ class _Run:
             feature_count=self.job.feature_count or 0,
             geometry_type=self.job.geometry_type or "None",
             output_size_bytes=output.size_bytes,
-            object_key=self._key,
             download_name=self._download_name(output),
             media_type=output.media_type,
             details=self._details.encode(),
         )
 
-    async def _settled_already(self, settlement: Settlement) -> None:
+    async def _settled_already(self) -> None:
         try:
             found = await _persist(lambda: self._parts.jobs.find(self.job.id, self._ticket.account_id))
         except JobNotFound:
             raise Rejection(FORGOTTEN) from None
         if found.status not in ENDED:
             raise Rejection(FORGOTTEN)
-        if found.object_key != settlement.object_key:
+        if found.object_key != self._key:
             await self._discard_output()
         self.job = found
 
@@ -274,7 +266,7 @@ class _Run:
             expires_at=settlement.expires_at,
             processing_time_ms=settlement.processing_time_ms,
             output_size_bytes=settlement.output_size_bytes,
-            object_key=settlement.object_key,
+            object_key=self._key,
             download_name=settlement.download_name,
             media_type=settlement.media_type,
             details=details,

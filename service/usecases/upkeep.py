@@ -70,6 +70,11 @@ async def forget(services: Services) -> None:
     await services.idempotency.forget_old(services.clock())
 
 
+async def show_begun(services: Services) -> None:
+    """Let whoever asks see which jobs have a converter."""
+    await services.jobs.show_begun()
+
+
 async def measure(services: Services) -> None:
     """Show what nobody else tells of when it changes: tasks, seats that are taken, reservations that are open."""
     metrics.TASKS.set(len(anyio.get_running_tasks()))
@@ -96,6 +101,7 @@ async def _end(services: Services, jobs: Iterable[AbandonedJob]) -> None:
 
 CHORES: tuple[Chore, ...] = (
     Chore(beat, lambda services: services.leases.heartbeat),
+    Chore(show_begun, lambda _services: timedelta(seconds=0.25)),
     Chore(recover, lambda services: 2 * services.leases.heartbeat),
     Chore(sweep, lambda _services: timedelta(seconds=60)),
     Chore(forget, lambda _services: timedelta(hours=1)),

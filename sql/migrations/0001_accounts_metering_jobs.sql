@@ -76,7 +76,7 @@ CREATE TABLE job (
     payer_id           uuid        NOT NULL REFERENCES payer,
     status             text        NOT NULL,
     server_id          uuid,
-    attempt            int         NOT NULL DEFAULT 0,
+    attempt            int         NOT NULL DEFAULT 1, -- whoever takes the job over from a dead process counts it up
     original_file_name text        NOT NULL,
     input_format       text,
     output_format      text,
@@ -84,13 +84,12 @@ CREATE TABLE job (
     period             date,       -- the month that holds the reservation of a plan account
     price_cents        bigint CHECK (price_cents >= 0), -- what a wallet account pays
     created_at         timestamptz NOT NULL,
-    started_at         timestamptz,
     completed_at       timestamptz,
     feature_count      bigint,
     geometry_type      text,
     processing_time_ms bigint,
     output_size_bytes  bigint,
-    object_key         text,
+    object_key         text,       -- of the output: known before there is one, gone once it is removed
     download_name      text,
     media_type         text,
     expires_at         timestamptz,
@@ -148,68 +147,85 @@ CREATE TABLE idempotency_key (
 );
 CREATE INDEX idempotency_key_by_age ON idempotency_key (created_at);
 
--- Reserve one conversion and insert its job, or say what stands in the way, in one round trip (contract 4).
--- The hot row comes last, so that its lock is held for this statement's end and its commit only. That commit may be
--- asynchronous: the settlement's synchronous commit flushes everything before it, and a crash in between loses
--- reservation and job together, with nothing delivered. `durable` is for callers that are promised the job now.
--- Every row is what `metering.limits` needs to name the first limit that refuses.
-CREATE FUNCTION admit_job(
-    new_job uuid, of_account uuid, on_server uuid, file_name text, input text, output text,
-    size_bytes bigint, price bigint, at timestamptz, durable boolean,
-    OUT admitted boolean, OUT may_convert boolean, OUT past_due boolean,
-    OUT plan_id text, OUT max_file_bytes bigint, OUT monthly_conversions int, OUT monthly_data_bytes bigint,
-    OUT used_conversions int, OUT used_bytes bigint, OUT wallet_cents bigint, OUT retention_hours int,
-    OUT storage_region text
+-- Reserve a conversion for each of some files of one account, first come, first served, and insert the jobs of those that
+-- fit, in one round trip (contract 4). What is free is looked at without a lock and taken by one guarded change; where
+-- another process took of it in between, look again. So the hot row is locked once for all files, for this statement's
+-- end and its commit, which may be asynchronous: see docs/architecture.md, decision 1. `durable` is for callers that are
+-- promised a job now.
+-- What each file found used is what `metering.limits` needs to name the first limit that refuses.
+CREATE FUNCTION admit_jobs(
+    of_account uuid, on_server uuid, durable boolean, regions text[], new_jobs uuid[], file_names text[], inputs text[],
+    outputs text[], sizes bigint[], prices bigint[], object_names text[], moments timestamptz[],
+    OUT admitted boolean[], OUT found_conversions int[], OUT found_bytes bigint[], OUT found_cents bigint[],
+    OUT may_convert boolean, OUT past_due boolean, OUT plan_id text, OUT max_file_bytes bigint,
+    OUT monthly_conversions int, OUT monthly_data_bytes bigint, OUT retention_hours int, OUT folder text
 ) LANGUAGE plpgsql AS $$
 DECLARE
     of_payer uuid;
-    in_period date := date_trunc('month', at AT TIME ZONE 'UTC')::date;
+    in_period date := date_trunc('month', moments[1] AT TIME ZONE 'UTC')::date; -- all are of one month
+    used_conversions int;
+    used_bytes bigint;
+    wallet_cents bigint;
+    fits boolean;
+    taken int;
+    taken_bytes bigint;
+    taken_cents bigint;
 BEGIN
     IF NOT durable THEN
         PERFORM set_config('synchronous_commit', 'off', true);
     END IF;
-    admitted := false;
-    SELECT a.may_convert, p.id, p.past_due, p.wallet_cents, n.id, n.max_file_bytes, n.monthly_conversions,
-           n.monthly_data_bytes, n.retention_hours,
-           CASE WHEN n.storage_region_choice THEN a.storage_region ELSE '' END, coalesce(u.conversions, 0), coalesce(u.bytes, 0)
-      INTO may_convert, of_payer, past_due, wallet_cents, plan_id, max_file_bytes, monthly_conversions,
-           monthly_data_bytes, retention_hours, storage_region, used_conversions, used_bytes
-      FROM account a JOIN payer p ON p.id = a.payer_id LEFT JOIN plan n ON n.id = p.plan_id
-      LEFT JOIN usage u ON u.payer_id = p.id AND u.period = in_period
-     WHERE a.id = of_account;
-    IF NOT FOUND OR NOT may_convert OR past_due THEN
-        RETURN;
-    END IF;
-    IF plan_id IS NULL THEN
-        IF wallet_cents < price THEN
+    LOOP
+        SELECT a.may_convert, p.id, p.past_due, p.wallet_cents, n.id, n.max_file_bytes, n.monthly_conversions,
+               n.monthly_data_bytes, n.retention_hours,
+               CASE WHEN n.storage_region_choice AND a.storage_region = ANY(regions) THEN a.storage_region || '/'
+                    ELSE '' END,
+               coalesce(u.conversions, 0), coalesce(u.bytes, 0)
+          INTO may_convert, of_payer, past_due, wallet_cents, plan_id, max_file_bytes, monthly_conversions,
+               monthly_data_bytes, retention_hours, folder, used_conversions, used_bytes
+          FROM account a JOIN payer p ON p.id = a.payer_id LEFT JOIN plan n ON n.id = p.plan_id
+          LEFT JOIN usage u ON u.payer_id = p.id AND u.period = in_period
+         WHERE a.id = of_account;
+        taken := 0;
+        taken_bytes := 0;
+        taken_cents := 0;
+        FOR i IN 1 .. cardinality(new_jobs) LOOP
+            found_conversions[i] := used_conversions + taken;
+            found_bytes[i] := used_bytes + taken_bytes;
+            found_cents[i] := wallet_cents - taken_cents;
+            fits := may_convert AND NOT past_due
+                AND CASE WHEN plan_id IS NULL THEN prices[i] <= found_cents[i]
+                         ELSE sizes[i] <= max_file_bytes AND found_conversions[i] < monthly_conversions
+                              AND found_bytes[i] + sizes[i] <= monthly_data_bytes END;
+            admitted[i] := fits;
+            IF fits THEN
+                taken := taken + 1;
+                taken_bytes := taken_bytes + sizes[i];
+                taken_cents := taken_cents + prices[i];
+            END IF;
+        END LOOP;
+        IF taken = 0 THEN
             RETURN;
         END IF;
-    ELSIF size_bytes > max_file_bytes OR used_conversions >= monthly_conversions
-          OR used_bytes + size_bytes > monthly_data_bytes THEN
-        RETURN;
-    END IF;
+        IF plan_id IS NULL THEN
+            UPDATE payer p SET wallet_cents = p.wallet_cents - taken_cents
+             WHERE p.id = of_payer AND p.wallet_cents >= taken_cents;
+        ELSE
+            INSERT INTO usage AS u (payer_id, period, conversions, bytes, conversions_allowed, bytes_allowed)
+            VALUES (of_payer, in_period, taken, taken_bytes, monthly_conversions, monthly_data_bytes)
+            ON CONFLICT (payer_id, period) DO UPDATE
+               SET conversions = u.conversions + taken, bytes = u.bytes + taken_bytes,
+                   conversions_allowed = monthly_conversions, bytes_allowed = monthly_data_bytes
+             WHERE u.conversions + taken <= monthly_conversions AND u.bytes + taken_bytes <= monthly_data_bytes;
+        END IF;
+        EXIT WHEN FOUND;
+    END LOOP;
 
     INSERT INTO job (id, account_id, payer_id, status, server_id, original_file_name, input_format, output_format,
-                     input_size_bytes, period, price_cents, created_at)
-    VALUES (new_job, of_account, of_payer, 'Pending', on_server, file_name, input, output, size_bytes,
-            CASE WHEN plan_id IS NOT NULL THEN in_period END, CASE WHEN plan_id IS NULL THEN price END, at);
-
-    IF plan_id IS NULL THEN
-        -- Held first, as the upsert below holds its row even where it refuses: what is reported is what refused.
-        SELECT p.wallet_cents INTO wallet_cents FROM payer p WHERE p.id = of_payer FOR NO KEY UPDATE;
-        UPDATE payer p SET wallet_cents = p.wallet_cents - price WHERE p.id = of_payer AND p.wallet_cents >= price;
-    ELSE
-        INSERT INTO usage AS u (payer_id, period, conversions, bytes, conversions_allowed, bytes_allowed)
-        VALUES (of_payer, in_period, 1, size_bytes, monthly_conversions, monthly_data_bytes)
-        ON CONFLICT (payer_id, period) DO UPDATE
-           SET conversions = u.conversions + 1, bytes = u.bytes + size_bytes,
-               conversions_allowed = monthly_conversions, bytes_allowed = monthly_data_bytes
-         WHERE u.conversions < monthly_conversions AND u.bytes + size_bytes <= monthly_data_bytes;
-    END IF;
-    admitted := FOUND;
-    IF NOT admitted THEN -- another caller took the last of it
-        DELETE FROM job WHERE id = new_job;
-        SELECT u.conversions, u.bytes INTO used_conversions, used_bytes
-          FROM usage u WHERE u.payer_id = of_payer AND u.period = in_period;
-    END IF;
+                     input_size_bytes, period, price_cents, created_at, object_key)
+    SELECT f.id, of_account, of_payer, 'Pending', on_server, f.file_name, f.input, f.output, f.size_bytes,
+           CASE WHEN plan_id IS NOT NULL THEN in_period END, CASE WHEN plan_id IS NULL THEN f.price END, f.at,
+           folder || f.object_name
+      FROM unnest(new_jobs, file_names, inputs, outputs, sizes, prices, object_names, moments, admitted)
+           AS f(id, file_name, input, output, size_bytes, price, object_name, at, fits)
+     WHERE f.fits;
 END $$;

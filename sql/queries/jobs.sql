@@ -1,10 +1,7 @@
--- name: start
--- A converter has the job now; the attempt it counts up fences every later change of it. The key under which the
--- output will be stored is known from here on, so that whoever ends the job after a crash can remove it. So this commit
--- must not wait for a later flush: an output whose job was forgotten would belong to nobody.
-UPDATE job SET status = 'Processing', started_at = $2, object_key = $3, attempt = attempt + 1
- WHERE id = $1 AND status = 'Pending'
-RETURNING attempt;
+-- name: show_processing
+-- Converters have these jobs. Nobody waits for it, and it waits for nobody: a job that is being ended is left alone.
+UPDATE job SET status = 'Processing'
+ WHERE id IN (SELECT id FROM job WHERE id = ANY($1) AND status = 'Pending' FOR UPDATE SKIP LOCKED);
 
 -- name: insert_refused
 -- A job that was refused before anything was reserved.

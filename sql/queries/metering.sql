@@ -1,36 +1,53 @@
 -- name: admit
--- Reserve and insert the job, or return why not.
-SELECT * FROM admit_job($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+-- Reserve and insert the jobs of one account, or return why not.
+SELECT * FROM admit_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: settle
--- Complete a job and write its ledger row; nothing happens unless the job is Processing in this very attempt.
--- What is left is kept with the job, since it is part of the answer.
-WITH standing AS (
-    SELECT p.plan_id, p.wallet_cents, n.monthly_conversions, n.monthly_data_bytes,
-           coalesce(u.conversions, 0) AS used_conversions, coalesce(u.bytes, 0) AS used_bytes
-      FROM job j JOIN payer p ON p.id = j.payer_id LEFT JOIN plan n ON n.id = p.plan_id
-      LEFT JOIN usage u ON u.payer_id = p.id AND u.period = date_trunc('month', $3 AT TIME ZONE 'UTC')::date
-     WHERE j.id = $1
+-- Complete jobs and write their ledger rows; nothing happens to one unless it is open in this very attempt.
+-- What is left is kept with each, since it is part of its answer. Comes back too: which of the jobs in $12 are open;
+-- their admissions are on the disk as well then, if anything was settled.
+WITH told AS (
+    SELECT * FROM unnest($1::uuid[], $2::int[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::bigint[],
+                         $7::text[], $8::bigint[], $9::text[], $10::text[], $11::jsonb[])
+        AS t(id, attempt, completed_at, expires_at, processing_time_ms, feature_count, geometry_type,
+             output_size_bytes, download_name, media_type, details)
+     LIMIT cardinality($1) -- all of them; the planner expects few, and looks each up instead of reading tables whole
 ), done AS (
-    UPDATE job
-       SET status = 'Completed', completed_at = $3, expires_at = $4, processing_time_ms = $5, feature_count = $6,
-           geometry_type = $7, output_size_bytes = $8, object_key = $9, download_name = $10, media_type = $11,
-           details = $12::jsonb || jsonb_strip_nulls(jsonb_build_object(
+    UPDATE job j
+       SET status = 'Completed', completed_at = t.completed_at, expires_at = t.expires_at,
+           processing_time_ms = t.processing_time_ms, feature_count = t.feature_count, geometry_type = t.geometry_type,
+           output_size_bytes = t.output_size_bytes, download_name = t.download_name, media_type = t.media_type,
+           details = t.details || jsonb_strip_nulls(jsonb_build_object(
                'remaining_conversions',
-               CASE WHEN s.plan_id IS NOT NULL THEN greatest(s.monthly_conversions - s.used_conversions, 0) END,
+               CASE WHEN p.plan_id IS NOT NULL THEN greatest(n.monthly_conversions - coalesce(u.conversions, 0), 0) END,
                'remaining_bytes',
-               CASE WHEN s.plan_id IS NOT NULL THEN greatest(s.monthly_data_bytes - s.used_bytes, 0) END,
-               'wallet_cents', s.wallet_cents))
-      FROM standing s
-     WHERE id = $1 AND status = 'Processing' AND attempt = $2
- RETURNING id, account_id, payer_id, period, input_size_bytes, price_cents
+               CASE WHEN p.plan_id IS NOT NULL THEN greatest(n.monthly_data_bytes - coalesce(u.bytes, 0), 0) END,
+               'wallet_cents', p.wallet_cents))
+      FROM told t CROSS JOIN payer p LEFT JOIN plan n ON n.id = p.plan_id
+      LEFT JOIN usage u ON u.payer_id = p.id AND u.period = date_trunc('month', t.completed_at AT TIME ZONE 'UTC')::date
+     WHERE j.id = t.id AND j.attempt = t.attempt AND j.completed_at IS NULL AND p.id = j.payer_id
+ RETURNING j.id, j.account_id, j.payer_id, j.period, j.input_size_bytes, j.price_cents, j.completed_at,
+           p.plan_id, p.wallet_cents, n.monthly_conversions, n.monthly_data_bytes,
+           coalesce(u.conversions, 0) AS used_conversions, coalesce(u.bytes, 0) AS used_bytes
 ), entry AS (
     INSERT INTO ledger (job_id, account_id, payer_id, period, conversions, bytes, cents, settled_at)
-    SELECT id, account_id, payer_id, coalesce(period, date_trunc('month', $3 AT TIME ZONE 'UTC')::date),
-           (price_cents IS NULL)::int, input_size_bytes, coalesce(price_cents, 0), $3
+    SELECT id, account_id, payer_id, coalesce(period, date_trunc('month', completed_at AT TIME ZONE 'UTC')::date),
+           (price_cents IS NULL)::int, input_size_bytes, coalesce(price_cents, 0), completed_at
       FROM done
 )
-SELECT s.* FROM done d CROSS JOIN standing s;
+SELECT id, true AS settled, plan_id, wallet_cents, monthly_conversions, monthly_data_bytes, used_conversions, used_bytes
+  FROM done
+UNION ALL
+SELECT id, false, NULL, NULL, NULL, NULL, NULL, NULL
+  FROM (SELECT unnest($12::uuid[]) AS id LIMIT cardinality($12)) asked JOIN job USING (id)
+ WHERE completed_at IS NULL;
+
+-- name: put_on_record
+-- Which of these jobs are open; when this is answered, they are on the disk. That takes a commit that waits for the
+-- disk, and only one that has written something does: hence the message, which nobody reads.
+SELECT id, pg_logical_emit_message(true, 'geomill', '')
+  FROM (SELECT unnest($1::uuid[]) AS id LIMIT cardinality($1)) asked JOIN job USING (id)
+ WHERE completed_at IS NULL;
 
 -- name: release
 -- Fail a job and give back what it had reserved; nothing happens unless the job is open, in this attempt if one is named.

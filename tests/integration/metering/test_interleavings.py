@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import anyio
+import asyncpg
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,17 +26,6 @@ from service.metering.pricing import Pricing
 FREE = BY_ID["free"]
 START = datetime(2026, 1, 31, 23, 59, tzinfo=UTC)
 CENTS = 40
-# Stops an admission where it inserts its job, and where it takes it back, until the lock of that number is free.
-STOP_AT_INSERT, STOP_AT_DELETE = 1, 2
-STOPS = f"""
-    CREATE FUNCTION stop() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN
-        PERFORM pg_advisory_xact_lock(CASE TG_OP WHEN 'INSERT' THEN {STOP_AT_INSERT} ELSE {STOP_AT_DELETE} END);
-        RETURN coalesce(NEW, OLD);
-    END $$;
-    CREATE TRIGGER stop BEFORE INSERT OR DELETE ON job FOR EACH ROW EXECUTE FUNCTION stop();
-    SELECT pg_advisory_lock({STOP_AT_INSERT}), pg_advisory_lock({STOP_AT_DELETE})
-"""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -66,7 +56,7 @@ async def ledger(dsn: str) -> AsyncIterator[tuple[Database, Books]]:
         yield database, Books(database, Pricing())
 
 
-def settlement(job_id: JobId, attempt: int, now: datetime) -> Settlement:
+def settlement(job_id: JobId, now: datetime, attempt: int = 1) -> Settlement:
     """A success."""
     return Settlement(
         job_id=job_id,
@@ -77,7 +67,6 @@ def settlement(job_id: JobId, attempt: int, now: datetime) -> Settlement:
         feature_count=1,
         geometry_type="Point",
         output_size_bytes=1,
-        object_key=uuid4().hex,
         download_name="a.zip",
         media_type="application/zip",
         details={},
@@ -94,30 +83,29 @@ def application(account_id: AccountId, size_bytes: int, now: datetime, job_id: J
         input_format="geojson",
         output_format="csv",
         size_bytes=size_bytes,
+        object_name=uuid4().hex,
         at=now,
     )
 
 
-async def until_stopped(connection: Connection, stop: int) -> None:
-    """Wait until an admission has come to a stop."""
-    query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = $1 AND NOT granted"
-    while not await connection.fetchval(query, stop):  # noqa: ASYNC110 -- another comes there
+async def until_it_waits(connection: Connection) -> None:
+    """Wait until an admission has come to a row that another transaction holds."""
+    while not await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110 -- another comes there
         await anyio.sleep(0.01)
 
 
-async def go(database: Database, account_id: AccountId, step: Step) -> None:
+async def go(database: Database, books: Books, account_id: AccountId, step: Step) -> None:
     """Take one file through its life; every change may come twice, and ends compete."""
-    books, jobs = Books(database, Pricing()), JobRegister(database)
+    jobs = JobRegister(database)
     now = START + timedelta(minutes=step.minutes)
     job_id = JobId(uuid7(now))
     try:
         await books.admit(application(account_id, step.size_bytes, now, job_id))
     except LimitRefusal:
         return
-    attempt = await jobs.start(job_id, now, uuid4().hex)
-    assert attempt == 1
+    assert await books.is_on_record(job_id)
     settle, release = (
-        settlement(job_id, attempt, now),
+        settlement(job_id, now),
         Release(job_id=job_id, attempt=None, completed_at=now, error_message="no", details={}),
     )
     if step.end == "both":
@@ -149,11 +137,12 @@ def test_no_interleaving_exceeds_a_plan(database_url: str, steps: list[Step]) ->
     """On plan free, over the end of a month: both months keep their caps, and the counters are the ledger's."""
 
     async def run() -> None:
-        async with ledger(database_url) as (database, _books):
+        async with ledger(database_url) as (database, books):
             account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
+            processes = [books, Books(database, Pricing())]
             async with anyio.create_task_group() as tasks:
-                for step in steps:
-                    tasks.start_soon(go, database, account.account_id, step)
+                for number, step in enumerate(steps):
+                    tasks.start_soon(go, database, processes[number % 2], account.account_id, step)
             async with database.connection() as connection:
                 rows = await connection.fetch(
                     "SELECT u.* FROM usage u JOIN account a USING (payer_id) WHERE a.id = $1", account.account_id
@@ -174,9 +163,10 @@ def test_no_interleaving_overdraws_a_wallet(database_url: str, steps: list[Step]
     async def run() -> None:
         async with ledger(database_url) as (database, books):
             account, _ = await Administration(database, utc_now).create_account("w", Terms(wallet_cents=CENTS))
+            processes = [books, Books(database, Pricing())]
             async with anyio.create_task_group() as tasks:
-                for step in steps:
-                    tasks.start_soon(go, database, account.account_id, step)
+                for number, step in enumerate(steps):
+                    tasks.start_soon(go, database, processes[number % 2], account.account_id, step)
             balance = await books.balance(account.account_id, START)
             assert 0 <= (balance.wallet_cents or 0) <= CENTS
             assert await audit_books(database) == []
@@ -184,36 +174,131 @@ def test_no_interleaving_overdraws_a_wallet(database_url: str, steps: list[Step]
     anyio.run(run)
 
 
-async def test_a_refusal_says_what_refused_even_if_credit_comes_back_at_that_moment(database_url: str) -> None:
-    """The balance that was too low is the one told, not the one that another file's failure has just made."""
+@pytest.mark.parametrize(
+    ("terms", "taken", "limit"),
+    [
+        (Terms(plan="free"), "UPDATE usage SET conversions = conversions_allowed", "conversions"),
+        (Terms(plan="free"), "UPDATE usage SET bytes = bytes_allowed", "data"),
+        (Terms(wallet_cents=CENTS), "UPDATE payer SET wallet_cents = 0", "wallet"),
+        (Terms(wallet_cents=CENTS), "UPDATE payer SET wallet_cents = wallet_cents - 6", None),
+    ],
+)
+async def test_what_another_process_takes_in_between_is_seen(
+    database_url: str, terms: Terms, taken: str, limit: str | None
+) -> None:
+    """An admission that has seen enough, but finds less when it takes it, looks again and says what refuses now."""
     async with ledger(database_url) as (database, books):
-        account, _ = await Administration(database, utc_now).create_account("w", Terms(wallet_cents=CENTS))
-        refusals: list[LimitRefusal] = []
+        account, _ = await Administration(database, utc_now).create_account("a", terms)
+        await books.admit(application(account.account_id, 1, START))
+        limits: list[str | None] = []
 
         async def admit() -> None:
-            with pytest.raises(LimitRefusal) as refusal:
+            try:
                 await books.admit(application(account.account_id, 1, START))
-            refusals.append(refusal.value)
+            except LimitRefusal as refusal:
+                limits.append(refusal.limit)
+            else:
+                limits.append(None)
 
-        async with database.connection() as other, anyio.create_task_group() as tasks:
-            await other.execute(STOPS)
+        async with (
+            database.connection() as third,
+            anyio.create_task_group() as tasks,
+            database.transaction() as other,
+        ):
+            await other.execute(taken)
             tasks.start_soon(admit)
-            await until_stopped(other, STOP_AT_INSERT)
-            await other.execute("UPDATE payer SET wallet_cents = 0")
-            await other.execute("SELECT pg_advisory_unlock($1)", STOP_AT_INSERT)
-            await until_stopped(other, STOP_AT_DELETE)
-            with anyio.move_on_after(1):  # it waits, where the balance that refused is held
-                async with database.connection() as third:
-                    await third.execute("UPDATE payer SET wallet_cents = $1", CENTS)
-            await other.execute("SELECT pg_advisory_unlock($1)", STOP_AT_DELETE)
-        assert [(refusal.limit, "has 0 cents left" in str(refusal)) for refusal in refusals] == [("wallet", True)]
+            await until_it_waits(third)
+        assert limits == [limit]
+
+
+@pytest.mark.parametrize("terms", [Terms(plan="free"), Terms(wallet_cents=CENTS)])
+async def test_files_that_are_admitted_together_are_told_apart(database_url: str, terms: Terms) -> None:
+    """Those that came first get what is left; each refusal names the limit that its own file met."""
+    sizes = [1, FREE.max_file_bytes + 1, *[FREE.max_file_bytes] * 12]
+    async with ledger(database_url) as (database, books):
+        account, _ = await Administration(database, utc_now).create_account("a", terms)
+        told: dict[int, str | None] = {}
+
+        async def admit(number: int) -> None:
+            try:
+                await books.admit(application(account.account_id, sizes[number], START))
+            except LimitRefusal as refusal:
+                told[number] = refusal.limit
+            else:
+                told[number] = None
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(len(sizes)):
+                tasks.start_soon(admit, number)
+        in_order = [told[number] for number in range(len(sizes))]
+        if terms.plan:
+            assert in_order == [None, "fileSize", *[None] * 9, *["conversions"] * 3]
+        else:  # 6 cents for the first, 11 for the second; of the 23 that are left the others take 10 each
+            assert in_order == [None, None, None, None, *["wallet"] * 10]
+        assert len(await statements_of(database)) < len(sizes)
+        assert await audit_books(database) == []
+
+
+async def statements_of(database: Database) -> list[int]:
+    """The transactions that inserted jobs."""
+    async with database.connection() as connection:
+        return [row["x"] for row in await connection.fetch("SELECT DISTINCT xmin::text::bigint AS x FROM job")]
+
+
+async def test_jobs_are_settled_together_and_one_that_cannot_be_spoils_nothing(database_url: str) -> None:
+    """What the database refuses of one job is that job's; each of the others is settled, once."""
+    async with ledger(database_url) as (database, books):
+        account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
+        jobs = [JobId(uuid7(START)) for _ in range(6)]
+        for job_id in jobs:
+            await books.admit(application(account.account_id, 1, START, job_id))
+        outcomes: dict[JobId, object] = {}
+
+        async def settle(change: Settlement) -> None:
+            try:
+                outcomes[change.job_id] = await books.settle(change)
+            except asyncpg.PostgresError as error:
+                outcomes[change.job_id] = error
+
+        changes = [settlement(job_id, START) for job_id in jobs[:4]]
+        broken = msgspec.structs.replace(settlement(jobs[4], START), geometry_type="\0")
+        stale = settlement(jobs[5], START, attempt=2)
+        async with anyio.create_task_group() as tasks:
+            for change in (*changes, broken, stale):
+                tasks.start_soon(settle, change)
+        assert [outcomes[job_id] is not None for job_id in jobs] == [True, True, True, True, True, False]
+        assert isinstance(outcomes[jobs[4]], asyncpg.PostgresError)
+        async with database.connection() as connection:
+            settled = await connection.fetch("SELECT job_id FROM ledger")
+        assert {row["job_id"] for row in settled} == set(jobs[:4])
+        assert await audit_books(database) == []
+
+
+async def test_a_settlement_puts_admissions_on_record(database_url: str) -> None:
+    """Then nobody has to ask for them; one that a crash has undone, or that was ended, is never taken for recorded."""
+    async with ledger(database_url) as (database, books):
+        account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
+        first, second, undone, ended = (JobId(uuid7(START)) for _ in range(4))
+        for job_id in (first, second, undone, ended):
+            await books.admit(application(account.account_id, 1, START, job_id))
+        async with database.connection() as connection:
+            await connection.execute("DELETE FROM job WHERE id = $1", undone)  # as if the database had lost it
+        other = Books(database, Pricing())
+        await other.release(Release(job_id=ended, attempt=None, completed_at=START, error_message="no", details={}))
+        assert await books.settle(settlement(first, START)) is not None
+        async with database.connection() as connection:
+            await connection.execute("ALTER TABLE job RENAME TO hidden")  # now nobody can be asked any more
+            assert await books.is_on_record(second)
+            await connection.execute("ALTER TABLE hidden RENAME TO job")
+        assert not await books.is_on_record(undone)
+        assert not await books.is_on_record(ended)
 
 
 async def test_the_schema_refuses_what_a_wrong_program_might_do(database_url: str) -> None:
     """Overspending, settling twice and changing the ledger are errors of the database itself."""
     async with ledger(database_url) as (database, books):
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
-        await go(database, account.account_id, Step(1, "settle", 0))
+        await go(database, books, account.account_id, Step(1, "settle", 0))
         assert (await books.balance(account.account_id, START)).used_conversions == 1
         for statement in (
             "UPDATE usage SET conversions = conversions_allowed + 1",
@@ -232,11 +317,11 @@ async def test_the_schema_refuses_what_a_wrong_program_might_do(database_url: st
 
 async def test_a_difference_in_the_books_is_found(database_url: str) -> None:
     """A counter, a charge or a balance that was changed by hand is named."""
-    async with ledger(database_url) as (database, _books):
+    async with ledger(database_url) as (database, books):
         administration = Administration(database, utc_now)
         account, _ = await administration.create_account("a", Terms(plan="free"))
         await administration.create_account("w", Terms(wallet_cents=CENTS))
-        await go(database, account.account_id, Step(7, "settle", 0))
+        await go(database, books, account.account_id, Step(7, "settle", 0))
         assert await audit_books(database) == []
         async with database.connection() as connection:
             await connection.execute("UPDATE usage SET conversions = 2")

@@ -1,0 +1,102 @@
+"""What an admission is worth when PostgreSQL is killed before its disk has heard of it (architecture, decision 1)."""
+
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+
+from service.accounts.administration import Administration, Terms
+from service.clock import utc_now
+from service.db.embedded import embedded_postgres
+from service.db.migrate import migrate
+from service.db.pool import Database
+from service.errors import DatabaseUnavailable
+from service.identifiers import JobId, uuid7
+from service.metering.audit import audit_books
+from service.metering.books import Books
+from service.metering.pricing import Pricing
+from tests.database import fast_directory
+from tests.integration.metering.test_interleavings import START, application, ledger, settlement
+
+T = TypeVar("T")
+
+
+async def once_it_is_back(ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask until the database answers, as jobs do."""
+    while True:
+        try:
+            return await ask()
+        except DatabaseUnavailable:
+            await anyio.sleep(0.05)
+
+
+def postmaster_of(directory: Path) -> int:
+    """The id of the server's first process; 0 while there is none."""
+    with suppress(StopIteration, FileNotFoundError, IndexError):
+        return int(next(directory.rglob("postmaster.pid")).read_text().split()[0])
+    return 0
+
+
+async def crash(directory: Path, database: Database) -> None:
+    """Kill PostgreSQL, and wait until it is back."""
+    killed = postmaster_of(directory)
+    os.kill(killed, signal.SIGKILL)
+    while postmaster_of(directory) in {0, killed}:  # noqa: ASYNC110 -- its keeper starts another one
+        await anyio.sleep(0.01)
+    await once_it_is_back(lambda: audit_books(database))
+
+
+async def flush_late(database: Database) -> None:
+    """Let nothing that was committed asynchronously go to the disk by itself, from the next start on."""
+    async with database.connection() as connection:
+        await connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
+
+
+async def test_only_what_is_on_record_outlives_a_crash() -> None:
+    """An admission that was undone is found out before its output could be stored; all others stay, and add up."""
+    with fast_directory() as directory:
+        async with embedded_postgres(directory, durable=True) as dsn:
+            await migrate(dsn)
+            async with ledger(dsn) as (database, books):
+                account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
+                await flush_late(database)
+                await crash(directory, database)
+                alone, asked, undone = (JobId(uuid7(START)) for _ in range(3))
+                await books.admit(application(account.account_id, 1, START, alone))
+                await crash(directory, database)
+                await once_it_is_back(lambda: books.admit(application(account.account_id, 1, START, asked)))
+                assert await books.is_on_record(asked)
+                await books.admit(application(account.account_id, 1, START, undone))
+                await crash(directory, database)
+
+                assert await books.is_on_record(alone)
+                assert not await once_it_is_back(lambda: books.is_on_record(undone))
+                assert (await books.balance(account.account_id, START)).used_conversions == 2
+                for job_id, is_there in ((alone, True), (asked, True), (undone, False)):
+                    assert (await books.settle(settlement(job_id, START)) is not None) == is_there
+                assert await audit_books(database) == []
+
+
+async def test_the_settlement_of_one_job_records_the_admissions_of_the_others() -> None:
+    """None of them has to be asked for, and none is undone by a crash that comes later."""
+    with fast_directory() as directory:
+        async with embedded_postgres(directory, durable=True) as dsn:
+            await migrate(dsn)
+            async with ledger(dsn) as (database, books):
+                account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
+                await flush_late(database)
+                await crash(directory, database)
+                first, *others = (JobId(uuid7(START)) for _ in range(5))
+                for job_id in (first, *others):
+                    await books.admit(application(account.account_id, 1, START, job_id))
+                assert await books.settle(settlement(first, START)) is not None
+                await crash(directory, database)
+
+                recovered = Books(database, Pricing())
+                assert [await recovered.is_on_record(job_id) for job_id in others] == [True] * 4
+                assert (await books.balance(account.account_id, START)).used_conversions == 5
+                assert await audit_books(database) == []

@@ -1,0 +1,34 @@
+"""Which jobs are shown as Processing: those that have had a converter for a while, and no longer have ended."""
+
+from service.accounts.administration import Administration, Terms
+from service.clock import utc_now
+from service.identifiers import JobId, uuid7
+from service.jobs.lifecycle import Status
+from service.jobs.register import JobRegister
+from tests.integration.metering.test_interleavings import START, application, ledger, settlement
+
+
+async def test_what_has_its_converter_for_a_while_is_shown(database_url: str) -> None:
+    """Neither what waits for one, nor what ends between two looks; and an end is never undone."""
+    async with ledger(database_url) as (database, books):
+        jobs = JobRegister(database)
+        account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
+        waits, short, long, ended = (JobId(uuid7(START)) for _ in range(4))
+        for job_id in (waits, short, long, ended):
+            await books.admit(application(account.account_id, 1, START, job_id))
+
+        async def status_of(job_id: JobId) -> Status:
+            return (await jobs.find(job_id, account.account_id)).status
+
+        for job_id in (short, long, ended):
+            jobs.begin(job_id)
+        await jobs.show_begun()
+        assert {await status_of(job_id) for job_id in (waits, short, long, ended)} == {Status.PENDING}
+        jobs.end(short)
+        assert await books.settle(settlement(ended, START)) is not None
+        await jobs.show_begun()
+        shown = [await status_of(job_id) for job_id in (waits, short, long, ended)]
+        assert shown == [Status.PENDING, Status.PENDING, Status.PROCESSING, Status.COMPLETED]
+        assert await books.settle(settlement(long, START)) is not None
+        await jobs.show_begun()
+        assert await status_of(long) is Status.COMPLETED
