@@ -11,8 +11,9 @@ are built to be repeated. Every other error of a statement, such as a violated c
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from types import TracebackType
 from typing import TypeAlias
 
 import anyio
@@ -27,6 +28,9 @@ Watch = Callable[[str, float], None]
 """Is told the name of a statement and the seconds that it took."""
 Connection: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
 
+MOST_AT_HAND = 4
+"""So many connections are kept without the pool; statements are short, and more are needed at once only in a rush."""
+
 
 class Database:
     """Connections to one database."""
@@ -34,30 +38,16 @@ class Database:
     def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", *, acquire_timeout_seconds: float) -> None:
         self._pool = pool
         self._acquire_timeout_seconds = acquire_timeout_seconds
+        self._at_hand: list[Connection] = []
+        self._queuing = 0
 
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
+    def connection(self) -> AbstractAsyncContextManager[Connection]:
         """Lend a connection; each statement is a transaction of its own.
 
         Raises:
             DatabaseUnavailable: the database failed, or every connection stayed taken.
         """
-        connection = await self._acquire()
-        try:
-            try:
-                yield connection
-            except asyncpg.InterfaceError as error:
-                if _is_open(connection):
-                    raise
-                raise asyncpg.ConnectionDoesNotExistError(str(error)) from error
-            except asyncpg.InternalClientError as error:
-                # The server's farewell came between two statements and the driver lost its bearings; so it is over.
-                connection.terminate()
-                raise asyncpg.ConnectionDoesNotExistError(str(error)) from error
-            finally:
-                await self._pool.release(connection)
-        except LOST as error:
-            raise unavailable(error) from error
+        return _Loan(self)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -69,11 +59,80 @@ class Database:
         async with self.connection() as connection, connection.transaction():
             yield connection
 
-    async def _acquire(self) -> Connection:
+    async def take(self) -> Connection:
+        """Take a connection, to be given back by `keep` or `give_back`."""
+        while self._at_hand:
+            connection = self._at_hand.pop()
+            if _is_open(connection):
+                return connection
+        self._queuing += 1
         try:
             return await self._pool.acquire(timeout=self._acquire_timeout_seconds)
         except REFUSED as error:
             raise unavailable(error) from error
+        finally:
+            self._queuing -= 1
+
+    async def keep(self, connection: Connection) -> None:
+        """Give back a connection on which nothing went wrong: at hand for the next, unless somebody waits for it.
+
+        The pool's own way there and back takes longer than a small statement.
+        """
+        if self._queuing or len(self._at_hand) >= MOST_AT_HAND:
+            await self.give_back(connection)
+        else:
+            self._at_hand.append(connection)
+
+    async def give_back(self, connection: Connection) -> None:
+        """Give a connection to the pool, which undoes what was left undone and closes it when it is not used."""
+        await self._pool.release(connection)
+
+    async def give_back_all(self) -> None:
+        """Give back what is at hand, so that the pool can be closed."""
+        while self._at_hand:
+            await self.give_back(self._at_hand.pop())
+
+
+class _Loan(AbstractAsyncContextManager[Connection]):
+    """A connection in somebody's hands, where the driver's failures become ours."""
+
+    _connection: Connection
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def __aenter__(self) -> Connection:
+        self._connection = await self._database.take()
+        return self._connection
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        connection = self._connection
+        if error is None:
+            await self._database.keep(connection)
+            return
+        lost = _as_lost(error, connection)
+        try:
+            await self._database.give_back(connection)
+        except LOST as failure:
+            lost = lost or failure
+        if lost is not None:
+            raise unavailable(lost) from lost
+
+
+def _as_lost(error: BaseException, connection: Connection) -> Exception | None:
+    """What `error` says of the database's own trouble, if anything."""
+    if isinstance(error, LOST):
+        return error
+    if isinstance(error, asyncpg.InternalClientError):
+        # The server's farewell came between two statements and the driver lost its bearings; so it is over.
+        connection.terminate()
+    elif not isinstance(error, asyncpg.InterfaceError) or _is_open(connection):
+        return None
+    ended = asyncpg.ConnectionDoesNotExistError(str(error))
+    ended.__cause__ = error
+    return ended
 
 
 def _is_open(connection: Connection) -> bool:
@@ -116,10 +175,12 @@ async def open_pool(
         )
     except REFUSED as error:
         raise unavailable(error) from error
+    database = Database(pool, acquire_timeout_seconds=acquire_timeout_seconds)
     try:
-        yield Database(pool, acquire_timeout_seconds=acquire_timeout_seconds)
+        yield database
     finally:
         with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+            await database.give_back_all()
             await pool.close()
         pool.terminate()
 

@@ -72,8 +72,8 @@ CREATE TABLE server (
 
 CREATE TABLE job (
     id                 uuid PRIMARY KEY,
-    account_id         uuid        NOT NULL REFERENCES account,
-    payer_id           uuid        NOT NULL REFERENCES payer,
+    account_id         uuid        NOT NULL,
+    payer_id           uuid        NOT NULL,
     status             text        NOT NULL,
     server_id          uuid,
     attempt            int         NOT NULL DEFAULT 1, -- whoever takes the job over from a dead process counts it up
@@ -117,7 +117,6 @@ CREATE TABLE ledger (
     cents       bigint      NOT NULL CHECK (cents >= 0),
     settled_at  timestamptz NOT NULL
 );
-CREATE INDEX ledger_by_payer ON ledger (payer_id, period);
 
 CREATE FUNCTION ledger_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -225,7 +224,8 @@ BEGIN
     SELECT f.id, of_account, of_payer, 'Pending', on_server, f.file_name, f.input, f.output, f.size_bytes,
            CASE WHEN plan_id IS NOT NULL THEN in_period END, CASE WHEN plan_id IS NULL THEN f.price END, f.at,
            folder || f.object_name
-      FROM unnest(new_jobs, file_names, inputs, outputs, sizes, prices, object_names, moments, admitted)
-           AS f(id, file_name, input, output, size_bytes, price, object_name, at, fits)
+      FROM (SELECT unnest(new_jobs) AS id, unnest(file_names) AS file_name, unnest(inputs) AS input,
+                   unnest(outputs) AS output, unnest(sizes) AS size_bytes, unnest(prices) AS price,
+                   unnest(object_names) AS object_name, unnest(moments) AS at, unnest(admitted) AS fits) AS f
      WHERE f.fits;
 END $$;

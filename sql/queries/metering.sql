@@ -7,10 +7,11 @@ SELECT * FROM admit_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 -- What is left is kept with each, since it is part of its answer. Comes back too: which of the jobs in $12 are open;
 -- their admissions are on the disk as well then, if anything was settled.
 WITH told AS (
-    SELECT * FROM unnest($1::uuid[], $2::int[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::bigint[],
-                         $7::text[], $8::bigint[], $9::text[], $10::text[], $11::jsonb[])
-        AS t(id, attempt, completed_at, expires_at, processing_time_ms, feature_count, geometry_type,
-             output_size_bytes, download_name, media_type, details)
+    SELECT unnest($1::uuid[]) AS id, unnest($2::int[]) AS attempt, unnest($3::timestamptz[]) AS completed_at,
+           unnest($4::timestamptz[]) AS expires_at, unnest($5::bigint[]) AS processing_time_ms,
+           unnest($6::bigint[]) AS feature_count, unnest($7::text[]) AS geometry_type,
+           unnest($8::bigint[]) AS output_size_bytes, unnest($9::text[]) AS download_name,
+           unnest($10::text[]) AS media_type, unnest($11::jsonb[]) AS details
      LIMIT cardinality($1) -- all of them; the planner expects few, and looks each up instead of reading tables whole
 ), done AS (
     UPDATE job j

@@ -126,6 +126,36 @@ async def test_lost_connection_is_overload_and_is_replaced(database: Database) -
         assert await connection.fetchval("SELECT 1") == 1
 
 
+async def test_a_connection_that_ends_while_nobody_has_it_is_replaced(empty_database_url: str) -> None:
+    """Whoever comes next does not learn of it."""
+    async with open_pool(empty_database_url, max_size=1) as database:
+        ended = anyio.Event()
+        async with database.connection() as doomed:
+            doomed.add_termination_listener(lambda _: ended.set())
+            backend = doomed.get_server_pid()
+        await _terminate(empty_database_url, backend)
+        await ended.wait()
+        async with database.connection() as connection:
+            assert await connection.fetchval("SELECT 1") == 1
+
+
+async def test_who_waits_for_a_connection_gets_the_next_that_is_given_back(empty_database_url: str) -> None:
+    """It is not kept at hand for somebody who comes later."""
+    served = list[int]()
+
+    async def ask(database: Database, number: int) -> None:
+        async with database.connection() as connection:
+            served.append(await connection.fetchval("SELECT $1::int", number))
+
+    async with open_pool(empty_database_url, max_size=1, acquire_timeout_seconds=30) as database:
+        async with anyio.create_task_group() as tasks, database.connection() as connection:
+            for number in range(5):
+                tasks.start_soon(ask, database, number)
+            await anyio.wait_all_tasks_blocked()
+            await connection.fetchval("SELECT 1")
+        assert sorted(served) == [0, 1, 2, 3, 4]
+
+
 async def test_connection_lost_between_statements_is_overload(database: Database) -> None:
     """A connection that ended while its holder was busy elsewhere is translated too."""
 
