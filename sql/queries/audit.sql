@@ -17,14 +17,18 @@ SELECT coalesce(d.payer_id, u.payer_id) AS payer_id, coalesce(d.period, u.period
 -- name: wallet_differences
 -- Wallets whose balance is not their credit less what the ledger and their open jobs took.
 WITH derived AS (
-    SELECT p.id AS payer_id, p.wallet_cents,
-           coalesce((SELECT sum(c.cents) FROM wallet_credit c WHERE c.payer_id = p.id), 0)
-           - coalesce((SELECT sum(l.cents) FROM ledger l WHERE l.payer_id = p.id), 0)
-           - coalesce((SELECT sum(j.price_cents) FROM job j
-                        WHERE j.payer_id = p.id AND j.status IN ('Pending', 'Processing')), 0) AS derived_cents
-      FROM payer p WHERE p.wallet_cents IS NOT NULL
+    SELECT payer_id, sum(cents)::bigint AS cents
+      FROM (SELECT payer_id, cents FROM wallet_credit
+            UNION ALL
+            SELECT payer_id, -cents FROM ledger WHERE cents > 0
+            UNION ALL
+            SELECT payer_id, -price_cents FROM job
+             WHERE status IN ('Pending', 'Processing') AND price_cents IS NOT NULL) AS entry
+     GROUP BY payer_id
 )
-SELECT payer_id, wallet_cents, derived_cents::bigint AS derived_cents FROM derived WHERE wallet_cents <> derived_cents;
+SELECT p.id AS payer_id, p.wallet_cents, coalesce(d.cents, 0) AS derived_cents
+  FROM payer p LEFT JOIN derived d ON d.payer_id = p.id
+ WHERE p.wallet_cents IS NOT NULL AND p.wallet_cents <> coalesce(d.cents, 0);
 
 -- name: ledger_differences
 -- Jobs that succeeded and were not charged, or were charged and did not succeed.
