@@ -48,10 +48,14 @@ class Callers:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._books = Books(database, Pricing())
+        self._admitting = Books(database, Pricing())
         self._server = ServerId(uuid4())
 
     async def admit(self, account_id: AccountId) -> JobId:
         """Admit a file and leave it at that."""
+        return await self._admit(self._admitting, account_id)
+
+    async def _admit(self, books: Books, account_id: AccountId) -> JobId:
         now = utc_now()
         application = Application(
             job_id=JobId(uuid7(now)),
@@ -64,12 +68,12 @@ class Callers:
             object_name=uuid4().hex,
             at=now,
         )
-        await self._books.admit(application)
+        await books.admit(application)
         return application.job_id
 
     async def admit_and_settle(self, account_id: AccountId) -> None:
         """Take a file through its life."""
-        job_id = await self.admit(account_id)
+        job_id = await self._admit(self._books, account_id)
         assert await self._books.is_on_record(job_id)
         assert await self._books.settle(_settlement(job_id)) is not None
 

@@ -1,6 +1,6 @@
 """The three changes of a reservation, each one round trip to PostgreSQL: admit, settle, release (contract 4)."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from service.metering.limits import Standing, refusal
 from service.metering.period import period_of
 from service.metering.plans import PLANS, WALLET_RETENTION_HOURS
 from service.metering.pricing import Pricing
+from service.metering.records import Records
 
 _SQL = load("metering")
 
@@ -93,7 +94,7 @@ class Books:
         self._admissions = GroupsByKey(self._admit_all, MOST_ADMISSIONS)
         self._settlements = Groups(self._settle_all, MOST_SETTLEMENTS)
         self._records = Groups(self._record_all, MOST_SETTLEMENTS)
-        self._on_disk: dict[JobId, bool] = {}  # jobs of this process whose outputs are still to come
+        self._known = Records()
 
     async def admit(self, application: Application) -> Admission:
         """Reserve one conversion and insert its job as Pending.
@@ -112,9 +113,7 @@ class Books:
 
         Mostly it is there, because the settlement of another job has taken it along.
         """
-        if self._on_disk.pop(job_id, False):
-            return True
-        return await self._records.do(job_id)
+        return self._known.take(job_id) or await self._records.do(job_id)
 
     async def settle(self, settlement: Settlement) -> Balance | None:
         """Complete a job and write its ledger row; return what is left, or None if this attempt no longer holds it."""
@@ -122,7 +121,7 @@ class Books:
 
     async def release(self, release: Release) -> bool:
         """Fail a job and give its reservation back; return False if it had ended, or another attempt holds it."""
-        self._on_disk.pop(release.job_id, None)
+        self._known.take(release.job_id)
         async with self._database.connection() as connection:
             row = await connection.fetchrow(_SQL["release"], *msgspec.structs.astuple(release))
         return row is not None
@@ -147,7 +146,7 @@ class Books:
         What finds no other job under way is made durable at once, as no settlement is to come that could take it along.
         """
         first = applications[0]
-        durable = not self._on_disk or any(application.durable for application in applications)
+        durable = not self._known or any(application.durable for application in applications)
         prices = [self._pricing.price_cents(application.size_bytes) for application in applications]
         async with self._database.connection() as connection:
             row = await connection.fetchrow(
@@ -171,7 +170,7 @@ class Books:
         answers: list[Admission | LimitRefusal] = []
         for number, application in enumerate(applications):
             if row["admitted"][number]:
-                self._on_disk[application.job_id] = durable
+                self._known.add(application.job_id, on_disk=durable)
                 answers.append(_admission(row, application))
             else:
                 answers.append(_refusal(row, number, application.size_bytes, prices[number]))
@@ -179,26 +178,20 @@ class Books:
 
     async def _settle_all(self, settlements: Sequence[Settlement]) -> list[Balance | None]:
         """Settle jobs, and take the admissions along that are not on the disk yet."""
-        taken_along = [job_id for job_id, on_disk in self._on_disk.items() if not on_disk]
+        taken_along = self._known.unsure()
         columns = zip(*map(msgspec.structs.astuple, settlements), strict=True)
         async with self._database.connection() as connection:
             rows = await connection.fetch(_SQL["settle"], *columns, taken_along)
         balances = {row["id"]: balance_from(dict(row)) for row in rows if row["settled"]}
         if balances:
-            self._note(row["id"] for row in rows if not row["settled"])
+            self._known.note(taken_along, {row["id"] for row in rows if not row["settled"]})
         return [balances.pop(settlement.job_id, None) for settlement in settlements]
 
     async def _record_all(self, job_ids: Sequence[JobId]) -> list[bool]:
         async with self._database.connection() as connection:
             rows = await connection.fetch(_SQL["put_on_record"], job_ids)
         found = {row["id"] for row in rows}
-        self._note(found)
         return [job_id in found for job_id in job_ids]
-
-    def _note(self, on_disk: Iterable[JobId]) -> None:
-        for job_id in on_disk:
-            if job_id in self._on_disk:
-                self._on_disk[job_id] = True
 
 
 async def publish_plans(database: Database) -> None:
