@@ -76,12 +76,20 @@ class Groups(Generic[Item, Answer]):
             DatabaseUnavailable: the database is away, or nobody knows whether the group took effect.
             Exception: what `work` raises of this item alone; the others of its group are done without it.
         """
+        if not self._busy:
+            return await self._do_alone(item)
         asked: _Asked[Item, Answer] = _Asked(item)
-        if self._busy:
-            await self._wait(asked)
-        if not asked.is_answered:
+        await self._wait(asked)
+        if asked.leads:
             await self._lead(asked)
         return asked.answer
+
+    async def _do_alone(self, item: Item) -> Answer:
+        self._busy = True
+        try:
+            return (await self._work((item,)))[0]
+        finally:
+            self._hand_on()
 
     async def _wait(self, asked: _Asked[Item, Answer]) -> None:
         self._gathering.append(asked)
@@ -95,7 +103,6 @@ class Groups(Generic[Item, Answer]):
             raise
 
     async def _lead(self, leader: _Asked[Item, Answer]) -> None:
-        self._busy = True
         followers = [asked for asked in self._gathering[: self._most - 1] if not asked.called.done()]
         del self._gathering[: self._most - 1]
         try:
