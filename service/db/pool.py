@@ -28,8 +28,8 @@ Watch = Callable[[str, float], None]
 """Is told the name of a statement and the seconds that it took."""
 Connection: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
 
-MOST_AT_HAND = 4
-"""So many connections are kept without the pool; statements are short, and more are needed at once only in a rush."""
+MOST_AT_HAND = 1
+"""So many connections are kept without the pool, which closes what is idle; statements are short and seldom meet."""
 
 
 class Database:
