@@ -100,9 +100,9 @@ GOALS: tuple[Goal, ...] = (
          measure=lambda results, _parts: _attribute(results.scenarios["large-uploads"].beside_ms, "p99")),
     Goal(id="G4", about="CPU of receiving 8 of 90 MB, per GB", direction="at most", bound=1.5, unit="s",
          measure=lambda _results, parts: parts["uploads"]["/intake x 8"]["cpuSecondsPerGb"]),
-    Goal(id="G4", about="rate of receiving beside discarding", direction="at least", bound=0.8, unit="x",
+    Goal(id="G4", about="rate of receiving beside plain discarding", direction="at least", bound=0.8, unit="x",
          measure=lambda _results, parts: parts["uploads"]["/intake x 8"]["mbPerSecond"]
-         / parts["uploads"]["/discard x 8"]["mbPerSecond"]),
+         / parts["uploads"]["plain /discard x 8"]["mbPerSecond"]),
     Goal(id="G5", about="one hot account beside the plain row lock, 4 ms commits", direction="at least", bound=30,
          unit="x", measure=lambda _results, parts: parts["admissions"]["4 ms"]["hotRatioToRowLock"]),
     Goal(id="G5", about="conversions of one hot account beside 64 accounts", direction="at least", bound=0.95, unit="x",

@@ -2,6 +2,9 @@
 
 POST /intake receives a form as the service does; POST /discard reads the body and throws it away: the floor.
 POST /measure begins a measurement, GET /measure ends it: lag of the event loop, CPU time and memory since.
+
+`upload_server [plain] [DIRECTORY]`: connections as the service has them, or as Hypercorn makes them; uploads go below
+DIRECTORY.
 """
 
 import asyncio
@@ -33,6 +36,7 @@ from service.intake.spool import receive
 from service.intake.workspace import WorkArea, open_work_area
 
 TICK_SECONDS = 0.002
+PLAIN = "plain"
 FORM = FormSpec(file_field="file")
 HASHED_FORM = FormSpec(file_field="file", digest=True)
 
@@ -124,7 +128,8 @@ async def measure(request: Request) -> JSONResponse:
 async def lifespan(_application: Starlette) -> AsyncIterator[State]:
     """Open a work area, in the directory that the command names, and begin to ask the loop."""
     probe = Probe()
-    with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as root:
+    directory = next((argument for argument in sys.argv[1:] if argument != PLAIN), None)
+    with tempfile.TemporaryDirectory(dir=directory) as root:
         async with open_work_area(Path(root)) as area, anyio.create_task_group() as tasks:
             tasks.start_soon(probe.run)
             yield {"area": area, "probe": probe}
@@ -137,10 +142,11 @@ async def main() -> None:
     print(listener.getsockname()[1], flush=True)
     config = Config()
     config.errorlog = None
-    config.max_app_queue_size = PIECES_WAITING
-    pass_pieces_on()
-    close_when_clients_do()
-    speak_http1()
+    if PLAIN not in sys.argv[1:]:
+        config.max_app_queue_size = PIECES_WAITING
+        pass_pieces_on()
+        close_when_clients_do()
+        speak_http1()
     config.bind = [f"fd://{listener.detach()}"]
     routes = [
         Route("/intake", take, methods=["POST"]),

@@ -4,7 +4,7 @@
     python -m bench.uploads --url URL --key KEY --pid PID    the same clients against the running service
 
 Goals (eight clients, 90 MB each, at once): memory grows by less than 40 MB, a gigabyte takes at most 1.5 s of CPU, the
-rate is at least 0.8 of discarding. Figures go to bench/results/uploads.json too.
+rate is at least 0.8 of what Hypercorn as it is discards. Figures go to bench/results/uploads.json too.
 """
 
 import argparse
@@ -21,10 +21,20 @@ from pathlib import Path
 from statistics import median
 from urllib.parse import urlsplit
 
+from bench.upload_server import PLAIN
+
 MEGABYTE = 1_000_000
 BOUNDARY = "----geomill-bench-7MA4YWxkTrZu0gW"
 RESULTS = Path("bench/results/uploads.json")
 HEADERS = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
+
+ROWS = (
+    ("plain /discard", "/discard", True),
+    ("/discard", "/discard", False),
+    ("/intake", "/intake", False),
+    ("/intake?digest", "/intake?digest", False),
+)
+"""What is measured, where, and whether with Hypercorn as it is."""
 
 Figures = dict[str, float]
 
@@ -69,17 +79,18 @@ def upload_at_once(clients: int, one: Callable[[], object]) -> float:
 
 
 @contextmanager
-def own_server(directory: str | None) -> Iterator[str]:
+def own_server(directory: str | None, *, plain: bool) -> Iterator[str]:
     """Run `bench.upload_server` and yield its address; it ends when its input is closed, as `Popen` does here."""
-    command = [sys.executable, "-m", "bench.upload_server", *([directory] if directory else [])]
+    arguments = [*([PLAIN] if plain else []), *([directory] if directory else [])]
+    command = [sys.executable, "-m", "bench.upload_server", *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         port = server.stdout.readline().strip() if server.stdout else ""
         yield f"http://127.0.0.1:{port}"
 
 
-def measure_own(directory: str | None, path: str, clients: int, body: bytes) -> Figures:
-    """Figures of one round of uploads to `path` of a fresh server."""
-    with own_server(directory) as url:
+def measure_own(directory: str | None, path: str, clients: int, body: bytes, *, plain: bool) -> Figures:
+    """Figures of one round of uploads to `path` of a fresh server, as the service has it or `plain`."""
+    with own_server(directory, plain=plain) as url:
         call(url, "POST", path, form(1000))
         before = json.loads(call(url, "POST", "/measure")[1])["rssMb"]
         seconds = upload_at_once(clients, partial(upload, url, path, body))
@@ -154,10 +165,12 @@ def main() -> None:
         ]
         results["service"] = medians(rounds)
     else:
-        for path in ("/discard", "/intake", "/intake?digest"):
+        for name, path, plain in ROWS:
             for clients in (1, options.clients):
-                rounds = [measure_own(options.directory, path, clients, body) for _ in range(options.rounds)]
-                results[f"{path} x {clients}"] = medians(rounds)
+                rounds = [
+                    measure_own(options.directory, path, clients, body, plain=plain) for _ in range(options.rounds)
+                ]
+                results[f"{name} x {clients}"] = medians(rounds)
     for name, figures in results.items():
         print(f"{name:22}", "  ".join(f"{figure} {value:.2f}" for figure, value in figures.items()))
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
