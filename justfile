@@ -31,7 +31,7 @@ ready: (environment "serve") gdal build
 [group('check')]
 [no-exit-message]
 test *ARGS: setup
-    @exec pytest --numprocesses={{ if ARGS == "" { "logical" } else { "0" } }} --maxprocesses=4 "$@"
+    @exec pytest {{ if ARGS == "" { "--numprocesses=logical --maxprocesses=4 --dist=loadgroup" } else { "--numprocesses=0" } }} "$@"
 
 # Run every check that a change must pass, the tests last.
 [group('check')]

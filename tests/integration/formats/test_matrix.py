@@ -15,7 +15,8 @@ from tests.integration.formats.pipeline import Converted, Pipeline, write_geojso
 from tests.integration.formats.readers import geojson, read_content
 from tests.integration.formats.samples import NAMES, SAMPLES
 
-pytestmark = pytest.mark.timeout(900)
+# All in one process, so that what they look at is converted once.
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("matrix")]
 
 AT_ONCE = 3
 INPUTS = [row for row in FORMATS if row.reading is not None]
