@@ -11,7 +11,7 @@ from typing import Self, cast
 import h11._connection
 from h11._receivebuffer import ReceiveBuffer
 
-PIECES_WAITING = 3
+PIECES_WAITING = 2
 """How many may wait for the application, of up to 256 KiB, as much as asyncio takes from a socket at once.
 
 Hypercorn's own ten are of a quarter of the size.

@@ -146,7 +146,7 @@ def _is_open(connection: Connection) -> bool:
 async def open_pool(
     dsn: str,
     *,
-    max_size: int = 16,
+    max_size: int = 8,
     command_timeout_seconds: float = 10.0,
     acquire_timeout_seconds: float = 5.0,
     idle_seconds: float = 10.0,
@@ -154,7 +154,7 @@ async def open_pool(
 ) -> AsyncGenerator[Database]:
     """Open a pool of at most `max_size` connections to the database `dsn`.
 
-    16 serve a gateway: statements take well under a millisecond of the server's time. What a busy moment has opened is
+    8 serve a gateway: statements take well under a millisecond of the server's time. What a busy moment has opened is
     closed when nobody has needed it for `idle_seconds`: opening it takes 5 ms of CPU, keeping it 4 MB of memory.
     `watch` hears of each statement.
 
