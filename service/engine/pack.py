@@ -77,7 +77,7 @@ def _append(output: BinaryIO, offset: int, entry: Entry) -> _Member:
     name = entry.name.encode()
     with open_written(entry.path) as file:
         chunk = file.read(CHUNK)
-        rest = file.read(CHUNK) if len(chunk) == CHUNK else b""
+        rest = file.read(CHUNK)  # a short piece need not be the last one
         if not rest:
             packer = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, -15)
             packed = packer.compress(chunk) + packer.flush()

@@ -67,7 +67,7 @@ class Disk:
     def _copy(self, output: Path, target: Path) -> None:
         draft = self._draft()
         try:
-            with open_output(output) as source, draft.open("xb", buffering=0) as copy:
+            with open_output(output) as source, draft.open("xb") as copy:
                 shutil.copyfileobj(source, copy, COPY_BYTES)
             draft.rename(target)
         except BaseException:

@@ -74,6 +74,22 @@ async def test_a_run_below_the_second_root_writes_there_and_sees_no_other(
     assert all(str(inside) not in seen for seen in found)
 
 
+def converting(
+    roots: tuple[Path, Path], launcher: LauncherName, library: Path | None = None, without: frozenset[str] = frozenset()
+) -> Config:
+    """A converter below both roots that asks `launcher` first, then plain execution."""
+    return Config(
+        work_root=roots[0],
+        memory_root=roots[1],
+        mode=Mode.BEST_EFFORT,
+        converters=1,
+        readable=DATA,
+        ogr2ogr=Ogr2ogr(program=Path(OGR2OGR or ""), environment=ENVIRONMENT, fork_server=library),
+        launchers=(launcher, LauncherName.EXEC),
+        without=without,
+    )
+
+
 @pytest.mark.skipif(OGR2OGR is None, reason="no ogr2ogr")
 @pytest.mark.parametrize("launcher", [LauncherName.EXEC, LauncherName.WARM, LauncherName.FORK_SERVER])
 @pytest.mark.parametrize("without", LEVELS, ids=["all", "no namespaces", "no user"])
@@ -81,17 +97,7 @@ async def test_every_launcher_converts_below_either_root(
     roots: tuple[Path, Path], library: Path | None, launcher: LauncherName, without: frozenset[str]
 ) -> None:
     """A process that waits on the one file system leaves what is on the other to plain execution."""
-    ogr2ogr = Ogr2ogr(program=Path(OGR2OGR or ""), environment=ENVIRONMENT, fork_server=library)
-    config = Config(
-        work_root=roots[0],
-        memory_root=roots[1],
-        mode=Mode.BEST_EFFORT,
-        converters=1,
-        readable=DATA,
-        ogr2ogr=ogr2ogr,
-        launchers=(launcher, LauncherName.EXEC),
-        without=without,
-    )
+    config = converting(roots, launcher, library, without)
     async with open_pool(config) as pool:
         used = {report.name for report in pool.report().launchers if report.active}
         for number, root in enumerate((roots[1], roots[0], roots[1])):
@@ -122,16 +128,7 @@ async def test_limits_hold_below_the_second_root(roots: tuple[Path, Path]) -> No
 @pytest.mark.skipif(OGR2OGR is None, reason="no ogr2ogr")
 async def test_a_directory_that_is_not_there_costs_its_own_run_only(roots: tuple[Path, Path]) -> None:
     """The helper that is asked for it goes on, whichever launcher is asked first."""
-    config = Config(
-        work_root=roots[0],
-        memory_root=roots[1],
-        mode=Mode.BEST_EFFORT,
-        converters=1,
-        readable=DATA,
-        ogr2ogr=Ogr2ogr(program=Path(OGR2OGR or ""), environment=ENVIRONMENT),
-        launchers=(LauncherName.WARM, LauncherName.EXEC),
-    )
-    async with open_pool(config) as pool, pool.take_seat("a") as slot:
+    async with open_pool(converting(roots, LauncherName.WARM)) as pool, pool.take_seat("a") as slot:
         argv = (str(OGR2OGR), "--version")
         missing = await slot.run(Command(argv=argv, directory=roots[1] / "missing", environment=ENVIRONMENT))
         verdict = await slot.run(Command(argv=argv, directory=new_run(roots[1], "there"), environment=ENVIRONMENT))

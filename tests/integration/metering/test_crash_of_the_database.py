@@ -2,10 +2,10 @@
 
 import os
 import signal
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import anyio
 
@@ -15,7 +15,7 @@ from service.db.embedded import embedded_postgres
 from service.db.migrate import migrate
 from service.db.pool import Database
 from service.errors import DatabaseUnavailable
-from service.identifiers import JobId, uuid7
+from service.identifiers import AccountId, JobId, uuid7
 from service.metering.audit import audit_books
 from service.metering.books import Books
 from service.metering.pricing import Pricing
@@ -50,53 +50,64 @@ async def crash(directory: Path, database: Database) -> None:
     await once_it_is_back(lambda: audit_books(database))
 
 
-async def flush_late(database: Database) -> None:
-    """Let nothing that was committed asynchronously go to the disk by itself, from the next start on."""
-    async with database.connection() as connection:
-        await connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
+class Frail(NamedTuple):
+    """A database that can be killed, in which nothing that was committed asynchronously goes to the disk by itself."""
+
+    directory: Path
+    database: Database
+    books: Books
+    account_id: AccountId
+
+    async def crash(self) -> None:
+        """Kill PostgreSQL, and wait until it is back."""
+        await crash(self.directory, self.database)
+
+
+@asynccontextmanager
+async def frail() -> AsyncIterator[Frail]:
+    """Open one, with an account."""
+    with fast_directory() as directory:
+        async with embedded_postgres(directory, durable=True) as dsn:
+            await migrate(dsn)
+            async with ledger(dsn) as (database, books):
+                account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
+                async with database.connection() as connection:
+                    await connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")  # from the next start on
+                await crash(directory, database)
+                yield Frail(directory, database, books, account.account_id)
 
 
 async def test_only_what_is_on_record_outlives_a_crash() -> None:
     """An admission that was undone is found out before its output could be stored; all others stay, and add up."""
-    with fast_directory() as directory:
-        async with embedded_postgres(directory, durable=True) as dsn:
-            await migrate(dsn)
-            async with ledger(dsn) as (database, books):
-                account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
-                await flush_late(database)
-                await crash(directory, database)
-                alone, asked, undone = (JobId(uuid7(START)) for _ in range(3))
-                await books.admit(application(account.account_id, 1, START, alone))
-                await crash(directory, database)
-                await once_it_is_back(lambda: books.admit(application(account.account_id, 1, START, asked)))
-                assert await books.is_on_record(asked)
-                await books.admit(application(account.account_id, 1, START, undone))
-                await crash(directory, database)
+    async with frail() as frail_one:
+        books, account_id = frail_one.books, frail_one.account_id
+        alone, asked, undone = (JobId(uuid7(START)) for _ in range(3))
+        await books.admit(application(account_id, 1, START, alone))
+        await frail_one.crash()
+        await once_it_is_back(lambda: books.admit(application(account_id, 1, START, asked)))
+        assert await books.is_on_record(asked)
+        await books.admit(application(account_id, 1, START, undone))
+        await frail_one.crash()
 
-                assert await books.is_on_record(alone)
-                assert not await once_it_is_back(lambda: books.is_on_record(undone))
-                assert (await books.balance(account.account_id, START)).used_conversions == 2
-                for job_id, is_there in ((alone, True), (asked, True), (undone, False)):
-                    assert (await books.settle(settlement(job_id, START)) is not None) == is_there
-                assert await audit_books(database) == []
+        assert await books.is_on_record(alone)
+        assert not await once_it_is_back(lambda: books.is_on_record(undone))
+        assert (await books.balance(account_id, START)).used_conversions == 2
+        for job_id, is_there in ((alone, True), (asked, True), (undone, False)):
+            assert (await books.settle(settlement(job_id, START)) is not None) == is_there
+        assert await audit_books(frail_one.database) == []
 
 
 async def test_the_settlement_of_one_job_records_the_admissions_of_the_others() -> None:
     """None of them has to be asked for, and none is undone by a crash that comes later."""
-    with fast_directory() as directory:
-        async with embedded_postgres(directory, durable=True) as dsn:
-            await migrate(dsn)
-            async with ledger(dsn) as (database, books):
-                account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
-                await flush_late(database)
-                await crash(directory, database)
-                first, *others = (JobId(uuid7(START)) for _ in range(5))
-                for job_id in (first, *others):
-                    await books.admit(application(account.account_id, 1, START, job_id))
-                assert await books.settle(settlement(first, START)) is not None
-                await crash(directory, database)
+    async with frail() as frail_one:
+        books, account_id = frail_one.books, frail_one.account_id
+        first, *others = (JobId(uuid7(START)) for _ in range(5))
+        for job_id in (first, *others):
+            await books.admit(application(account_id, 1, START, job_id))
+        assert await books.settle(settlement(first, START)) is not None
+        await frail_one.crash()
 
-                recovered = Books(database, Pricing())
-                assert [await recovered.is_on_record(job_id) for job_id in others] == [True] * 4
-                assert (await books.balance(account.account_id, START)).used_conversions == 5
-                assert await audit_books(database) == []
+        recovered = Books(frail_one.database, Pricing())
+        assert [await recovered.is_on_record(job_id) for job_id in others] == [True] * 4
+        assert (await books.balance(account_id, START)).used_conversions == 5
+        assert await audit_books(frail_one.database) == []

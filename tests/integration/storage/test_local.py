@@ -92,13 +92,16 @@ def file_size_limit(size_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+@pytest.mark.parametrize(
+    ("size_bytes", "limit_bytes"), [(3 * MIB, MIB), (MIB // 2, MIB // 4), (MIB + MIB // 2, MIB + MIB // 4)]
+)
 async def test_a_file_beyond_what_the_system_allows_leaves_nothing(
-    copying: Stage, elsewhere: Path, tmp_path: Path
+    copying: Stage, elsewhere: Path, tmp_path: Path, size_bytes: int, limit_bytes: int
 ) -> None:
-    """The same without a small disk: the write breaks off in the middle."""
+    """The same without a small disk: the write breaks off in the middle, be it in that of the last piece."""
     output = elsewhere / "large"
-    output.write_bytes(b"x" * 3 * MIB)
-    with failing("full"), file_size_limit(MIB):
+    output.write_bytes(b"x" * size_bytes)
+    with failing("full"), file_size_limit(limit_bytes):
         await copying.storage.put(new_key(), output, media_type="text/csv", download_name="a.csv")
     assert drafts(tmp_path / "store") == []
     assert await copying.keys() == set()
