@@ -26,6 +26,7 @@ PARTS: dict[str, str] = {
     "analyze": "the analysis of large GeoJSON beside its conversion",
     "history": "jobs and admission with a million rows",
     "launchers": "each way of starting a converter",
+    "replacements": "whether replacing a fork server ever costs a run",
     "sizes": "how large a file may be where a format needs memory",
     "soak": "half an hour of a steady mixed load, after which nothing may have grown",
     "targets": "what a large document takes on its way to every target",

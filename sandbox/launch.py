@@ -10,7 +10,8 @@ and to the process (which may not lead its group yet), the same again while it i
 without it. Converters are not asked politely first: all that they could tidy up is a directory that is thrown away.
 
 When the child has ended the spawner kills what is left of its group *before* it is reaped, while its id cannot belong
-to anyone else, and `exited` makes the verdict.
+to anyone else, and `exited` makes the verdict. That is for runs alone: a server is ended by itself and never with its
+group, in which each of its children is until it has entered its own session.
 """
 
 import os

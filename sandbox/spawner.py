@@ -171,10 +171,11 @@ class Spawner:
 
     def _reap(self) -> None:
         while (pid := _ended_child()) is not None:
-            # Not reaped yet, so its id, and that of its group, cannot be anyone else's.
-            kill_group(pid)
-            _, status, usage = os.wait4(pid, 0)
             run = self._by_pid.pop(pid, None)
+            if run is not None:
+                # Not reaped yet, so its id, and that of its group, cannot be anyone else's.
+                kill_group(pid)
+            _, status, usage = os.wait4(pid, 0)
             if run is not None:
                 if self._runs_may_fork:
                     strays.end_all(pid, self._is_known)

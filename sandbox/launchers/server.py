@@ -10,6 +10,7 @@ is also replaced after many commands, because all its children share the layout 
 
 import array
 import os
+import signal
 import socket
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from sandbox.command import Command
 from sandbox.config import LauncherName
 from sandbox.enclosure import Enclosure
 from sandbox.jail import Jail
-from sandbox.launch import Streams, kill_group
+from sandbox.launch import Streams
 from sandbox.launchers import Born, Failed
 from sandbox.loop import Loop
 
@@ -173,7 +174,9 @@ class ServerLauncher:
     def _drop(self, server: _Server) -> None:
         if server in {self._current, self._next}:
             self._forget(server)
-            kill_group(server.pid)
+            # Not its group: children that were told to go on may still be in it.
+            with suppress(ProcessLookupError):
+                os.kill(server.pid, signal.SIGKILL)
             self._restore_later()
 
     def _forget(self, server: _Server) -> None:
@@ -214,8 +217,12 @@ class _Birth:
         if gone is not None:
             self._fail("the server's child has ended")
             return
+        try:
+            self._control.send(b"go")
+        except OSError:
+            self._fail("the server's child has ended")
+            return
         self._over()
-        self._control.send(b"go")
         self._born(self._streams.child(pid))
 
     def _fail(self, reason: str) -> None:

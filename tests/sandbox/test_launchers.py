@@ -47,6 +47,8 @@ if __name__ == "__main__":
     if how == "text": sys.exit("a text")
     if how == "code": sys.exit(7)
     if how == "crash": os.abort()
+    if how == "endless":
+        while True: pass
     if how == "large":
         with open("large", "wb") as file:
             while True: file.write(bytes(1 << 16))
@@ -101,6 +103,7 @@ class Pool:
         launcher: LauncherName | None,
         argv: tuple[str, ...],
         environment: Mapping[str, str],
+        slot: int = 0,
         **limits: float,
     ) -> tuple[Verdict, Path]:
         """Run by one launcher, once it is up; None takes the first that there is."""
@@ -112,7 +115,7 @@ class Pool:
             limits=Limits(**{"wall_seconds": 20, **limits}),  # type: ignore[arg-type]  # limits of several types
         )
         with anyio.fail_after(20):
-            while not (verdict := await self._connection.run(0, command, launcher)).launcher:  # noqa: ASYNC110 - polls
+            while not (verdict := await self._connection.run(slot, command, launcher)).launcher:  # noqa: ASYNC110 - polls
                 await anyio.sleep(0.005)
         return verdict, directory
 
@@ -121,11 +124,12 @@ class Pool:
         launcher: LauncherName | None,
         *arguments: str,
         environment: Mapping[str, str] = ENVIRONMENT,
+        slot: int = 0,
         **limits: float,
     ) -> tuple[Verdict, Path]:
         """Run ogr2ogr."""
         assert OGR2OGR
-        return await self.run(launcher, (OGR2OGR, *arguments), environment, **limits)
+        return await self.run(launcher, (OGR2OGR, *arguments), environment, slot, **limits)
 
 
 @asynccontextmanager
@@ -135,11 +139,11 @@ async def opened(
     commands_per_server: int = 1000,
     without: frozenset[str] = frozenset(),
 ) -> AsyncIterator[Pool]:
-    """One slot, every launcher."""
+    """Two slots, every launcher."""
     ogr2ogr = Ogr2ogr(program=Path(OGR2OGR), environment=ENVIRONMENT, fork_server=place.library) if OGR2OGR else None
     config = Config(
         work_root=place.work_root,
-        converters=1,
+        converters=2,
         commands_per_server=commands_per_server,
         without=without,
         readable=(*DATA, place.path / "modules"),
@@ -161,7 +165,7 @@ def python_environment(place: Place) -> dict[str, str]:
 
 
 def servers() -> list[int]:
-    """The fork servers below this process: ogr2ogr without an argument."""
+    """The fork servers below this process, and their children: ogr2ogr without an argument."""
     return [pid for pid in processes_below() if command_line(pid) == f"{OGR2OGR}\0".encode()]
 
 
@@ -325,6 +329,55 @@ async def test_a_server_is_replaced_after_its_commands_and_none_is_lost(place: P
         with anyio.fail_after(20):
             while len(servers()) > 2:  # noqa: ASYNC110 - other processes end
                 await anyio.sleep(0.01)
+
+
+# Runs that stay in their server's group for good: as those are for a moment that have just been forked.
+IN_THE_SERVERS_GROUP = frozenset({"own session"})
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c WHERE x < 0"
+
+
+@NEEDS_OGR2OGR
+@NEEDS_COMPILER
+async def test_a_run_outlives_the_server_that_started_it(place: Place) -> None:
+    """A server that is replaced ends, and is reaped; none of its children is ended with it."""
+    query = ("-f", "CSV", "out.csv", "in.geojson", "-dialect", "SQLITE", "-sql", ENDLESS)
+    async with opened(place, commands_per_server=1, without=IN_THE_SERVERS_GROUP) as pool:
+        verdict, _ = await pool.convert(LauncherName.FORK_SERVER, *query, wall_seconds=2)
+    assert verdict.ending is Ending.WALL_TIME
+
+
+async def test_a_python_run_outlives_the_server_that_started_it(place: Place) -> None:
+    """The same for the server of Python commands."""
+    argv = (sys.executable, "-m", "told_module", "endless")
+    async with opened(place, modules=("told_module",), commands_per_server=1, without=IN_THE_SERVERS_GROUP) as pool:
+        verdict, _ = await pool.run(LauncherName.PYTHON_SERVER, argv, python_environment(place), wall_seconds=2)
+    assert verdict.ending is Ending.WALL_TIME
+
+
+@NEEDS_OGR2OGR
+@NEEDS_COMPILER
+@pytest.mark.parametrize("loss", [signal.SIGKILL, signal.SIGSTOP])
+async def test_a_run_outlives_a_dead_or_silent_server(place: Place, loss: signal.Signals) -> None:
+    """A server that dies, or that is ended for its silence, takes no run along."""
+    query = ("-f", "CSV", "out.csv", "in.geojson", "-dialect", "SQLITE", "-sql", ENDLESS)
+    endings: list[Ending] = []
+
+    async with opened(place, without=IN_THE_SERVERS_GROUP) as pool:
+        await pool.convert(LauncherName.FORK_SERVER, "-f", "CSV", "out.csv", "in.geojson")
+        (server,) = servers()
+
+        async def run() -> None:
+            endings.append((await pool.convert(LauncherName.FORK_SERVER, *query, wall_seconds=3))[0].ending)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            with anyio.fail_after(20):
+                while len(servers()) < 2:  # noqa: ASYNC110 - another process forks
+                    await anyio.sleep(0.005)
+            os.kill(server, loss)
+            verdict, _ = await pool.convert(None, "-f", "CSV", "out.csv", "in.geojson", slot=1)
+    assert verdict.ending is Ending.OK
+    assert endings == [Ending.WALL_TIME]
 
 
 @NEEDS_OGR2OGR
