@@ -2,6 +2,7 @@
 
 The filter is a program of the kernel's classic BPF machine, made once and given to every run. It refuses sockets, new
 processes, mounts, namespaces, tracing and signals to others, so it also covers the network where there is no namespace.
+It also refuses what would stay behind on a file: locks of a description, leases, and set-uid, set-gid and sticky bits.
 """
 
 import ctypes
@@ -42,6 +43,10 @@ _OFFSET_ARCH: Final = 4
 _OFFSET_ARGUMENTS: Final = 16
 
 _CLONE_THREAD: Final = 0x00010000
+_SPECIAL_BITS: Final = 0o7000
+_WRITES: Final = 0o3
+_CUTS_OFF: Final = 0o1000
+_MAKES: Final = 0o100 | 0o20000000  # O_CREAT, or O_TMPFILE
 _OWN_PID: Final = 0x7FFFFFF0
 """Stands for the process id of whoever enters; `for_process` replaces it."""
 
@@ -52,10 +57,13 @@ _ONLY: Final[Mapping[str, tuple[int, tuple[int, ...]]]] = MappingProxyType(
         "prlimit64": (0, (0,)),
         "prctl": (0, (15, 16, 3, 0x53564D41)),  # thread names, is-dumpable, names of memory
         "ioctl": (1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),  # is-a-terminal, its size, flags of descriptors
+        "fcntl": (1, (0, 1030, 1, 2, 3, 4, 5, 6, 7)),  # copies and flags of descriptors, locks of a process's own
     }
 )
-# Signals from descriptors reach other processes.
-_NOT: Final[Mapping[str, tuple[int, tuple[int, ...]]]] = MappingProxyType({"fcntl": (1, (8, 10, 15))})
+# Where the mode is of what a call makes: one with set-uid, set-gid or sticky bit is refused.
+_MODES: Final[Mapping[str, int]] = MappingProxyType({"creat": 1, "mkdir": 1, "mkdirat": 2})
+# Where the flags are of a call that opens a file, before its mode.
+_FLAGS: Final[Mapping[str, int]] = MappingProxyType({"open": 1, "openat": 2})
 
 _Instruction = tuple[int, int, int, int]
 _Code = tuple[_Instruction, ...]
@@ -76,16 +84,37 @@ _THREADS_ONLY: Final[_Code] = (
 )
 
 
+def _argument(place: int) -> _Instruction:
+    return (_LOAD, 0, 0, _OFFSET_ARGUMENTS + 8 * place)
+
+
 def _by_argument(argument: int, values: Sequence[int], listed: _Code, others: _Code) -> _Code:
     tests = ((_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values))
-    return ((_LOAD, 0, 0, _OFFSET_ARGUMENTS + 8 * argument), *tests, *others, *listed)
+    return (_argument(argument), *tests, *others, *listed)
+
+
+def _with_plain_mode(mode: int) -> _Code:
+    return (_argument(mode), (_HAS_BITS, 1, 0, _SPECIAL_BITS), *_ALLOWED, *_REFUSED)
+
+
+def _opening(flags: int) -> _Code:
+    """Opens a file, but cuts off none that it cannot write, which Landlock has stopped since Linux 6.2 only."""
+    makes = _with_plain_mode(flags + 1)
+    return (
+        _argument(flags),
+        (_HAS_BITS, 1, 0, _WRITES),
+        (_HAS_BITS, len(makes), 0, _CUTS_OFF),
+        (_HAS_BITS, 0, len(makes) - 2, _MAKES),
+        *makes,
+    )
 
 
 def _answers(numbers: Mapping[str, int], *, executes: bool) -> dict[int, _Code]:
     """What is done about each call that is not simply refused."""
     answers = {number: _ALLOWED for name, number in numbers.items() if executes or name != "execve"}
     answers |= {numbers[name]: _by_argument(*test, _ALLOWED, _REFUSED) for name, test in _ONLY.items()}
-    answers |= {numbers[name]: _by_argument(*test, _REFUSED, _ALLOWED) for name, test in _NOT.items()}
+    answers |= {numbers[name]: _with_plain_mode(mode) for name, mode in _MODES.items() if name in numbers}
+    answers |= {numbers[name]: _opening(flags) for name, flags in _FLAGS.items() if name in numbers}
     # The library takes the older call, whose flags can be seen, when it is told that there is no such call.
     return answers | {numbers["clone"]: _THREADS_ONLY, numbers["clone3"]: _UNKNOWN}
 
