@@ -41,12 +41,13 @@ def main() -> NoReturn:
     code = {name: _load(name) for name in modules(config)}
     gc.collect()
     gc.freeze()
+    message = bytearray(_CHUNK)
     link.send(b"ready")
     while True:
-        message, descriptors = _receive(link)
-        if not message:
+        size, descriptors = _receive(link, message)
+        if not size:
             os._exit(0)
-        _fork(wire.unpack(message, Request), descriptors, layers, code)
+        _fork(memoryview(message)[:size], descriptors, layers, code)
 
 
 def _load(name: str) -> types.CodeType:
@@ -60,24 +61,26 @@ def _load(name: str) -> types.CodeType:
     raise ImportError(f"{name} has no code", name=name)
 
 
-def _receive(link: socket.socket) -> tuple[bytes, list[int]]:
+def _receive(link: socket.socket, message: bytearray) -> tuple[int, list[int]]:
     space = socket.CMSG_SPACE(_MOST_DESCRIPTORS * array.array("i").itemsize)
-    message, extra, _, _ = link.recvmsg(_CHUNK, space)
+    size, extra, _, _ = link.recvmsg_into([message], space)
     descriptors = array.array("i")
     for _level, _kind, data in extra:
         descriptors.frombytes(data)
-    return message, list(descriptors)
+    return size, list(descriptors)
 
 
-def _fork(request: Request, descriptors: Sequence[int], layers: Sequence[Layer], code: Code) -> None:
+def _fork(message: memoryview, descriptors: Sequence[int], layers: Sequence[Layer], code: Code) -> None:
+    """Have a grandchild become what `message` says, and wipe it here: the next one must find nothing of it."""
     reader, writer = os.pipe()
     between = os.fork()
     if between == 0:
         child = os.fork()
         if child == 0:
-            _become(request, descriptors, layers, code)
+            _become(message, descriptors, layers, code)
         os.write(writer, str(child).encode())
         os._exit(0)
+    message[:] = bytes(len(message))
     os.close(writer)
     os.waitpid(between, 0)
     # Only now, when the grandchild has been adopted, is the spawner told of it.
@@ -86,11 +89,12 @@ def _fork(request: Request, descriptors: Sequence[int], layers: Sequence[Layer],
         os.close(descriptor)
 
 
-def _become(request: Request, descriptors: Sequence[int], layers: Sequence[Layer], code: Code) -> NoReturn:
+def _become(message: memoryview, descriptors: Sequence[int], layers: Sequence[Layer], code: Code) -> NoReturn:
     control, stderr, *rest = descriptors
     try:
         if os.read(control, 10) != b"go":
             os._exit(NEVER_STARTED)
+        request = wire.unpack(bytes(message), Request)
         redirect(stderr)
         enter(layers, request.jail.with_descriptors(rest))
     except Exception as error:  # noqa: BLE001 - no failure may let the program start

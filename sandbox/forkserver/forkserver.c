@@ -11,6 +11,9 @@
  * besides converting: so drivers are registered once, nothing is cleared away by a process that is about to end, and
  * GDAL's code lies in large pages, which a copy has without a fault.
  *
+ * Nothing passes from one command to another: a child gets open file descriptions of its own, since those of a fork are
+ * shared with their flags, locks and leases, and the text of a command is wiped as soon as its child has it.
+ *
  * What the layers do, and why in this order, is written down in sandbox/layers and sandbox/policy.py. The spawner
  * compiles them into the message (`struct request`), built by sandbox/launchers/ogr2ogr_server.py; this file carries it out.
  */
@@ -61,7 +64,7 @@ struct request {
 };
 
 enum { MESSAGE_BYTES = 1 << 18, STRINGS = 4096, NEVER_STARTED = 120, THREADS = 512, LOW_PRIORITY = 10 };
-enum { LARGE_PAGE = 2 << 20 };
+enum { LARGE_PAGE = 2 << 20, MOST_DESCRIPTORS = 1024, UNKNOWN = -1 };
 enum { TRADITIONAL_GIS_ORDER = 0 };
 enum { SYS_OPEN_TREE = 428, SYS_MOVE_MOUNT = 429, SYS_MOUNT_SETATTR = 442, SYS_LANDLOCK_RESTRICT_SELF = 446 };
 enum { MOVE_FROM_EMPTY_PATH = 4, TREE_CLONE = 1, TREE_RECURSIVE = 0x8000, ATTRIBUTE_READ_ONLY = 1 };
@@ -74,6 +77,10 @@ static _Alignas(8) char message[MESSAGE_BYTES];
 static int control, error_end;
 /* In the order in which they are sent: the rules if Landlock is in use, the group if there is one. */
 static int ruleset = -1, group = -1;
+/* PROJ's database: where it is, the descriptor by which PROJ reads it, and one for the next child alone. */
+static char database_path[PATH_MAX];
+static struct stat database_status;
+static int database = UNKNOWN, own_database = UNKNOWN;
 
 static void fail(const char *what)
 {
@@ -212,6 +219,21 @@ static char *take_strings(char *text, char **into, uint32_t count)
     return text;
 }
 
+/* Give this child open file descriptions of its own under the numbers of those that it shares with the server. */
+static void own_descriptions(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    need(null, "/dev/null");
+    need(dup2(null, STDIN_FILENO), "descriptors");
+    need(dup2(null, STDOUT_FILENO), "descriptors");
+    need(dup2(error_end, STDERR_FILENO), "descriptors");
+    close(null);
+    if (database != UNKNOWN) {
+        need(dup3(own_database, database, O_CLOEXEC), "descriptors");
+        close(own_database);
+    }
+}
+
 static void become(int link)
 {
     static char *arguments[STRINGS], *variables[STRINGS];
@@ -225,7 +247,7 @@ static void become(int link)
     signal(SIGXFSZ, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
     dprintf(control, "P%d", (int)getpid());
-    dup2(error_end, STDERR_FILENO);
+    own_descriptions();
     enter_layers(request, filter, root, directory);
     /* One command, one process: a child that comes too late is never told to go on. */
     if (read(control, &word, 1) != 1)
@@ -247,7 +269,7 @@ static void become(int link)
     _exit(code);
 }
 
-static int receive(int link, int *descriptors, int most)
+static size_t receive(int link, int *descriptors, int most, int *count)
 {
     union {
         struct cmsghdr header;
@@ -260,11 +282,11 @@ static int receive(int link, int *descriptors, int most)
         _exit(0);
     message[size] = 0;
     struct cmsghdr *header = CMSG_FIRSTHDR(&envelope);
-    int count = header ? (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int)) : 0;
-    if (count < 2 || count > most || (size_t)size < sizeof(struct request))
+    *count = header ? (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int)) : 0;
+    if (*count < 2 || *count > most || (size_t)size < sizeof(struct request))
         _exit(1);
-    memcpy(descriptors, CMSG_DATA(header), (size_t)count * sizeof(int));
-    return count;
+    memcpy(descriptors, CMSG_DATA(header), (size_t)*count * sizeof(int));
+    return (size_t)size;
 }
 
 /* A function of GDAL by its name; the library is not linked with it, and versions differ in what they have. */
@@ -349,6 +371,53 @@ static void prepare_transformation(void *reference)
         destroy(made);
 }
 
+static int is_database(const struct stat *found)
+{
+    return found->st_dev == database_status.st_dev && found->st_ino == database_status.st_ino;
+}
+
+/* Ask PROJ where its database is. */
+static int find_database(void)
+{
+    void *(*create)(void) = (void *(*)(void))gdal("proj_context_create");
+    const char *(*path_of)(void *) = (const char *(*)(void *))gdal("proj_context_get_database_path");
+    void (*destroy)(void *) = (void (*)(void *))gdal("proj_context_destroy");
+    if (!create || !path_of || !destroy)
+        return 0;
+    void *context = create();
+    const char *path = path_of(context);
+    int is_found = path && strlen(path) < sizeof database_path && stat(path, &database_status) == 0;
+    if (is_found)
+        strcpy(database_path, path);
+    destroy(context);
+    return is_found;
+}
+
+/* Open the database anew for a child. Where another file has taken its place the server ends; the next one reads that. */
+static void open_own_database(void)
+{
+    struct stat found;
+    if (database == UNKNOWN)
+        return;
+    own_database = open(database_path, O_RDONLY | O_CLOEXEC);
+    if (own_database < 0 || fstat(own_database, &found) < 0 || !is_database(&found))
+        _exit(1);
+}
+
+/* Whether nothing is open that a child could not get anew: beside the link, PROJ's database. */
+static int knows_its_descriptors(int link)
+{
+    struct stat found;
+    for (int number = STDERR_FILENO + 1; number < MOST_DESCRIPTORS; number++) {
+        if (number == link || fstat(number, &found) < 0)
+            continue;
+        if (database != UNKNOWN || !database_path[0] || !is_database(&found))
+            return 0;
+        database = number;
+    }
+    return 1;
+}
+
 /* Open PROJ's database and read the definitions that most conversions need. */
 static void prepare_proj(void)
 {
@@ -359,7 +428,7 @@ static void prepare_proj(void)
     void (*destroy)(void *) = (void (*)(void *))gdal("OSRDestroySpatialReference");
     const char *const esri[] = {"FORMAT=WKT1_ESRI", NULL};
     char *text = NULL;
-    if (!new_reference || !from_epsg || !to_wkt || !destroy)
+    if (!new_reference || !from_epsg || !to_wkt || !destroy || !find_database())
         return;
     void *reference = new_reference(NULL);
     if (from_epsg(reference, 4326) == 0) {
@@ -445,16 +514,17 @@ static int serve(int argc, char **argv, char **environment)
     unsetenv("SANDBOX_LINK");
     get_ready();
     prctl(PR_GET_TID_ADDRESS, &thread_id, 0, 0, 0);
-    if (write(link, "ready", 5) != 5)
+    if (!knows_its_descriptors(link) || write(link, "ready", 5) != 5)
         return 1;
     for (;;) {
-        int descriptors[4] = {-1, -1, -1, -1};
-        int count = receive(link, descriptors, 4), next = 2;
+        int descriptors[4] = {-1, -1, -1, -1}, count, next = 2;
+        size_t size = receive(link, descriptors, 4, &count);
         uint32_t layers = ((struct request *)message)->layers;
         control = descriptors[0];
         error_end = descriptors[1];
         ruleset = layers & LANDLOCK ? descriptors[next++] : -1;
         group = layers & MEMORY_GROUP ? descriptors[next++] : -1;
+        open_own_database();
         /* The C library keeps the thread's id where the kernel is told to write it, as its own fork() does. */
         unsigned long flags = CLONE_PARENT | SIGCHLD | (thread_id ? CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID : 0);
 #ifdef __aarch64__
@@ -466,6 +536,8 @@ static int serve(int argc, char **argv, char **environment)
             become(link);
         if (child < 0)
             dprintf(control, "fork: %s", strerror(errno));
+        memset(message, 0, size);
+        close(own_database);
         for (int number = 0; number < count; number++)
             close(descriptors[number]);
     }

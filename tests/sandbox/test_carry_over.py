@@ -1,0 +1,102 @@
+"""Nothing carries over from one run to the next, whichever launcher starts them and whoever runs the service."""
+
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from sandbox.config import LauncherName
+from tests.sandbox.carry_over import LAUNCHERS, Place, compile_hijacked, hijacker
+from tests.sandbox.test_hosts import NEEDS_ROOT, NOBODY, environment, python_for_everyone
+
+NO_FILTER = frozenset({"system-call filter"})
+OPEN_HOST = frozenset({"namespaces", "Landlock", "unprivileged user", "no capabilities"})
+"""What keeps a run from reading its own memory through /proc."""
+
+
+@pytest.fixture(scope="module")
+def program(public: Path) -> Path:
+    """The hijacked converter."""
+    program = compile_hijacked(public)
+    if program is None:
+        pytest.skip("no C compiler")
+    return program
+
+
+@pytest.fixture
+def base(public: Path) -> Path:
+    """A directory that other users can pass through."""
+    path = Path(tempfile.mkdtemp(dir=public))
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def place(base: Path, program: Path, library: Path) -> Place:
+    """Where runs happen."""
+    place = Place(base, program, library)
+    place.prepare()
+    return place
+
+
+@pytest.mark.parametrize("without", [frozenset[str](), NO_FILTER], ids=["every layer", "no system-call filter"])
+@pytest.mark.parametrize("launcher", [*LAUNCHERS, LauncherName.PYTHON_SERVER])
+async def test_a_run_finds_nothing_of_the_one_before(
+    place: Place, launcher: LauncherName, without: frozenset[str]
+) -> None:
+    """No flag, place, lock or lease of a description, no text of its command; and what it needs is in order.
+
+    Without the filter all of these can be left, so that descriptions are known to be the run's own.
+    """
+    async with hijacker(place, launcher, without) as hijacked:
+        assert await hijacked.traces() == []
+
+
+async def test_the_memory_of_a_python_command_holds_nothing_of_the_one_before(place: Place) -> None:
+    """The server does not keep what it was sent."""
+    async with hijacker(place, LauncherName.PYTHON_SERVER, OPEN_HOST) as hijacked:
+        assert await hijacked.traces("look") == []
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+async def test_a_run_leaves_no_special_file(place: Place, launcher: LauncherName) -> None:
+    """Nothing that it makes is set-uid, set-gid or sticky."""
+    async with hijacker(place, launcher) as hijacked:
+        assert await hijacked.special_files() == []
+
+
+@pytest.mark.parametrize("without", [frozenset[str](), frozenset({"namespaces", "unprivileged user"})])
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+async def test_a_run_changes_no_file_that_all_read(
+    place: Place, launcher: LauncherName, without: frozenset[str]
+) -> None:
+    """Not even its mode, times, length or locks, where the file is its own user's and no mount is read-only."""
+    before = place.database.stat()
+    async with hijacker(place, launcher, without) as hijacked:
+        assert await hijacked.changes() == 0
+    after = place.database.stat()
+    assert (after.st_mode, after.st_mtime_ns, after.st_size) == (before.st_mode, before.st_mtime_ns, before.st_size)
+
+
+@NEEDS_ROOT
+def test_nothing_carries_over_for_an_ordinary_user_either(base: Path, program: Path, library: Path) -> None:
+    """With namespaces and without, where runs have the service's own user."""
+    os.chown(base, NOBODY, NOBODY)
+    script = Path(__file__).with_name("carry_over.py")
+    result = subprocess.run(
+        [python_for_everyone(), str(script), str(base), str(program), str(library)],
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        env=environment(),
+        cwd="/",
+        capture_output=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr.decode()
+    told = json.loads(result.stdout)
+    assert told["user"] == NOBODY
+    assert {how: through for how, through in told["found"].items() if through} == {}
