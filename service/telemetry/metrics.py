@@ -45,6 +45,7 @@ INPUT_BYTES = Counter("geomill_input_bytes", "Bytes of files that were converted
 OUTPUT_BYTES = Counter("geomill_output_bytes", "Bytes of results.")
 
 CONVERTER_RUNS = Counter("geomill_converter_runs", "Runs of converters by how they ended.", ["ending"])
+CONVERTER_RETRIES = Counter("geomill_converter_retries", "Files begun anew because a run ended by a signal.")
 CONVERTERS = Gauge("geomill_converters", "Files that can be converted at once.", multiprocess_mode="livesum")
 SEATS = Gauge("geomill_seats", "Files that may be under way, waiting ones included.", multiprocess_mode="livesum")
 SEATS_TAKEN = Gauge("geomill_seats_taken", "Seats that are taken.", multiprocess_mode="livesum")

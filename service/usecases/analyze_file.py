@@ -2,12 +2,16 @@
 
 import msgspec
 
+from service.dataloss.findings import Scan
 from service.dataloss.refusals import OTHER_JSON, Unreadable
 from service.dataloss.rules import Report, not_applicable, report
 from service.dataloss.warnings import extra_warnings, reading_warnings
+from service.engine.convert import Engine
+from service.engine.workplace import Run
+from service.formats.detect import Source
 from service.identifiers import AccountId
 from service.intake.form import Upload
-from service.usecases.converter import converter
+from service.usecases.converter import RunCrashed, converter
 from service.usecases.look_at_source import is_document, scan_document
 from service.usecases.recognise import recognise
 from service.usecases.services import Services
@@ -35,9 +39,17 @@ async def analyze_file(services: Services, account_id: AccountId, upload: Upload
     [place] = services.runner.take_places(account_id)
     async with converter(place) as run:
         try:
-            found = await scan_document(services.engine, run, source)
+            found = await _scan(services.engine, run, source)
         except Unreadable as unreadable:
             if unreadable.reason not in OTHER_JSON:
                 raise
             return Analysed(not_applicable(), (NOT_ANALYSED.format(OTHER_JSON[unreadable.reason]),))
         return Analysed(report(found), (*reading_warnings(found), *extra_warnings(found)))
+
+
+async def _scan(engine: Engine, run: Run, source: Source) -> Scan:
+    """Scan the document, again if the first run crashes; it writes its outcome anew."""
+    try:
+        return await scan_document(engine, run, source)
+    except RunCrashed:
+        return await scan_document(engine, run, source)

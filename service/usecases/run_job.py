@@ -7,6 +7,7 @@ released under a shield, its directory is removed, and its place goes back to th
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from datetime import timedelta
+from pathlib import Path
 from typing import Literal, TypeVar
 
 import anyio
@@ -38,7 +39,7 @@ from service.storage.port import ObjectKey, Storage
 from service.telemetry import events, metrics
 from service.telemetry.stage import stage
 from service.usecases.accept_upload import details_of
-from service.usecases.converter import converter
+from service.usecases.converter import RunCrashed, converter
 from service.usecases.look_at_source import Look, is_document, look_at_source
 
 _log = structlog.get_logger()
@@ -116,7 +117,7 @@ class _Run:
         self._since = anyio.current_time()
         self._key = ObjectKey(ticket.object_key)
         self._may_be_stored = False
-        self._directory = ticket.directory
+        self._directories = [ticket.directory]
         self._details = Details()
 
     async def convert(self, place: Place) -> _Converted:
@@ -131,11 +132,7 @@ class _Run:
                 self._parts.jobs.begin(self.job.id)
 
             async with converter(place, begin) as run:
-                try:
-                    done = await self._convert(self._in_memory(run) if self._is_in_memory else run)
-                except _OutgrownMemoryError:
-                    self._directory = self._parts.work_area.new_directory()
-                    done = await self._convert(run)
+                done = await self._begin_until_done(run)
         return done
 
     async def collect(self, done: _Converted) -> Output:
@@ -156,7 +153,7 @@ class _Run:
 
     async def clean_up(self, *, brief: bool) -> None:
         """Remove all files of the job; `brief` if they are known to be few."""
-        for directory in {self._directory, self._ticket.directory}:
+        for directory in self._directories:
             await self._parts.work_area.remove(directory, brief=brief)
 
     async def settle(self, output: Output) -> None:
@@ -195,6 +192,14 @@ class _Run:
         metrics.JOBS_ENDED.labels(outcome).inc()
         _log.info(events.JOB_FAILED, job_id=failed.id, **formats, reason=message)
 
+    async def _begin_until_done(self, run: Run) -> _Converted:
+        """Convert; begin anew in a fresh directory on disk, where memory is too small or a run has crashed."""
+        while True:
+            try:
+                return await self._convert(self._in_memory(run) if self._is_in_memory else run)
+            except (_OutgrownMemoryError, RunCrashed):
+                self._directories.append(self._parts.work_area.new_directory())
+
     async def _convert(self, run: Run) -> _Converted:
         ticket, engine = self._ticket, self._parts.engine
         look = await look_at_source(engine, run, ticket.source, ticket.target, self._directory)
@@ -202,6 +207,10 @@ class _Run:
         plan = plan_conversion(look.source, ticket.target, look.facts, ticket.request, engine.catalogue)
         await engine.convert(run, look.source, plan, self._directory)
         return _Converted(look, plan)
+
+    @property
+    def _directory(self) -> Path:
+        return self._directories[-1]
 
     @property
     def _is_in_memory(self) -> bool:

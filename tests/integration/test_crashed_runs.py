@@ -1,0 +1,101 @@
+"""A run that a signal ends says nothing of its file: it is begun anew once, and only the second one counts."""
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from prometheus_client import REGISTRY
+
+from tests.sandbox.processes import command_line, processes_below
+from tests.support.data import collection, feature, point
+from tests.support.world import World, world
+
+FEATURES = 60_000
+FOLDER = "convert"
+OUTPUTS = "out"
+
+
+@pytest.fixture(scope="module")
+def document() -> bytes:
+    """A file that the converter needs a moment for."""
+    return collection(*(feature(point(n % 180, n % 80), n=n, name=f"place {n}") for n in range(FEATURES)))
+
+
+@asynccontextmanager
+async def killing(times: int) -> AsyncIterator[list[int]]:
+    """Kill converters that have begun to write a result, up to `times` of them; yields the process ids."""
+    killed: list[int] = []
+
+    async def kill() -> None:
+        while len(killed) < times:
+            for pid in processes_below() - set(killed):
+                if b"ogr2ogr" in command_line(pid) and has_written(Path(f"/proc/{pid}/cwd")):
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+                    break
+            await anyio.sleep(0.002)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(kill)
+        yield killed
+        tasks.cancel_scope.cancel()
+
+
+def has_written(directory: Path) -> bool:
+    """Whether this is the directory of a run, and holds a part of a result."""
+    try:
+        return directory.readlink().name == FOLDER and any(path.is_file() for path in (directory / OUTPUTS).rglob("*"))
+    except OSError:
+        return False
+
+
+async def convert(here: World, document: bytes) -> dict[str, Any]:
+    """Convert to Shapefile."""
+    answer: dict[str, Any] = (
+        await here.client.post("/api/geo/convert/file", files={"file": ("a.geojson", document)}, timeout=60)
+    ).json()
+    return answer
+
+
+def retries() -> float:
+    """How many files were begun anew."""
+    return REGISTRY.get_sample_value("geomill_converter_retries_total") or 0.0
+
+
+async def test_a_run_that_is_killed_is_begun_anew(database_url: str, tmp_path: Path, document: bytes) -> None:
+    """The result is that of a run that nobody killed, it is charged once, and the half-written one is left nowhere."""
+    async with world(database_url, tmp_path, plan="team") as here:
+        expected = await convert(here, document)
+        before = retries()
+        async with killing(1) as killed:
+            answer = await convert(here, document)
+        assert len(killed) == 1
+        assert retries() == before + 1
+        balance = await here.services.books.balance(here.account.account_id, here.clock())
+        assert not any((tmp_path / "work" / "uploads").glob("*/*"))
+    assert answer["success"], answer
+    told = ("featureCount", "outputSizeBytes", "geometryType", "warnings", "truncationReport")
+    assert [answer.get(name) for name in told] == [expected.get(name) for name in told]
+    assert balance.used_conversions == 2
+
+
+async def test_a_file_on_which_the_converter_crashes_twice_is_at_fault(
+    database_url: str, tmp_path: Path, document: bytes
+) -> None:
+    """The caller is told so, and nothing is charged."""
+    async with world(database_url, tmp_path, plan="team") as here:
+        before = retries()
+        async with killing(2) as killed:
+            answer = await convert(here, document)
+        assert len(killed) == 2
+        assert retries() == before + 1
+        balance = await here.services.books.balance(here.account.account_id, here.clock())
+        assert not any((tmp_path / "work" / "uploads").glob("*/*"))
+    assert not answer["success"]
+    assert "crashed" in answer["error"]
+    assert balance.used_conversions == 0
