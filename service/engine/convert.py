@@ -91,6 +91,7 @@ class Engine:
 
         Raises:
             Rejection: something that the plan says is missing, cut off or no ordinary file.
+            EngineDefect: the result does not say its coordinate system.
         """
         place = directory / FOLDER
         is_little = holds_little(place)

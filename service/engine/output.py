@@ -5,9 +5,11 @@ from pathlib import Path
 import msgspec
 
 from service.engine.arguments import dataset_name, result_name
+from service.engine.diagnostics import EngineDefect
 from service.engine.files import size_of_written, written_files
 from service.engine.pack import Entry, write_zip
 from service.engine.workplace import OUT
+from service.formats.datasets import Dataset
 from service.formats.format import Delivery
 from service.formats.plan import Plan
 
@@ -33,6 +35,7 @@ def collect(place: Path, plan: Plan, *, is_little: bool) -> Output:
 
     Raises:
         Rejection: something that the plan says is missing, cut off or no ordinary file.
+        EngineDefect: the result does not say its coordinate system.
     """
     writing = plan.writing
     path, size = _packed(place, plan) if writing.delivery is not Delivery.FILE else _single(place, plan)
@@ -63,6 +66,20 @@ def _entries(place: Path, plan: Plan) -> list[Entry]:
     if plan.writing.delivery is Delivery.KMZ or plan.writing.one_file_per_layer:
         for dataset in plan.datasets:
             size_of_written(place / dataset_name(plan, dataset), plan.writing.trailer)
+            _require_crs(place, plan, dataset)
         return [Entry(file.path, file.name) for file in written_files(place / OUT)]
     folder = place / result_name(plan)
     return [Entry(file.path, f"{folder.name}/{file.name}") for file in written_files(folder)]
+
+
+def _require_crs(place: Path, plan: Plan, dataset: Dataset) -> None:
+    """See that a dataset records its coordinate system where it has a file for that, which no system does without.
+
+    A converter that cannot look the system up leaves it out and says that all went well.
+    """
+    extension = plan.writing.crs_member
+    if not extension or plan.output_epsg is None or not dataset.layer.is_spatial:
+        return
+    path = (place / dataset_name(plan, dataset)).with_suffix(extension)
+    if not path.exists() or not size_of_written(path):
+        raise EngineDefect(f"a {extension} for EPSG:{plan.output_epsg} was not written")

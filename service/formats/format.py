@@ -101,6 +101,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     writer: Writer = Writer.PER_LAYER
     member: str = ""
     """The extension of what the driver writes, where that is not what is delivered."""
+    crs_member: str = ""
+    """The extension of the file beside each dataset that records its coordinate system, if one of its own does."""
     delivery: Delivery = Delivery.FILE
     options: tuple[str, ...] = ()
     multi_layer: bool = False

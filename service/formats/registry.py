@@ -125,6 +125,7 @@ FORMATS: tuple[Format, ...] = (
             extension=".zip",
             media_type="application/zip",
             member=".shp",
+            crs_member=".prj",
             delivery=Delivery.ARCHIVE,
             options=("-lco", "ENCODING=UTF-8", "-mapFieldType", TEXT_FOR_TIMES),
             multi_layer=True,
