@@ -17,6 +17,7 @@ from sandbox.layers.memory_group import Group, Groups
 from sandbox.layers.user import FIRST_USER
 from sandbox.report import Guard, LayerReport
 from sandbox.spawner import Spawner, Surroundings, receive_config
+from sandbox.unnamed import open_processes
 
 Serve = Callable[[tuple[LayerReport, ...]], NoReturn]
 
@@ -32,9 +33,9 @@ def main() -> NoReturn:
     config = receive_config(link)
     groups = Groups()
     made, refusal = _make_groups(groups, config)
-    is_root = os.geteuid() == 0
+    is_root, processes = os.geteuid() == 0, open_processes()
     child = start_spawner(
-        config, lambda layers: Spawner(link, config, Surroundings(layers, is_root, made, refusal)).serve()
+        config, lambda layers: Spawner(link, config, Surroundings(layers, is_root, made, refusal, processes)).serve()
     )
     link.close()
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))

@@ -4,10 +4,11 @@ Theory of operation. `spawn` forks a child of the spawner. The child enters ever
 becomes the program. Between them stands the control socket: a layer or an exec that fails says so on it, and a
 program that starts closes it (close-on-exec). So a run either runs behind all its layers or ends with that failure.
 
-A `Run` watches one such child: it drains the error output, keeping the first part, looks at the directory from time
-to time, and holds the deadline. Whatever ends a run early goes through `stop`, the kill ladder: SIGKILL to the group
-and to the process (which may not lead its group yet), the same again while it is still there, and at last a verdict
-without it. Converters are not asked politely first: all that they could tidy up is a directory that is thrown away.
+A `Run` watches one such child: it drains the error output, keeping the first part, looks at what the run holds from
+time to time, and keeps the deadline. Whatever ends a run early goes through `stop`, the kill ladder: SIGKILL to the
+group and to the process (which may not lead its group yet), the same again while it is still there, and at last a
+verdict without it. Converters are not asked politely first: all that they could tidy up is a directory that is thrown
+away.
 
 When the child has ended the spawner kills what is left of its group *before* it is reaped, while its id cannot belong
 to anyone else, and `exited` makes the verdict. That is for runs alone: a server is ended by itself and never with its
@@ -19,7 +20,7 @@ import resource
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -33,7 +34,6 @@ from sandbox.verdict import Ending, ProcessEnd, Verdict, judge
 _INSIST_SECONDS = 1.0
 _INSIST_TIMES = 5
 _FIRST_LOOK_SECONDS = 0.1
-_LOOK_SECONDS = 0.25
 _CHUNK = 1 << 16
 NEVER_STARTED = 120
 
@@ -155,6 +155,7 @@ class Run:
         *,
         launcher: str,
         killed_for_memory: Callable[[], bool],
+        unnamed_files: Callable[[], Iterable[int]],
         finished: Callable[[Verdict], None],
     ) -> None:
         self._loop = loop
@@ -163,6 +164,7 @@ class Run:
         self._limits = command.limits
         self._launcher = launcher
         self._killed_for_memory = killed_for_memory
+        self._unnamed_files = unnamed_files
         self._finished = finished
         self._began = time.monotonic()
         self._stopped_for: Ending | None = None
@@ -173,7 +175,8 @@ class Run:
         loop.watch(child.stderr, self._drain)
         loop.watch(child.control.fileno(), self._hear)
         self._deadline = loop.after(self._limits.wall_seconds, lambda: self.stop(Ending.WALL_TIME))
-        self._look: Timer = loop.after(_FIRST_LOOK_SECONDS, self._look_at_directory)
+        first_look = min(_FIRST_LOOK_SECONDS, quota.NOTHING.seconds_of_room(self._limits))
+        self._look: Timer = loop.after(first_look, self._look_at_what_it_holds)
 
     @property
     def pid(self) -> int:
@@ -201,7 +204,7 @@ class Run:
         if not self._over:
             self._drain()
             self._hear()
-            if quota.exceeded(self._directory, self._limits):
+            if quota.measure(self._directory, self._limits).exceeds(self._limits):
                 self._stopped_for = self._stopped_for or Ending.OUTPUT_SIZE
             self._conclude(status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
 
@@ -261,7 +264,10 @@ class Run:
             self._loop.unwatch(self._child.control.fileno())
             self._child.control.close()
 
-    def _look_at_directory(self) -> None:
-        if quota.exceeded(self._directory, self._limits):
+    def _look_at_what_it_holds(self) -> None:
+        # What has not become the program yet holds nothing, nor may the spawner look into all such processes.
+        unnamed = () if self._listening else self._unnamed_files()
+        use = quota.measure(self._directory, self._limits, unnamed)
+        if use.exceeds(self._limits):
             self.stop(Ending.OUTPUT_SIZE)
-        self._look = self._loop.after(_LOOK_SECONDS, self._look_at_directory)
+        self._look = self._loop.after(use.seconds_of_room(self._limits), self._look_at_what_it_holds)

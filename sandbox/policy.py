@@ -3,10 +3,11 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from sandbox import places
 from sandbox.config import Config, Mode
-from sandbox.layers import Layer
+from sandbox.layers import Layer, Probed
 from sandbox.layers.landlock import DEVICE, EXECUTE, LIST, READ, Landlock, Rule
 from sandbox.layers.memory_group import MemoryGroup
 from sandbox.layers.parent_death import ParentDeath
@@ -17,6 +18,8 @@ from sandbox.layers.session import OwnSession
 from sandbox.layers.user import UnprivilegedUser
 from sandbox.layers.view import PrivateView
 from sandbox.report import LayerReport, Report
+
+_Part = TypeVar("_Part", bound=Probed)
 
 
 class SandboxUnavailable(RuntimeError):
@@ -66,7 +69,7 @@ def _is_implied(path: Path, access: int, granted: Mapping[Path, int]) -> bool:
     return any(granted.get(above, 0) & access == access for above in path.parents)
 
 
-def probe(layer: Layer) -> str:
+def probe(layer: Probed) -> str:
     """Do what `layer` does in a process of its own; returns why it does not work here, or nothing."""
     reader, writer = os.pipe2(os.O_CLOEXEC)
     child = os.fork()
@@ -84,13 +87,13 @@ def probe(layer: Layer) -> str:
     return reason or ("" if status == 0 else "the probe was killed")
 
 
-def choose(candidates: Sequence[Layer], without: frozenset[str]) -> tuple[tuple[Layer, ...], tuple[LayerReport, ...]]:
-    """The layers that work here, and the account of all of them."""
+def choose(candidates: Sequence[_Part], without: frozenset[str]) -> tuple[tuple[_Part, ...], tuple[LayerReport, ...]]:
+    """Those that work here, and the account of all of them."""
     reports = tuple(_report(layer, without) for layer in candidates)
     return tuple(layer for layer, report in zip(candidates, reports, strict=True) if report.active), reports
 
 
-def _report(layer: Layer, without: frozenset[str]) -> LayerReport:
+def _report(layer: Probed, without: frozenset[str]) -> LayerReport:
     reason = "left out by configuration" if layer.name in without else probe(layer)
     return LayerReport(name=layer.name, stops=layer.stops, guards=layer.guards, active=not reason, reason=reason)
 

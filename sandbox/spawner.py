@@ -7,7 +7,8 @@ service closes the connection, for whatever reason, it ends and takes everything
 import gc
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NoReturn
 
@@ -27,9 +28,10 @@ from sandbox.launchers.warm import WarmProcesses
 from sandbox.layers import rlimits
 from sandbox.layers.memory_group import Group, MemoryGroup
 from sandbox.layers.seccomp import SystemCallFilter
-from sandbox.layers.user import UnprivilegedUser
+from sandbox.layers.user import FIRST_USER, UnprivilegedUser
 from sandbox.loop import Loop
 from sandbox.report import LayerReport, Report
+from sandbox.unnamed import UnnamedFiles
 from sandbox.verdict import Ending, Verdict
 from sandbox.wire import Configure, Finished, Frames, Ready, Start, Stop, ToSpawner, Use, decode_for_spawner, encode
 
@@ -37,12 +39,16 @@ _CHUNK = 1 << 16
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What the spawner lives in: the layers around all runs, whether it is root on the host, and its memory groups."""
+    """What the spawner lives in: the layers around all runs, whether it is root on the host, its memory groups.
+
+    `processes` is a descriptor of the host's /proc, None where there is none.
+    """
 
     layers: tuple[LayerReport, ...]
     is_root: bool
     groups: tuple[Group, ...]
     no_groups: str
+    processes: int | None
 
     @property
     def in_namespaces(self) -> bool:
@@ -65,7 +71,6 @@ class Spawner:
             config, in_namespaces=surroundings.in_namespaces, is_root=surroundings.is_root, memory=memory
         )
         layers, reports = policy.choose(candidates, config.without)
-        self._report = Report(layers=(*surroundings.layers, *reports))
         self._runs_may_fork = not any(isinstance(layer, SystemCallFilter) for layer in layers)
         # The kernel lets a process limit any other of its user: only the filter, or another user, keeps runs from it.
         self._runs_may_limit = self._runs_may_fork and not any(isinstance(layer, UnprivilegedUser) for layer in layers)
@@ -73,6 +78,10 @@ class Spawner:
         self._loop = Loop(self._reap)
         self._moved = _moved_roots(config, in_namespaces=surroundings.in_namespaces)
         roots = (str(config.work_root), *self._moved.values())
+        user = FIRST_USER if any(isinstance(layer, UnprivilegedUser) for layer in layers) else None
+        count = UnnamedFiles(surroundings.processes, roots, user)
+        self._counts, counting = policy.choose((count,), config.without)
+        self._report = Report(layers=(*surroundings.layers, *reports, *counting))
         self._enclosure = Enclosure(layers, roots, surroundings.groups)
         self._launchers = _launchers(config, self._enclosure, self._loop, Path(roots[-1]))
         self._slots = config.converters
@@ -149,6 +158,9 @@ class Spawner:
             for each in self._used:
                 each.rest(message.slot)
 
+        def unnamed_files() -> Iterator[int]:
+            return chain.from_iterable(count.sizes(child.pid, message.command.limits) for count in self._counts)
+
         memory_watch = self._enclosure.memory_watch(message.slot, message.command.limits.memory_bytes)
         run = Run(
             self._loop,
@@ -156,6 +168,7 @@ class Spawner:
             message.command,
             launcher=launcher.name,
             killed_for_memory=memory_watch,
+            unnamed_files=unnamed_files,
             finished=finished,
         )
         self._runs[message.run] = self._by_pid[child.pid] = run

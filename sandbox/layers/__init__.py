@@ -10,8 +10,8 @@ from sandbox.jail import Jail
 from sandbox.report import Guard
 
 
-class Layer(Protocol):
-    """A barrier between a program and its host."""
+class Probed(Protocol):
+    """A part of the jail that a host may lack."""
 
     @property
     def name(self) -> str:
@@ -31,6 +31,10 @@ class Layer(Protocol):
         Raises:
             OSError: the host refuses it, or it has no effect.
         """
+
+
+class Layer(Probed, Protocol):
+    """A barrier between a program and its host."""
 
     def enter(self, jail: Jail) -> None:
         """Put the calling process behind the barrier, for good.

@@ -30,8 +30,8 @@ _X32_BIT: Final = 0x40000000
 
 _LOAD: Final = 0x20
 _EQUAL: Final = 0x15
-_AT_LEAST: Final = 0x35
 _HAS_BITS: Final = 0x45
+_AT_LEAST: Final = 0x35
 _RETURN: Final = 0x06
 
 _ALLOW: Final = 0x7FFF0000
@@ -42,7 +42,6 @@ _OFFSET_NUMBER: Final = 0
 _OFFSET_ARCH: Final = 4
 _OFFSET_ARGUMENTS: Final = 16
 
-_CLONE_THREAD: Final = 0x00010000
 _SPECIAL_BITS: Final = 0o7000
 _WRITES: Final = 0o3
 _CUTS_OFF: Final = 0o1000
@@ -64,6 +63,11 @@ _ONLY: Final[Mapping[str, tuple[int, tuple[int, ...]]]] = MappingProxyType(
 _MODES: Final[Mapping[str, int]] = MappingProxyType({"creat": 1, "mkdir": 1, "mkdirat": 2})
 # Where the flags are of a call that opens a file, before its mode.
 _FLAGS: Final[Mapping[str, int]] = MappingProxyType({"open": 1, "openat": 2})
+# Refused as if there were no room for it, or as by a file system that does not have it: libraries then do without.
+# Threads: a run works alone. Room given to a file at once: a whole disk could be taken between two looks at it.
+_LACKING: Final[Mapping[str, int]] = MappingProxyType(
+    {"clone": errno.EAGAIN, "clone3": errno.ENOSYS, "fallocate": errno.EOPNOTSUPP}
+)
 
 _Instruction = tuple[int, int, int, int]
 _Code = tuple[_Instruction, ...]
@@ -76,12 +80,6 @@ def _refuse(number: int) -> _Code:
 _ALLOWED: Final[_Code] = ((_RETURN, 0, 0, _ALLOW),)
 _REFUSED: Final[_Code] = _refuse(errno.EPERM)
 _UNKNOWN: Final[_Code] = _refuse(errno.ENOSYS)
-_THREADS_ONLY: Final[_Code] = (
-    (_LOAD, 0, 0, _OFFSET_ARGUMENTS),
-    (_HAS_BITS, 0, 1, _CLONE_THREAD),
-    *_ALLOWED,
-    *_REFUSED,
-)
 
 
 def _argument(place: int) -> _Instruction:
@@ -115,8 +113,7 @@ def _answers(numbers: Mapping[str, int], *, executes: bool) -> dict[int, _Code]:
     answers |= {numbers[name]: _by_argument(*test, _ALLOWED, _REFUSED) for name, test in _ONLY.items()}
     answers |= {numbers[name]: _with_plain_mode(mode) for name, mode in _MODES.items() if name in numbers}
     answers |= {numbers[name]: _opening(flags) for name, flags in _FLAGS.items() if name in numbers}
-    # The library takes the older call, whose flags can be seen, when it is told that there is no such call.
-    return answers | {numbers["clone"]: _THREADS_ONLY, numbers["clone3"]: _UNKNOWN}
+    return answers | {numbers[name]: _refuse(number) for name, number in _LACKING.items()}
 
 
 def _steps(answers: Mapping[int, _Code]) -> list[tuple[int, _Code]]:

@@ -35,6 +35,10 @@ SPEED: Mapping[str, str] = MappingProxyType(
         "OGR_GEOJSON_MAX_OBJ_SIZE": "0",  # the memory limit is the limit
     }
 )
+ONE_THREAD: Mapping[str, str] = MappingProxyType(
+    {"GDAL_NUM_THREADS": "1", "OGR_GPKG_STREAM_BASE_IMPL": "YES", "OPENBLAS_NUM_THREADS": "1"}
+)
+"""The jail lets a run make no other, and what asks for some fails."""
 VIRTUAL_DRIVER = "OGR_VRT"
 _DRIVERS = frozenset(
     {
@@ -51,7 +55,7 @@ def converter_environment(
 ) -> dict[str, str]:
     """The complete environment of a GDAL program that may use `drivers` and no others."""
     skipped = sorted(set(capabilities.drivers) - set(drivers))
-    shared = {**NOTHING_BEYOND_THE_FILE, **SPEED, **_data_directories(capabilities)}
+    shared = {**NOTHING_BEYOND_THE_FILE, **SPEED, **ONE_THREAD, **_data_directories(capabilities)}
     return {**shared, **extra, "GDAL_SKIP": ",".join(skipped)}
 
 
@@ -70,6 +74,7 @@ def python_environment(capabilities: Capabilities) -> dict[str, str]:
         "PYTHONSAFEPATH": "1",  # the working directory belongs to the untrusted file
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
+        **ONE_THREAD,
     }
 
 

@@ -7,12 +7,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -21,6 +23,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static int opens(const char *path, int flags)
@@ -106,6 +109,63 @@ static int is_user(const char *other)
     return setresuid((uid_t)atoi(other), (uid_t)atoi(other), (uid_t)atoi(other)) == 0;
 }
 
+/* Files of a MiB each that no directory names, held in one of the ways there are, for a third of a second for each. */
+static int holds(const char *way, int files)
+{
+    static char mebibyte[1 << 20];
+    for (int number = 0; number < files; number++) {
+        int descriptor = open("held", O_CREAT | O_RDWR | O_EXCL, 0644);
+        if (descriptor < 0 || write(descriptor, mebibyte, sizeof mebibyte) != sizeof mebibyte)
+            return 0;
+        if (!strcmp(way, "mapped") && mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, descriptor, 0) == MAP_FAILED)
+            return 0;
+        if (!strcmp(way, "mapped"))
+            close(descriptor);
+        if (!strcmp(way, "replaced")) {
+            close(open("other", O_CREAT | O_WRONLY, 0644));
+            if (rename("other", "held") < 0)
+                return 0;
+        }
+        if (unlink("held") < 0)
+            return 0;
+    }
+    return usleep(300000u * (unsigned)files) == 0;
+}
+
+static int holds_directories(int count)
+{
+    for (int number = 0; number < count; number++)
+        if (mkdir("held", 0755) < 0 || open("held", O_RDONLY | O_DIRECTORY) < 0 || rmdir("held") < 0)
+            return 0;
+    return usleep(300000u * (unsigned)count) == 0;
+}
+
+/* Room for a file beyond its end is given at once, and neither its size nor the limit of a file's size tells of it. */
+static int takes_room(int flags)
+{
+    int descriptor = open("room", O_CREAT | O_RDWR, 0644);
+    return descriptor >= 0 && fallocate(descriptor, flags, 0, 64 << 20) == 0;
+}
+
+static void *wait_forever(void *nothing)
+{
+    pause();
+    return nothing;
+}
+
+static int makes_a_thread(void)
+{
+    pthread_t thread;
+    return pthread_create(&thread, NULL, wait_forever, NULL) == 0;
+}
+
+/* A thread that shares neither the descriptors nor anything that would show them. */
+static int makes_a_thread_apart(void)
+{
+    static char stack[1 << 16];
+    return clone((int (*)(void *))wait_forever, stack + sizeof stack, CLONE_VM | CLONE_SIGHAND | CLONE_THREAD, NULL) > 0;
+}
+
 static int act(const char *action, const char *argument)
 {
     struct stat status;
@@ -146,6 +206,15 @@ static int act(const char *action, const char *argument)
     IF("keyring", syscall(SYS_keyctl, 0, -3, 1) >= 0);
     IF("kernel program", syscall(SYS_bpf, 0, (char[128]){0}, 128) >= 0);
     IF("host name", sethostname("x", 1) == 0);
+    IF("hold open", holds("open", atoi(argument)));
+    IF("hold mapped", holds("mapped", atoi(argument)));
+    IF("hold replaced", holds("replaced", atoi(argument)));
+    IF("hold directories", holds_directories(atoi(argument)));
+    IF("take room", takes_room(0));
+    IF("take room beyond the end", takes_room(FALLOC_FL_KEEP_SIZE));
+    IF("thread", makes_a_thread());
+    IF("thread apart", makes_a_thread_apart());
+    IF("extended attribute", setxattr("in", "user.x", argument, 1, 0) == 0);
     IF("x32 call", syscall(0x40000000 | 39) >= 0);
     return 1;
 }

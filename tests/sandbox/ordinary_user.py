@@ -19,7 +19,7 @@ from sandbox.pool import open_pool
 
 
 def refuse_namespaces() -> None:
-    """Live in a user namespace that allows no other, without a right in it."""
+    """Live in a user namespace that allows no other, without a right in it; start over without the last argument."""
     user, group = os.getuid(), os.getgid()
     syscalls.named("unshare", NEW_USER)
     Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
@@ -27,7 +27,8 @@ def refuse_namespaces() -> None:
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1\n", encoding="ascii")
     Path("/proc/sys/user/max_user_namespaces").write_text("0", encoding="ascii")
     # A program that is started loses the rights of whoever is not root in his namespace.
-    os.execv(sys.executable, [sys.executable, __file__, sys.argv[1]])  # noqa: S606 - no shell is wanted
+    again = [sys.executable, sys.argv[0], *sys.argv[1:-1]]
+    os.execv(sys.executable, again)  # noqa: S606 - no shell is wanted
 
 
 async def main(work_root: Path) -> None:

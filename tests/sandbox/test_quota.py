@@ -1,9 +1,28 @@
-"""What a directory may hold."""
+"""What a run may hold: in its directory, and in files that no directory names; and that it has one thread."""
 
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from sandbox import quota
-from sandbox.command import Limits
+from sandbox.command import MIB, Limits
+from sandbox.verdict import Ending
+from tests.sandbox import holding
+from tests.sandbox.escapes import compile_hostile
+from tests.sandbox.test_hosts import NEEDS_ROOT, NOBODY, environment, python_for_everyone
+
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where a service makes a directory of its own
+
+
+def exceeded(directory: str, limits: Limits) -> bool:
+    """Whether a directory holds more than allowed."""
+    return quota.measure(directory, limits).exceeds(limits)
 
 
 def test_bytes_and_entries_are_counted_below_all_directories(tmp_path: Path) -> None:
@@ -11,25 +30,105 @@ def test_bytes_and_entries_are_counted_below_all_directories(tmp_path: Path) -> 
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "c").write_bytes(bytes(10_000))
     path = str(tmp_path)
-    assert not quota.exceeded(path, Limits(directory_files=3, directory_bytes=100_000))
-    assert quota.exceeded(path, Limits(directory_files=2))
-    assert quota.exceeded(path, Limits(directory_bytes=9_999))
+    assert not exceeded(path, Limits(directory_files=3, directory_bytes=100_000))
+    assert exceeded(path, Limits(directory_files=2))
+    assert exceeded(path, Limits(directory_bytes=9_999))
 
 
 def test_a_file_of_holes_counts_in_full(tmp_path: Path) -> None:
     """What costs nothing here would fill the disk that it is copied to."""
     with (tmp_path / "holes").open("wb") as file:
         file.truncate(1 << 40)
-    assert quota.exceeded(str(tmp_path), Limits())
+    assert exceeded(str(tmp_path), Limits())
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     """Neither what a link names nor a loop of links is counted."""
     (tmp_path / "up").symlink_to(tmp_path.parent)
-    assert not quota.exceeded(str(tmp_path), Limits(directory_files=1))
+    assert not exceeded(str(tmp_path), Limits(directory_files=1))
 
 
 def test_a_directory_that_is_gone_holds_nothing(tmp_path: Path) -> None:
     """A run may remove its own directory."""
-    assert not quota.exceeded(str(tmp_path / "gone"), Limits())
+    assert not exceeded(str(tmp_path / "gone"), Limits())
     assert not quota.disk_is_full(str(tmp_path / "gone"))
+
+
+def test_unnamed_files_count_as_those_with_a_name(tmp_path: Path) -> None:
+    """Their bytes and their number are added to what the directory shows."""
+    (tmp_path / "a").write_bytes(bytes(10_000))
+    limits = Limits(directory_bytes=30_000, directory_files=3)
+    assert not quota.measure(str(tmp_path), limits, [8_000, 8_000]).exceeds(limits)
+    assert quota.measure(str(tmp_path), limits, [8_000, 18_001]).exceeds(limits)
+    assert quota.measure(str(tmp_path), limits, [0, 0, 0]).exceeds(limits)
+
+
+def test_the_less_room_is_left_the_sooner_is_the_next_look() -> None:
+    """Whoever is far from a limit is left alone for longer."""
+    limits = Limits(directory_bytes=64 * MIB, directory_files=100_000)
+    looks = [quota.Use(held * MIB, 1).seconds_of_room(limits) for held in (0, 16, 32, 48, 64)]
+    assert looks == sorted(looks, reverse=True)
+    assert looks[0] > looks[-1] > 0
+
+
+@contextmanager
+def places(public: Path, library: Path | None, user: int) -> Iterator[tuple[Path, Path, Path, Path]]:
+    """A work root on disk and one in memory, both a user's, and what the tests run."""
+    hostile = compile_hostile(public)
+    if hostile is None or library is None:
+        pytest.skip("no C compiler")
+    with tempfile.TemporaryDirectory(dir=public) as base, tempfile.TemporaryDirectory(dir=SHARED_MEMORY) as memory:
+        Path(base).chmod(0o755)
+        roots = (Path(base) / "work", Path(memory) / "work")
+        for root in roots:
+            root.mkdir()
+            os.chown(root, user, user)
+            root.parent.chmod(0o755)
+        yield *roots, hostile, library
+
+
+def require_bounded(found: dict[str, str]) -> None:
+    """What is within the limits ends well, what is beyond is ended, what hides from the count is refused."""
+    refused, ended = {*holding.REFUSED, *holding.THREADS}, {*holding.BEYOND}
+    expected = {
+        f"{launcher}: {attack}": "exit 1" if attack in refused else Ending.OUTPUT_SIZE if attack in ended else "exit 0"
+        for launcher in holding.LAUNCHERS
+        for attack in holding.ATTACKS
+    }
+    assert found == expected
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("place", [0, 1], ids=["on disk", "in memory"])
+async def test_a_run_holds_no_more_than_it_may(public: Path, library: Path | None, place: int) -> None:
+    """Whatever it deletes, replaces or maps, by each launcher; and nothing gives it more at once, or a thread."""
+    with places(public, library, os.geteuid()) as (work, memory, hostile, built):
+        require_bounded(await holding.endings(holding.configurations(work, memory, hostile, built)[place]))
+
+
+@NEEDS_ROOT
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("arguments", [[], ["refuse"]], ids=["with namespaces", "without"])
+def test_an_ordinary_users_run_holds_no_more_either(public: Path, library: Path | None, arguments: list[str]) -> None:
+    """The count needs no right, nor namespaces."""
+    with places(public, library, NOBODY) as given:
+        found = attempts_of_an_ordinary_user([*map(str, given), *arguments])
+    for endings in found:
+        require_bounded(endings)
+
+
+def attempts_of_an_ordinary_user(arguments: list[str]) -> list[dict[str, str]]:
+    """What `holding` prints when an ordinary user runs it."""
+    result = subprocess.run(
+        [python_for_everyone(), holding.__file__, *arguments],
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        env=environment(),
+        cwd="/",
+        capture_output=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr.decode()
+    found: list[dict[str, str]] = json.loads(result.stdout)
+    return found

@@ -11,6 +11,7 @@ from sandbox.layers.system_calls import ALLOWED, FIRST_SHARED
 
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 REFUSED, UNKNOWN = 0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS
+NO_THREAD, NO_ROOM_AHEAD = 0x50000 | errno.EAGAIN, 0x50000 | errno.EOPNOTSUPP
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 COLUMN = {"x86_64": 1, "aarch64": 2}
 OWN_PID = 4711
@@ -47,7 +48,19 @@ def number_of(machine: str, name: str) -> int:
     return number
 
 
-CONDITIONAL = {"tgkill", "prlimit64", "prctl", "ioctl", "fcntl", "clone", "clone3", "execve", "openat", "mkdirat"}
+CONDITIONAL = {
+    "tgkill",
+    "prlimit64",
+    "prctl",
+    "ioctl",
+    "fcntl",
+    "clone",
+    "clone3",
+    "execve",
+    "openat",
+    "mkdirat",
+    "fallocate",
+}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -64,8 +77,10 @@ def test_exactly_the_listed_calls_are_allowed(machine: str) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "expected"),
     [
-        ("clone", (0x00010000 | 0x100,), ALLOW),
-        ("clone", (17,), REFUSED),
+        ("clone", (0x00010000 | 0x100,), NO_THREAD),
+        ("clone", (17,), NO_THREAD),
+        ("fallocate", (3, 0, 0, 1), NO_ROOM_AHEAD),
+        ("fallocate", (3, 1, 0, 1), NO_ROOM_AHEAD),
         ("clone3", (0,), UNKNOWN),
         ("tgkill", (OWN_PID, 1, 6), ALLOW),
         ("tgkill", (1, 1, 9), REFUSED),
@@ -99,7 +114,7 @@ def test_exactly_the_listed_calls_are_allowed(machine: str) -> None:
 def test_some_calls_are_allowed_for_some_arguments(
     machine: str, name: str, arguments: tuple[int, ...], expected: int
 ) -> None:
-    """Threads but no processes, signals to itself alone, no limits of others."""
+    """No threads and no processes, signals to itself alone, no limits of others."""
     assert answer(machine, number_of(machine, name), *arguments) == expected
 
 

@@ -1,0 +1,167 @@
+"""Files that a run holds though no directory names them: deleted, or replaced by a rename, while open or mapped.
+
+They are counted through the host's /proc, which the keeper opens before the spawner enters namespaces of its own: so it
+does not matter whether a namespace may have a /proc. A process has another id there; the kernel tells it to whoever has
+a descriptor of the process. All that a run holds is its one process's, since no run can make another or reach one.
+"""
+
+import io
+import mmap
+import os
+import signal
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Final, NoReturn
+
+from sandbox import syscalls
+from sandbox.command import MIB, Limits
+from sandbox.layers.user import become
+from sandbox.quota import held_bytes
+from sandbox.report import Guard
+
+_DELETED: Final = b" (deleted)"
+_INODE: Final = 4
+_PATH: Final = 5
+# A converter has some eight hundred mappings, at a hundred bytes each. To read very many would take all of our time.
+_MOST_MAPPINGS_BYTES: Final = 2 * MIB
+
+
+def open_processes() -> int | None:
+    """A descriptor of the host's /proc, or None where there is none."""
+    with suppress(OSError):
+        return os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    return None
+
+
+class UnnamedFiles:
+    """Counts them for runs below `roots`."""
+
+    name = "count of unnamed files"
+    stops = "holding more than allowed in files that were deleted while open or mapped"
+    guards: frozenset[Guard] = frozenset()
+
+    def __init__(self, processes: int | None, roots: Sequence[str], user: int | None) -> None:
+        self._processes = processes
+        # A deleted file elsewhere is a library that an update of the host has replaced.
+        self._roots = tuple(f"{path}/".encode() for root in roots for path in (root, os.path.realpath(root)))
+        self._home = roots[0]
+        self._user = user
+
+    def probe(self) -> None:
+        """See that the deleted files of a process like a run count: one that is open, one that is mapped.
+
+        Raises:
+            OSError: they do not, or /proc cannot be read.
+        """
+        ready, told = os.pipe()
+        holder = os.fork()
+        if holder == 0:
+            self._hold(told)
+        os.close(told)
+        try:
+            os.read(ready, 1)
+            found = list(self.sizes(holder, Limits()))
+        finally:
+            os.kill(holder, signal.SIGKILL)
+            os.waitpid(holder, 0)
+        if sorted(found) != [mmap.PAGESIZE, Limits().file_bytes]:
+            raise OSError("a deleted file was not seen")
+
+    def _hold(self, ready: int) -> NoReturn:
+        try:
+            with ExitStack() as files:
+                opened, mapped = (files.enter_context(tempfile.TemporaryFile(dir=self._home)) for _ in range(2))
+                for file in (opened, mapped):
+                    file.write(bytes(mmap.PAGESIZE))
+                    file.flush()
+                # Python's own mapping keeps the file open.
+                syscalls.named("mmap", None, mmap.PAGESIZE, mmap.PROT_READ, mmap.MAP_SHARED, mapped.fileno(), 0)
+                mapped.close()
+                if self._user is not None:
+                    become(self._user)
+                    # A program that is executed is, and a server's child is as open to a spawner with rights.
+                    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
+                syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+                os.write(ready, b"x")
+                while True:
+                    signal.pause()
+        finally:
+            os._exit(1)
+
+    def sizes(self, pid: int, limits: Limits) -> Iterator[int]:
+        """The bytes of each such file of a child of this process; an ended one has none.
+
+        One that is only mapped does not tell its size and counts as the largest file that `limits` allow.
+
+        Raises:
+            OSError: they cannot be counted.
+        """
+        if self._processes is None:
+            raise FileNotFoundError("there is no /proc")
+        try:
+            yield from self._sizes(pid, self._processes, limits)
+        except OSError:
+            if self._has_memory(pid):
+                raise
+
+    def _sizes(self, pid: int, processes: int, limits: Limits) -> Iterator[int]:
+        with _directory(f"{self._number(pid)}", processes) as process:
+            open_inodes = set()
+            for status in _open_files(process):
+                if status.st_nlink == 0:
+                    open_inodes.add(status.st_ino)
+                    yield held_bytes(status)
+            for _ in self._mapped(process) - open_inodes:
+                yield limits.file_bytes
+
+    def _has_memory(self, pid: int) -> bool:
+        """Whether a process has not begun to end, which takes its memory first and then closes what it has open."""
+        with suppress(FileNotFoundError, ProcessLookupError):
+            return not _read(f"{self._number(pid)}/statm", self._processes).startswith(b"0 ")
+        return False
+
+    def _number(self, pid: int) -> int:
+        """The process's id in that /proc."""
+        descriptor = os.pidfd_open(pid)
+        try:
+            for line in _read(f"self/fdinfo/{descriptor}", self._processes).splitlines():
+                if line.startswith(b"Pid:"):
+                    return int(line.split()[1])
+        finally:
+            os.close(descriptor)
+        raise ProcessLookupError("no id in /proc")
+
+    def _mapped(self, process: int) -> set[int]:
+        mappings = _read("maps", process)
+        if _DELETED not in mappings:
+            return set()
+        fields = (line.split(maxsplit=_PATH) for line in mappings.splitlines() if line.endswith(_DELETED))
+        return {int(field[_INODE]) for field in fields if field[_PATH].startswith(self._roots)}
+
+
+@contextmanager
+def _directory(path: str, below: int) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=below)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _open_files(process: int) -> Iterator[os.stat_result]:
+    with _directory("fd", process) as descriptors:
+        for name in os.listdir(descriptors):  # noqa: PTH208 - a descriptor has no path
+            with suppress(FileNotFoundError):
+                yield os.stat(name, dir_fd=descriptors)
+
+
+def _read(path: str, below: int | None) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=below)
+    with io.FileIO(descriptor) as file:
+        read = b""
+        while more := file.read(MIB):
+            read += more
+            if len(read) > _MOST_MAPPINGS_BYTES:
+                raise OSError("too many mappings to look through")
+        return read
