@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn
 
 from sandbox import places, syscalls
@@ -16,6 +17,7 @@ from sandbox.layers import memory_group, namespaces, root
 from sandbox.layers.memory_group import Group, Groups
 from sandbox.layers.user import FIRST_USER
 from sandbox.report import Guard, LayerReport
+from sandbox.rights import keep_only
 from sandbox.spawner import Spawner, Surroundings, receive_config
 from sandbox.unnamed import open_processes
 
@@ -39,6 +41,9 @@ def main() -> NoReturn:
     )
     link.close()
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
+    # The spawner has its own rights by now; to wait for its end, and to remove groups, takes none.
+    with suppress(OSError):
+        keep_only()
     _, status = os.waitpid(child, 0)
     groups.remove()
     sys.exit(os.waitstatus_to_exitcode(status) != 0)

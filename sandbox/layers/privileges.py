@@ -1,6 +1,7 @@
 """Rights that a run must not have: capabilities, and gaining any."""
 
 import struct
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -22,15 +23,15 @@ def set_capabilities(*kept: int) -> None:
     syscalls.named("capset", header, struct.pack("=6I", low, low, 0, 0, 0, 0))
 
 
-def drop_bounding_set(known: int) -> None:
-    """Make sure that no program gives one of the `known` capabilities back."""
+def drop_bounding_set(dropped: Iterable[int]) -> None:
+    """Make sure that no program gives one of these capabilities back."""
     # Without the right to drop it there is nothing in it that could be gained after no-new-privileges.
     with suppress(PermissionError):
-        for number in range(known):
+        for number in dropped:
             syscalls.prctl(syscalls.PR_CAPBSET_DROP, number)
 
 
-def _known_capabilities() -> int:
+def known_capabilities() -> int:
     """How many capabilities this kernel has."""
     for number in range(_MOST):
         try:
@@ -48,7 +49,7 @@ class NoCapabilities:
     guards: frozenset[Guard] = frozenset()
 
     def __init__(self) -> None:
-        self._known = _known_capabilities()
+        self._known = range(known_capabilities())
 
     def probe(self) -> None:
         """Do it."""

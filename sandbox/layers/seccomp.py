@@ -180,7 +180,7 @@ class SystemCallFilter:
     """Seccomp with a list of what is allowed. Entered last: it forbids what the other layers do."""
 
     name = "system-call filter"
-    stops = "sockets, new processes, tracing, mounts, links, most of the kernel"
+    stops = "sockets, new processes and threads, tracing, mounts, links, most of the kernel"
     guards = frozenset({Guard.NETWORK})
 
     def __init__(self) -> None:

@@ -21,6 +21,7 @@ from service.cli.demo import curl_line, demo_key, sample_file
 from service.cli.heap import share_one_heap, stay_small
 from service.cli.listener import BACKLOG, Listener, listen
 from service.cli.protocol import speak_http1
+from service.cli.rights import give_up_rights
 from service.http.application import Application
 from service.settings import Settings
 from service.telemetry import events
@@ -65,6 +66,8 @@ async def _run(settings: Settings) -> None:
     with ExitStack() as stack:
         listener = stack.enter_context(_listen(settings))
         private = stack.enter_context(_listen_privately(settings)) if settings.private_port is not None else None
+        # Before the first byte of a request, and while there is one thread.
+        give_up_rights()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_stop_on_signal, stop)
             async with open_services(settings) as services:

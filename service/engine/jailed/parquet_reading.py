@@ -38,7 +38,7 @@ MALFORMED = (
 def main(parquet: str, work_file: str, sheets_file: str) -> None:
     """Write what is in `parquet` to `work_file`; to `sheets_file`, as a table, when no geometry is declared in it."""
     try:
-        file = pq.ParquetFile(parquet, memory_map=False)
+        file = pq.ParquetFile(parquet, memory_map=False, pre_buffer=False)  # reading ahead takes threads
         geo = json.loads((file.metadata.metadata or {}).get(GEO, b"null")) or {}
         primary = str(geo.get("primary_column"))
         if primary in geo.get("columns", {}):

@@ -1,0 +1,42 @@
+"""Rights that a process of the service gives up for good, because it needs them no longer."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from sandbox import syscalls
+from sandbox.layers.privileges import drop_bounding_set, known_capabilities, set_capabilities
+
+CHOWN: Final = 0
+DAC_OVERRIDE: Final = 1
+FOWNER: Final = 3
+KILL: Final = 5
+SETGID: Final = 6
+SETUID: Final = 7
+SETPCAP: Final = 8
+SYS_PTRACE: Final = 19
+SYS_ADMIN: Final = 21
+SYS_RESOURCE: Final = 24
+SETFCAP: Final = 31
+
+
+def keep_only(wanted: Iterable[int] = ()) -> None:
+    """Keep of this process's capabilities the `wanted` ones; neither it nor what it starts gains others.
+
+    To be called while the process has one thread: those that are there already keep theirs. Other processes of its user
+    cannot look into it from now on.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    had = _permitted()
+    kept = [number for number in wanted if had >> number & 1]
+    drop_bounding_set(number for number in range(known_capabilities()) if number not in kept)
+    set_capabilities(*kept)
+    syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
+
+
+def _permitted() -> int:
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(next(line for line in status.splitlines() if line.startswith("CapPrm:")).split()[1], 16)

@@ -1,0 +1,125 @@
+"""What the gateway and its helper may still do while they serve (docs/sandbox.md)."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from service.accounts.administration import Terms
+from service.cli.rights import NEEDED
+from service.db.embedded.home import open_home
+from service.db.embedded.server_user import own_name
+from tests.support.data import collection, feature, point
+from tests.support.server import Client, Server, create_account, running_server
+
+TEAM = Terms(plan="team", plan_owner="organization")
+ONE_POINT = collection(feature(point(1, 2), n=1))
+
+
+def status(pid: int | str) -> dict[str, str]:
+    """What the kernel says of a process, or of a thread as `PID/task/TID`."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def capabilities(found: dict[str, str]) -> set[int]:
+    """All that a process has, or could gain by a program that it starts."""
+    sets = (int(found[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb"))
+    bounding = int(found["CapBnd"], 16) if os.geteuid() == 0 else 0
+    mask = bounding
+    for each in sets:
+        mask |= each
+    return {number for number in range(64) if mask >> number & 1}
+
+
+def helpers(server: Server) -> tuple[int, int]:
+    """The processes of the sandbox's keeper and of its spawner."""
+    (keeper,) = [
+        pid for pid in children(server.process.pid) if b"sandbox.keeper" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+    (spawner,) = children(keeper)
+    return keeper, spawner
+
+
+def children(parent: int) -> list[int]:
+    """The processes that a process has started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if int(status(path.name)["PPid"]) == parent:
+                found.append(int(path.name))
+        except (OSError, KeyError):
+            continue
+    return found
+
+
+def require_few_rights(server: Server) -> None:
+    """No thread of the gateway has what it does not need, and the keeper has nothing."""
+    pid = server.process.pid
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        found = status(f"{pid}/task/{thread.name}")
+        assert capabilities(found) <= {*NEEDED}, found
+        assert found["NoNewPrivs"] == "1"
+        assert found["Uid"].split()[0] == str(os.geteuid())
+    keeper, _ = helpers(server)
+    assert not capabilities(status(keeper))
+    assert status(keeper)["NoNewPrivs"] == "1"
+
+
+def wait_for_other_helpers(server: Server, before: tuple[int, int]) -> None:
+    """Wait until others have taken the place of those that were killed."""
+    give_up_at = time.monotonic() + 30
+    while time.monotonic() < give_up_at:
+        try:
+            if set(helpers(server)).isdisjoint(before):
+                return
+        except ValueError:
+            pass  # none, or one that has not started its spawner
+        time.sleep(0.05)
+    raise AssertionError(server.log.read_text())
+
+
+def embedded_client(server: Server) -> Client:
+    """A client of a new account, which this process makes beside the server, on its embedded database."""
+    server.dsn = open_home(server.data_dir).dsn(own_name())
+    return create_account(server, TEAM)
+
+
+def end_database(server: Server) -> None:
+    """Kill the database's keeper, which takes the database along, and wait until another one has started it again."""
+    pid_file = next((server.data_dir / "postgres").glob("*/postmaster.pid"))
+    postgres = int(pid_file.read_text().split()[0])
+    os.kill(int(status(postgres)["PPid"]), signal.SIGKILL)
+    give_up_at = time.monotonic() + 60
+    while time.monotonic() < give_up_at:
+        if pid_file.exists() and int(pid_file.read_text().split()[0]) != postgres:
+            with suppress(Exception), embedded_client(server):
+                return
+        time.sleep(0.05)
+    raise AssertionError(server.log.read_text())
+
+
+def convert(client: Client) -> None:
+    """One conversion, to its bytes."""
+    assert client.download(client.convert("a.geojson", ONE_POINT, output="GeoPackage"))
+
+
+def test_gateway_and_keeper_keep_only_what_they_need(tmp_path: Path) -> None:
+    """And with that alone they convert, replace helpers and a database that were killed, and start a second time."""
+    with running_server(tmp_path) as server:
+        require_few_rights(server)
+        with embedded_client(server) as client:
+            convert(client)
+            for number in (0, 1):
+                before = helpers(server)
+                os.kill(before[number], signal.SIGKILL)
+                wait_for_other_helpers(server, before)
+                convert(client)
+                require_few_rights(server)
+            end_database(server)
+            convert(client)
+    with running_server(tmp_path) as server:
+        require_few_rights(server)
+        with embedded_client(server) as client:
+            convert(client)
