@@ -38,9 +38,14 @@ class Ogr2ogr(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PythonServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A Python process that holds modules ready, for commands of the form `(sys.executable, "-m", module, …)`."""
+    """A Python process that holds modules ready, for commands of the form `(sys.executable, "-m", module, …)`.
+
+    `packages` are files and directories that Python programs read besides the standard library; nothing is readable for
+    lying beside one of them, so the directory on PYTHONPATH that leads to them is named here too.
+    """
 
     modules: tuple[str, ...] = ()
+    packages: tuple[Path, ...] = ()
     environment: Mapping[str, str] = {}
 
 
@@ -48,8 +53,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """How a pool isolates and how much it runs at once.
 
     Every `Command.directory` lies below `work_root`, or below `memory_root`, which may be another file system.
-    `programs` may be executed besides Python and ogr2ogr; `readable` are files and directories that a program can read
-    besides the system's libraries and Python's.
+    `programs` may be executed besides Python and ogr2ogr; `readable` are files and directories that every program can
+    read besides the system's libraries.
     A server that forks is replaced after `commands_per_server`, since all its children share the layout of its memory.
     `without` names layers to leave out, for tests and for hosts where one misbehaves.
     """

@@ -25,8 +25,8 @@ class Enclosure:
         self._changes_user = any(isinstance(layer, UnprivilegedUser) for layer in layers)
 
     @contextmanager
-    def prepared(self, slot: int, path: Path, limits: Limits | None) -> Iterator[Jail]:
-        """What the layers need for a run in the directory at `path`, as long as it takes to start.
+    def prepared(self, slot: int, program: str, path: Path, limits: Limits | None) -> Iterator[Jail]:
+        """What the layers need for a run of `program` in the directory at `path`, as long as it takes to start.
 
         Raises:
             OSError: the directory is not below the work root, is not there, or is not ours to give.
@@ -35,7 +35,7 @@ class Enclosure:
         if os.path.normpath(directory) != directory or self._root_of(directory) is None:
             raise PermissionError(errno.EPERM, "a run's directory must lie below a work root")
         user = self.give_files(slot, directory)
-        ruleset = self._landlock.rules(directory) if self._landlock else None
+        ruleset = self._landlock.rules(program, directory) if self._landlock else None
         try:
             yield Jail(
                 directory=directory,

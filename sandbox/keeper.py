@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-from sandbox import places, syscalls
+from sandbox import syscalls
 from sandbox.config import Config
 from sandbox.layers import memory_group, namespaces, root
 from sandbox.layers.memory_group import Group, Groups
@@ -32,6 +32,8 @@ def main() -> NoReturn:
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != int(sys.argv[2]):
         sys.exit("the service is gone")
+    # Whatever the service keeps from others: the users of slots pass through the directories that are made here.
+    os.umask(0o022)
     config = receive_config(link)
     groups = Groups()
     made, refusal = _make_groups(groups, config)
@@ -98,11 +100,12 @@ def _start_in_namespaces(config: Config, flags: int, serve: Serve) -> int:
         OSError: something of that is refused here; nothing is left of the attempt.
     """
     slot_users = range(FIRST_USER, FIRST_USER + config.converters)
+    is_root = os.geteuid() == 0
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = namespaces.fork_into(flags)
     if pid == 0:
         ours.close()
-        _live(theirs, lambda: root.build(places.readable(config), config), serve)
+        _live(theirs, lambda: root.build(config, for_other_users=is_root), serve)
     theirs.close()
     with ours:
         try:

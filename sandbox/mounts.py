@@ -21,6 +21,11 @@ NO_SETUID: Final = 2
 NO_DEVICES: Final = 4
 NO_EXEC: Final = 8
 
+SMALL: Final = b"size=256k,nr_inodes=1024,mode=755"
+"""A file system for a few directories."""
+ROOMY: Final = b"size=2g,nr_inodes=200k,mode=755"
+"""One for copies of packages; it takes what is in it, not more."""
+
 _MS_NOSUID_NODEV: Final = 2 | 4
 _MS_PRIVATE_RECURSIVE: Final = (1 << 18) | (1 << 14)
 _MNT_DETACH: Final = 2
@@ -43,10 +48,9 @@ def attach(tree: int, path: str) -> None:
         os.close(tree)
 
 
-def cover(path: str) -> None:
-    """Hide what is at `path` behind a small empty file system."""
-    options = b"size=256k,nr_inodes=1024,mode=755"
-    syscalls.named("mount", b"sandbox", os.fsencode(path), b"tmpfs", _MS_NOSUID_NODEV, options)
+def cover(path: str, size: bytes = SMALL) -> None:
+    """Hide what is at `path` behind an empty file system in memory."""
+    syscalls.named("mount", b"sandbox", os.fsencode(path), b"tmpfs", _MS_NOSUID_NODEV, size)
 
 
 def seal(path: str) -> None:

@@ -1,6 +1,7 @@
 """Which layers there are, the order in which they are entered, and what strict mode requires of them."""
 
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -8,7 +9,7 @@ from typing import TypeVar
 from sandbox import places
 from sandbox.config import Config, Mode
 from sandbox.layers import Layer, Probed
-from sandbox.layers.landlock import DEVICE, EXECUTE, LIST, READ, Landlock, Rule
+from sandbox.layers.landlock import DEVICE, EXECUTE, READ, Landlock, Rule
 from sandbox.layers.memory_group import MemoryGroup
 from sandbox.layers.parent_death import ParentDeath
 from sandbox.layers.privileges import NoCapabilities, NoNewPrivileges
@@ -32,27 +33,33 @@ def layers(config: Config, *, in_namespaces: bool, is_root: bool, memory: Memory
     What needs rights comes first; the change of user takes the rights and clears the parent-death signal; the
     system-call filter forbids what all others do.
     """
-    readable = places.readable(config)
     return (
         OwnSession(),
         memory,
         PrivateView(str(config.work_root), in_namespaces=in_namespaces),
         ResourceLimits(),
         NoCapabilities(),
-        UnprivilegedUser((*readable, config.work_root), is_root=is_root),
+        UnprivilegedUser(places.everything(config), config.work_root, is_root=is_root),
         NoNewPrivileges(),
-        Landlock(_rules(config, readable)),
+        Landlock(_rules_by_program(config), _rules(places.everything(config), places.programs(config))),
         ParentDeath(),
         SystemCallFilter(),
     )
 
 
-def _rules(config: Config, readable: Iterable[Path]) -> Sequence[Rule]:
+def _rules_by_program(config: Config) -> Mapping[str, Sequence[Rule]]:
+    """Ogr2ogr reads nothing of Python's, nor Python anything of ogr2ogr's."""
+    shared, python = places.for_every_program(config), Path(sys.executable)
+    found = {str(python): _rules((*shared, *places.for_python(config)), (python,))}
+    if config.ogr2ogr is not None:
+        found[str(config.ogr2ogr.program)] = _rules(shared, (config.ogr2ogr.program,))
+    return found
+
+
+def _rules(readable: Iterable[Path], programs: Iterable[Path]) -> Sequence[Rule]:
     allowed = [
         *((path, READ) for path in readable),
-        # Python finds a package by listing the directory that it lies in.
-        *((path.parent, LIST) for path in readable if (path / "__init__.py").exists()),
-        *((path, EXECUTE) for path in (*places.programs(config), *places.loaders())),
+        *((path, EXECUTE) for path in (*programs, *places.loaders())),
         (Path("/dev/null"), DEVICE),
         (Path("/dev/urandom"), READ),
     ]

@@ -3,20 +3,23 @@
 A seat is taken at once or refused; `async with seat as slot` waits its turn; `await slot.run(command)` is a verdict.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import TracebackType
 
 import anyio
 import msgspec
 
-from sandbox import policy, selftest
+from sandbox import places, policy
 from sandbox.command import Command
 from sandbox.config import Config, LauncherName
 from sandbox.connection import Connection
+from sandbox.exposure import exposed
 from sandbox.policy import SandboxUnavailable
 from sandbox.report import Report
 from sandbox.room import PoolFull, Room
+from sandbox.selftest import SelfTest
 from sandbox.verdict import Verdict
 
 __all__ = ["Pool", "PoolFull", "SandboxUnavailable", "Seat", "Slot", "open_pool"]
@@ -121,7 +124,7 @@ class Pool:
         return self._connection.is_up
 
 
-async def _test(config: Config, connection: Connection, report: Report) -> Report:
+async def _test(config: Config, private: Mapping[str, Path], connection: Connection, report: Report) -> Report:
     """Try to get out, choose the launchers, and complete the report.
 
     Raises:
@@ -131,9 +134,9 @@ async def _test(config: Config, connection: Connection, report: Report) -> Repor
     async def run(command: Command, launcher: LauncherName | None) -> Verdict:
         return await connection.run(0, command, launcher)
 
-    escapes = await selftest.escapes(run, config, LauncherName.EXEC)
-    tried = await selftest.launchers(run, config)
-    complete = msgspec.structs.replace(report, launchers=tried, escapes=escapes)
+    escapes, tried = await SelfTest(run, config, private).performed()
+    readable = tuple(map(str, places.everything(config)))
+    complete = msgspec.structs.replace(report, launchers=tried, escapes=escapes, readable=readable)
     policy.enforce(config.mode, complete)
     await connection.use(complete.active_launchers)
     return complete
@@ -151,17 +154,25 @@ async def _plain_errors() -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def open_pool(config: Config) -> AsyncIterator[Pool]:
+async def open_pool(config: Config, private: Mapping[str, Path] | None = None) -> AsyncIterator[Pool]:
     """Open a pool; when it closes every run has ended and no process is left.
 
+    `private` is what no run may get at, by what a report calls it, whether it is there yet or not.
+
     Raises:
-        SandboxUnavailable: this host lacks what strict mode requires; the message says what.
+        SandboxUnavailable: this host lacks what strict mode requires, or what runs read holds something private; the
+            message says what.
     """
+    secret = {"the work directory": config.work_root, **(private or {})}
+    if config.memory_root is not None:
+        secret["the memory directory"] = config.memory_root
+    if found := exposed(places.everything(config), secret, config.work_root):
+        raise SandboxUnavailable(" ".join(found))
     connection = Connection(config)
     async with _plain_errors(), anyio.create_task_group() as tasks:
         tasks.start_soon(connection.serve)
         try:
             report = await connection.opened()
-            yield Pool(config, connection, await _test(config, connection, report))
+            yield Pool(config, connection, await _test(config, private or {}, connection, report))
         finally:
             connection.close()

@@ -1,31 +1,46 @@
 """A program that tries to get out, and writes into `reached` what it got at.
 
-`python -m sandbox.probe FILE TCP UDP UNIX ABSTRACT`: the arguments are a canary file, two ports of the loopback
-address, the path of a socket and an abstract name.
+`python -m sandbox.probe`, with what `attempts` takes as JSON in a file of the name `targets`. A script as well, for a
+Python that is to find no package.
 """
 
 import json
 import socket
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 MODULE = "sandbox.probe"
+TARGETS = "targets"
 RESULT = "reached"
 PROMISE = b"canary"
 
 
-def attempts(file: str, tcp: str, udp: str, unix: str, abstract: str) -> dict[str, Callable[[], object]]:
-    """What is tried, by what a report calls it."""
+def attempts(paths: Mapping[str, str], tcp: int, udp: int, unix: str, abstract: str) -> dict[str, Callable[[], object]]:
+    """What is tried, by what a report calls it: paths, two ports of this host, a socket's path and an abstract name."""
     return {
-        "a file outside": lambda: Path(file).read_bytes(),
-        "the listing of a directory outside": lambda: list(Path(file).parent.iterdir()),
-        "a TCP listener": lambda: _send(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", int(tcp))),
-        "a UDP listener": lambda: _send(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", int(udp))),
+        **{name: partial(get_at, path) for name, path in paths.items()},
+        "a TCP listener": lambda: _send(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", tcp)),
+        "a UDP listener": lambda: _send(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", udp)),
         "a Unix socket": lambda: _send(socket.AF_UNIX, socket.SOCK_STREAM, unix),
         "an abstract socket": lambda: _send(socket.AF_UNIX, socket.SOCK_STREAM, f"\0{abstract}"),
     }
+
+
+def get_at(path: str) -> None:
+    """List, read or connect to what is at `path`, whichever it allows.
+
+    Raises:
+        OSError: none of the three.
+    """
+    with suppress(OSError):
+        list(Path(path).iterdir())
+        return
+    with suppress(OSError), open(path, "rb", buffering=0) as file:  # noqa: PTH123 -- nothing is asked of it before
+        file.read(1)
+        return
+    _send(socket.AF_UNIX, socket.SOCK_STREAM, path)
 
 
 def _send(family: int, kind: int, address: str | tuple[str, int]) -> None:
@@ -38,7 +53,7 @@ def _send(family: int, kind: int, address: str | tuple[str, int]) -> None:
 def main() -> None:
     """Try everything."""
     reached = []
-    for name, attempt in attempts(*sys.argv[1:]).items():
+    for name, attempt in attempts(**json.loads(Path(TARGETS).read_text(encoding="utf-8"))).items():
         with suppress(OSError):
             attempt()
             reached.append(name)

@@ -14,6 +14,8 @@ class Guard(StrEnum):
     NETWORK = "network"
     FILES = "file system"
     LIMITS = "limits"
+    ROOT = "rights of root"
+    """Needed only where the service has them."""
 
 
 class LayerReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,10 +41,15 @@ def _state(row: LayerReport | LauncherReport) -> str:
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """Layers in the order in which they are entered, launchers, fastest first, and what the self-test got at."""
+    """What a pool found.
+
+    Layers in the order in which they are entered, launchers, fastest first, what runs can read besides their own
+    directory, and what the self-test got at.
+    """
 
     layers: tuple[LayerReport, ...]
     launchers: tuple[LauncherReport, ...] = ()
+    readable: tuple[str, ...] = ()
     escapes: tuple[str, ...] = ()
 
     @property
@@ -56,6 +63,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             yield f"layer     {layer.name:22} {_state(layer)} (stops {layer.stops})"
         for launcher in self.launchers:
             yield f"launcher  {launcher.name:22} {_state(launcher)}"
+        yield f"readable  {', '.join(self.readable)}"
         yield f"self-test {'':22} {'reached ' + ', '.join(self.escapes) if self.escapes else 'nothing got out'}"
 
     @property
@@ -65,6 +73,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> tuple[Guard, ...]:
-        """The guards that no active layer covers."""
+        """The guards that are needed here and that no active layer covers."""
         covered = {guard for layer in self.layers if layer.active for guard in layer.guards}
-        return tuple(guard for guard in Guard if guard not in covered)
+        offered = {guard for layer in self.layers for guard in layer.guards}
+        needed = [guard for guard in Guard if guard is not Guard.ROOT or guard in offered]
+        return tuple(guard for guard in needed if guard not in covered)

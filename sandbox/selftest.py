@@ -1,9 +1,11 @@
-"""At start-up: a jailed probe must not get at a canary, and a launcher must do what plain exec does.
+"""At start-up: jailed programs must get at nothing that is private, and a launcher must do what plain exec does.
 
-Done from outside, through the same path as every command, so that what is tested is what is used.
+What they are set upon is real: the service's own secrets and files, its process, another run's directory, and canaries
+for what need not be there. Done from outside, through the same path as every command: what is tested is what is used.
 """
 
 import json
+import os
 import secrets
 import shutil
 import socket
@@ -11,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
 
 import anyio
@@ -27,6 +30,8 @@ RunBy = Callable[[Command, LauncherName | None], Awaitable[Verdict]]
 _LIMITS = Limits(wall_seconds=20, cpu_seconds=15)
 _STARTING_SECONDS = 8
 _TRY_SECONDS = 0.02
+_LOOKED_AT = 50
+_OUTSIDE = "a file outside"
 _CANARY = "id,secret\n1,canary\n"
 _SAMPLE_NAME = "in.geojson"
 _SAMPLE = (
@@ -35,31 +40,106 @@ _SAMPLE = (
 )
 
 
-async def escapes(run: RunBy, config: Config, launcher: LauncherName) -> tuple[str, ...]:
-    """What a jailed program gets at outside of its directory: nothing, or this host cannot be trusted with files."""
-    with _own_directory(config.work_root) as home, _directory(home) as directory, _canaries() as canaries:
-        package = {"PYTHONPATH": str(Path(__file__).parent.parent), "LC_ALL": "C.UTF-8"}
-        command = Command(
-            argv=(sys.executable, "-P", "-m", probe.MODULE, *canaries.addresses),
-            directory=directory,
-            environment=package if launcher is LauncherName.EXEC else config.python.environment,
-            limits=_LIMITS,
-        )
-        verdict = await _run_when_up(run, command, launcher)
-        if verdict.ending is not Ending.OK:
-            return (f"unknown, the probe ended by {verdict.ending} {verdict.detail}".strip(),)
-        reached = json.loads(_read(directory / probe.RESULT))
-        return (*reached, *(name for name in canaries.heard() if name not in reached))
+class SelfTest:
+    """Attacks on what is private, and conversions to be compared, by every launcher that is to be used."""
+
+    def __init__(self, run: RunBy, config: Config, private: Mapping[str, Path]) -> None:
+        self._run = run
+        self._config = config
+        self._private = private
+
+    async def performed(self) -> tuple[tuple[str, ...], tuple[LauncherReport, ...]]:
+        """What was got at, by what it is called, and what became of each launcher.
+
+        Nothing was got at, or this host cannot be trusted with files.
+        """
+        with (
+            _own_directory(self._config.work_root) as home,
+            _own_directory(self._config.memory_root or self._config.work_root) as other_home,
+            _directory(other_home) as other_run,
+            _canaries() as canaries,
+        ):
+            _write(other_run / "secret", _CANARY)
+            targets = {**self._private, **_processes(), "another run's directory": other_run}
+            attack = _Attack(self._run, self._config, home, canaries, targets)
+            reached = [*await attack.by_python(LauncherName.EXEC)]
+            trial = _Trial(self._run, self._config, other_home, canaries, attack.files)
+            reports = [*await trial.reports(), await self._report_on_python(attack, reached)]
+            return tuple(dict.fromkeys((*reached, *trial.reached))), tuple(reports)
+
+    async def _report_on_python(self, attack: "_Attack", reached: list[str]) -> LauncherReport:
+        name = LauncherName.PYTHON_SERVER
+        reason = "left out by configuration"
+        if name in self._config.launchers:
+            found = await attack.by_python(name)
+            reached += found
+            reason = f"a program that it started reached {', '.join(found)}" if found else ""
+        return LauncherReport(name=name, active=not reason, reason=reason)
+
+
+def _processes() -> dict[str, Path]:
+    """The processes of the service: this one, and all others that there are."""
+    own = Path(f"/proc/{os.getpid()}")
+    return {"the service's environment": own / "environ", "the service's memory": own / "mem", "/proc": own.parent}
+
+
+class _Attack:
+    """A jailed Python program that tries all that it can think of."""
+
+    def __init__(
+        self, run: RunBy, config: Config, home: Path, canaries: "_Canaries", targets: Mapping[str, Path]
+    ) -> None:
+        self._run = run
+        self._config = config
+        self._home = home
+        self._canaries = canaries
+        self._targets = targets
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """A file of each target that has one, for programs that read nothing else."""
+        found = {name: _file_in(path) for name, path in self._targets.items() if not path.is_relative_to("/proc")}
+        return {name: path for name, path in found.items() if path is not None} | {_OUTSIDE: self._canaries.file}
+
+    async def by_python(self, launcher: LauncherName) -> tuple[str, ...]:
+        """What the program gets at when `launcher` starts it."""
+        with _directory(self._home) as directory:
+            paths = {_OUTSIDE: self._canaries.file, f"the listing of {_OUTSIDE}": self._canaries.file.parent}
+            tried = {name: str(path) for name, path in (paths | dict(self._targets)).items()}
+            _write(directory / probe.TARGETS, json.dumps({"paths": tried, **self._canaries.addresses}))
+            exec_only = launcher is LauncherName.EXEC
+            # As a script it needs nothing but itself, wherever this package lies.
+            how = ("-I", probe.__file__) if exec_only else ("-P", "-m", probe.MODULE)
+            environment = {"LC_ALL": "C.UTF-8"} if exec_only else self._config.python.environment
+            command = Command(argv=(sys.executable, *how), directory=directory, environment=environment, limits=_LIMITS)
+            verdict = await _run_when_up(self._run, command, launcher)
+            if verdict.ending is not Ending.OK:
+                return (f"unknown, the probe ended by {verdict.ending} {verdict.detail}".strip(),)
+            reached = json.loads(_read(directory / probe.RESULT))
+            return (*reached, *(name for name in self._canaries.heard() if name not in reached))
+
+
+def _file_in(path: Path) -> Path | None:
+    """The file at `path`, or one not far below it."""
+    try:
+        if path.is_file():
+            return path
+        return next((found for found in islice(path.rglob("*"), _LOOKED_AT) if found.is_file()), None)
+    except OSError:
+        return None
 
 
 class _Canaries:
     """What must not be reached, where it is, and which of it was."""
 
     def __init__(self, file: Path, listeners: Mapping[str, socket.socket], abstract: str) -> None:
-        ports = [str(listeners[name].getsockname()[1]) for name in ("a TCP listener", "a UDP listener")]
-        self.file = str(file)
-        self.tcp_port = ports[0]
-        self.addresses = (self.file, *ports, listeners["a Unix socket"].getsockname(), abstract)
+        self.file = file
+        self.addresses = {
+            "tcp": listeners["a TCP listener"].getsockname()[1],
+            "udp": listeners["a UDP listener"].getsockname()[1],
+            "unix": listeners["a Unix socket"].getsockname(),
+            "abstract": abstract,
+        }
         self._listeners = listeners
 
     def heard(self) -> list[str]:
@@ -105,33 +185,6 @@ def _was_reached(listener: socket.socket) -> bool:
     return True
 
 
-async def launchers(run: RunBy, config: Config) -> tuple[LauncherReport, ...]:
-    """Try the launchers, for ogr2ogr the fastest first and only until one does what plain exec does."""
-    return (*await _for_ogr2ogr(run, config), await _for_python(run, config))
-
-
-async def _for_python(run: RunBy, config: Config) -> LauncherReport:
-    name = LauncherName.PYTHON_SERVER
-    reason = "left out by configuration"
-    if name in config.launchers:
-        reached = await escapes(run, config, name)
-        reason = f"a program that it started reached {', '.join(reached)}" if reached else ""
-    return LauncherReport(name=name, active=not reason, reason=reason)
-
-
-async def _for_ogr2ogr(run: RunBy, config: Config) -> list[LauncherReport]:
-    reports: list[LauncherReport] = []
-    if config.ogr2ogr is not None:
-        with _own_directory(config.memory_root or config.work_root) as directory, _canaries() as canaries:
-            trial = _Trial(run, config.ogr2ogr, directory, canaries)
-            for name in (LauncherName.FORK_SERVER, LauncherName.WARM):
-                found = any(report.active for report in reports)
-                reason = "not needed: a faster one is in use" if found else _unavailable(name, config)
-                reason = reason or await trial.trouble(name)
-                reports.append(LauncherReport(name=name, active=not reason, reason=reason))
-    return [*reports, LauncherReport(name=LauncherName.EXEC, active=True)]
-
-
 def _unavailable(name: LauncherName, config: Config) -> str:
     if name not in config.launchers:
         return "left out by configuration"
@@ -141,36 +194,53 @@ def _unavailable(name: LauncherName, config: Config) -> str:
 
 
 class _Trial:
-    """Conversions by several launchers, to be compared."""
+    """Conversions by several launchers, to be compared, and conversions of what is private."""
 
-    def __init__(self, run: RunBy, ogr2ogr: Ogr2ogr, directory: Path, canaries: _Canaries) -> None:
+    def __init__(
+        self, run: RunBy, config: Config, directory: Path, canaries: _Canaries, files: Mapping[str, Path]
+    ) -> None:
         self._run = run
-        self._ogr2ogr = ogr2ogr
+        self._config = config
         self._directory = directory
         self._canaries = canaries
+        self._files = files
         self._expected = b""
+        self.reached: list[str] = []
 
-    async def trouble(self, name: LauncherName) -> str:
+    async def reports(self) -> list[LauncherReport]:
+        """Try the launchers of ogr2ogr, the fastest first and only until one does what plain exec does."""
+        reports: list[LauncherReport] = []
+        ogr2ogr = self._config.ogr2ogr
+        if ogr2ogr is not None:
+            for name in (LauncherName.FORK_SERVER, LauncherName.WARM):
+                found = any(report.active for report in reports)
+                reason = "not needed: a faster one is in use" if found else _unavailable(name, self._config)
+                reason = reason or await self._trouble(name, ogr2ogr)
+                reports.append(LauncherReport(name=name, active=not reason, reason=reason))
+        return [*reports, LauncherReport(name=LauncherName.EXEC, active=True)]
+
+    async def _trouble(self, name: LauncherName, ogr2ogr: Ogr2ogr) -> str:
         """Why a launcher cannot be used, or nothing."""
-        self._expected = self._expected or await self._convert(LauncherName.EXEC, _SAMPLE_NAME)
+        self._expected = self._expected or await self._convert(LauncherName.EXEC, ogr2ogr, _SAMPLE_NAME)
         if not self._expected:
             return "even plain exec does not convert a sample"
-        if await self._convert(name, _SAMPLE_NAME) != self._expected:
+        if await self._convert(name, ogr2ogr, _SAMPLE_NAME) != self._expected:
             return "it does not convert a sample as plain exec does"
         # The prefix makes GDAL open a file as CSV that is not named so.
-        if b"canary" in await self._convert(name, f"CSV:{self._canaries.file}"):
-            return "a conversion that it started read a file outside"
-        await self._convert(name, f"/vsicurl/http://127.0.0.1:{self._canaries.tcp_port}/canary.csv")
-        return "a conversion that it started reached the network" if self._canaries.heard() else ""
+        got = [what for what, path in self._files.items() if await self._convert(name, ogr2ogr, f"CSV:{path}")]
+        await self._convert(name, ogr2ogr, f"/vsicurl/http://127.0.0.1:{self._canaries.addresses['tcp']}/canary.csv")
+        got += self._canaries.heard()
+        self.reached += got
+        return f"a conversion that it started reached {', '.join(got)}" if got else ""
 
-    async def _convert(self, launcher: LauncherName, source: str) -> bytes:
+    async def _convert(self, launcher: LauncherName, ogr2ogr: Ogr2ogr, source: str) -> bytes:
         """What is at `source` as CSV; nothing if it does not come to that."""
         with _directory(self._directory) as place:
             _write(place / _SAMPLE_NAME, _SAMPLE)
             command = Command(
-                argv=(str(self._ogr2ogr.program), "-f", "CSV", "-lco", "GEOMETRY=AS_XY", "out.csv", source),
+                argv=(str(ogr2ogr.program), "-f", "CSV", "-lco", "GEOMETRY=AS_XY", "out.csv", source),
                 directory=place,
-                environment=self._ogr2ogr.environment,
+                environment=ogr2ogr.environment,
                 limits=_LIMITS,
             )
             await _run_when_up(self._run, command, launcher)

@@ -24,6 +24,7 @@ from service.accounts.idempotency import IdempotencyKeys
 from service.accounts.identity import TrustedGateway, parse_identity_secrets
 from service.accounts.keys import Authenticator
 from service.clock import Clock, utc_now
+from service.confidential import confidential_places
 from service.db.embedded import embedded_postgres
 from service.db.migrate import migrate
 from service.db.pool import Database, open_pool
@@ -170,11 +171,11 @@ async def look_at_host(settings: Settings) -> Capabilities:
 def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractAsyncContextManager[Pool]:
     """Open the isolated converters for jobs in the directories of work, on disk and in memory, which are made."""
     work_root = settings.data_path / WORK
-    work_root.mkdir(mode=0o711, parents=True, exist_ok=True)
+    work_root.mkdir(parents=True, exist_ok=True)
+    work_root.chmod(0o711)  # the users of slots pass through; the umask is the host's
     converters = settings.converters or os.cpu_count() or 1
     metrics.CONVERTERS.set(converters)
     metrics.SEATS.set(converters + settings.waiting_room)
-    readable = [capabilities.source_root, capabilities.gdal_data, *capabilities.proj_directories]
     return open_sandbox(
         Config(
             work_root=work_root,
@@ -182,7 +183,7 @@ def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractA
             mode=Mode(settings.sandbox),
             converters=converters,
             waiting_room=settings.waiting_room,
-            readable=tuple(Path(path) for path in readable if path),
+            readable=capabilities.readable,
             ogr2ogr=Ogr2ogr(
                 program=Path(capabilities.ogr2ogr),
                 environment=prepared_environment(capabilities),
@@ -190,9 +191,11 @@ def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractA
             ),
             python=PythonServer(
                 modules=(*JAILED_PROGRAMS, *look_at_source.JAILED_PROGRAMS),
+                packages=capabilities.packages,
                 environment=python_environment(capabilities),
             ),
-        )
+        ),
+        confidential_places(settings, os.environ),  # noqa: TID251 -- names the files that clients' libraries read
     )
 
 

@@ -24,7 +24,7 @@ class PlainExec:
     def start(self, command: Command, slot: int, born: Born, failed: Failed) -> None:
         """Fork."""
         try:
-            with self._enclosure.prepared(slot, command.directory, command.limits) as jail:
+            with self._enclosure.prepared(slot, command.argv[0], command.directory, command.limits) as jail:
                 child = launch.spawn(self._enclosure.layers, command.argv, command.environment, jail)
         except OSError as error:
             failed(str(error))

@@ -95,7 +95,7 @@ class ServerLauncher:
             failed(str(error))
             return
         try:
-            with self._enclosure.prepared(slot, command.directory, command.limits) as jail:
+            with self._enclosure.prepared(slot, command.argv[0], command.directory, command.limits) as jail:
                 given = [streams.control_end.fileno(), streams.stderr_end, *jail.descriptors]
                 _send(server.link, self._kind.request(command, jail), given)
         except OSError as error:

@@ -177,7 +177,7 @@ class WarmProcesses:
         reader, writer = os.pipe2(os.O_CLOEXEC)
         argv = (str(self._ogr2ogr.program), "--optfile", "/vsistdin/")
         try:
-            with self._enclosure.prepared(slot, directory, wish.limits) as jail:
+            with self._enclosure.prepared(slot, argv[0], directory, wish.limits) as jail:
                 child = launch.spawn(self._enclosure.layers, argv, wish.environment, jail, reader)
         except OSError:
             directory.rmdir()

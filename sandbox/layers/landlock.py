@@ -7,7 +7,7 @@ descriptor; entering is one call.
 import ctypes
 import os
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from stat import S_ISDIR
@@ -37,7 +37,6 @@ _ALL_BY_VERSION: Final = (0, (1 << 13) - 1, (1 << 14) - 1, (1 << 15) - 1, (1 << 
 
 _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 READ: Final = _READ_FILE | _READ_DIR
-LIST: Final = _READ_DIR
 EXECUTE: Final = _EXECUTE | _READ_FILE
 DEVICE: Final = _READ_FILE | _WRITE_FILE
 # No links, sockets, pipes or devices are made, and nothing that was written can be executed.
@@ -94,14 +93,15 @@ def ruleset(rules: Iterable[Rule]) -> int:
 
 
 class Landlock:
-    """Opens nothing but what all may read and the run's own directory."""
+    """Opens nothing but what its program reads and the run's own directory."""
 
     name = "Landlock"
     stops = "reading and writing other files, executing other programs, TCP, abstract sockets"
     guards = frozenset({Guard.FILES})
 
-    def __init__(self, common: Sequence[Rule]) -> None:
-        self._common = common
+    def __init__(self, by_program: Mapping[str, Sequence[Rule]], others: Sequence[Rule]) -> None:
+        self._by_program = by_program
+        self._others = others
 
     def probe(self) -> None:
         """See that a file outside is refused."""
@@ -113,11 +113,11 @@ class Landlock:
             return
         raise OSError("a file outside could be opened")
 
-    def rules(self, directory: str) -> int:
-        """The rules of one run, as a descriptor."""
+    def rules(self, program: str, directory: str) -> int:
+        """The rules of one run of `program`, an absolute path, as a descriptor."""
         own = Rule(directory, OWN)
         try:
-            return ruleset((*self._common, own))
+            return ruleset((*self._by_program.get(program, self._others), own))
         finally:
             own.close()
 

@@ -19,6 +19,10 @@ FIRST_USER: Final = 1_879_048_192
 # Threads count as well, and some libraries start one per core. As in forkserver.c.
 _THREADS: Final = 512
 _PASSABLE: Final = 0o011
+_REMEDY: Final = (
+    "Install it where every user can read it (`chmod -R go+rX`, directories above it included), or run the service as "
+    "an ordinary user"
+)
 
 
 class UnprivilegedUser:
@@ -26,20 +30,25 @@ class UnprivilegedUser:
 
     name = "unprivileged user"
     stops = "what root's files and processes, or those of another slot, would be open to"
-    guards: frozenset[Guard] = frozenset()
 
-    def __init__(self, reads: Sequence[Path], *, is_root: bool) -> None:
+    def __init__(self, reads: Sequence[Path], work_root: Path, *, is_root: bool) -> None:
         self._reads = reads
+        self._work_root = work_root
         self._is_root = is_root
+        # An ordinary user has no rights that anybody would have to guard.
+        self.guards = frozenset({Guard.ROOT}) if is_root else frozenset[Guard]()
 
     def probe(self) -> None:
-        """See that the user exists and reads what every run needs."""
+        """See that the user exists, reads what runs need and gets to where they run."""
         if not self._is_root:
             raise OSError("not needed: the service is an ordinary user")
+        directories = {path for path in self._reads if path.is_dir()}
         become(FIRST_USER)
         for path in self._reads:
-            if not os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0)):
-                raise OSError(f"other users cannot read {path}")
+            if not os.access(path, os.R_OK | (os.X_OK if path in directories else 0)):
+                raise OSError(f"other users cannot read {path}. {_REMEDY}")
+        if not os.access(self._work_root, os.X_OK):
+            raise OSError(f"other users cannot get to {self._work_root}. Let them pass the directories above it")
 
     def enter(self, jail: Jail) -> None:
         """Change the user, and bound its processes."""

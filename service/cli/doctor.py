@@ -1,7 +1,9 @@
 """`geomill doctor`: what this host offers, and whether it can serve (contract 6)."""
 
 import argparse
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 from sandbox.pool import SandboxUnavailable
 from service.app import look_at_host, open_converters, open_database, open_storage
@@ -14,6 +16,7 @@ from service.intake.memory import leave_memory_root, memory_root
 from service.settings import Settings
 
 YES, NO, UNUSED = "ok", "--", ".."
+_LISTED = 3
 
 _FAILURES = (ConverterMissing, DatabaseUnavailable, EmbeddedPostgresError, MigrationError, OSError, SandboxUnavailable)
 """What a check may end with: a part that cannot be used, in its own words."""
@@ -60,8 +63,16 @@ async def _look_at_converter(settings: Settings) -> None:
     if small is not None:
         leave_memory_root(small)
     print(f"  {YES if small else UNUSED} {'work in memory':<22} {small or 'no usable GEOMILL_MEMORY_DIR'}")
+    print(f"  {YES} {'runs read':<22} {', '.join(_in_short(report.readable))}")
     found = f"a jailed probe reached {', '.join(report.escapes) or 'nothing'}"
     print(f"  {NO if report.escapes else YES} {'self-test':<22} {found}")
+
+
+def _in_short(paths: Sequence[str]) -> list[str]:
+    """Each by itself, but where more than a few lie together: how many."""
+    together = Counter(str(Path(path).parent) for path in paths)
+    few = [path for path in paths if together[str(Path(path).parent)] <= _LISTED]
+    return few + [f"{number} places in {parent}" for parent, number in together.items() if number > _LISTED]
 
 
 def _print_formats(capabilities: Capabilities) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-import service
+from sandbox.libraries import linked_with
+from service.engine.modules import Modules, linked_modules
 from service.engine.proj import DATABASE, private_database
 from service.formats.format import Format, Reader, Writer
 from service.formats.registry import FORMATS
@@ -41,8 +42,10 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     drivers: Mapping[str, str]
     """Every driver with its abilities as GDAL writes them: "ro", "rw+v"."""
     python: str
-    source_root: str
-    """Where `service` lies, which programs of ours in the jail import."""
+    libraries: tuple[str, ...]
+    """The libraries that ogr2ogr is linked with and that lie elsewhere than the system's."""
+    modules: Modules
+    """What programs of ours in the jail import."""
     proj_directories: tuple[str, ...]
     gdal_data: str
     has_arrow: bool
@@ -52,6 +55,16 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     def proj_database(self) -> Path:
         """The proj.db in use."""
         return Path(self.proj_directories[0]) / DATABASE
+
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        """What ogr2ogr, and our programs, read besides the system's libraries."""
+        return tuple(Path(path) for path in (*self.libraries, self.gdal_data, *self.proj_directories) if path)
+
+    @property
+    def packages(self) -> tuple[Path, ...]:
+        """What our programs import."""
+        return tuple(map(Path, self.modules.packages))
 
     @property
     def formats(self) -> tuple[Availability, ...]:
@@ -77,7 +90,7 @@ def probe(ogr2ogr: Path, data_dir: Path, environment: Mapping[str, str]) -> Capa
 
     Args:
         ogr2ogr: the program, absolute.
-        data_dir: where the private copy of PROJ's database is kept.
+        data_dir: where the private copy of PROJ's database is kept, and the directory of links to our packages.
         environment: variables that say where data lies: PROJ_LIB, PROJ_DATA and GDAL_DATA.
 
     Raises:
@@ -92,7 +105,8 @@ def probe(ogr2ogr: Path, data_dir: Path, environment: Mapping[str, str]) -> Capa
         version=version["version"] if version else "unknown",
         drivers={match["name"]: match["abilities"] for match in map(DRIVER_LINE.match, listing.splitlines()) if match},
         python=sys.executable,
-        source_root=str(Path(service.__file__).resolve().parent.parent),
+        libraries=tuple(map(str, linked_with(ogr2ogr))),
+        modules=linked_modules(data_dir / "modules"),
         proj_directories=(str(private_database(proj / DATABASE, data_dir / "proj")), str(proj)),
         gdal_data=environment.get("GDAL_DATA") or _existing(prefix / "share" / "gdal"),
         has_arrow=all(importlib.util.find_spec(name) is not None for name in PARQUET_MODULES),

@@ -70,7 +70,7 @@ def python_environment(capabilities: Capabilities) -> dict[str, str]:
         "PATH": "/usr/bin:/bin",
         "HOME": "/nonexistent",
         "LC_ALL": "C.UTF-8",
-        "PYTHONPATH": capabilities.source_root,
+        "PYTHONPATH": capabilities.modules.path,
         "PYTHONSAFEPATH": "1",  # the working directory belongs to the untrusted file
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",

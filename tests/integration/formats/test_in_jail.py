@@ -19,14 +19,13 @@ async def test_formats_that_need_programs_of_ours(host: Capabilities, tmp_path: 
     """They run where nothing of the host is to be seen but libraries, data and Python."""
     root = tmp_path / "work"
     root.mkdir()
-    places = (host.source_root, host.gdal_data, *host.proj_directories)
     config = Config(
         work_root=root,
         mode=Mode.BEST_EFFORT,
         converters=1,
-        readable=tuple(Path(place) for place in places if place),
+        readable=host.readable,
         ogr2ogr=Ogr2ogr(program=Path(host.ogr2ogr)),
-        python=PythonServer(modules=JAILED_PROGRAMS, environment=python_environment(host)),
+        python=PythonServer(modules=JAILED_PROGRAMS, packages=host.packages, environment=python_environment(host)),
     )
     async with open_pool(config) as pool, pool.take_seat("test") as slot:
         pipeline = Pipeline(host, root, slot.run)

@@ -1,0 +1,89 @@
+"""Whether what runs may read holds anything that they must not, whatever it is called here and there.
+
+A path is looked up as a place in a file system, so that links and bind mounts hide nothing.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePath
+
+import msgspec
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A file or directory: the file system that it is in, and its path from the root of that."""
+
+    device: str
+    path: PurePath
+
+    def holds(self, other: "Place") -> bool:
+        """Whether `other` is this place or lies below it."""
+        return self.device == other.device and other.path.is_relative_to(self.path)
+
+
+class _Mount(msgspec.Struct, frozen=True):
+    point: PurePath
+    root: Place
+
+
+def exposed(readable: Iterable[Path], private: Mapping[str, Path], work_root: Path) -> list[str]:
+    """A sentence for each of `private`, by what it is called, that runs can read: what it is and what to do.
+
+    What is readable may lie below a private directory only if the work root does as well, as in a data directory.
+    """
+    mounts = _mounts()
+    shown = {path: list(_places_below(path, mounts)) for path in readable}
+    return [
+        f"{what} ({path}) {relation} {place}, which every conversion can read. Move one of them elsewhere."
+        for what, path in private.items()
+        for place, relation in _conflicts(_locate(path, mounts), shown, _locate(work_root, mounts))
+    ]
+
+
+def _conflicts(private: Place, shown: Mapping[Path, list[Place]], work_root: Place) -> Iterator[tuple[Path, str]]:
+    for path, places in shown.items():
+        if any(place.holds(private) for place in places):
+            yield path, "lies in"
+        elif not private.holds(work_root) and private.holds(places[0]):
+            yield path, "holds"
+
+
+def _places_below(path: Path, mounts: list[_Mount]) -> Iterator[Place]:
+    """The place at `path`, and those of all file systems that are mounted below it."""
+    yield _locate(path, mounts)
+    real = Path(os.path.realpath(path))
+    yield from (mount.root for mount in mounts if mount.point != real and mount.point.is_relative_to(real))
+
+
+def _locate(path: Path, mounts: list[_Mount]) -> Place:
+    real = Path(os.path.realpath(path))
+    # The last of those that are mounted at one point covers the others.
+    covering = max(
+        (mount for mount in mounts if real.is_relative_to(mount.point)),
+        key=lambda mount: len(mount.point.parts),
+        default=_Mount(PurePath("/"), Place("", PurePath("/"))),
+    )
+    inside = real.relative_to(covering.point)
+    return Place(covering.root.device, covering.root.path / inside)
+
+
+def _mounts() -> list[_Mount]:
+    """What is mounted where, the latest first; nothing where the kernel does not tell."""
+    try:
+        lines = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return []
+    return [_mount(line) for line in reversed(lines)]
+
+
+def _mount(line: str) -> _Mount:
+    _, _, device, root, point, *_ = line.split(" ")
+    return _Mount(PurePath(_unescaped(point)), Place(device, PurePath(_unescaped(root))))
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), text)

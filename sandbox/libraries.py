@@ -1,0 +1,30 @@
+"""The libraries that a program is linked with, wherever they lie: asked of the loader itself."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+_SECONDS = 30
+_LOADED = re.compile(r"^\t(?:\S+ => )?(?P<path>/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
+_SYSTEM = tuple(Path(os.path.realpath(name)) for name in ("/lib", "/lib64", "/usr/lib", "/usr/lib64"))
+
+
+def linked_with(program: Path) -> tuple[Path, ...]:
+    """The libraries of `program` that lie elsewhere than in the system's directories, which all runs read anyhow.
+
+    The program is not run: glibc's loader lists them and ends. Nothing for a script, or where the loader is another.
+    """
+    environment = {"LD_TRACE_LOADED_OBJECTS": "1", "LC_ALL": "C.UTF-8"}
+    try:
+        listing = subprocess.run(
+            [program], env=environment, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL
+        ).stdout.decode(errors="replace")
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    found = dict.fromkeys(Path(match["path"]) for match in _LOADED.finditer(listing))
+    return tuple(path for path in found if not _is_system(path))
+
+
+def _is_system(path: Path) -> bool:
+    return any(path.resolve().is_relative_to(directory) for directory in _SYSTEM)
