@@ -29,6 +29,7 @@ def confidential_places(settings: Settings, environment: Mapping[str, str]) -> d
         "the file store": data / "store",
         "the link secrets": data / "link-secrets",
         "the embedded database": data / "postgres",
+        "the demo key": data / "demo.json",
         **dict(_database_sockets(settings.database_url)),
         **dict(_files_of_settings(environment)),
         **dict(_files_of_others(environment)),

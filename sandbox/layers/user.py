@@ -47,7 +47,8 @@ class UnprivilegedUser:
         for path in self._reads:
             if not os.access(path, os.R_OK | (os.X_OK if path in directories else 0)):
                 raise OSError(f"other users cannot read {path}. {_REMEDY}")
-        if not os.access(self._work_root, os.X_OK):
+        # The work root itself is opened when a run is given its directory.
+        if not os.access(self._work_root.parent, os.X_OK):
             raise OSError(f"other users cannot get to {self._work_root}. Let them pass the directories above it")
 
     def enter(self, jail: Jail) -> None:

@@ -1,0 +1,203 @@
+"""A converter that has been taken over, with each launcher: what it reads, and what it leaves for the runs after it."""
+
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from sandbox import libraries
+from sandbox.command import MIB, Command, Limits
+from sandbox.config import Config, LauncherName, Mode, Ogr2ogr, PythonServer
+from sandbox.connection import Connection
+from sandbox.verdict import Ending, Verdict
+from tests.adversary.hijack import hijacked_ogr2ogr, orders, taken
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("ogr2ogr") is None, reason="no ogr2ogr"),
+    pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler"),
+]
+LAUNCHERS = (LauncherName.FORK_SERVER, LauncherName.WARM, LauncherName.EXEC)
+DATA = tuple(path for path in (Path("/usr/share/gdal"), Path("/usr/share/proj")) if path.exists())
+ENVIRONMENT = {"PATH": "/usr/bin", "LC_ALL": "C.UTF-8", "GDAL_DRIVER_PATH": "disable"}
+ALONE = {
+    "every layer": frozenset[str](),
+    "Landlock alone": frozenset({"namespaces"}),
+    "the view alone": frozenset({"Landlock"}),
+    "Landlock alone, as root": frozenset({"namespaces", "unprivileged user"}),
+    "the view alone, as root": frozenset({"Landlock", "unprivileged user"}),
+}
+MARKER = "a-text-of-the-job-before"
+SCRIPT = """
+import pathlib, sys
+got = []
+for path in map(pathlib.Path, sys.argv[1:]):
+    try:
+        got.append(path.read_bytes() if not path.is_dir() else list(path.iterdir()))
+    except OSError:
+        pass
+pathlib.Path("out.csv").write_text(repr(got))
+"""
+
+
+@pytest.fixture(scope="module")
+def program(public: Path) -> Iterator[Path]:
+    """The hijacked ogr2ogr."""
+    with hijacked_ogr2ogr(Path(tempfile.mkdtemp(dir=public))) as made:
+        made.parent.chmod(0o755)
+        yield made
+
+
+class Checkout:
+    """A place where a package lies that runs import, and much else that does not concern them."""
+
+    def __init__(self, base: Path) -> None:
+        self.path = base / "checkout"
+        self.package = self.path / "package"
+        (self.path / ".git").mkdir(parents=True)
+        self.package.mkdir()
+        (self.package / "__init__.py").write_text("x = 1\n")
+        self.secrets = [self.path / ".git" / "HEAD", self.path / "key", base / "outside"]
+        for secret in self.secrets:
+            secret.write_text("secret\n")
+        self.work_root = base / "work"
+        self.work_root.mkdir()
+        for path in (base, *base.rglob("*")):
+            path.chmod(0o777 if path.is_dir() else 0o666)
+
+
+@pytest.fixture
+def checkout(public: Path) -> Checkout:
+    """All in it may be read by anybody, as far as its modes say."""
+    return Checkout(Path(tempfile.mkdtemp(dir=public)))
+
+
+class Runs:
+    """Runs in one pool, one after the other."""
+
+    def __init__(self, connection: Connection, program: Path, work_root: Path) -> None:
+        self._connection = connection
+        self._program = str(program)
+        self._work_root = work_root
+        self._count = 0
+
+    async def convert(
+        self, launcher: LauncherName, content: bytes, *options: str, **limits: float
+    ) -> tuple[Verdict, Path]:
+        """A conversion by the hijacked ogr2ogr."""
+        argv = (self._program, "-f", "CSV", *options, "out.csv", "in.geojson")
+        return await self.run(launcher, argv, content, ENVIRONMENT, **limits)
+
+    async def run(
+        self,
+        launcher: LauncherName,
+        argv: tuple[str, ...],
+        content: bytes,
+        environment: Mapping[str, str],
+        **limits: float,
+    ) -> tuple[Verdict, Path]:
+        """A command; returns its verdict and its directory."""
+        self._count += 1
+        directory = self._work_root / f"run{self._count}"
+        directory.mkdir()
+        (directory / "in.geojson").write_bytes(content)
+        allowed = Limits(**{"wall_seconds": 20, **limits})  # type: ignore[arg-type]  # limits of several types
+        command = Command(argv=argv, directory=directory, environment=environment, limits=allowed)
+        with anyio.fail_after(30):
+            while not (verdict := await self._connection.run(0, command, launcher)).launcher:  # noqa: ASYNC110 - polls
+                await anyio.sleep(0.005)
+        return verdict, directory
+
+
+@asynccontextmanager
+async def running(
+    program: Path, library: Path | None, checkout: Checkout, without: frozenset[str] = frozenset()
+) -> AsyncIterator[Runs]:
+    """One slot, every launcher."""
+    config = Config(
+        work_root=checkout.work_root,
+        mode=Mode.BEST_EFFORT,
+        converters=1,
+        readable=(*DATA, *libraries.linked_with(program)),
+        ogr2ogr=Ogr2ogr(program=program, environment=ENVIRONMENT, fork_server=library),
+        python=PythonServer(packages=(checkout.package,)),
+        without=without,
+    )
+    connection = Connection(config)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(connection.serve)
+        await connection.opened()
+        await connection.use(list(LauncherName))
+        yield Runs(connection, program, checkout.work_root)
+        connection.close()
+
+
+@pytest.mark.parametrize("level", ALONE)
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+async def test_it_reads_its_own_and_nothing_else(
+    program: Path, library: Path, checkout: Checkout, launcher: LauncherName, level: str
+) -> None:
+    """Each of the two layers for files does for itself, whichever user the run has."""
+    async with running(program, library, checkout, ALONE[level]) as runs:
+        _, other = await runs.convert(launcher, orders({}))
+        places = [*checkout.secrets, other / "in.geojson", "/etc/passwd", f"/proc/{os.getpid()}/environ", "/proc/1/mem"]
+        wanted = {"read": ["in.geojson", *map(str, places)], "list": [str(checkout.path / ".git"), "/etc/ssl"]}
+        verdict, directory = await runs.convert(launcher, orders(wanted))
+        assert verdict.ending is Ending.OK, verdict
+        assert set(taken((directory / "out.csv").read_bytes())) == {"read=in.geojson"}
+
+
+@pytest.mark.parametrize("level", ALONE)
+async def test_a_program_in_python_reads_its_packages_and_nothing_beside_them(
+    program: Path, library: Path, checkout: Checkout, level: str
+) -> None:
+    """A package that it imports, none of what lies around it, nor the packages that others have installed."""
+    async with running(program, library, checkout, ALONE[level]) as runs:
+        wanted = [checkout.package / "__init__.py", *checkout.secrets, checkout.path / ".git", Path(anyio.__file__)]
+        argv = (sys.executable, "-I", "-c", SCRIPT, *map(str, wanted))
+        verdict, directory = await runs.run(LauncherName.EXEC, argv, b"", {"LC_ALL": "C.UTF-8"})
+    assert verdict.ending is Ending.OK, verdict
+    assert (directory / "out.csv").read_text() == repr([b"x = 1\n"])
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+async def test_it_finds_no_text_of_the_job_before(
+    program: Path, library: Path, checkout: Checkout, launcher: LauncherName
+) -> None:
+    """Neither the longer arguments of another's job nor what it read."""
+    where = f"note <> '{'x' * 3000}{MARKER}'"
+    async with running(program, library, checkout) as runs:
+        assert (await runs.convert(launcher, orders({}), "-where", where))[0].ending is Ending.OK
+        verdict, directory = await runs.convert(launcher, orders({"remember": [MARKER[::-1]]}))
+        assert verdict.ending is Ending.OK, verdict
+        assert taken((directory / "out.csv").read_bytes()) == {}
+        # It would have found it: its own it finds.
+        _, directory = await runs.convert(launcher, orders({"remember": [MARKER[::-1]]}), "-where", where)
+        assert set(taken((directory / "out.csv").read_bytes())) == {f"remember={MARKER[::-1]}"}
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+async def test_what_no_directory_shows_counts_too(
+    program: Path, library: Path, checkout: Checkout, launcher: LauncherName
+) -> None:
+    """An open file without a name takes room as well; the run that takes too much of it is ended."""
+    async with running(program, library, checkout) as runs:
+        verdict, _ = await runs.convert(launcher, orders({"hoard": ["100"]}), directory_bytes=20 * MIB)
+    assert verdict.ending is Ending.OUTPUT_SIZE, verdict
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+async def test_set_uid_bits_do_not_stay(
+    program: Path, library: Path, checkout: Checkout, launcher: LauncherName
+) -> None:
+    """Nobody gets a run's user, or the service's, from a file that it has left."""
+    async with running(program, library, checkout) as runs:
+        _, directory = await runs.convert(launcher, orders({"setuid": ["s"]}))
+    left = [path for path in directory.iterdir() if path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)]
+    assert left == []
