@@ -45,7 +45,7 @@ class Attack(msgspec.Struct, frozen=True, kw_only=True):
         return {order: answer for order, answer in self.taken.items() if order.partition("=")[0] in verbs}
 
 
-@pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS)
+@pytest.fixture(scope="module", params=list(KINDS.values()), ids=list(KINDS))
 def attack(request: pytest.FixtureRequest) -> Iterator[Attack]:
     """One upload with all orders, between two of another account."""
     with (

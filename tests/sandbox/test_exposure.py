@@ -95,7 +95,7 @@ async def test_a_pool_that_would_show_something_private_does_not_open(tree: Tree
     with pytest.raises(SandboxUnavailable, match=r"the key .* lies in .*data, which every conversion can read. Move"):
         async with open_pool(config, {"the key": tree.key}):
             pass
-    with pytest.raises(SandboxUnavailable, match="the memory directory .* lies in"):
+    with pytest.raises(SandboxUnavailable, match=r"the memory directory .* lies in"):
         async with open_pool(Config(work_root=tree.work_root, memory_root=tree.other, readable=(tree.other,))):
             pass
 
@@ -148,8 +148,8 @@ async def test_what_other_users_cannot_read_is_made_readable_for_runs(tree: Tree
         os.umask(before)
     assert "unprivileged user" in {layer.name for layer in pool.report().layers if layer.active}
     assert verdict.ending is Ending.EXIT, verdict
-    assert b"data" not in verdict.untrusted_stderr
-    assert b"No such file" in verdict.untrusted_stderr
+    assert verdict.untrusted_stderr.count(b"No such file") == 1
+    assert b"denied" not in verdict.untrusted_stderr
     assert (package / "data").stat().st_mode & 0o777 == 0o600
 
 
