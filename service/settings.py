@@ -105,7 +105,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     sandbox: Annotated[
         Literal["strict", "best-effort"],
         Meta(
-            description="strict: refuse to start without network, file-system and limit isolation; best-effort: go on."
+            description="strict: refuse to start without network, file-system and limit isolation, or where converters "
+            "would be root; best-effort: go on."
         ),
     ] = "strict"
     converters: Annotated[int, Meta(ge=0, description="Files converted at once; 0: one for each core.")] = 0
