@@ -71,7 +71,7 @@ def _libraries_in(directory: Path) -> Iterator[Path]:
 def _standard_library() -> tuple[Path, ...]:
     base = {"platbase": sys.base_exec_prefix, "installed_platbase": sys.base_exec_prefix}
     found = (Path(os.__file__).parent, Path(sysconfig.get_path("platstdlib", vars=base)))
-    return tuple(dict.fromkeys(path.resolve() for path in found))
+    return tuple(dict.fromkeys(found))
 
 
 def _existing(paths: Iterable[Path]) -> tuple[Path, ...]:

@@ -115,13 +115,20 @@ async def test_the_self_test_is_set_upon_what_is_private(
         launchers=(launcher, LauncherName.EXEC),
         without=NOTHING,
     )
-    async with open_pool(config, {"the key": tree.key, "the data": tree.data, "nothing": tree.base / "no"}) as pool:
+    async with open_pool(config, {"the key": tree.key, "others": tree.other, "nothing": tree.base / "no"}) as pool:
         report = pool.report()
     (row,) = [row for row in report.launchers if row.name is launcher]
     assert not row.active
     assert "the key" in row.reason
-    assert {"the key", "the data", "the service's environment", "another run's directory"} <= set(report.escapes)
+    assert {"the key", "others", "the service's environment", "another run's directory"} <= set(report.escapes)
     assert "nothing" not in report.escapes
+
+
+async def test_a_host_without_landlock_shows_nothing_private_either(tree: Tree) -> None:
+    """The directories on the way to the work root are there, without what else is in them."""
+    config = Config(work_root=tree.work_root, converters=1, without=frozenset({"Landlock"}))
+    async with open_pool(config, {"the data": tree.data, "the key": tree.key, "the others": tree.other}) as pool:
+        assert pool.report().escapes == ()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's runs have a user of their own")

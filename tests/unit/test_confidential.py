@@ -1,5 +1,6 @@
 """What no conversion may get at."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from service.confidential import confidential_places
 from service.settings import Settings
 
 
-def places(settings: Settings | None = None, **environment: str) -> set[Path]:
+def places(settings: Settings | None = None, environment: Mapping[str, str] = {}) -> set[Path]:
     """Where they are."""
     return set(confidential_places(settings or Settings(), environment).values())
 
@@ -22,10 +23,11 @@ def test_all_that_the_data_directory_keeps_is_confidential(tmp_path: Path) -> No
 def test_files_that_variables_name_are_confidential() -> None:
     """Ours and those that the clients of PostgreSQL and S3 read, by their own names too."""
     environment = {"GEOMILL_S3_SECRET_KEY_FILE": "/run/secrets/s3", "AWS_SHARED_CREDENTIALS_FILE": "/srv/aws"}
-    found = places(**environment)
+    found = places(environment=environment)
     assert {Path("/run/secrets/s3"), Path("/srv/aws"), Path("~/.pgpass").expanduser()} <= found
-    assert Path("secret") not in places(GEOMILL_DATABASE_URL="secret", OTHER_FILE="secret")
-    assert Path("secret").absolute() in places(GEOMILL_DATABASE_URL_FILE="secret")
+    assert Path("secret").absolute() in places(environment={"GEOMILL_DATABASE_URL_FILE": "secret"})
+    others = {"GEOMILL_DATABASE_URL": "secret", "OTHER_FILE": "secret"}
+    assert Path("secret").absolute() not in places(environment=others)
 
 
 @pytest.mark.parametrize(
