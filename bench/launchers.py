@@ -89,9 +89,9 @@ async def convert_in(
     pool: Pool, program: str, variables: Mapping[str, str], used: dict[str, int], directory: Path
 ) -> float:
     """In the jail; counts which launchers were used."""
-    async with pool.take_seat(str(len(used))) as slot:
+    async with pool.lease(str(len(used))) as worker:
         command = Command(argv=(program, *ARGUMENTS), directory=directory, environment=variables)
-        verdict = await slot.run(command)
+        verdict = await worker.run(command)
     assert verdict.ending is Ending.OK, verdict
     used[verdict.launcher] = used.get(verdict.launcher, 0) + 1
     return verdict.cpu_seconds

@@ -45,8 +45,8 @@ class _Count:
 async def client(pool: Pool, tenant: str, command: Command, count: _Count) -> None:
     """Run `command` as often as is left to do, each time in a turn of its own."""
     while count.next():
-        async with pool.take_seat(tenant) as slot:
-            verdict = await slot.run(command)
+        async with pool.lease(tenant) as worker:
+            verdict = await worker.run(command)
         count.endings[verdict.ending] += 1
         count.launchers[verdict.launcher] += 1
         if verdict.ending is not Ending.OK:

@@ -66,10 +66,10 @@ async def convert(engine: Engine, pool: Pool, document: Path, target: Format, so
         directory = Path(name)
         os.link(document, directory / "upload")
         source = detect(directory / "upload", document.name, directory / "unpacked")
-        async with pool.take_seat("bench") as slot:
+        async with pool.lease("bench") as worker:
 
             async def run(command: Command) -> Verdict:
-                return measured.add(await slot.run(command))
+                return measured.add(await worker.run(command))
 
             try:
                 look = await look_at_source(engine, run, source, target, directory)

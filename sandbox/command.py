@@ -9,7 +9,7 @@ MIB = 1 << 20
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How far one command may go before it is ended."""
+    """How far one command may go before it is ended; the time for which it is suspended does not count."""
 
     wall_seconds: float = 120.0
     cpu_seconds: int = 120

@@ -1,5 +1,6 @@
 """What a pool is told when it opens."""
 
+import math
 import os
 from collections.abc import Mapping
 from enum import StrEnum
@@ -55,6 +56,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     Every `Command.directory` lies below `work_root`, or below `memory_root`, which may be another file system.
     `programs` may be executed besides Python and ogr2ogr; `readable` are files and directories that every program can
     read besides the system's libraries.
+    At most `suspended` runs stand still while another tenant has their worker; each keeps its slot and its memory.
+    A tenant may have `per_tenant` places in the queue; a lease ends what runs in it after `lease_seconds` of running.
     A server that forks is replaced after `commands_per_server`, since all its children share the layout of its memory.
     `without` names layers to leave out, for tests and for hosts where one misbehaves.
     """
@@ -64,6 +67,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = Mode.STRICT
     converters: int = os.cpu_count() or 1
     waiting_room: int = 128
+    suspended: int = 2 * (os.cpu_count() or 1)
+    per_tenant: int | None = None
+    lease_seconds: float = math.inf
     programs: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     ogr2ogr: Ogr2ogr | None = None
@@ -71,6 +77,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     launchers: tuple[LauncherName, ...] = tuple(LauncherName)
     commands_per_server: int = 2000
     without: frozenset[str] = frozenset()
+
+    @property
+    def slots(self) -> int:
+        """How many runs may be there at the same time, suspended ones included."""
+        return self.converters + self.suspended
 
     @property
     def memory_inside(self) -> Path:

@@ -13,7 +13,7 @@ from sandbox.helper import Helper
 from sandbox.policy import SandboxUnavailable
 from sandbox.report import Report
 from sandbox.verdict import Ending, Verdict
-from sandbox.wire import Finished, Start, Stop, Use
+from sandbox.wire import Finished, Resume, Start, Stop, Suspend, ToSpawner, Use
 
 log = structlog.get_logger("sandbox")
 
@@ -37,6 +37,7 @@ class Connection:
         self._pending: dict[int, _Pending] = {}
         self._numbers = itertools.count(1)
         self._helper: Helper | None = None
+        self._suspended: set[int] = set()
         self._up = anyio.Event()
         self._first_answer = anyio.Event()
         self._refusal: Exception | None = None
@@ -74,21 +75,35 @@ class Connection:
         number, pending = next(self._numbers), _Pending()
         self._pending[number] = pending
         try:
-            await helper.send(Start(run=number, slot=slot, command=command, launcher=launcher))
+            helper.send(Start(run=number, slot=slot, command=command, launcher=launcher))
             await pending.over.wait()
         finally:
             if not pending.over.is_set():
                 with anyio.CancelScope(shield=True):
-                    await helper.send(Stop(run=number))
+                    helper.send(Stop(run=number))
                     await pending.over.wait()
             del self._pending[number]
         return pending.verdict
 
-    async def use(self, launchers: Sequence[LauncherName]) -> None:
+    def use(self, launchers: Sequence[LauncherName]) -> None:
         """Start commands by these launchers from now on, whichever helper is up."""
         self._launchers = tuple(launchers)
+        self._send(Use(launchers=self._launchers))
+
+    def suspend(self, slot: int) -> None:
+        """Hold what runs in a slot, now or later; its limits do not count the time."""
+        self._suspended.add(slot)
+        self._send(Suspend(slot=slot))
+
+    def resume(self, slot: int) -> None:
+        """Let what runs in a slot go on, if it was suspended."""
+        if slot in self._suspended:
+            self._suspended.remove(slot)
+            self._send(Resume(slot=slot))
+
+    def _send(self, message: ToSpawner) -> None:
         if self._helper is not None:
-            await self._helper.send(Use(launchers=self._launchers))
+            self._helper.send(message)
 
     async def serve(self) -> None:
         """Keep a helper up, and hand its verdicts out, until `close` or until the first one does not come up."""
@@ -109,7 +124,9 @@ class Connection:
             report = await helper.ready()
             if report is not None:
                 self._came_up(helper, report)
-                await self.use(self._launchers)
+                self.use(self._launchers)
+                for slot in self._suspended:
+                    helper.send(Suspend(slot=slot))
                 await helper.listen(self._hand_out)
         finally:
             self._went_down()

@@ -31,7 +31,7 @@ class Helper:
     def __init__(self, process: subprocess.Popen[bytes], link: socket.socket) -> None:
         self._process = process
         self._link = link
-        self._sending = anyio.Lock()
+        self._unsent = bytearray()
 
     @classmethod
     async def start(cls, config: Config) -> Self:
@@ -50,33 +50,32 @@ class Helper:
             )
         ours.setblocking(False)
         helper = cls(process, ours)
-        await helper.send(Configure(config=config))
+        helper.send(Configure(config=config))
         return helper
 
-    async def send(self, message: ToSpawner) -> None:
-        """Send a message; one that is gone is not told, its `listen` ends instead."""
-        data = memoryview(encode(message))
+    def send(self, message: ToSpawner) -> None:
+        """Send a message, after all before it; one that is gone is not told, its `listen` ends instead."""
+        data = encode(message)
+        if self._unsent:
+            self._unsent += data
         # Nearly always the socket takes it all, and there is nothing to wait for.
-        if not self._sending.locked():
-            data = self._send_some(data)
-        if data:
-            # Shielded: half a message would spoil all that follow.
-            with anyio.CancelScope(shield=True):
-                await self._send_rest(data)
+        elif (sent := self._send_some(data)) < len(data):
+            self._unsent += data[sent:]
+            asyncio.get_running_loop().add_writer(self._link, self._send_rest)
 
-    async def _send_rest(self, data: memoryview) -> None:
-        async with self._sending:
-            while data := self._send_some(data):
-                await anyio.wait_writable(self._link)
+    def _send_rest(self) -> None:
+        del self._unsent[: self._send_some(self._unsent)]
+        if not self._unsent:
+            asyncio.get_running_loop().remove_writer(self._link)
 
-    def _send_some(self, data: memoryview) -> memoryview:
-        """Send what the socket takes; returns what is left, nothing if the other end is gone."""
+    def _send_some(self, data: bytes | bytearray) -> int:
+        """Send what the socket takes; returns how much that was, all of it if the other end is gone."""
         try:
-            return data[self._link.send(data) :]
+            return self._link.send(data)
         except BlockingIOError:
-            return data
+            return 0
         except OSError:
-            return data[:0]
+            return len(data)
 
     async def ready(self) -> Report | None:
         """Wait for its first message, what it found here; None when it is gone before."""
@@ -130,6 +129,7 @@ class Helper:
     async def gone(self) -> None:
         """Wait until nothing of it is left."""
         self.hang_up()
+        asyncio.get_running_loop().remove_writer(self._link)
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._wait)
         self._link.close()

@@ -55,7 +55,7 @@ def _make_groups(groups: Groups, config: Config) -> tuple[tuple[Group, ...], str
     if memory_group.NAME in config.without:
         return (), ""
     try:
-        return groups.make(config.converters), ""
+        return groups.make(config.slots), ""
     except OSError as error:
         return (), str(error)
 
@@ -99,7 +99,7 @@ def _start_in_namespaces(config: Config, flags: int, serve: Serve) -> int:
     Raises:
         OSError: something of that is refused here; nothing is left of the attempt.
     """
-    slot_users = range(FIRST_USER, FIRST_USER + config.converters)
+    slot_users = range(FIRST_USER, FIRST_USER + config.slots)
     is_root = os.geteuid() == 0
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = namespaces.fork_into(flags)

@@ -137,11 +137,16 @@ def redirect(stderr: int, stdin: int | None = None) -> None:
     os.dup2(stderr, 2)
 
 
+def signal_group(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process and to its group, if they are there."""
+    for send in (os.killpg, os.kill):
+        with suppress(ProcessLookupError, PermissionError):
+            send(pid, number)
+
+
 def kill_group(pid: int) -> None:
     """SIGKILL to a process and to its group, if they are there."""
-    for kill in (os.killpg, os.kill):
-        with suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)
+    signal_group(pid, signal.SIGKILL)
 
 
 class Run:
@@ -167,6 +172,7 @@ class Run:
         self._unnamed_files = unnamed_files
         self._finished = finished
         self._began = time.monotonic()
+        self._suspended_at: float | None = None
         self._stopped_for: Ending | None = None
         self._failure = ""
         self._stderr = bytearray()
@@ -188,6 +194,26 @@ class Run:
         if self._stopped_for is None and not self._over:
             self._stopped_for = reason
             self._insist(_INSIST_TIMES)
+
+    def suspend(self) -> None:
+        """Hold its processes, and its clock."""
+        if self._suspended_at is None and not self._over:
+            self._suspended_at = time.monotonic()
+            self._deadline.cancel()
+            signal_group(self._child.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on, with the time that it had left."""
+        if self._suspended_at is not None and not self._over:
+            signal_group(self._child.pid, signal.SIGCONT)
+            left = self._limits.wall_seconds - self._wall_seconds()
+            self._began += time.monotonic() - self._suspended_at
+            self._suspended_at = None
+            self._deadline = self._loop.after(left, lambda: self.stop(Ending.WALL_TIME))
+
+    def _wall_seconds(self) -> float:
+        """How long it has run, without the time for which it was suspended."""
+        return (time.monotonic() if self._suspended_at is None else self._suspended_at) - self._began
 
     def _insist(self, times: int) -> None:
         if self._over:
@@ -228,7 +254,7 @@ class Run:
                 ending=judge(end),
                 exit_code=end.exit_code,
                 signal=end.signal,
-                wall_seconds=time.monotonic() - self._began,
+                wall_seconds=self._wall_seconds(),
                 cpu_seconds=cpu_seconds,
                 peak_memory_bytes=peak_memory_bytes,
                 untrusted_stderr=end.untrusted_stderr,

@@ -1,12 +1,13 @@
 """The converters of one process: who may run, when, and where.
 
-A seat is taken at once or refused; `async with seat as slot` waits its turn; `await slot.run(command)` is a verdict.
+A place in the queue is taken at once or refused; `async with pool.lease(tenant) as worker` waits for a worker;
+`await worker.run(command)` is a verdict.
 """
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import TracebackType
 
 import anyio
 import msgspec
@@ -17,20 +18,23 @@ from sandbox.config import Config, LauncherName
 from sandbox.connection import Connection
 from sandbox.exposure import exposed
 from sandbox.policy import SandboxUnavailable
+from sandbox.queue import AdmissionQueue, QueueFull, QueueTicket, State, TenantLimit
 from sandbox.report import Report
-from sandbox.room import PoolFull, Room
 from sandbox.selftest import SelfTest
 from sandbox.verdict import Verdict
 
-__all__ = ["Pool", "PoolFull", "SandboxUnavailable", "Seat", "Slot", "open_pool"]
+__all__ = ["Pool", "QueueFull", "QueueTicket", "SandboxUnavailable", "TenantLimit", "WorkerLease", "open_pool"]
 
 
-class Slot:
-    """A converter that is this holder's until the seat is left; one command at a time."""
+class WorkerLease:
+    """A worker that is this holder's until its ticket is released; one command at a time.
 
-    def __init__(self, connection: Connection, number: int) -> None:
-        self._connection = connection
-        self._number = number
+    While its ticket is suspended its command stands still, and the next one waits.
+    """
+
+    def __init__(self, pool: "Pool", ticket: QueueTicket) -> None:
+        self._pool = pool
+        self._ticket = ticket
         self._one = anyio.Lock(fast_acquire=True)
 
     async def run(self, command: Command) -> Verdict:
@@ -39,89 +43,96 @@ class Slot:
         When it is cancelled the run is ended, and nothing of it is left when the cancellation goes on.
         """
         async with self._one:
-            return await self._connection.run(self._number, command)
-
-
-class Seat:
-    """A place in the pool, held from now on: entered once, or given up."""
-
-    def __init__(self, room: Room, connection: Connection, tenant: str) -> None:
-        self._room = room
-        self._connection = connection
-        self._called: anyio.Event | None = None
-        self._ticket = room.take(tenant, self._call)
-
-    async def turn(self) -> Slot:
-        """Wait for this seat's turn, once; whoever has waited gives the seat up at last."""
-        self._room.line_up(self._ticket)
-        if self._ticket.slot is None:
-            self._called = anyio.Event()
-            await self._called.wait()
-        return Slot(self._connection, self._ticket.require_slot())
-
-    def _call(self) -> None:
-        if self._called is not None:
-            self._called.set()
-
-    async def __aenter__(self) -> Slot:
-        try:
-            return await self.turn()
-        except BaseException:
-            self.give_up()
-            raise
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.give_up()
-
-    def give_up(self) -> None:
-        """Leave the pool to others; doing it twice changes nothing."""
-        self._room.leave(self._ticket)
+            return await self._pool.run(self._ticket, command)
 
 
 class Pool:
-    """A bounded number of converters behind a bounded waiting room, fair between tenants."""
+    """A bounded number of converters behind a bounded queue, fair between tenants."""
 
-    def __init__(self, config: Config, connection: Connection, report: Report) -> None:
-        self._room = Room(config.converters, config.waiting_room)
+    def __init__(
+        self, config: Config, connection: Connection, report: Report, on_suspended: Callable[[], None]
+    ) -> None:
+        self.queue = AdmissionQueue(
+            workers=config.converters,
+            waiting=config.waiting_room,
+            suspended=config.suspended,
+            per_tenant=config.per_tenant,
+        )
+        self._lease_seconds = config.lease_seconds
         self._connection = connection
         self._report = report
+        self._on_suspended = on_suspended
+        self._turns: dict[QueueTicket, anyio.Event] = {}
+        self._timer: asyncio.TimerHandle | None = None
 
-    def take_seat(self, tenant: str) -> Seat:
-        """Hold a seat for `tenant`.
+    async def acquire(self, ticket: QueueTicket) -> WorkerLease:
+        """Wait for a worker, once; the ticket is to be released all the same."""
+        self._apply(self.queue.acquire(ticket, anyio.current_time()))
+        await self._turn(ticket)
+        return WorkerLease(self, ticket)
+
+    def release(self, ticket: QueueTicket) -> None:
+        """Leave place and worker to others; doing it twice changes nothing."""
+        changed = self.queue.release(ticket, anyio.current_time())
+        self._turns.pop(ticket, None)
+        self._connection.resume(ticket.slot)
+        self._apply(changed)
+
+    @asynccontextmanager
+    async def lease(self, tenant: str) -> AsyncIterator[WorkerLease]:
+        """Take a place and wait for a worker.
 
         Raises:
-            PoolFull: at once, when no seat is left for this tenant.
+            TenantLimit, QueueFull: at once, when no place is left for this tenant.
         """
-        return Seat(self._room, self._connection, tenant)
+        [ticket] = self.queue.enqueue(tenant)
+        try:
+            yield await self.acquire(ticket)
+        finally:
+            self.release(ticket)
 
-    def require_seat(self, tenant: str) -> None:
-        """See that `take_seat` would succeed.
-
-        Raises:
-            PoolFull: see `take_seat`.
-        """
-        self._room.require_seat(tenant)
+    async def run(self, ticket: QueueTicket, command: Command) -> Verdict:
+        """Run a command of a ticket that has a worker, for no longer than its lease; for `WorkerLease`."""
+        await self._turn(ticket)
+        left = self._lease_seconds - ticket.seconds_run(anyio.current_time())
+        return await self._connection.run(ticket.slot, _within(command, left))
 
     def report(self) -> Report:
         """Which isolation layers and which launchers are in use, and why the others are not."""
         return self._report
 
     @property
-    def seats_taken(self) -> int:
-        """How many seats are held, those of running commands included."""
-        return self._room.seats_taken
-
-    @property
-    def is_full(self) -> bool:
-        """Whether no seat is left for anybody."""
-        return self._room.is_full
-
-    @property
     def is_up(self) -> bool:
         """Whether commands can be started now: the helper that does it is there, and holds what the mode requires."""
         return self._connection.is_up
+
+    async def _turn(self, ticket: QueueTicket) -> None:
+        while ticket.state is not State.RUNNING:
+            await self._turns.setdefault(ticket, anyio.Event()).wait()
+
+    def _apply(self, changed: Sequence[QueueTicket]) -> None:
+        for ticket in changed:
+            if ticket.state is State.SUSPENDED:
+                self._connection.suspend(ticket.slot)
+                self._on_suspended()
+            else:
+                self._connection.resume(ticket.slot)
+                if turn := self._turns.pop(ticket, None):
+                    turn.set()
+        if self._timer is None and (due := self.queue.due(anyio.current_time())) is not None:
+            self._timer = asyncio.get_running_loop().call_at(due, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._apply(self.queue.tick(anyio.current_time()))
+
+
+def _within(command: Command, seconds: float) -> Command:
+    """The command with no more time than is left."""
+    if seconds >= command.limits.wall_seconds:
+        return command
+    limits = msgspec.structs.replace(command.limits, wall_seconds=max(0.0, seconds))
+    return msgspec.structs.replace(command, limits=limits)
 
 
 async def _test(config: Config, private: Mapping[str, Path], connection: Connection, report: Report) -> Report:
@@ -138,7 +149,7 @@ async def _test(config: Config, private: Mapping[str, Path], connection: Connect
     readable = tuple(map(str, places.everything(config)))
     complete = msgspec.structs.replace(report, launchers=tried, escapes=escapes, readable=readable)
     policy.enforce(config.mode, complete)
-    await connection.use(complete.active_launchers)
+    connection.use(complete.active_launchers)
     return complete
 
 
@@ -154,10 +165,13 @@ async def _plain_errors() -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def open_pool(config: Config, private: Mapping[str, Path] | None = None) -> AsyncIterator[Pool]:
+async def open_pool(
+    config: Config, private: Mapping[str, Path] | None = None, on_suspended: Callable[[], None] = lambda: None
+) -> AsyncIterator[Pool]:
     """Open a pool; when it closes every run has ended and no process is left.
 
-    `private` is what no run may get at, by what a report calls it, whether it is there yet or not.
+    `private` is what no run may get at, by what a report calls it, whether it is there yet or not. `on_suspended` is
+    called each time that a lease is suspended.
 
     Raises:
         SandboxUnavailable: this host lacks what strict mode requires, or what runs read holds something private; the
@@ -173,6 +187,6 @@ async def open_pool(config: Config, private: Mapping[str, Path] | None = None) -
         tasks.start_soon(connection.serve)
         try:
             report = await connection.opened()
-            yield Pool(config, connection, await _test(config, private or {}, connection, report))
+            yield Pool(config, connection, await _test(config, private or {}, connection, report), on_suspended)
         finally:
             connection.close()

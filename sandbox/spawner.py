@@ -33,7 +33,20 @@ from sandbox.loop import Loop
 from sandbox.report import LayerReport, Report
 from sandbox.unnamed import UnnamedFiles
 from sandbox.verdict import Ending, Verdict
-from sandbox.wire import Configure, Finished, Frames, Ready, Start, Stop, ToSpawner, Use, decode_for_spawner, encode
+from sandbox.wire import (
+    Configure,
+    Finished,
+    Frames,
+    Ready,
+    Resume,
+    Start,
+    Stop,
+    Suspend,
+    ToSpawner,
+    Use,
+    decode_for_spawner,
+    encode,
+)
 
 _CHUNK = 1 << 16
 
@@ -66,6 +79,8 @@ class Spawner:
         self._runs: dict[int, Run | None] = {}
         self._unwanted: set[int] = set()
         self._by_pid: dict[int, Run] = {}
+        self._by_slot: dict[int, Run] = {}
+        self._suspended: set[int] = set()
         memory = MemoryGroup(surroundings.groups, surroundings.no_groups)
         candidates = policy.layers(
             config, in_namespaces=surroundings.in_namespaces, is_root=surroundings.is_root, memory=memory
@@ -111,6 +126,14 @@ class Spawner:
                 self._start(start, self._candidates(start), "no launcher takes it")
             case Stop(run=number):
                 self._stop(number)
+            case Suspend(slot=slot):
+                self._suspended.add(slot)
+                if slot in self._by_slot:
+                    self._by_slot[slot].suspend()
+            case Resume(slot=slot):
+                self._suspended.discard(slot)
+                if slot in self._by_slot:
+                    self._by_slot[slot].resume()
             case Use(launchers=names):
                 self._use(names)
             case Configure():
@@ -154,6 +177,7 @@ class Spawner:
 
     def _born(self, message: Start, launcher: Launcher, child: Child) -> None:
         def finished(verdict: Verdict) -> None:
+            del self._by_slot[message.slot]
             self._answer(message.run, verdict)
             for each in self._used:
                 each.rest(message.slot)
@@ -171,7 +195,9 @@ class Spawner:
             unnamed_files=unnamed_files,
             finished=finished,
         )
-        self._runs[message.run] = self._by_pid[child.pid] = run
+        self._runs[message.run] = self._by_pid[child.pid] = self._by_slot[message.slot] = run
+        if message.slot in self._suspended:
+            run.suspend()
         if message.run in self._unwanted:
             run.stop(Ending.SIGNAL)
 
@@ -239,7 +265,7 @@ def _launchers(config: Config, enclosure: Enclosure, loop: Loop, home: Path) -> 
         kind = Ogr2ogrServerKind(ogr2ogr, names, str(config.work_root))
         found.append(ServerLauncher(kind, enclosure, loop, commands))
     if LauncherName.WARM in config.launchers and ogr2ogr is not None:
-        found.append(WarmProcesses(ogr2ogr, enclosure, loop, home, config.converters))
+        found.append(WarmProcesses(ogr2ogr, enclosure, loop, home, config.slots))
     if LauncherName.PYTHON_SERVER in config.launchers:
         found.append(ServerLauncher(PythonServerKind(config, names), enclosure, loop, commands))
     return (*found, PlainExec(enclosure))

@@ -39,6 +39,18 @@ class Stop(msgspec.Struct, frozen=True, tag=True):
     run: int
 
 
+class Suspend(msgspec.Struct, frozen=True, tag=True):
+    """Hold what runs in a slot, now or later, until it is resumed."""
+
+    slot: int
+
+
+class Resume(msgspec.Struct, frozen=True, tag=True):
+    """Let what runs in a slot go on."""
+
+    slot: int
+
+
 class Use(msgspec.Struct, frozen=True, tag=True):
     """Start commands by these launchers from now on."""
 
@@ -60,7 +72,7 @@ class Finished(msgspec.Struct, frozen=True, tag=True):
 
 Message = TypeVar("Message", bound=msgspec.Struct)
 
-ToSpawner = Configure | Start | Stop | Use
+ToSpawner = Configure | Start | Stop | Suspend | Resume | Use
 FromSpawner = Ready | Finished
 
 

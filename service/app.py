@@ -41,7 +41,6 @@ from service.intake.memory import memory_root
 from service.intake.workspace import open_work_area
 from service.jobs.dispatch import LocalRunner
 from service.jobs.leases import Leases
-from service.jobs.places import Places
 from service.jobs.register import JobRegister
 from service.metering.books import Books, publish_plans
 from service.metering.pricing import Pricing
@@ -106,8 +105,9 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
         books = Books(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib), storage.regions)
         jobs = JobRegister(database)
         lease = timedelta(seconds=settings.lease_seconds)
-        parts = JobParts(books=books, jobs=jobs, engine=engine, storage=storage, work_area=work_area, clock=clock)
-        places = Places(pool, settings.max_per_account, settings.file_seconds)
+        parts = JobParts(
+            books=books, jobs=jobs, engine=engine, pool=pool, storage=storage, work_area=work_area, clock=clock
+        )
         tasks = await stack.enter_async_context(anyio.create_task_group())
         services = Services(
             clock=clock,
@@ -121,7 +121,7 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
             engine=engine,
             unavailable_formats=capabilities.unavailable,
             storage=storage,
-            runner=LocalRunner(places, partial(run_job, parts), tasks),
+            runner=LocalRunner(pool, partial(run_job, parts), tasks),
             intake=_intake_limits(settings),
             work_area=work_area,
             pool=pool,
@@ -183,6 +183,9 @@ def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractA
             mode=Mode(settings.sandbox),
             converters=converters,
             waiting_room=settings.waiting_room,
+            suspended=settings.suspended or 2 * converters,
+            per_tenant=settings.max_per_account,
+            lease_seconds=settings.file_seconds,
             readable=capabilities.readable,
             ogr2ogr=Ogr2ogr(
                 program=Path(capabilities.ogr2ogr),
@@ -196,6 +199,7 @@ def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractA
             ),
         ),
         confidential_places(settings, os.environ),  # noqa: TID251 -- names the files that clients' libraries read
+        on_suspended=metrics.SUSPENSIONS.inc,
     )
 
 

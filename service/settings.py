@@ -110,6 +110,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         ),
     ] = "strict"
     converters: Annotated[int, Meta(ge=0, description="Files converted at once; 0: one for each core.")] = 0
+    suspended: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Files that may stand still at once while another account has their converter, each with the "
+            "memory that it has taken; 0: two for each converter.",
+        ),
+    ] = 0
     waiting_room: Annotated[
         int, Meta(ge=1, description="Accepted files that may wait for a converter; more are refused with status 503.")
     ] = 512
@@ -120,7 +128,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         float, Meta(gt=0, description="Longest time that one run of the converter may take.")
     ] = 120.0
     file_seconds: Annotated[
-        float, Meta(gt=0, description="Longest time that one file may hold a converter, in all its runs together.")
+        float, Meta(gt=0, description="Longest time that one file may use a converter, in all its runs together.")
     ] = 600.0
     conversion_memory_bytes: Annotated[
         int, Meta(ge=536_870_912, description="Most memory that one run of the converter may take, in bytes.")

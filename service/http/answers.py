@@ -43,6 +43,6 @@ def _missing(scope: Scope, present: set[bytes]) -> Iterator[Header]:
     runner = services.runner
     if "caller" in state:
         remaining = state.get("remaining", NOTHING_KNOWN)
-        yield from rate_limits(runner.places, state["caller"], remaining, services.clock())
+        yield from rate_limits(services.pool.queue, state["caller"], remaining, services.clock())
     if runner.leaving and _CLOSE[0] not in present and scope["http_version"] < "2":
         yield _CLOSE  # so that the client's next request finds another server

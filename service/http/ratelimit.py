@@ -11,8 +11,9 @@ from functools import lru_cache
 
 import msgspec
 
+from sandbox.queue import AdmissionQueue
 from service.accounts.keys import Allowance, Caller
-from service.jobs.places import RETRY_AFTER_SECONDS, Places
+from service.jobs.dispatch import RETRY_AFTER_SECONDS
 from service.metering.period import period_of
 
 Header = tuple[bytes, bytes]
@@ -28,11 +29,11 @@ class Remaining(msgspec.Struct, frozen=True, kw_only=True):
 NOTHING_KNOWN = Remaining()
 
 
-def rate_limits(places: Places, caller: Caller, remaining: Remaining, now: datetime) -> Iterator[Header]:
+def rate_limits(queue: AdmissionQueue, caller: Caller, remaining: Remaining, now: datetime) -> Iterator[Header]:
     """Return both fields for an answer to `caller` at `now`."""
     month = _seconds_of_month(now)
-    yield b"ratelimit-policy", _policy(places.most_per_account, caller.allowance, sum(month))
-    yield b"ratelimit", ", ".join(_limits(places.left(caller.account_id), remaining, month[1])).encode("ascii")
+    yield b"ratelimit-policy", _policy(queue.per_tenant, caller.allowance, sum(month))
+    yield b"ratelimit", ", ".join(_limits(queue.left(str(caller.account_id)), remaining, month[1])).encode("ascii")
 
 
 def _limits(places_left: int, remaining: Remaining, seconds: int) -> Iterator[str]:

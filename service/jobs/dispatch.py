@@ -5,7 +5,8 @@ hosts can take its place: nothing in it leans on the request or on this process'
 """
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
@@ -14,15 +15,17 @@ import structlog
 from anyio import TaskHandle
 from anyio.abc import TaskGroup
 
-from service.errors import Overloaded
+from sandbox.pool import Pool, QueueFull, QueueTicket, TenantLimit
+from service.errors import Overloaded, TooManyRequests
 from service.formats.detect import Source
 from service.formats.format import Format
 from service.formats.request import ConversionRequest
 from service.identifiers import AccountId, JobId
-from service.jobs.places import RETRY_AFTER_SECONDS, Place, Places
 from service.jobs.records import Job
 from service.telemetry import events
 
+RETRY_AFTER_SECONDS = 2
+LONGEST_RETRY_AFTER_SECONDS = 60
 _log = structlog.get_logger()
 
 
@@ -42,8 +45,8 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True):
     object_key: str
 
 
-RunJob = Callable[[Ticket, Place], Awaitable[Job]]
-"""Runs a job to its end and returns it ended; takes its place in the pool and gives it back."""
+RunJob = Callable[[Ticket, QueueTicket], Awaitable[Job]]
+"""Runs a job to its end and returns it ended; uses its place in the queue and releases it."""
 
 
 class Submission:
@@ -81,8 +84,8 @@ class Submission:
 class LocalRunner:
     """Runs jobs in this process: bounded, fair between accounts, drained before the end."""
 
-    def __init__(self, places: Places, run_job: RunJob, tasks: TaskGroup) -> None:
-        self.places = places
+    def __init__(self, pool: Pool, run_job: RunJob, tasks: TaskGroup) -> None:
+        self._pool = pool
         self._run_job = run_job
         self._tasks = tasks
         self._submissions: dict[JobId, Submission] = {}
@@ -102,22 +105,22 @@ class LocalRunner:
         """Whether no more jobs are taken."""
         return self._idle is not None
 
-    def take_places(self, account_id: AccountId, files: int = 1) -> list[Place]:
-        """Take places for the files of one request; give each up, or submit a job with it.
+    def enqueue(self, account_id: AccountId, files: int = 1) -> list[QueueTicket]:
+        """Take places for the files of one request, all or none; release each, or submit a job with it.
 
         Raises:
-            TooManyRequests: the account has its share of the waiting room already.
-            Overloaded: the waiting room is full, or the service is being stopped.
+            TooManyRequests: the account has as many files under way as it may have.
+            Overloaded: the queue has no place for them, or the service is being stopped.
         """
-        self._refuse_when_draining()
-        return self.places.take(account_id, files)
+        with self._refusals():
+            return self._pool.queue.enqueue(str(account_id), files)
 
     def refuse_if_full(self, account_id: AccountId) -> None:
-        """Refuse before a body is read that would be refused after it; raises what `take_places` raises."""
-        self._refuse_when_draining()
-        self.places.require(account_id)
+        """Refuse before a body is read that would be refused after it; raises what `enqueue` raises."""
+        with self._refusals():
+            self._pool.queue.require(str(account_id))
 
-    def submit(self, ticket: Ticket, place: Place) -> Submission:
+    def submit(self, ticket: Ticket, place: QueueTicket) -> Submission:
         """Run an accepted job, whoever is listening."""
         submission = Submission(ticket.job)
         self._submissions[ticket.job.id] = submission
@@ -139,18 +142,35 @@ class LocalRunner:
         for handle in self._handles.values():
             handle.cancel()
 
-    def _refuse_when_draining(self) -> None:
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Refuse while draining, and say for the client what the queue refuses."""
         if self.draining:
             message = "The service is being restarted. Send the request again."
             raise Overloaded(message, RETRY_AFTER_SECONDS)
+        try:
+            yield
+        except TenantLimit as limit:
+            message = (
+                f"This account has {limit.taken} files under way, and may have {self._pool.queue.per_tenant}. "
+                "Send the request again when some have ended."
+            )
+            raise TooManyRequests(message, RETRY_AFTER_SECONDS) from None
+        except QueueFull:
+            message = "The service has more conversions waiting than it can take. Send the request again later."
+            raise Overloaded(message, self._seconds_until_free()) from None
 
-    async def _run(self, ticket: Ticket, place: Place, submission: Submission) -> None:
+    def _seconds_until_free(self) -> int:
+        expected = math.ceil(self._pool.queue.seconds_until_free(anyio.current_time()))
+        return min(max(expected, RETRY_AFTER_SECONDS), LONGEST_RETRY_AFTER_SECONDS)
+
+    async def _run(self, ticket: Ticket, place: QueueTicket, submission: Submission) -> None:
         try:
             submission.finish(await self._run_job(ticket, place))
         except Exception:  # noqa: BLE001 -- one job must not end the others
             _log.exception(events.JOB_LEFT, job_id=ticket.job.id)  # recovery ends this job
         finally:
-            place.give_up()
+            self._pool.release(place)
             self._forget(ticket.job.id)
             submission.lose_unless_finished()
 

@@ -37,6 +37,15 @@ JOBS_REFUSED = Counter("geomill_jobs_refused", "Files that were refused before a
 JOBS_ENDED = Counter("geomill_jobs_ended", "Admitted files by how they ended.", ["outcome"])
 JOBS_WAITING = Gauge("geomill_jobs_waiting", "Files that wait for a converter.", multiprocess_mode="livesum")
 JOBS_RUNNING = Gauge("geomill_jobs_running", "Files that have a converter.", multiprocess_mode="livesum")
+JOBS_SUSPENDED = Gauge(
+    "geomill_jobs_suspended", "Files that have lent their converter to another account.", multiprocess_mode="livesum"
+)
+SUSPENSIONS = Counter("geomill_suspensions", "Times that a file lent its converter to another account.")
+QUEUE_AGE_SECONDS = Gauge(
+    "geomill_queue_age_seconds",
+    "How long the file that waits longest has waited for a converter.",
+    multiprocess_mode="livemax",
+)
 STAGE_SECONDS = Histogram("geomill_stage_seconds", "How long each stage of a file took.", ["stage"], buckets=_WAIT)
 CONVERSION_SECONDS = Histogram(
     "geomill_conversion_seconds", "Conversions by how long they took.", ["input", "output"], buckets=_LONG

@@ -6,6 +6,7 @@ from functools import partial
 import msgspec
 import structlog
 
+from sandbox.pool import QueueTicket
 from service.errors import LimitRefusal, MultipleLayers, Rejection
 from service.formats.detect import Source
 from service.formats.format import Format
@@ -16,7 +17,6 @@ from service.intake.form import MEBIBYTE, Upload
 from service.intake.workspace import Workspace
 from service.jobs.dispatch import Submission, Ticket
 from service.jobs.lifecycle import Status
-from service.jobs.places import Place
 from service.jobs.records import Details, Job
 from service.metering.books import Admission, Application
 from service.storage.port import new_key
@@ -50,10 +50,10 @@ async def straight(attempt: Attempt) -> Admission:
     return await attempt()
 
 
-async def accept_upload(services: Services, order: Order, place: Place, gate: Gate = straight) -> Submission:
+async def accept_upload(services: Services, order: Order, place: QueueTicket, gate: Gate = straight) -> Submission:
     """Turn a received file into a job that runs, or into a Failed one that says why not (contract 3).
 
-    The place is used, or given up.
+    The place is used, or released.
     """
     submitted = False
     try:
@@ -62,10 +62,10 @@ async def accept_upload(services: Services, order: Order, place: Place, gate: Ga
         return submission
     finally:
         if not submitted:
-            place.give_up()
+            services.pool.release(place)
 
 
-async def _submit_or_refuse(services: Services, order: Order, place: Place, gate: Gate) -> Submission:
+async def _submit_or_refuse(services: Services, order: Order, place: QueueTicket, gate: Gate) -> Submission:
     job = Job(
         id=order.job_id,
         status=Status.PENDING,
@@ -123,7 +123,7 @@ def _application(services: Services, order: Order, job: Job) -> Application:
     )
 
 
-def _submit(services: Services, order: Order, place: Place, admitted: _Admitted) -> Submission:
+def _submit(services: Services, order: Order, place: QueueTicket, admitted: _Admitted) -> Submission:
     metrics.JOBS_ADMITTED.labels(admitted.source.format.token).inc()
     _log.info(events.JOB_ADMITTED, job_id=admitted.job.id, input=admitted.job.input_format)
     ticket = Ticket(

@@ -24,7 +24,7 @@ async def convert_batch(services: Services, orders: Sequence[Order]) -> list[Sub
     Raises:
         Overloaded, TooManyRequests: there is no room for the whole batch now; none of it was accepted.
     """
-    places = services.runner.take_places(orders[0].account_id, len(orders))
+    places = services.runner.enqueue(orders[0].account_id, len(orders))
     submissions: list[Submission] = []
     gate = _BatchGate(submissions)
     try:
@@ -33,7 +33,7 @@ async def convert_batch(services: Services, orders: Sequence[Order]) -> list[Sub
             submissions.append(submission)
     finally:
         for place in places:
-            place.give_up()
+            services.pool.release(place)
     return submissions
 
 

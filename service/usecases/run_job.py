@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from sandbox.command import Command
+from sandbox.pool import Pool, QueueTicket
 from sandbox.verdict import Ending, Verdict
 from service.clock import Clock
 from service.dataloss.rules import not_applicable, report
@@ -28,7 +29,6 @@ from service.formats.plan import Plan, plan_conversion
 from service.intake.workspace import WorkArea
 from service.jobs.dispatch import Ticket
 from service.jobs.lifecycle import ENDED, Status
-from service.jobs.places import Place
 from service.jobs.records import Details, Job
 from service.jobs.register import JobRegister
 from service.metering.balance import Balance
@@ -69,12 +69,13 @@ class JobParts(msgspec.Struct, frozen=True, kw_only=True):
     books: Books
     jobs: JobRegister
     engine: Engine
+    pool: Pool
     storage: Storage
     work_area: WorkArea
     clock: Clock
 
 
-async def run_job(parts: JobParts, ticket: Ticket, place: Place) -> Job:
+async def run_job(parts: JobParts, ticket: Ticket, place: QueueTicket) -> Job:
     """Run an admitted job to its end and return it ended."""
     run = _Run(parts, ticket)
     output: Output | None = None
@@ -120,7 +121,7 @@ class _Run:
         self._directories = [ticket.directory]
         self._details = Details()
 
-    async def convert(self, place: Place) -> _Converted:
+    async def convert(self, place: QueueTicket) -> _Converted:
         """Inspect, plan and convert, holding a converter from the first command to the last."""
         formats = {"input": self._ticket.source.format.token, "output": self._ticket.target.token}
         with ExitStack() as stages:
@@ -131,7 +132,7 @@ class _Run:
                 stages.callback(self._parts.jobs.end, self.job.id)
                 self._parts.jobs.begin(self.job.id)
 
-            async with converter(place, begin) as run:
+            async with converter(self._parts.pool, place, begin) as run:
                 done = await self._begin_until_done(run)
         return done
 

@@ -76,9 +76,12 @@ async def show_begun(services: Services) -> None:
 
 
 async def measure(services: Services) -> None:
-    """Show what nobody else tells of when it changes: tasks, seats that are taken, reservations that are open."""
+    """Show what nobody else tells of when it changes: tasks, the queue, reservations that are open."""
     metrics.TASKS.set(len(anyio.get_running_tasks()))
-    metrics.SEATS_TAKEN.set(services.pool.seats_taken)
+    queue = services.pool.queue
+    metrics.SEATS_TAKEN.set(queue.places_taken)
+    metrics.JOBS_SUSPENDED.set(queue.suspended)
+    metrics.QUEUE_AGE_SECONDS.set(queue.age(anyio.current_time()))
     metrics.RESERVATIONS.set(await services.books.reservations())
 
 

@@ -166,7 +166,7 @@ async def hijacker(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(connection.serve)
         await connection.opened()
-        await connection.use([launcher])
+        connection.use([launcher])
         yield Hijacker(connection, place, launcher)
         connection.close()
 

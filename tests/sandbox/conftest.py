@@ -71,7 +71,7 @@ def run_python(config: Config, directory: Path) -> RunPython:
             directory=directory,
             limits=Limits(**{"wall_seconds": 20, "cpu_seconds": 10, **limits}),  # type: ignore[arg-type]  # limits of several types
         )
-        async with open_pool(config) as pool, pool.take_seat("tenant") as slot:
-            return await slot.run(command)
+        async with open_pool(config) as pool, pool.lease("tenant") as worker:
+            return await worker.run(command)
 
     return run

@@ -42,7 +42,7 @@ async def endings(config: Config) -> dict[str, str]:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(connection.serve)
         await connection.opened()
-        await connection.use(LAUNCHERS)
+        connection.use(LAUNCHERS)
         for launcher in LAUNCHERS:
             for attack, arguments in ATTACKS.items():
                 verdict = await _run(connection, config, launcher, arguments)

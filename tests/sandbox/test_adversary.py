@@ -133,7 +133,7 @@ async def running(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(connection.serve)
         await connection.opened()
-        await connection.use(list(LauncherName))
+        connection.use(list(LauncherName))
         yield Runs(connection, program, checkout.work_root)
         connection.close()
 

@@ -121,7 +121,7 @@ async def attacker(config: Config, launcher: LauncherName) -> AsyncIterator[Atta
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(connection.serve)
         await connection.opened()
-        await connection.use([launcher])
+        connection.use([launcher])
         yield Attacker(connection, config, launcher)
         connection.close()
 

@@ -126,8 +126,8 @@ async def test_best_effort_opens_and_says_what_gets_out(work_root: Path, directo
         assert set(pool.report().escapes) >= {"a file outside", "a TCP listener", "a UDP listener"}
         assert pool.report().missing == (Guard.NETWORK, Guard.FILES, *((Guard.ROOT,) if os.geteuid() == 0 else ()))
         assert any("reached a file outside" in line for line in pool.report().lines())
-        async with pool.take_seat("a") as slot:
-            verdict = await slot.run(Command(argv=(sys.executable, "-c", ""), directory=directory))
+        async with pool.lease("a") as worker:
+            verdict = await worker.run(Command(argv=(sys.executable, "-c", ""), directory=directory))
     assert verdict.ending is Ending.OK
 
 
@@ -157,10 +157,10 @@ async def test_memory_beyond_the_address_space_limit_is_the_memory_groups(work_r
             pytest.skip("memory groups cannot be made here")
         own = groups()
         assert own
-        async with pool.take_seat("a") as slot:
+        async with pool.lease("a") as worker:
             hog = "x = []\nwhile True: x.append(bytes(range(256)) * 4096)"
             limits = Limits(memory_bytes=80 << 20, wall_seconds=30)
-            verdict = await slot.run(Command(argv=(sys.executable, "-c", hog), directory=directory, limits=limits))
+            verdict = await worker.run(Command(argv=(sys.executable, "-c", hog), directory=directory, limits=limits))
     assert verdict.ending is Ending.MEMORY
     with anyio.fail_after(10):
         while any(group.exists() for group in own):  # noqa: ASYNC110 -- the keeper removes them while it ends

@@ -156,7 +156,7 @@ async def opened(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(connection.serve)
         await connection.opened()
-        await connection.use(list(LauncherName))
+        connection.use(list(LauncherName))
         yield Pool(connection, config)
         connection.close()
 

@@ -11,7 +11,7 @@ import pytest
 
 from sandbox.command import Command, Limits
 from sandbox.config import Config
-from sandbox.pool import PoolFull, open_pool
+from sandbox.pool import QueueFull, open_pool
 from sandbox.verdict import Ending
 from tests.sandbox.processes import processes_below
 
@@ -35,29 +35,29 @@ async def test_a_cancelled_run_is_over_when_the_cancellation_goes_on(config: Con
         async with anyio.create_task_group() as tasks:
 
             async def hold() -> None:
-                async with pool.take_seat("a") as slot:
-                    await slot.run(sleeper)
+                async with pool.lease("a") as worker:
+                    await worker.run(sleeper)
 
             tasks.start_soon(hold)
             await until_started(directory)
             assert processes_below() > before
             tasks.cancel_scope.cancel()
         assert processes_below() == before
-        assert pool.seats_taken == 0
-        async with pool.take_seat("a") as slot:
-            assert (await slot.run(python(directory, ""))).ending is Ending.OK
+        assert pool.queue.places_taken == 0
+        async with pool.lease("a") as worker:
+            assert (await worker.run(python(directory, ""))).ending is Ending.OK
 
 
 async def test_closing_the_pool_leaves_no_process(config: Config, directory: Path) -> None:
     """When the pool has closed its helper is gone too."""
     before = processes_below()
-    async with open_pool(config) as pool, pool.take_seat("a") as slot:
-        await slot.run(python(directory, ""))
+    async with open_pool(config) as pool, pool.lease("a") as worker:
+        await worker.run(python(directory, ""))
     assert processes_below() == before
 
 
 async def test_no_more_run_at_once_than_there_are_converters(work_root: Path) -> None:
-    """Many seats, two converters: never a third process."""
+    """Many leases, two converters: never a third process."""
     config = Config(work_root=work_root, converters=2)
     running = peak = 0
     async with open_pool(config) as pool:
@@ -66,10 +66,10 @@ async def test_no_more_run_at_once_than_there_are_converters(work_root: Path) ->
             nonlocal running, peak
             directory = work_root / str(number)
             directory.mkdir()
-            async with pool.take_seat(f"tenant {number % 3}") as slot:
+            async with pool.lease(f"tenant {number % 3}") as worker:
                 running += 1
                 peak = max(peak, running)
-                assert (await slot.run(python(directory, ""))).ending is Ending.OK
+                assert (await worker.run(python(directory, ""))).ending is Ending.OK
                 running -= 1
 
         async with anyio.create_task_group() as tasks:
@@ -79,19 +79,21 @@ async def test_no_more_run_at_once_than_there_are_converters(work_root: Path) ->
 
 
 async def test_a_full_pool_refuses_at_once(work_root: Path) -> None:
-    """No seat, no waiting."""
+    """No place, no waiting."""
     async with open_pool(Config(work_root=work_root, converters=1, waiting_room=0)) as pool:
-        seat = pool.take_seat("a")
-        with pytest.raises(PoolFull):
-            pool.take_seat("b")
-        seat.give_up()
-        pool.take_seat("b").give_up()
+        [ticket] = pool.queue.enqueue("a")
+        with pytest.raises(QueueFull):
+            async with pool.lease("b"):
+                pass
+        pool.release(ticket)
+        async with pool.lease("b"):
+            pass
 
 
 async def test_a_lost_helper_is_replaced_and_its_run_told_as_internal(config: Config, directory: Path) -> None:
     """Killing (-9) everything below the service costs the run in flight, not the service."""
     sleeper = python(directory, "open('started', 'w').close()\nimport time; time.sleep(60)")
-    async with open_pool(config) as pool, pool.take_seat("a") as slot:
+    async with open_pool(config) as pool, pool.lease("a") as worker:
 
         async def kill() -> None:
             await until_started(directory)
@@ -101,8 +103,8 @@ async def test_a_lost_helper_is_replaced_and_its_run_told_as_internal(config: Co
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(kill)
-            assert (await slot.run(sleeper)).ending is Ending.INTERNAL
-        assert (await slot.run(python(directory, ""))).ending is Ending.OK
+            assert (await worker.run(sleeper)).ending is Ending.INTERNAL
+        assert (await worker.run(python(directory, ""))).ending is Ending.OK
 
 
 async def test_nothing_outlives_a_service_that_is_killed(work_root: Path, directory: Path) -> None:
@@ -111,9 +113,9 @@ async def test_nothing_outlives_a_service_that_is_killed(work_root: Path, direct
         "import anyio, sys\nfrom pathlib import Path\n"
         "from sandbox.command import Command\nfrom sandbox.config import Config\nfrom sandbox.pool import open_pool\n"
         "async def main():\n"
-        f" async with open_pool(Config(work_root=Path({str(work_root)!r}))) as pool, pool.take_seat('a') as slot:\n"
+        f" async with open_pool(Config(work_root=Path({str(work_root)!r}))) as pool, pool.lease('a') as worker:\n"
         "  code = \"open('started', 'w').close(); import time; time.sleep(60)\"\n"
-        f"  await slot.run(Command(argv=(sys.executable, '-c', code), directory=Path({str(directory)!r})))\n"
+        f"  await worker.run(Command(argv=(sys.executable, '-c', code), directory=Path({str(directory)!r})))\n"
         "anyio.run(main)\n"
     )
     service = await anyio.open_process([sys.executable, "-c", program], cwd=Path(__file__).parents[2], stderr=None)
@@ -131,8 +133,8 @@ async def test_nothing_outlives_a_service_that_is_killed(work_root: Path, direct
 
 async def test_a_program_that_is_not_there_is_our_failure(config: Config, directory: Path) -> None:
     """A command that cannot be started is internal, with the reason for the log."""
-    async with open_pool(config) as pool, pool.take_seat("a") as slot:
-        verdict = await slot.run(Command(argv=("/nonexistent/program",), directory=directory))
+    async with open_pool(config) as pool, pool.lease("a") as worker:
+        verdict = await worker.run(Command(argv=("/nonexistent/program",), directory=directory))
     assert verdict.ending is Ending.INTERNAL
     assert "nonexistent" in verdict.detail
 
@@ -147,6 +149,6 @@ async def test_the_environment_is_only_what_the_command_says(
         directory=directory,
         environment={"LC_ALL": "C.UTF-8", "GIVEN": "1"},
     )
-    async with open_pool(config) as pool, pool.take_seat("a") as slot:
-        await slot.run(command)
+    async with open_pool(config) as pool, pool.lease("a") as worker:
+        await worker.run(command)
     assert (directory / "e").read_text() == "['GIVEN', 'LC_ALL']"

@@ -27,8 +27,8 @@ async def test_formats_that_need_programs_of_ours(host: Capabilities, tmp_path: 
         ogr2ogr=Ogr2ogr(program=Path(host.ogr2ogr)),
         python=PythonServer(modules=JAILED_PROGRAMS, packages=host.packages, environment=python_environment(host)),
     )
-    async with open_pool(config) as pool, pool.take_seat("test") as slot:
-        pipeline = Pipeline(host, root, slot.run)
+    async with open_pool(config) as pool, pool.lease("test") as worker:
+        pipeline = Pipeline(host, root, worker.run)
         done = await pipeline.to(output, write_geojson(tmp_path / "mixed.geojson", SAMPLES["points"]))
         found = read_content(done.plan.target.token, done.path)
     assert found.features == len(SAMPLES["points"])

@@ -1,0 +1,200 @@
+"""Who may run next, with a clock of the test's own."""
+
+from contextlib import suppress
+
+import pytest
+
+from sandbox.queue import QUANTUM_SECONDS, AdmissionQueue, QueueFull, QueueTicket, State, TenantLimit
+
+
+def acquire(queue: AdmissionQueue, tenant: str, now: float = 0.0) -> QueueTicket:
+    """Take a place and wait for a worker."""
+    [ticket] = queue.enqueue(tenant)
+    queue.acquire(ticket, now)
+    return ticket
+
+
+def flood(queue: AdmissionQueue, tenant: str) -> None:
+    """Take all the places that the tenant gets."""
+    with suppress(QueueFull):
+        while True:
+            queue.enqueue(tenant)
+
+
+def states(*tickets: QueueTicket) -> list[State]:
+    """Where the tickets stand."""
+    return [ticket.state for ticket in tickets]
+
+
+def test_a_full_queue_refuses_at_once_and_takes_again_when_a_place_is_released() -> None:
+    """The places bound what is held; releasing one twice frees one."""
+    queue = AdmissionQueue(workers=1, waiting=1)
+    [first] = queue.enqueue("a")
+    queue.enqueue("b")
+    assert queue.is_full
+    with pytest.raises(QueueFull):
+        queue.enqueue("c")
+    queue.release(first, 0)
+    queue.release(first, 0)
+    queue.enqueue("c")
+    with pytest.raises(QueueFull):
+        queue.enqueue("d")
+
+
+def test_a_tenant_who_floods_the_queue_leaves_places_for_the_others() -> None:
+    """Each gets three quarters at most of what the others leave: a newcomer finds a place."""
+    queue = AdmissionQueue(workers=2, waiting=54)
+    for tenant in ("flood", "second", "third"):
+        flood(queue, tenant)
+        assert not queue.is_full
+    queue.enqueue("newcomer")
+
+
+def test_a_tenant_may_have_so_many_places_or_one_request_when_it_has_none() -> None:
+    """A batch above the limit could never be taken otherwise; beside another it is refused as a whole."""
+    queue = AdmissionQueue(workers=1, waiting=20, per_tenant=2)
+    batch = queue.enqueue("a", 3)
+    with pytest.raises(TenantLimit) as limit:
+        queue.enqueue("a")
+    assert (limit.value.taken, queue.left("a"), queue.places_taken) == (3, 0, 3)
+    for ticket in batch[1:]:
+        queue.release(ticket, 0)
+    assert queue.left("a") == 1
+    with pytest.raises(TenantLimit):
+        queue.enqueue("a", 2)
+    assert queue.places_taken == 1
+
+
+def test_a_newcomer_does_not_wait_behind_all_of_a_busy_tenant() -> None:
+    """Workers go around between tenants, not along the queue."""
+    queue = AdmissionQueue(workers=1, waiting=20)
+    busy = [acquire(queue, "busy") for _ in range(5)]
+    newcomer = acquire(queue, "new")
+    queue.release(busy[0], 0)
+    assert newcomer.state is State.RUNNING
+    queue.release(newcomer, 0)
+    assert states(*busy[1:3]) == [State.RUNNING, State.WAITING]
+
+
+def test_a_tenant_that_runs_less_is_served_first() -> None:
+    """With several workers the one that has fewest comes next."""
+    queue = AdmissionQueue(workers=3, waiting=20)
+    running = [acquire(queue, "a") for _ in range(3)]
+    third, first, second = (acquire(queue, tenant) for tenant in ("a", "b", "b"))
+    queue.release(running[0], 0)
+    assert states(first, second, third) == [State.RUNNING, State.WAITING, State.WAITING]
+    queue.release(running[1], 0)
+    assert states(second, third) == [State.RUNNING, State.WAITING]  # equal, but "a" has had turns that ended
+
+
+def test_tenants_who_come_back_again_and_again_do_not_pass_one_who_waits() -> None:
+    """A tenant that holds nothing between two files begins at the end of the line."""
+    queue = AdmissionQueue(workers=1, waiting=20)
+    first, second = (acquire(queue, "patient") for _ in range(2))
+    running = acquire(queue, "x")
+    queue.release(first, 0)
+    following = acquire(queue, "y")
+    queue.release(running, 0)
+    assert states(second, following) == [State.RUNNING, State.WAITING]
+
+
+def test_a_tenant_with_nothing_running_gets_a_worker_within_a_quantum() -> None:
+    """The tenant that runs most lends the one that it has had for longest, and goes on when it is given back."""
+    queue = AdmissionQueue(workers=2, waiting=20, suspended=1)
+    heavy = [acquire(queue, "heavy", now) for now in (0.0, 0.1, 0.2)]
+    small = acquire(queue, "small", 0.3)
+    assert queue.due(0.3) == QUANTUM_SECONDS
+    assert queue.tick(0.4) == []
+    assert queue.tick(QUANTUM_SECONDS) == [heavy[0], small]
+    assert states(*heavy, small) == [State.SUSPENDED, State.RUNNING, State.WAITING, State.RUNNING]
+    assert small.slot not in {heavy[0].slot, heavy[1].slot}
+    assert queue.release(small, 0.7) == [heavy[0]]
+    assert heavy[0].seconds_run(1.0) == pytest.approx(QUANTUM_SECONDS + 0.3)
+
+
+def test_the_tenant_that_runs_most_lends_what_it_has_run_for_longest() -> None:
+    """One that has a single worker keeps it, though it has had it for longer."""
+    queue = AdmissionQueue(workers=3, waiting=20, suspended=3)
+    only = acquire(queue, "one", 0.0)
+    first, second = acquire(queue, "two", 1.0), acquire(queue, "two", 2.0)
+    newcomer = acquire(queue, "new", 9.0)
+    assert states(only, first, second, newcomer) == [State.RUNNING, State.SUSPENDED, State.RUNNING, State.RUNNING]
+
+
+def test_who_has_lent_a_worker_does_not_take_another_at_once() -> None:
+    """It is given time as well: only after a quantum is the next worker lent to it."""
+    queue = AdmissionQueue(workers=2, waiting=20, suspended=2)
+    lender, other = acquire(queue, "a", 0.0), acquire(queue, "b", 1.0)
+    acquire(queue, "c", 9.0)
+    assert states(lender, other) == [State.SUSPENDED, State.RUNNING]
+    assert queue.due(9.0) == 9.0 + QUANTUM_SECONDS
+    queue.tick(9.0 + QUANTUM_SECONDS)
+    assert states(lender, other) == [State.RUNNING, State.SUSPENDED]
+
+
+def test_without_others_nothing_is_suspended_however_long_it_runs() -> None:
+    """A tenant does not take turns with itself, and time alone changes nothing."""
+    queue = AdmissionQueue(workers=2, waiting=20, suspended=2)
+    tickets = [acquire(queue, "a") for _ in range(4)]
+    assert queue.tick(100.0) == []
+    assert queue.due(100.0) is None
+    assert states(*tickets) == [State.RUNNING, State.RUNNING, State.WAITING, State.WAITING]
+
+
+def test_tenants_on_one_worker_take_turns() -> None:
+    """Each runs for a quantum at a time, in the order in which they came, and none runs twice before another."""
+    queue = AdmissionQueue(workers=1, waiting=20, suspended=4)
+    tickets = {tenant: acquire(queue, tenant) for tenant in "abc"}
+    order = [next(tenant for tenant in "abc" if tickets[tenant].state is State.RUNNING)]
+    now = 0.0
+    while len(order) < 9 and (due := queue.due(now)) is not None:
+        now = due
+        order += [ticket.tenant for ticket in queue.tick(now) if ticket.state is State.RUNNING]
+    assert "".join(order) == "abcabcabc"
+    assert [ticket.seconds_run(now) / QUANTUM_SECONDS for ticket in tickets.values()] == [3, 3, 2]
+
+
+def test_no_more_are_suspended_than_may_be() -> None:
+    """A newcomer then waits for the first that ends; those that were begun go on taking turns."""
+    queue = AdmissionQueue(workers=1, waiting=20, suspended=1)
+    first, second, third = (acquire(queue, tenant) for tenant in "abc")
+    for quantum in range(1, 10):
+        queue.tick(quantum * QUANTUM_SECONDS)
+        assert sorted(states(first, second), key=str) == [State.RUNNING, State.SUSPENDED]
+    assert states(third) == [State.WAITING]
+    queue.release(first, 10)
+    assert states(third) == [State.RUNNING]
+
+
+def test_a_suspended_ticket_can_be_released() -> None:
+    """Its slot is free again, and nobody else's is touched."""
+    queue = AdmissionQueue(workers=1, waiting=20, suspended=1)
+    lender, borrower = acquire(queue, "a"), acquire(queue, "b")
+    queue.tick(QUANTUM_SECONDS)
+    assert queue.suspended == 1
+    assert queue.release(lender, 1.0) == []
+    assert (queue.suspended, borrower.state, lender.state) == (0, State.RUNNING, State.RELEASED)
+
+
+def test_one_who_is_released_while_it_waits_gets_no_worker() -> None:
+    """What it would have got goes to the next."""
+    queue = AdmissionQueue(workers=1, waiting=5)
+    running, impatient, patient = (acquire(queue, tenant) for tenant in "abc")
+    queue.release(impatient, 0)
+    queue.release(running, 0)
+    assert states(impatient, patient) == [State.RELEASED, State.RUNNING]
+
+
+def test_what_is_told_of_the_queue() -> None:
+    """How long its head has waited, and how soon a place is likely to be free: the mean of late, and now's silence."""
+    queue = AdmissionQueue(workers=1, waiting=1)
+    running = acquire(queue, "a", 0.0)
+    assert (queue.age(5.0), queue.seconds_until_free(5.0)) == (0.0, 0.0)
+    waits = acquire(queue, "b", 2.0)
+    assert queue.age(5.0) == 3.0
+    queue.release(running, 4.0)
+    acquire(queue, "c", 4.0)
+    queue.release(waits, 6.0)
+    acquire(queue, "d", 6.0)
+    assert queue.seconds_until_free(6.0) == 1.0
+    assert queue.seconds_until_free(10.0) == 3.0

@@ -1,0 +1,209 @@
+"""Runs that are suspended in favour of another tenant's, in real processes."""
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+
+from sandbox.command import Command, Limits
+from sandbox.config import Config
+from sandbox.connection import Connection
+from sandbox.pool import Pool, open_pool
+from sandbox.queue import State
+from sandbox.verdict import Ending, Verdict
+from tests.sandbox.processes import command_line, processes_below
+
+COUNT = """
+import os, time
+at = 0
+while not os.path.exists("enough"):
+    at += 1
+    with open("count", "w") as file:
+        file.write(str(at))
+    time.sleep(0.01)
+"""
+
+
+def command(work_root: Path, name: str, program: str = COUNT, seconds: float = 60.0) -> Command:
+    """A Python program in a directory of its own."""
+    directory = work_root / name
+    directory.mkdir(exist_ok=True)
+    return Command(argv=(sys.executable, "-c", program), directory=directory, limits=Limits(wall_seconds=seconds))
+
+
+def one_worker(work_root: Path) -> Config:
+    """A pool in which two tenants have to take turns."""
+    return Config(work_root=work_root, converters=1, suspended=1)
+
+
+async def until_exists(path: Path) -> None:
+    """Wait for a file that a program makes."""
+    while not path.exists():  # noqa: ASYNC110, ASYNC240 - another process makes it
+        await anyio.sleep(0.01)
+
+
+async def until_suspended(pool: Pool) -> None:
+    """Wait until somebody's run is suspended."""
+    while not pool.queue.suspended:  # noqa: ASYNC110 - time does it
+        await anyio.sleep(0.01)
+
+
+def counting() -> dict[int, str]:
+    """The counting processes, and the state that the kernel shows of each."""
+    found = {}
+    for pid in processes_below():
+        if COUNT.encode() in command_line(pid):
+            with suppress(OSError):
+                found[pid] = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return found
+
+
+async def test_a_run_lends_its_worker_and_goes_on(work_root: Path) -> None:
+    """The other tenant's runs end while the first goes on counting, in one process from beginning to end."""
+    long = command(work_root, "long")
+    verdicts: list[Verdict] = []
+    suspensions: list[str] = []
+    async with open_pool(one_worker(work_root), on_suspended=lambda: suspensions.append("long")) as pool:
+
+        async def hold() -> None:
+            async with pool.lease("a") as worker:
+                verdicts.append(await worker.run(long))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(hold)
+            await until_exists(long.directory / "count")
+            processes = set(counting())
+            for number in range(3):
+                async with pool.lease("b") as worker:
+                    quick = await worker.run(command(work_root, f"quick {number}", ""))
+                assert quick.ending is Ending.OK
+            assert (verdicts, set(counting())) == ([], processes)
+            (long.directory / "enough").touch()
+    assert [verdict.ending for verdict in verdicts] == [Ending.OK]
+    assert suspensions
+
+
+async def test_a_suspended_run_stands_still_and_its_clock_too(work_root: Path) -> None:
+    """It may be suspended for longer than it may run."""
+    connection = Connection(one_worker(work_root))
+    verdicts: list[Verdict] = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(connection.serve)
+        await connection.opened()
+        run = command(work_root, "run", seconds=3.0)
+
+        async def hold() -> None:
+            verdicts.append(await connection.run(0, run))
+
+        tasks.start_soon(hold)
+        await until_exists(run.directory / "count")
+        connection.suspend(0)
+        while set(counting().values()) != {"T"}:  # noqa: ASYNC110 - the kernel does it
+            await anyio.sleep(0.01)
+        await anyio.sleep(4.0)
+        assert verdicts == []
+        (run.directory / "enough").touch()
+        connection.resume(0)
+        while not verdicts:  # noqa: ASYNC110 - the spawner does it
+            await anyio.sleep(0.01)
+        assert verdicts[0].ending is Ending.OK
+        assert verdicts[0].wall_seconds < 3.0
+        connection.close()
+
+
+async def test_what_starts_in_a_suspended_slot_stands_still_from_the_first(work_root: Path) -> None:
+    """A command that is on its way when its slot is suspended does nothing before it is resumed."""
+    connection = Connection(one_worker(work_root))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(connection.serve)
+        await connection.opened()
+        run = command(work_root, "run")
+        (run.directory / "enough").touch()
+        verdicts: list[Verdict] = []
+
+        async def hold() -> None:
+            verdicts.append(await connection.run(0, run))
+
+        connection.suspend(0)
+        tasks.start_soon(hold)
+        assert (await connection.run(1, command(work_root, "other", ""))).ending is Ending.OK
+        assert verdicts == []
+        connection.resume(0)
+        while not verdicts:  # noqa: ASYNC110 - the spawner does it
+            await anyio.sleep(0.01)
+        assert verdicts[0].ending is Ending.OK
+        connection.close()
+
+
+async def test_a_suspended_run_can_be_cancelled(work_root: Path) -> None:
+    """Nothing of it is left, its place and its slot are free, and the other tenant's run is not touched."""
+    async with open_pool(one_worker(work_root)) as pool, anyio.create_task_group() as tasks:
+        scopes = {tenant: anyio.CancelScope() for tenant in "ab"}
+        tickets = {tenant: pool.queue.enqueue(tenant)[0] for tenant in "ab"}
+
+        async def hold(tenant: str) -> None:
+            with scopes[tenant]:
+                try:
+                    worker = await pool.acquire(tickets[tenant])
+                    await worker.run(command(work_root, tenant))
+                finally:
+                    pool.release(tickets[tenant])
+
+        for tenant in "ab":
+            tasks.start_soon(hold, tenant)
+        await until_exists(work_root / "b" / "count")
+        await until_suspended(pool)
+        [lender] = [tenant for tenant in "ab" if tickets[tenant].state is State.SUSPENDED]
+        scopes[lender].cancel()
+        while tickets[lender].state is not State.RELEASED:  # noqa: ASYNC110 - its task does it
+            await anyio.sleep(0.01)
+        assert len(counting()) == 1
+        assert pool.queue.places_taken == 1
+        [other] = {"a", "b"} - {lender}
+        (work_root / other / "enough").touch()
+    assert counting() == {}
+
+
+async def test_a_lost_helper_takes_the_suspended_run_along(work_root: Path) -> None:
+    """Both runs are told as internal; the next one of each tenant is converted, and they still take turns."""
+    endings: dict[str, list[Ending]] = {"a": [], "b": []}
+    async with open_pool(one_worker(work_root)) as pool, anyio.create_task_group() as tasks:
+
+        async def hold(tenant: str) -> None:
+            async with pool.lease(tenant) as worker:
+                for name in (tenant, f"{tenant} again"):
+                    endings[tenant].append((await worker.run(command(work_root, name))).ending)
+
+        for tenant in "ab":
+            tasks.start_soon(hold, tenant)
+        await until_exists(work_root / "b" / "count")
+        await until_suspended(pool)
+        for pid in processes_below():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for tenant in "ab":
+            await until_exists(work_root / f"{tenant} again" / "count")
+        assert len(counting()) == 2
+        for tenant in "ab":
+            (work_root / f"{tenant} again" / "enough").touch()
+    assert endings == {"a": [Ending.INTERNAL, Ending.OK], "b": [Ending.INTERNAL, Ending.OK]}
+
+
+async def test_a_pool_that_closes_ends_the_suspended_run(work_root: Path) -> None:
+    """As it ends all others."""
+    async with open_pool(one_worker(work_root)) as pool:
+        async with anyio.create_task_group() as tasks:
+
+            async def hold(tenant: str) -> None:
+                async with pool.lease(tenant) as worker:
+                    await worker.run(command(work_root, tenant))
+
+            for tenant in "ab":
+                tasks.start_soon(hold, tenant)
+            await until_suspended(pool)
+            tasks.cancel_scope.cancel()
+        assert pool.queue.places_taken == 0
+    assert processes_below() == set()
