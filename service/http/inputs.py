@@ -89,8 +89,14 @@ CONVERSION = UploadForm(
         Field("layer", "The one layer to convert out of several.", _TEXT),
         Field(
             "includeWallet",
-            "Whether to fill remainingConversions, remainingBytes and newWalletBalanceCents.",
-            {"type": "string", "enum": ["true", "false", "1", "0"], "default": "false"},
+            "Whether to fill remainingConversions, remainingBytes and newWalletBalanceCents: true, false, 1 or 0, "
+            "in any case.",
+            {
+                "type": "string",
+                "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]|1|0)?$",
+                "examples": ["true", "false"],
+                "default": "false",
+            },
         ),
     ),
     sample={"outputFormat": "GeoPackage"},

@@ -1,13 +1,15 @@
 """Text of form fields and queries to typed values; what is wrong is named (contract 1)."""
 
+import re
 from collections.abc import Mapping
 
 from starlette.datastructures import Headers, QueryParams
 
 from service.errors import InvalidParameter
 from service.formats.request import DEFAULT_EPSG, ConversionRequest
-from service.http.inputs import DEFAULT_JOBS, MAX_DIGITS, MAX_IDEMPOTENCY_KEY, MOST_JOBS
+from service.http.inputs import DEFAULT_JOBS, IDEMPOTENCY_KEY, MAX_DIGITS, MAX_IDEMPOTENCY_KEY, MOST_JOBS
 
+_KEY = re.compile(IDEMPOTENCY_KEY.schema["pattern"])
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -49,14 +51,15 @@ def read_idempotency_key(headers: Headers) -> str | None:
     """Read the header Idempotency-Key (contract 3).
 
     Raises:
-        InvalidParameter: it is empty, too long, or has characters that cannot be printed.
+        InvalidParameter: it is empty, too long, or has other characters than printable ASCII.
     """
     key = headers.get("idempotency-key")
     if key is None:
         return None
-    if not 1 <= len(key) <= MAX_IDEMPOTENCY_KEY or not key.isprintable():
+    if len(key) > MAX_IDEMPOTENCY_KEY or not _KEY.fullmatch(key):
         raise InvalidParameter(
-            "Idempotency-Key", f"The header Idempotency-Key must have 1 to {MAX_IDEMPOTENCY_KEY} printable characters."
+            "Idempotency-Key",
+            f"The header Idempotency-Key must have 1 to {MAX_IDEMPOTENCY_KEY} printable ASCII characters.",
         )
     return key
 
