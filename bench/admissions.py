@@ -13,7 +13,6 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
 from pathlib import Path
 from statistics import median
 from uuid import uuid4
@@ -66,7 +65,6 @@ class Callers:
             output_format="shapefile",
             size_bytes=SIZE_BYTES,
             object_name=uuid4().hex,
-            at=now,
         )
         await books.admit(application)
         return application.job_id
@@ -93,12 +91,10 @@ class Callers:
 
 
 def _settlement(job_id: JobId) -> Settlement:
-    now = utc_now()
     return Settlement(
         job_id=job_id,
         attempt=1,
-        completed_at=now,
-        expires_at=now + timedelta(hours=48),
+        retention_hours=48,
         processing_time_ms=20,
         feature_count=20,
         geometry_type="Point",

@@ -105,9 +105,7 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
         books = Books(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib), storage.regions)
         jobs = JobRegister(database)
         lease = timedelta(seconds=settings.lease_seconds)
-        parts = JobParts(
-            books=books, jobs=jobs, engine=engine, pool=pool, storage=storage, work_area=work_area, clock=clock
-        )
+        parts = JobParts(books=books, jobs=jobs, engine=engine, pool=pool, storage=storage, work_area=work_area)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         services = Services(
             clock=clock,
@@ -127,7 +125,7 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
             pool=pool,
         )
         try:
-            await services.leases.beat(services.clock())
+            await services.leases.beat()
             for chore in CHORES:
                 tasks.start_soon(keep_up, services, chore)
             tasks.start_soon(watch_lag)

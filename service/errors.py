@@ -133,7 +133,13 @@ class RetryableFault(RequestFault):
 
 
 class IdempotencyKeyInUse(RetryableFault):
-    """The first request with this Idempotency-Key still runs."""
+    """The first request with this Idempotency-Key still runs, or another has taken the key over meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The first request with this Idempotency-Key is still being worked on. Ask again in a moment.",
+            retry_after_seconds=2,
+        )
 
 
 class TooManyRequests(RetryableFault):

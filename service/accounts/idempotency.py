@@ -1,50 +1,79 @@
-"""Idempotency-Key: the same request sent twice converts once and counts once (contract 3).
+"""Idempotency-Key: the same request sent twice converts once and counts once.
 
-A claim names the jobs before they exist. So whatever happens to the process that made it, a later request with the
-same key finds either those jobs, and answers from them, or none of them and nobody working, and takes the key over.
+A claim names the jobs before they exist, and under its key only jobs that it names are admitted. So whoever takes a
+key over makes sure, by naming other jobs, that nobody before it admits anything more. A claim lasts for one lease
+unless it is prolonged, which its process does while it admits; after that the jobs themselves tell whether somebody is
+at work.
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
+from typing import Literal
+from uuid import UUID
 
 import msgspec
 
 from service.db.pool import Database
 from service.db.queries import load
 from service.errors import IdempotencyKeyInUse, IdempotencyKeyReused
-from service.identifiers import AccountId, JobId, ServerId
+from service.identifiers import AccountId, JobId
 
 _SQL = load("idempotency")
 
-LIFETIME = timedelta(hours=24)
-RETRY_AFTER_SECONDS = 2
+INTERRUPTED = "The service was interrupted while it converted this file. Nothing was counted; send the file again."
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that asks for a key; `fingerprint` is a hash over its file and fields."""
+    """A request that asks for a key; `fingerprint` is a hash over its files and fields.
+
+    `job_ids` are new: what its files become, in their order.
+    """
 
     account_id: AccountId
     key: str
     fingerprint: bytes
-    server_id: ServerId
     job_ids: tuple[JobId, ...]
-    at: datetime
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A key that a request has: the jobs of its files, some of which earlier requests may have brought to their end."""
+
+    claim: Claim
+    job_ids: tuple[JobId, ...]
+
+    @property
+    def earlier(self) -> frozenset[JobId]:
+        """The jobs of earlier requests, which are not to be done again."""
+        return frozenset(self.job_ids) - frozenset(self.claim.job_ids)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether earlier requests have left nothing to do."""
+        return len(self.earlier) == len(self.job_ids)
+
+    @property
+    def token(self) -> JobId:
+        """A job that is named by this claim alone."""
+        return next(job_id for job_id in self.job_ids if job_id not in self.earlier)
 
 
 class IdempotencyKeys:
-    """The keys of every account on one database."""
+    """The keys of every account on one database, and those under which this process is admitting files."""
 
-    def __init__(self, database: Database, silence: timedelta) -> None:
-        """Take a claim's process for dead after `silence` without its heartbeat."""
+    def __init__(self, database: Database, lease: timedelta) -> None:
+        """Let a claim that is not prolonged end after `lease`."""
         self._database = database
-        self._silence = silence
+        self._lease = lease
+        self._admitting: dict[JobId, Held] = {}
 
-    async def claim(self, claim: Claim) -> tuple[JobId, ...] | None:
-        """Take the key for a new request and return None, or return the jobs of the first request that had it.
+    async def claim(self, claim: Claim) -> Held:
+        """Take the key for a request, or return what the first request that had it has come to.
+
+        What was taken is to be let go, or given back.
 
         Raises:
             IdempotencyKeyReused: the first request had another file or other fields.
-            IdempotencyKeyInUse: the first request is still being worked on.
+            IdempotencyKeyInUse: an earlier request is still being worked on.
         """
         async with self._database.connection() as connection:
             row = await connection.fetchrow(
@@ -52,41 +81,48 @@ class IdempotencyKeys:
                 claim.account_id,
                 claim.key,
                 claim.fingerprint,
-                claim.server_id,
-                list(claim.job_ids),
-                claim.at,
-                claim.at - LIFETIME,
-                claim.at - self._silence,
+                claim.job_ids,
+                self._lease,
+                INTERRUPTED,
             )
-            if row is None:
-                row = await connection.fetchrow(_SQL["find"], claim.account_id, claim.key, claim.at - self._silence)
         if row is None:
-            raise _in_use()
-        if tuple(row["job_ids"]) == claim.job_ids:
-            return None
-        return _first_request(claim, row["fingerprint"], row["job_ids"], ended=row["ended"])
+            message = "The statement `claim` always returns one row"
+            raise AssertionError(message)
+        held = _held(claim, row["verdict"], row["jobs"])
+        if not held.is_answered:
+            self._admitting[held.token] = held
+        return held
 
-    async def give_back(self, claim: Claim) -> None:
-        """Free a key whose request was refused before it had any job."""
+    async def prolong(self) -> None:
+        """Say of all keys under which this process is admitting files that it still is."""
+        if admitting := list(self._admitting.items()):
+            accounts = [held.claim.account_id for _, held in admitting]
+            keys = [held.claim.key for _, held in admitting]
+            tokens = [token for token, _ in admitting]
+            async with self._database.connection() as connection:
+                await connection.execute(_SQL["prolong"], accounts, keys, tokens, self._lease)
+
+    def let_go(self, held: Held) -> None:
+        """Leave a key to its jobs, all of which are under way or have ended."""
+        self._admitting.pop(held.token, None)
+
+    async def give_back(self, held: Held) -> None:
+        """Free a key whose request broke off. If this does not succeed either, it is free when its lease is over."""
+        self.let_go(held)
         async with self._database.connection() as connection:
-            await connection.execute(_SQL["give_back"], claim.account_id, claim.key, list(claim.job_ids))
+            await connection.execute(_SQL["give_back"], held.claim.account_id, held.claim.key, held.token)
 
-    async def forget_old(self, now: datetime) -> None:
+    async def forget_old(self) -> None:
         """Remove keys past their 24 hours."""
         async with self._database.connection() as connection:
-            await connection.execute(_SQL["forget"], now - LIFETIME)
+            await connection.execute(_SQL["forget"])
 
 
-def _first_request(claim: Claim, fingerprint: bytes, job_ids: Sequence[JobId], *, ended: bool) -> tuple[JobId, ...]:
-    if fingerprint != claim.fingerprint:
+def _held(claim: Claim, verdict: Literal["taken", "answered", "in use", "reused"], jobs: Sequence[UUID] | None) -> Held:
+    if verdict == "reused":
         raise IdempotencyKeyReused(
             "This Idempotency-Key came before with another file or other fields. Use a new key for a new request."
         )
-    if not ended:
-        raise _in_use()
-    return tuple(job_ids)
-
-
-def _in_use() -> IdempotencyKeyInUse:
-    message = "The first request with this Idempotency-Key is still being worked on. Ask again in a moment."
-    return IdempotencyKeyInUse(message, RETRY_AFTER_SECONDS)
+    if verdict == "in use" or jobs is None:
+        raise IdempotencyKeyInUse
+    return Held(claim, tuple(JobId(job_id) for job_id in jobs))

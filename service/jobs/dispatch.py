@@ -81,6 +81,13 @@ class Submission:
         return self.job
 
 
+def ended(job: Job) -> Submission:
+    """Return the submission of a job that has nothing to wait for."""
+    submission = Submission(job)
+    submission.finish(job)
+    return submission
+
+
 class LocalRunner:
     """Runs jobs in this process: bounded, fair between accounts, drained before the end."""
 
@@ -90,6 +97,7 @@ class LocalRunner:
         self._tasks = tasks
         self._submissions: dict[JobId, Submission] = {}
         self._handles: dict[JobId, TaskHandle[None]] = {}
+        self._admitting: set[JobId] = set()
         self._end_by = math.inf
         self._idle: anyio.Event | None = None
         self.leaving = False
@@ -97,8 +105,8 @@ class LocalRunner:
 
     @property
     def active(self) -> frozenset[JobId]:
-        """The jobs that this process holds now."""
-        return frozenset(self._submissions)
+        """The jobs that this process holds now, or is about to."""
+        return frozenset(self._submissions) | self._admitting
 
     @property
     def draining(self) -> bool:
@@ -119,6 +127,15 @@ class LocalRunner:
         """Refuse before a body is read that would be refused after it; raises what `enqueue` raises."""
         with self._refusals():
             self._pool.queue.require(str(account_id))
+
+    @contextmanager
+    def admitting(self, job_id: JobId) -> Iterator[None]:
+        """Count a job as held while it is being admitted; if it is not submitted by then, nobody will run it."""
+        self._admitting.add(job_id)
+        try:
+            yield
+        finally:
+            self._admitting.discard(job_id)
 
     def submit(self, ticket: Ticket, place: QueueTicket) -> Submission:
         """Run an accepted job, whoever is listening."""

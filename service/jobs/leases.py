@@ -1,10 +1,11 @@
 """Which process holds which jobs, and which jobs nobody holds any more.
 
 Every serving process says every few seconds that it is alive. A job whose process has been silent for longer than the
-lease is abandoned, and so is an open job that its own living process knows nothing of; `usecases.recover` ends it.
+lease is abandoned, and so is an open job that its own living process knows nothing of; `usecases.upkeep` ends both.
+Both ends of a lease are told by the clock of the database.
 """
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import msgspec
 
@@ -18,10 +19,11 @@ BEATS_PER_LEASE = 6
 _AT_ONCE = 500
 
 
-class AbandonedJob(msgspec.Struct, frozen=True):
-    """An open job that no living process works on, and where its output may lie."""
+class HeldJob(msgspec.Struct, frozen=True):
+    """An open job of one process, and where its output may lie."""
 
     id: JobId
+    attempt: int
     object_key: str | None
 
 
@@ -39,29 +41,31 @@ class Leases:
         """How often to say that this process is alive."""
         return self._lease / BEATS_PER_LEASE
 
-    async def beat(self, now: datetime) -> None:
+    async def beat(self) -> None:
         """Say that this process is alive."""
         async with self._database.connection() as connection:
-            await connection.execute(_SQL["heartbeat"], self.server_id, now)
+            await connection.execute(_SQL["heartbeat"], self.server_id)
 
     async def give_up(self) -> None:
         """Say that this process ends; what it still holds is abandoned at once."""
         async with self._database.connection() as connection:
             await connection.execute(_SQL["unregister_server"], self.server_id)
 
-    async def abandoned(self, now: datetime) -> list[AbandonedJob]:
-        """Return open jobs whose process is gone or silent for longer than the lease, some hundreds at the most."""
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["abandoned"], now - self._lease, _AT_ONCE)
-        return [AbandonedJob(row["id"], row["object_key"]) for row in rows]
+    async def end_abandoned(self, error_message: str) -> int:
+        """Fail open jobs whose process is gone or silent for longer than the lease; return how many.
 
-    async def held(self, now: datetime) -> list[AbandonedJob]:
-        """Return the open jobs, older than a lease, that the database believes this process to work on."""
+        Some hundreds at the most. Nothing is charged; the sweep removes their outputs.
+        """
         async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["held"], self.server_id, now - self._lease)
-        return [AbandonedJob(row["id"], row["object_key"]) for row in rows]
+            return len(await connection.fetch(_SQL["end_abandoned"], self._lease, _AT_ONCE, error_message))
 
-    async def forget_silent(self, now: datetime) -> None:
+    async def held(self) -> list[HeldJob]:
+        """Return the open jobs that the database believes this process to work on."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["held"], self.server_id)
+        return [HeldJob(row["id"], row["attempt"], row["object_key"]) for row in rows]
+
+    async def forget_silent(self) -> None:
         """Forget processes that are silent for longer than the lease and hold nothing."""
         async with self._database.connection() as connection:
-            await connection.execute(_SQL["forget_servers"], now - self._lease)
+            await connection.execute(_SQL["forget_servers"], self._lease)

@@ -55,13 +55,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     error_message: str | None = None
     details: Details = Details()
 
-    def at(self, now: datetime) -> "Job":
-        """Return the job as it stands at `now`: past its retention it is Expired, swept or not (contract 3)."""
-        if self.status is Status.COMPLETED and self.expires_at is not None and self.expires_at <= now:
-            return msgspec.structs.replace(self, status=Status.EXPIRED, object_key=None)
-        return self
-
 
 def job_from(row: Mapping[str, Any]) -> Job:
-    """Read a job from a row of the statements `find` and `recent`."""
+    """Read a job from a row of the view `job_record`."""
     return msgspec.convert({**row, "details": row["details"] or {}}, Job)

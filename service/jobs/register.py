@@ -1,7 +1,9 @@
 """The jobs in the database: begun, refused, found. Charging them is metering's business."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from datetime import timedelta
+
+import msgspec
 
 from service.db.pool import Database
 from service.db.queries import load
@@ -44,21 +46,28 @@ class JobRegister:
         self._begun |= self._just_begun
         self._just_begun.clear()
 
-    async def insert_refused(self, job: Job, account_id: AccountId) -> None:
-        """Record a job that was refused before anything was reserved."""
+    async def insert_failed(
+        self, job: Job, account_id: AccountId, *, key: str | None = None, interrupted: bool = False
+    ) -> Job | None:
+        """Record a failed job that holds no reservation; when this returns, it is on the disk.
+
+        None if the job is there already, or if it comes under a `key` that does not name it any more.
+        """
         async with self._database.connection() as connection:
-            await connection.execute(
-                _SQL["insert_refused"],
+            ended_at = await connection.fetchval(
+                _SQL["insert_failed"],
                 job.id,
                 account_id,
                 job.original_file_name,
                 job.input_format,
                 job.output_format,
                 job.input_size_bytes,
-                job.created_at,
                 job.error_message,
                 job.details.encode(),
+                key,
+                interrupted,
             )
+        return msgspec.structs.replace(job, created_at=ended_at, completed_at=ended_at) if ended_at else None
 
     async def find(self, job_id: JobId, account_id: AccountId) -> Job:
         """Return one job of the account.
@@ -85,15 +94,15 @@ class JobRegister:
             rows = await connection.fetch(_SQL["recent"], account_id, limit)
         return [job_from(dict(row)) for row in rows]
 
-    async def dispose(self, remove: Remove, now: datetime, at_once: int) -> int:
-        """Remove outputs past their retention or left by failed jobs, and mark their jobs; return how many.
+    async def dispose(self, remove: Remove, grace: timedelta, at_once: int) -> int:
+        """Remove outputs whose retention is over for `grace`, or of failed jobs, and mark their jobs; return how many.
 
         `remove` may be given keys that are gone already. 0 too while another process does it.
         """
         async with self._database.transaction() as connection:
             if not await connection.fetchval(_SQL["lead_disposal"]):
                 return 0
-            rows = await connection.fetch(_SQL["disposable"], now, at_once)
+            rows = await connection.fetch(_SQL["disposable"], grace, at_once)
             if rows:
                 await remove([row["object_key"] for row in rows])
                 await connection.execute(_SQL["mark_disposed"], [row["id"] for row in rows])

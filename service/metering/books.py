@@ -9,11 +9,10 @@ import msgspec
 from service.db.groups import Groups, GroupsByKey
 from service.db.pool import Database
 from service.db.queries import load
-from service.errors import LimitRefusal
+from service.errors import GeomillError, IdempotencyKeyInUse, LimitRefusal
 from service.identifiers import AccountId, JobId, ServerId
 from service.metering.balance import Balance, balance_from
 from service.metering.limits import Standing, refusal
-from service.metering.period import period_of
 from service.metering.plans import PLANS, WALLET_RETENTION_HOURS
 from service.metering.pricing import Pricing
 from service.metering.records import Records
@@ -27,8 +26,9 @@ MOST_SETTLEMENTS = 64
 class Application(msgspec.Struct, frozen=True, kw_only=True):
     """A file that asks to be admitted; `size_bytes` is the upload as received.
 
-    Its output will be called `object_name` in the region of the account. A `durable` admission survives a crash of the
-    database from the moment it is returned; another one may be undone by it until `Books.is_on_record`.
+    Its output will be called `object_name` in the region of the account. A file that comes under an idempotency `key`
+    is admitted only while that key names its job. A `durable` admission survives a crash of the database from the
+    moment it is returned; another one may be undone by it until `Books.is_on_record`.
     """
 
     job_id: JobId
@@ -39,13 +39,14 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     output_format: str
     size_bytes: int
     object_name: str
-    at: datetime
     durable: bool = False
+    key: str | None = None
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
-    """An admitted file: for how many hours its output is kept, and under which key."""
+    """An admitted file: since when, for how many hours its output is kept, and under which key of the store."""
 
+    admitted_at: datetime
     retention_hours: int
     object_key: str
 
@@ -55,8 +56,7 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
 
     job_id: JobId
     attempt: int
-    completed_at: datetime
-    expires_at: datetime
+    retention_hours: int
     processing_time_ms: int
     feature_count: int
     geometry_type: str
@@ -66,21 +66,30 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     details: dict[str, Any]
 
 
-class Release(msgspec.Struct, frozen=True, kw_only=True):
-    """The failure of a job: nothing is charged. Without `attempt`, whichever attempt holds it.
+class Settled(msgspec.Struct, frozen=True):
+    """When a job was completed, until when its output is kept, and what is left then."""
 
-    `object_key` names an output that could not be removed yet.
+    completed_at: datetime
+    expires_at: datetime
+    balance: Balance
+
+
+class Release(msgspec.Struct, frozen=True, kw_only=True):
+    """The failure of one attempt of a job: nothing is charged.
+
+    `object_key` names an output that may still be in the store. `interrupted` says that the failure is the service's,
+    so that a repeat under the same idempotency key converts the file anew.
     """
 
     job_id: JobId
-    attempt: int | None
-    completed_at: datetime
+    attempt: int
     error_message: str
     details: dict[str, Any]
     feature_count: int | None = None
     geometry_type: str | None = None
     processing_time_ms: int | None = None
     object_key: str | None = None
+    interrupted: bool = False
 
 
 class Books:
@@ -101,10 +110,10 @@ class Books:
 
         Raises:
             LimitRefusal: the first limit that refuses, in the order of contract 4; nothing was written.
+            IdempotencyKeyInUse: another request has taken the file's idempotency key over; nothing was written.
         """
-        key = (application.account_id, period_of(application.at))
-        admitted = await self._admissions.do(key, application)
-        if isinstance(admitted, LimitRefusal):
+        admitted = await self._admissions.do(application.account_id, application)
+        if isinstance(admitted, GeomillError):
             raise admitted
         return admitted
 
@@ -115,16 +124,19 @@ class Books:
         """
         return self._known.take(job_id) or await self._records.do(job_id)
 
-    async def settle(self, settlement: Settlement) -> Balance | None:
-        """Complete a job and write its ledger row; return what is left, or None if this attempt no longer holds it."""
+    async def settle(self, settlement: Settlement) -> Settled | None:
+        """Complete a job and write its ledger row; None if this attempt no longer holds it."""
         return await self._settlements.do(settlement)
 
-    async def release(self, release: Release) -> bool:
-        """Fail a job and give its reservation back; return False if it had ended, or another attempt holds it."""
+    async def release(self, release: Release) -> datetime | None:
+        """Fail a job, give its reservation back and return when; None if this attempt no longer holds it.
+
+        When this returns, the end of the job is on the disk.
+        """
         self._known.take(release.job_id)
         async with self._database.connection() as connection:
-            row = await connection.fetchrow(_SQL["release"], *msgspec.structs.astuple(release))
-        return row is not None
+            ended_at: datetime | None = await connection.fetchval(_SQL["release"], *msgspec.structs.astuple(release))
+        return ended_at
 
     async def balance(self, account_id: AccountId, now: datetime) -> Balance:
         """Return what the account has left in the month of `now`."""
@@ -140,13 +152,16 @@ class Books:
         async with self._database.connection() as connection:
             return int(await connection.fetchval(_SQL["reservations"]))
 
-    async def _admit_all(self, applications: Sequence[Application]) -> list[Admission | LimitRefusal]:
-        """Admit files of one account and one month, first come, first served.
+    async def _admit_all(
+        self, applications: Sequence[Application]
+    ) -> list[Admission | LimitRefusal | IdempotencyKeyInUse]:
+        """Admit files of one account, first come, first served.
 
         What finds no other job under way is made durable at once, as no settlement is to come that could take it along.
         """
         first = applications[0]
         durable = not self._known or any(application.durable for application in applications)
+        keys = [application.key for application in applications]
         prices = [self._pricing.price_cents(application.size_bytes) for application in applications]
         async with self._database.connection() as connection:
             row = await connection.fetchrow(
@@ -162,30 +177,32 @@ class Books:
                 [application.size_bytes for application in applications],
                 prices,
                 [application.object_name for application in applications],
-                [application.at for application in applications],
+                keys if any(keys) else None,
             )
         if row is None:
             message = "The statement `admit` always returns one row"
             raise AssertionError(message)
-        answers: list[Admission | LimitRefusal] = []
+        answers: list[Admission | LimitRefusal | IdempotencyKeyInUse] = []
         for number, application in enumerate(applications):
             if row["admitted"][number]:
                 self._known.add(application.job_id, on_disk=durable)
                 answers.append(_admission(row, application))
+            elif row["lost"][number]:
+                answers.append(IdempotencyKeyInUse())
             else:
                 answers.append(_refusal(row, number, application.size_bytes, prices[number]))
         return answers
 
-    async def _settle_all(self, settlements: Sequence[Settlement]) -> list[Balance | None]:
+    async def _settle_all(self, settlements: Sequence[Settlement]) -> list[Settled | None]:
         """Settle jobs, and take the admissions along that are not on the disk yet."""
         taken_along = self._known.unsure()
         columns = zip(*map(msgspec.structs.astuple, settlements), strict=True)
         async with self._database.connection() as connection:
             rows = await connection.fetch(_SQL["settle"], *columns, taken_along)
-        balances = {row["id"]: balance_from(dict(row)) for row in rows if row["settled"]}
-        if balances:
+        settled = {row["id"]: _settled(row) for row in rows if row["settled"]}
+        if settled:
             self._known.note(taken_along, {row["id"] for row in rows if not row["settled"]})
-        return [balances.pop(settlement.job_id, None) for settlement in settlements]
+        return [settled.pop(settlement.job_id, None) for settlement in settlements]
 
     async def _record_all(self, job_ids: Sequence[JobId]) -> list[bool]:
         async with self._database.connection() as connection:
@@ -210,8 +227,13 @@ async def publish_plans(database: Database) -> None:
             )
 
 
+def _settled(row: Any) -> Settled:
+    return Settled(row["completed_at"], row["expires_at"], balance_from(dict(row)))
+
+
 def _admission(row: Any, application: Application) -> Admission:
     return Admission(
+        admitted_at=row["admitted_at"],
         retention_hours=row["retention_hours"] or WALLET_RETENTION_HOURS,
         object_key=row["folder"] + application.object_name,
     )

@@ -7,7 +7,7 @@ import msgspec
 import structlog
 
 from sandbox.pool import QueueTicket
-from service.errors import LimitRefusal, MultipleLayers, Rejection
+from service.errors import IdempotencyKeyInUse, LimitRefusal, MultipleLayers, Rejection
 from service.formats.detect import Source
 from service.formats.format import Format
 from service.formats.request import ConversionRequest
@@ -15,7 +15,7 @@ from service.formats.target import choose_target
 from service.identifiers import AccountId, JobId
 from service.intake.form import MEBIBYTE, Upload
 from service.intake.workspace import Workspace
-from service.jobs.dispatch import Submission, Ticket
+from service.jobs.dispatch import Submission, Ticket, ended
 from service.jobs.lifecycle import Status
 from service.jobs.records import Details, Job
 from service.metering.books import Admission, Application
@@ -29,7 +29,10 @@ _log = structlog.get_logger()
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """An upload and what its sender asks for. With `durable` the sender is promised the job before it has ended."""
+    """An upload and what its sender asks for, under an Idempotency-Key if there is a `key`.
+
+    With `durable` the sender is promised the job before it has ended.
+    """
 
     job_id: JobId
     account_id: AccountId
@@ -37,6 +40,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     request: ConversionRequest
     workspace: Workspace
     durable: bool = False
+    key: str | None = None
 
 
 Attempt = Callable[[], Awaitable[Admission]]
@@ -54,10 +58,14 @@ async def accept_upload(services: Services, order: Order, place: QueueTicket, ga
     """Turn a received file into a job that runs, or into a Failed one that says why not (contract 3).
 
     The place is used, or released.
+
+    Raises:
+        IdempotencyKeyInUse: another request has taken the key over; this one has made nothing of the file.
     """
     submitted = False
     try:
-        submission = await _submit_or_refuse(services, order, place, gate)
+        with services.runner.admitting(order.job_id):
+            submission = await _submit_or_refuse(services, order, place, gate)
         submitted = submission.job.status is not Status.FAILED
         return submission
     finally:
@@ -65,16 +73,29 @@ async def accept_upload(services: Services, order: Order, place: QueueTicket, ga
             services.pool.release(place)
 
 
-async def _submit_or_refuse(services: Services, order: Order, place: QueueTicket, gate: Gate) -> Submission:
-    job = Job(
+async def refuse_upload(services: Services, order: Order, rejection: Rejection) -> Submission:
+    """Turn a received file into a Failed job without looking at it.
+
+    Raises:
+        IdempotencyKeyInUse: as `accept_upload`.
+    """
+    return await _refuse(services, order, _new_job(services, order), rejection)
+
+
+def _new_job(services: Services, order: Order) -> Job:
+    return Job(
         id=order.job_id,
         status=Status.PENDING,
         original_file_name=order.upload.untrusted_name,
         input_format=None,
         output_format=None,
         input_size_bytes=order.upload.size_bytes,
-        created_at=services.clock(),
+        created_at=services.clock(),  # until the database has set its own time
     )
+
+
+async def _submit_or_refuse(services: Services, order: Order, place: QueueTicket, gate: Gate) -> Submission:
+    job = _new_job(services, order)
     try:
         source = await _detect(services, order)
         job = msgspec.structs.replace(job, input_format=source.format.token)
@@ -82,7 +103,7 @@ async def _submit_or_refuse(services: Services, order: Order, place: QueueTicket
         job = msgspec.structs.replace(job, output_format=target.token)
         admission = await gate(partial(_admit, services, order, job))
     except Rejection as rejection:
-        return await _refuse(services, order.account_id, job, rejection)
+        return await _refuse(services, order, job, rejection)
     return _submit(services, order, place, _Admitted(job, source, target, admission))
 
 
@@ -118,8 +139,8 @@ def _application(services: Services, order: Order, job: Job) -> Application:
         output_format=job.output_format or "",
         size_bytes=job.input_size_bytes,
         object_name=new_key(),
-        at=job.created_at,
         durable=order.durable,
+        key=order.key,
     )
 
 
@@ -127,7 +148,7 @@ def _submit(services: Services, order: Order, place: QueueTicket, admitted: _Adm
     metrics.JOBS_ADMITTED.labels(admitted.source.format.token).inc()
     _log.info(events.JOB_ADMITTED, job_id=admitted.job.id, input=admitted.job.input_format)
     ticket = Ticket(
-        job=admitted.job,
+        job=msgspec.structs.replace(admitted.job, created_at=admitted.admission.admitted_at),
         account_id=order.account_id,
         source=admitted.source,
         target=admitted.target,
@@ -139,20 +160,16 @@ def _submit(services: Services, order: Order, place: QueueTicket, admitted: _Adm
     return services.runner.submit(ticket, place)
 
 
-async def _refuse(services: Services, account_id: AccountId, job: Job, rejection: Rejection) -> Submission:
-    refused = msgspec.structs.replace(
-        job,
-        status=Status.FAILED,
-        completed_at=services.clock(),
-        error_message=rejection.message,
-        details=details_of(rejection),
+async def _refuse(services: Services, order: Order, job: Job, rejection: Rejection) -> Submission:
+    failed = msgspec.structs.replace(
+        job, status=Status.FAILED, error_message=rejection.message, details=details_of(rejection)
     )
-    await services.jobs.insert_refused(refused, account_id)
+    refused = await services.jobs.insert_failed(failed, order.account_id, key=order.key)
+    if refused is None:
+        raise IdempotencyKeyInUse
     metrics.JOBS_REFUSED.labels(_reason(refused.details)).inc()
     _log.info(events.JOB_REFUSED, job_id=refused.id, limit=refused.details.limit, reason=type(rejection).__name__)
-    submission = Submission(refused)
-    submission.finish(refused)
-    return submission
+    return ended(refused)
 
 
 def _reason(details: Details) -> str:

@@ -35,7 +35,7 @@ async def _verdict(check: Callable[[Services], Awaitable[str]], services: Servic
 
 async def _check_database(services: Services) -> str:
     try:
-        await services.leases.beat(services.clock())
+        await services.leases.beat()
     except DatabaseUnavailable:
         return "not reachable"
     return "ok"

@@ -1,4 +1,4 @@
-"""A request that may come twice (contract 3): its fingerprint, and the first answer again."""
+"""A request that may come twice: its fingerprint, and what is left of it to do."""
 
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -7,16 +7,11 @@ from contextlib import asynccontextmanager
 import anyio
 import msgspec
 
-from service.accounts.idempotency import Claim
-from service.identifiers import AccountId, JobId
+from service.accounts.idempotency import Claim, Held
 from service.intake.form import Form
-from service.jobs.lifecycle import Status
 from service.jobs.records import Job
+from service.usecases.accept_upload import Order
 from service.usecases.services import Services
-
-NOT_REACHED = (
-    "The service was interrupted before it came to this file. Nothing was counted; send it again with a new key."
-)
 
 
 def fingerprint(endpoint: str, form: Form) -> bytes:
@@ -27,40 +22,34 @@ def fingerprint(endpoint: str, form: Form) -> bytes:
 
 
 @asynccontextmanager
-async def first_answer(services: Services, claim: Claim | None, form: Form) -> AsyncIterator[list[Job] | None]:
-    """Yield the ended jobs of the first request with this key, or None: then the block is the first request.
+async def still_to_do(
+    services: Services, claim: Claim | None, orders: Sequence[Order]
+) -> AsyncIterator[Sequence[Order | Job]]:
+    """Yield the orders of a request; in place of those that earlier requests with its key have done, their ended jobs.
 
     Without a key (`claim` None) every request is a first one.
 
     Raises:
         IdempotencyKeyReused, IdempotencyKeyInUse: see `IdempotencyKeys.claim`.
     """
-    earlier = await services.idempotency.claim(claim) if claim is not None else None
-    if claim is None or earlier is not None:
-        yield await _jobs_of(services, claim.account_id, earlier, form) if claim and earlier else None
+    if claim is None:
+        yield orders
+        return
+    held = await services.idempotency.claim(claim)
+    if held.is_answered:
+        yield await _merge(services, held, orders)
         return
     try:
-        yield None
+        yield await _merge(services, held, orders)
     except BaseException:
         with anyio.CancelScope(shield=True):
-            await services.idempotency.give_back(claim)
+            await services.idempotency.give_back(held)
         raise
+    services.idempotency.let_go(held)
 
 
-async def _jobs_of(services: Services, account_id: AccountId, job_ids: Sequence[JobId], form: Form) -> list[Job]:
-    found = {job.id: job for job in await services.jobs.find_all(job_ids, account_id)}
-    now = services.clock()
-    return [
-        found.get(job_id)
-        or Job(
-            id=job_id,
-            status=Status.FAILED,
-            original_file_name=upload.untrusted_name,
-            input_format=None,
-            output_format=None,
-            input_size_bytes=upload.size_bytes,
-            created_at=now,
-            error_message=NOT_REACHED,
-        )
-        for job_id, upload in zip(job_ids, form.files, strict=True)
-    ]
+async def _merge(services: Services, held: Held, orders: Sequence[Order]) -> list[Order | Job]:
+    if not held.earlier:
+        return list(orders)
+    found = {job.id: job for job in await services.jobs.find_all(list(held.earlier), held.claim.account_id)}
+    return [found.get(job_id, order) for job_id, order in zip(held.job_ids, orders, strict=True)]

@@ -26,7 +26,6 @@ class LinkedJob(msgspec.Struct, frozen=True):
 
 async def with_link(services: Services, job: Job) -> LinkedJob:
     """Sign a link to the output of a Completed job within its retention; none while the store cannot sign."""
-    job = job.at(services.clock())
     if job.status is not Status.COMPLETED or job.object_key is None or job.expires_at is None:
         return LinkedJob(job, None)
     try:

@@ -6,7 +6,7 @@ released under a shield, its directory is removed, and its place goes back to th
 
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -17,22 +17,20 @@ import structlog
 from sandbox.command import Command
 from sandbox.pool import Pool, QueueTicket
 from sandbox.verdict import Ending, Verdict
-from service.clock import Clock
 from service.dataloss.rules import not_applicable, report
 from service.dataloss.warnings import extra_warnings
 from service.engine.convert import Engine, Output
 from service.engine.workplace import Run
-from service.errors import JobNotFound, Rejection, RetryableFault, StorageUnavailable
+from service.errors import JobNotFound, Overloaded, Rejection, RetryableFault, StorageUnavailable
 from service.formats.facts import Facts
 from service.formats.format import Format, writing_of
 from service.formats.plan import Plan, plan_conversion
 from service.intake.workspace import WorkArea
-from service.jobs.dispatch import Ticket
+from service.jobs.dispatch import RETRY_AFTER_SECONDS, Ticket
 from service.jobs.lifecycle import ENDED, Status
 from service.jobs.records import Details, Job
 from service.jobs.register import JobRegister
-from service.metering.balance import Balance
-from service.metering.books import Books, Release, Settlement
+from service.metering.books import Books, Release, Settled, Settlement
 from service.storage.names import download_name
 from service.storage.observed import observed
 from service.storage.port import ObjectKey, Storage
@@ -45,7 +43,7 @@ from service.usecases.look_at_source import Look, is_document, look_at_source
 _log = structlog.get_logger()
 _T = TypeVar("_T")
 
-Outcome = Literal["rejected", "storage", "stopped", "defect"]
+Outcome = Literal["rejected", "storage", "stopped", "forgotten", "defect"]
 """Why a job failed, as operators count it."""
 
 BOOKING_SECONDS = 60.0
@@ -54,9 +52,16 @@ BOOKING_SECONDS = 60.0
 MEMORY_BYTES = 64 << 20
 """How much the files of a job may take in memory; beyond it the job is begun anew on disk."""
 
+_INTERRUPTIONS: frozenset[Outcome] = frozenset({"stopped", "forgotten"})
+"""Failures that say nothing of the file."""
+
 STOPPED = "The service was stopped before the conversion had ended. Nothing was counted; send the file again."
 FORGOTTEN = "The service's database was interrupted during the conversion. Nothing was counted; send the file again."
 DEFECT = "The conversion failed because of a fault of the service. Nothing was counted; the fault was recorded."
+
+
+class _ForgottenError(Exception):
+    """A crash of the database has undone the job's admission."""
 
 
 class _OutgrownMemoryError(Exception):
@@ -72,7 +77,6 @@ class JobParts(msgspec.Struct, frozen=True, kw_only=True):
     pool: Pool
     storage: Storage
     work_area: WorkArea
-    clock: Clock
 
 
 async def run_job(parts: JobParts, ticket: Ticket, place: QueueTicket) -> Job:
@@ -91,6 +95,8 @@ async def run_job(parts: JobParts, ticket: Ticket, place: QueueTicket) -> Job:
     except anyio.get_cancelled_exc_class():
         await run.fail("stopped", STOPPED)
         raise
+    except _ForgottenError:
+        await run.fail("forgotten", FORGOTTEN)
     except RetryableFault:
         raise  # the database stayed away: what it believes of the job is unknown, so recovery ends it
     except Exception:  # noqa: BLE001 -- a defect of any kind fails its own job
@@ -145,7 +151,7 @@ class _Run:
     async def store(self, output: Output) -> None:
         """Put the output where links lead to it, once its key is sure to be known whatever crashes."""
         if not await _persist(lambda: self._parts.books.is_on_record(self.job.id)):
-            raise Rejection(FORGOTTEN)
+            raise _ForgottenError
         self._may_be_stored = True
         with stage("store"), observed("put"):
             await self._parts.storage.put(
@@ -158,37 +164,35 @@ class _Run:
             await self._parts.work_area.remove(directory, brief=brief)
 
     async def settle(self, output: Output) -> None:
-        """Charge and publish the job. If another process has ended it meanwhile, take that end as it is."""
+        """Charge and publish the job. If somebody else has ended it meanwhile, take that end as it is.
+
+        Raises:
+            Overloaded: another attempt has the job, and has not ended.
+        """
         settlement = self._settlement(output)
         with anyio.CancelScope(shield=True), stage("settle"):
-            balance = await _persist(lambda: self._parts.books.settle(settlement))
-            if balance is None:
-                await self._settled_already()
-            else:
-                self._complete(settlement, balance)
+            settled = await _persist(lambda: self._parts.books.settle(settlement))
+            if settled is not None:
+                self._complete(settlement, settled)
+            elif not await self._yield_to_record():
+                raise _ForgottenError
 
     async def fail(self, outcome: Outcome, message: str, details: Details | None = None) -> None:
-        """Release the job; nothing is charged, nothing is kept."""
-        details = details or Details()
-        now = self._parts.clock()
+        """Release the job; nothing is charged, nothing is kept, and nobody is told before its record says so.
+
+        Raises:
+            Overloaded: another attempt has the job, and has not ended.
+        """
         failed = msgspec.structs.replace(
-            self.job, status=Status.FAILED, completed_at=now, error_message=message, details=details
-        )
-        release = Release(
-            job_id=failed.id,
-            attempt=None,
-            completed_at=now,
+            self.job,
+            status=Status.FAILED,
             error_message=message,
-            details=details.encode(),
-            feature_count=failed.feature_count,
-            geometry_type=failed.geometry_type,
+            details=details or Details(),
             processing_time_ms=self._elapsed_ms(),
         )
         with anyio.CancelScope(shield=True):
-            left = None if await self._discard_output() else self._key
-            release = msgspec.structs.replace(release, object_key=left)
-            await _persist(lambda: self._parts.books.release(release))
-        self.job = msgspec.structs.replace(failed, processing_time_ms=release.processing_time_ms)
+            if not await self._record_failure(failed, interrupted=outcome in _INTERRUPTIONS):
+                return
         formats = {"input": failed.input_format, "output": failed.output_format}
         metrics.JOBS_ENDED.labels(outcome).inc()
         _log.info(events.JOB_FAILED, job_id=failed.id, **formats, reason=message)
@@ -200,6 +204,32 @@ class _Run:
                 return await self._convert(self._in_memory(run) if self._is_in_memory else run)
             except (_OutgrownMemoryError, RunCrashed):
                 self._directories.append(self._parts.work_area.new_directory())
+
+    async def _record_failure(self, failed: Job, *, interrupted: bool) -> bool:
+        """Let the database say that the job has failed; return False if it says otherwise, which is the truth then."""
+        release = Release(
+            job_id=failed.id,
+            attempt=failed.attempt,
+            error_message=failed.error_message or "",
+            details=failed.details.encode(),
+            feature_count=failed.feature_count,
+            geometry_type=failed.geometry_type,
+            processing_time_ms=failed.processing_time_ms,
+            object_key=self._key if self._may_be_stored else None,  # the sweep makes sure that it goes
+            interrupted=interrupted,
+        )
+        ended_at = await _persist(lambda: self._parts.books.release(release))
+        if ended_at is not None:
+            self.job = msgspec.structs.replace(failed, completed_at=ended_at)
+            await self._discard_output()
+            return True
+        insert = partial(self._parts.jobs.insert_failed, failed, self._ticket.account_id, interrupted=interrupted)
+        while not await self._yield_to_record():
+            inserted = await _persist(insert)
+            if inserted is not None:
+                self.job = inserted
+                return True
+        return False
 
     async def _convert(self, run: Run) -> _Converted:
         ticket, engine = self._ticket, self._parts.engine
@@ -236,12 +266,10 @@ class _Run:
         )
 
     def _settlement(self, output: Output) -> Settlement:
-        now = self._parts.clock()
         return Settlement(
             job_id=self.job.id,
             attempt=self.job.attempt,
-            completed_at=now,
-            expires_at=now + timedelta(hours=self._ticket.retention_hours),
+            retention_hours=self._ticket.retention_hours,
             processing_time_ms=self._elapsed_ms(),
             feature_count=self.job.feature_count or 0,
             geometry_type=self.job.geometry_type or "None",
@@ -251,18 +279,29 @@ class _Run:
             details=self._details.encode(),
         )
 
-    async def _settled_already(self) -> None:
+    async def _yield_to_record(self) -> bool:
+        """Take the end that somebody else gave the job, and remove what this attempt has stored, and only that.
+
+        Return False if there is no such job any more.
+
+        Raises:
+            Overloaded: another attempt has the job, and has not ended.
+        """
         try:
             found = await _persist(lambda: self._parts.jobs.find(self.job.id, self._ticket.account_id))
         except JobNotFound:
-            raise Rejection(FORGOTTEN) from None
-        if found.status not in ENDED:
-            raise Rejection(FORGOTTEN)
+            await self._discard_output()
+            return False
         if found.object_key != self._key:
             await self._discard_output()
+        if found.status not in ENDED:
+            message = f"The job {self.job.id} is being worked on elsewhere; its record tells how it ends."
+            raise Overloaded(message, RETRY_AFTER_SECONDS)
         self.job = found
+        return True
 
-    def _complete(self, settlement: Settlement, balance: Balance) -> None:
+    def _complete(self, settlement: Settlement, settled: Settled) -> None:
+        balance = settled.balance
         details = msgspec.structs.replace(
             self._details,
             remaining_conversions=balance.remaining_conversions,
@@ -272,8 +311,8 @@ class _Run:
         self.job = msgspec.structs.replace(
             self.job,
             status=Status.COMPLETED,
-            completed_at=settlement.completed_at,
-            expires_at=settlement.expires_at,
+            completed_at=settled.completed_at,
+            expires_at=settled.expires_at,
             processing_time_ms=settlement.processing_time_ms,
             output_size_bytes=settlement.output_size_bytes,
             object_key=self._key,
@@ -299,15 +338,13 @@ class _Run:
         metrics.INPUT_BYTES.inc(self.job.input_size_bytes)
         metrics.OUTPUT_BYTES.inc(settlement.output_size_bytes)
 
-    async def _discard_output(self) -> bool:
+    async def _discard_output(self) -> None:
         if self._may_be_stored:
             try:
                 with observed("delete"):
                     await self._parts.storage.delete([self._key])
             except StorageUnavailable as unavailable:
                 _log.warning(events.STORAGE_FAILED, job_id=self.job.id, fault=unavailable.fault)
-                return False
-        return True
 
     def _download_name(self, output: Output) -> str:
         return download_name(self.job.original_file_name, output.extension)

@@ -11,8 +11,9 @@ import anyio
 import msgspec
 import structlog
 
+from service.accounts.idempotency import INTERRUPTED
 from service.errors import DatabaseUnavailable, StorageUnavailable
-from service.jobs.leases import AbandonedJob
+from service.jobs.leases import HeldJob
 from service.metering.books import Release
 from service.storage.observed import observed
 from service.storage.port import ObjectKey
@@ -21,7 +22,6 @@ from service.usecases.services import Services
 
 _log = structlog.get_logger()
 
-ABANDONED = "The service was interrupted while it converted this file. Nothing was counted; send the file again."
 GRACE = timedelta(minutes=1)
 """How long an output outlives its link, for downloads that begin in the last moment."""
 _AT_ONCE = 500
@@ -35,19 +35,20 @@ class Chore(msgspec.Struct, frozen=True):
 
 
 async def beat(services: Services) -> None:
-    """Say that this process is alive."""
-    await services.leases.beat(services.clock())
+    """Say that this process is alive, and still at the requests that it is admitting."""
+    await services.leases.beat()
+    await services.idempotency.prolong()
 
 
 async def recover(services: Services) -> None:
     """End jobs that no living process works on: nothing is charged, nothing of them is kept (contract 3)."""
     before = services.runner.active
-    held = [
-        job for job in await services.leases.held(services.clock()) if job.id not in before | services.runner.active
-    ]
-    abandoned = await services.leases.abandoned(services.clock())
-    await _end(services, [*held, *abandoned])
-    await services.leases.forget_silent(services.clock())
+    held = await services.leases.held()
+    ended = await _end(services, [job for job in held if job.id not in before | services.runner.active])
+    ended += await services.leases.end_abandoned(INTERRUPTED)
+    if ended:
+        _log.warning(events.JOBS_RECOVERED, jobs=ended)
+    await services.leases.forget_silent()
 
 
 async def sweep(services: Services) -> None:
@@ -58,8 +59,7 @@ async def sweep(services: Services) -> None:
             await services.storage.delete([ObjectKey(key) for key in keys])
 
     disposed = 0
-    due = services.clock() - GRACE
-    while count := await services.jobs.dispose(remove, due, _AT_ONCE):
+    while count := await services.jobs.dispose(remove, GRACE, _AT_ONCE):
         disposed += count
     if disposed:
         _log.info(events.OUTPUTS_REMOVED, outputs=disposed)
@@ -67,7 +67,7 @@ async def sweep(services: Services) -> None:
 
 async def forget(services: Services) -> None:
     """Remove idempotency keys past their day."""
-    await services.idempotency.forget_old(services.clock())
+    await services.idempotency.forget_old()
 
 
 async def show_begun(services: Services) -> None:
@@ -85,21 +85,19 @@ async def measure(services: Services) -> None:
     metrics.RESERVATIONS.set(await services.books.reservations())
 
 
-async def _end(services: Services, jobs: Iterable[AbandonedJob]) -> None:
+async def _end(services: Services, jobs: Iterable[HeldJob]) -> int:
     ended = 0
     for job in jobs:
-        ended += await services.books.release(
-            Release(
-                job_id=job.id,
-                attempt=None,
-                completed_at=services.clock(),
-                error_message=ABANDONED,
-                details={},
-                object_key=job.object_key,  # the sweep removes it, now that nobody can settle the job any more
-            )
+        release = Release(
+            job_id=job.id,
+            attempt=job.attempt,
+            error_message=INTERRUPTED,
+            details={},
+            object_key=job.object_key,  # the sweep removes it, now that nobody can settle the job any more
+            interrupted=True,
         )
-    if ended:
-        _log.warning(events.JOBS_RECOVERED, jobs=ended)
+        ended += await services.books.release(release) is not None
+    return ended
 
 
 CHORES: tuple[Chore, ...] = (

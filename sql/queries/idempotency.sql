@@ -1,29 +1,24 @@
 -- name: claim
--- Take a key that is free, past its time, or left by a dead process before any of its jobs existed.
-INSERT INTO idempotency_key AS k (account_id, key, fingerprint, server_id, job_ids, created_at)
-VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (account_id, key) DO UPDATE
-   SET fingerprint = excluded.fingerprint, server_id = excluded.server_id, job_ids = excluded.job_ids,
-       created_at = excluded.created_at
- WHERE k.created_at <= $7
-    OR (NOT EXISTS (SELECT FROM job j WHERE j.id = ANY(k.job_ids))
-        AND NOT EXISTS (SELECT FROM server s WHERE s.id = k.server_id AND s.heartbeat_at >= $8))
-RETURNING fingerprint, job_ids, false AS ended;
+-- Take a key, or say why not; see the function.
+SELECT verdict, jobs FROM claim_key($1, $2, $3, $4, $5, $6);
 
--- name: find
--- The request that has the key; it has ended when none of its jobs is open and, if some are missing, its process is dead.
-SELECT k.fingerprint, k.job_ids,
-       NOT EXISTS (SELECT FROM job j WHERE j.id = ANY(k.job_ids) AND j.status IN ('Pending', 'Processing'))
-       AND ((SELECT count(*) FROM job j WHERE j.id = ANY(k.job_ids)) = cardinality(k.job_ids)
-            OR NOT EXISTS (SELECT FROM server s WHERE s.id = k.server_id AND s.heartbeat_at >= $3)) AS ended
-  FROM idempotency_key k WHERE k.account_id = $1 AND k.key = $2;
+-- name: prolong
+-- Keys under which this process is still admitting files; one that was taken over names other jobs and stays as it is.
+UPDATE idempotency_key k SET held_until = service_time() + $4::interval
+  FROM unnest($1::uuid[], $2::text[], $3::uuid[]) AS mine(account_id, key, job_id)
+ WHERE k.account_id = mine.account_id AND k.key = mine.key AND mine.job_id = ANY(k.job_ids);
 
 -- name: give_back
--- A request that was refused before it had any job frees its key.
-DELETE FROM idempotency_key k
- WHERE k.account_id = $1 AND k.key = $2 AND k.job_ids = $3
-   AND NOT EXISTS (SELECT FROM job j WHERE j.id = ANY(k.job_ids));
+-- A request broke off: its key is free at once; forgotten if it has no job, else for a repeat to finish.
+WITH forgotten AS (
+    DELETE FROM idempotency_key k
+     WHERE k.account_id = $1 AND k.key = $2 AND $3 = ANY(k.job_ids)
+       AND NOT EXISTS (SELECT FROM job j WHERE j.id = ANY(k.job_ids))
+)
+UPDATE idempotency_key k SET held_until = service_time()
+ WHERE k.account_id = $1 AND k.key = $2 AND $3 = ANY(k.job_ids)
+   AND EXISTS (SELECT FROM job j WHERE j.id = ANY(k.job_ids));
 
 -- name: forget
--- Keys past their time.
-DELETE FROM idempotency_key WHERE created_at <= $1;
+-- Keys past their day.
+DELETE FROM idempotency_key WHERE created_at <= service_time() - interval '24 hours';

@@ -3,58 +3,58 @@
 UPDATE job SET status = 'Processing'
  WHERE id IN (SELECT id FROM job WHERE id = ANY($1) AND status = 'Pending' FOR UPDATE SKIP LOCKED);
 
--- name: insert_refused
--- A job that was refused before anything was reserved.
+-- name: insert_failed
+-- A job that holds no reservation and has failed. Under an idempotency key only while that key names it, and never over
+-- a job that is there.
+WITH named AS (
+    SELECT FROM idempotency_key WHERE account_id = $2 AND key = $9 AND $1 = ANY(job_ids) FOR SHARE
+)
 INSERT INTO job (id, account_id, payer_id, status, original_file_name, input_format, output_format, input_size_bytes,
-                 created_at, completed_at, error_message, details)
-SELECT $1, a.id, a.payer_id, 'Failed', $3, $4, $5, $6, $7, $7, $8, $9 FROM account a WHERE a.id = $2;
+                 created_at, completed_at, error_message, details, interrupted)
+SELECT $1, a.id, a.payer_id, 'Failed', $3, $4, $5, $6, service_time(), service_time(), $7, $8, $10
+  FROM account a WHERE a.id = $2 AND ($9::text IS NULL OR EXISTS (SELECT FROM named))
+ON CONFLICT (id) DO NOTHING
+RETURNING completed_at;
 
 -- name: find
 -- One job of one account.
-SELECT id, status, original_file_name, input_format, output_format, input_size_bytes, created_at, completed_at,
-       feature_count, geometry_type, processing_time_ms, output_size_bytes, object_key, download_name, media_type,
-       expires_at, error_message, details
-  FROM job WHERE id = $1 AND account_id = $2;
+SELECT * FROM job_record WHERE id = $1 AND account_id = $2;
 
 -- name: find_all
 -- Some jobs of one account.
-SELECT id, status, original_file_name, input_format, output_format, input_size_bytes, created_at, completed_at,
-       feature_count, geometry_type, processing_time_ms, output_size_bytes, object_key, download_name, media_type,
-       expires_at, error_message, details
-  FROM job WHERE id = ANY($1) AND account_id = $2;
+SELECT * FROM job_record WHERE id = ANY($1) AND account_id = $2;
 
 -- name: recent
 -- The newest jobs of one account; their ids are in order of time.
-SELECT id, status, original_file_name, input_format, output_format, input_size_bytes, created_at, completed_at,
-       feature_count, geometry_type, processing_time_ms, output_size_bytes, object_key, download_name, media_type,
-       expires_at, error_message, details
-  FROM job WHERE account_id = $1 ORDER BY id DESC LIMIT $2;
+SELECT * FROM job_record WHERE account_id = $1 ORDER BY id DESC LIMIT $2;
 
 -- name: heartbeat
 -- This process is alive; its first beat registers it, and one that was cleared away meanwhile comes back.
-INSERT INTO server (id, started_at, heartbeat_at) VALUES ($1, $2, $2)
+INSERT INTO server (id, started_at, heartbeat_at) VALUES ($1, service_time(), service_time())
 ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at;
 
 -- name: unregister_server
 -- A process has ended in order.
 DELETE FROM server WHERE id = $1;
 
--- name: abandoned
--- Open jobs whose process is gone or silent for longer than the lease.
-SELECT j.id, j.object_key
-  FROM job j LEFT JOIN server s ON s.id = j.server_id
- WHERE j.status IN ('Pending', 'Processing') AND (s.id IS NULL OR s.heartbeat_at < $1)
- LIMIT $2;
+-- name: end_abandoned
+-- Fail open jobs whose process is gone or silent for longer than the lease. Their outputs are left to the sweep.
+SELECT id
+  FROM (SELECT j.id, j.attempt, j.object_key
+          FROM job j LEFT JOIN server s ON s.id = j.server_id
+         WHERE j.status IN ('Pending', 'Processing')
+           AND (s.id IS NULL OR s.heartbeat_at < service_time() - $1::interval)
+         LIMIT $2 FOR UPDATE OF j SKIP LOCKED) AS abandoned
+ WHERE release_job(id, attempt, $3, '{}', NULL, NULL, NULL, object_key, true) IS NOT NULL;
 
 -- name: held
--- Open jobs of this process that were admitted before the given time.
-SELECT id, object_key FROM job
- WHERE server_id = $1 AND status IN ('Pending', 'Processing') AND created_at < $2;
+-- Open jobs of this process.
+SELECT id, attempt, object_key FROM job WHERE server_id = $1 AND status IN ('Pending', 'Processing');
 
 -- name: forget_servers
 -- Processes that are silent for longer than the lease and have no open job left.
 DELETE FROM server s
- WHERE s.heartbeat_at < $1
+ WHERE s.heartbeat_at < service_time() - $1::interval
    AND NOT EXISTS (SELECT FROM job j WHERE j.server_id = s.id AND j.status IN ('Pending', 'Processing'));
 
 -- name: lead_disposal
@@ -64,7 +64,7 @@ SELECT pg_try_advisory_xact_lock(hashtext('geomill.disposal'));
 -- name: disposable
 -- Outputs that nobody may have any more: past their retention, or left by a job that failed.
 SELECT id, object_key FROM job
- WHERE (status = 'Completed' AND expires_at <= $1) OR (status = 'Failed' AND object_key IS NOT NULL)
+ WHERE (status = 'Completed' AND expires_at <= service_time() - $1::interval) OR (status = 'Failed' AND object_key IS NOT NULL)
  LIMIT $2;
 
 -- name: mark_disposed

@@ -1,21 +1,21 @@
 -- name: admit
 -- Reserve and insert the jobs of one account, or return why not.
-SELECT * FROM admit_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
+SELECT * FROM admit_files($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: settle
 -- Complete jobs and write their ledger rows; nothing happens to one unless it is open in this very attempt.
--- What is left is kept with each, since it is part of its answer. Comes back too: which of the jobs in $12 are open;
+-- What is left is kept with each, since it is part of its answer. Comes back too: which of the jobs in $11 are open;
 -- their admissions are on the disk as well then, if anything was settled.
 WITH told AS (
-    SELECT unnest($1::uuid[]) AS id, unnest($2::int[]) AS attempt, unnest($3::timestamptz[]) AS completed_at,
-           unnest($4::timestamptz[]) AS expires_at, unnest($5::bigint[]) AS processing_time_ms,
-           unnest($6::bigint[]) AS feature_count, unnest($7::text[]) AS geometry_type,
-           unnest($8::bigint[]) AS output_size_bytes, unnest($9::text[]) AS download_name,
-           unnest($10::text[]) AS media_type, unnest($11::jsonb[]) AS details
+    SELECT unnest($1::uuid[]) AS id, unnest($2::int[]) AS attempt, unnest($3::int[]) AS retention_hours,
+           unnest($4::bigint[]) AS processing_time_ms, unnest($5::bigint[]) AS feature_count,
+           unnest($6::text[]) AS geometry_type, unnest($7::bigint[]) AS output_size_bytes,
+           unnest($8::text[]) AS download_name, unnest($9::text[]) AS media_type, unnest($10::jsonb[]) AS details
      LIMIT cardinality($1) -- all of them; the planner expects few, and looks each up instead of reading tables whole
 ), done AS (
     UPDATE job j
-       SET status = 'Completed', completed_at = t.completed_at, expires_at = t.expires_at,
+       SET status = 'Completed', completed_at = service_time(),
+           expires_at = service_time() + make_interval(hours => t.retention_hours),
            processing_time_ms = t.processing_time_ms, feature_count = t.feature_count, geometry_type = t.geometry_type,
            output_size_bytes = t.output_size_bytes, download_name = t.download_name, media_type = t.media_type,
            details = t.details || jsonb_strip_nulls(jsonb_build_object(
@@ -25,9 +25,9 @@ WITH told AS (
                CASE WHEN p.plan_id IS NOT NULL THEN greatest(n.monthly_data_bytes - coalesce(u.bytes, 0), 0) END,
                'wallet_cents', p.wallet_cents))
       FROM told t CROSS JOIN payer p LEFT JOIN plan n ON n.id = p.plan_id
-      LEFT JOIN usage u ON u.payer_id = p.id AND u.period = date_trunc('month', t.completed_at AT TIME ZONE 'UTC')::date
+      LEFT JOIN usage u ON u.payer_id = p.id AND u.period = date_trunc('month', service_time() AT TIME ZONE 'UTC')::date
      WHERE j.id = t.id AND j.attempt = t.attempt AND j.completed_at IS NULL AND p.id = j.payer_id
- RETURNING j.id, j.account_id, j.payer_id, j.period, j.input_size_bytes, j.price_cents, j.completed_at,
+ RETURNING j.id, j.account_id, j.payer_id, j.period, j.input_size_bytes, j.price_cents, j.completed_at, j.expires_at,
            p.plan_id, p.wallet_cents, n.monthly_conversions, n.monthly_data_bytes,
            coalesce(u.conversions, 0) AS used_conversions, coalesce(u.bytes, 0) AS used_bytes
 ), entry AS (
@@ -36,11 +36,12 @@ WITH told AS (
            (price_cents IS NULL)::int, input_size_bytes, coalesce(price_cents, 0), completed_at
       FROM done
 )
-SELECT id, true AS settled, plan_id, wallet_cents, monthly_conversions, monthly_data_bytes, used_conversions, used_bytes
+SELECT id, true AS settled, completed_at, expires_at, plan_id, wallet_cents, monthly_conversions, monthly_data_bytes,
+       used_conversions, used_bytes
   FROM done
 UNION ALL
-SELECT id, false, NULL, NULL, NULL, NULL, NULL, NULL
-  FROM (SELECT unnest($12::uuid[]) AS id LIMIT cardinality($12)) asked JOIN job USING (id)
+SELECT id, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+  FROM (SELECT unnest($11::uuid[]) AS id LIMIT cardinality($11)) asked JOIN job USING (id)
  WHERE completed_at IS NULL;
 
 -- name: put_on_record
@@ -51,21 +52,8 @@ SELECT id, pg_logical_emit_message(true, 'geomill', '')
  WHERE completed_at IS NULL;
 
 -- name: release
--- Fail a job and give back what it had reserved; nothing happens unless the job is open, in this attempt if one is named.
-WITH failed AS (
-    UPDATE job
-       SET status = 'Failed', completed_at = $3, error_message = $4, details = $5, feature_count = $6,
-           geometry_type = $7, processing_time_ms = $8, object_key = $9
-     WHERE id = $1 AND status IN ('Pending', 'Processing') AND attempt = coalesce($2, attempt)
- RETURNING id, payer_id, period, input_size_bytes, price_cents
-), allowance AS (
-    UPDATE usage u SET conversions = u.conversions - 1, bytes = u.bytes - f.input_size_bytes
-      FROM failed f WHERE u.payer_id = f.payer_id AND u.period = f.period
-), wallet AS (
-    UPDATE payer p SET wallet_cents = p.wallet_cents + f.price_cents
-      FROM failed f WHERE p.id = f.payer_id AND p.wallet_cents IS NOT NULL AND f.price_cents IS NOT NULL
-)
-SELECT id FROM failed;
+-- Fail a job that is open in this attempt and give back what it had reserved; see the function.
+SELECT release_job($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: balance
 -- What an account's payer has left this month.

@@ -15,9 +15,9 @@ async def test_a_job_expires_on_time_though_nothing_was_swept(database_url: str,
     async with world(database_url, tmp_path) as here:
         answer = await here.convert()
         assert (await here.client.get(answer["downloadUrl"])).status_code == 200
-        here.clock.advance(timedelta(hours=3, minutes=59))
+        await here.advance(timedelta(hours=3, minutes=59))
         assert (await here.job(answer["jobId"]))["status"] == "Completed"
-        here.clock.advance(timedelta(minutes=1))
+        await here.advance(timedelta(minutes=1))
         job = await here.job(answer["jobId"])
         assert job["status"] == "Expired"
         assert not {"downloadUrl", "downloadExpiresAt"} & set(job)
@@ -29,9 +29,9 @@ async def test_the_sweeper_removes_what_has_expired_and_only_that(database_url: 
     """The older output goes, the newer stays; sweeping twice changes nothing; the books agree all the time."""
     async with world(database_url, tmp_path) as here:
         older = await here.convert()
-        here.clock.advance(timedelta(hours=2))
+        await here.advance(timedelta(hours=2))
         newer = await here.convert()
-        here.clock.advance(timedelta(hours=2, minutes=2))
+        await here.advance(timedelta(hours=2, minutes=2))
         for _ in range(2):
             await sweep(here.services)
             assert await here.stored() == 1
@@ -44,7 +44,7 @@ async def test_each_read_signs_a_fresh_link_that_ends_with_the_retention(databas
     """The answered time is the truth, however late the link was signed."""
     async with world(database_url, tmp_path) as here:
         answer = await here.convert()
-        here.clock.advance(timedelta(hours=1))
+        await here.advance(timedelta(hours=1))
         job = await here.job(answer["jobId"])
         assert job["downloadExpiresAt"] == answer["downloadExpiresAt"] == "2026-05-01T16:00:00.000Z"
 
@@ -52,9 +52,9 @@ async def test_each_read_signs_a_fresh_link_that_ends_with_the_retention(databas
 async def test_a_new_month_has_its_whole_allowance(database_url: str, tmp_path: Path) -> None:
     """The period is the calendar month in UTC (contract 4)."""
     async with world(database_url, tmp_path) as here:
-        here.clock.now = datetime(2026, 5, 31, 23, 59, tzinfo=UTC)
+        await here.move_to(datetime(2026, 5, 31, 23, 59, tzinfo=UTC))
         assert [(await here.convert())["remainingConversions"] for _ in range(2)] == [9, 8]
-        here.clock.advance(timedelta(minutes=1))
+        await here.advance(timedelta(minutes=1))
         assert (await here.convert())["remainingConversions"] == 9
 
 
@@ -65,7 +65,7 @@ async def test_the_audit_finds_outputs_without_a_job_and_jobs_without_an_output(
     """Each is named."""
     async with world(database_url, tmp_path) as here:
         await here.convert()
-        here.clock.advance(timedelta(seconds=1))
+        await here.advance(timedelta(seconds=1))
         stored = [entry.key async for entry in here.services.storage.objects()]
         if damage == "lost":
             await here.services.storage.delete(stored)

@@ -14,6 +14,7 @@ from service.metering.plans import BY_ID
 from service.settings import Settings
 from service.usecases.services import Services
 from tests.support.data import lakes
+from tests.support.database_time import stop_time
 
 ORIGIN = "http://geomill.test"
 MAY = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -28,10 +29,6 @@ class MovableClock:
     def __call__(self) -> datetime:
         return self.now
 
-    def advance(self, by: timedelta) -> None:
-        """Let time pass."""
-        self.now += by
-
 
 class World:
     """The service in this process, on a clock of ours, and a client on plan free."""
@@ -41,6 +38,15 @@ class World:
         self.client = client
         self.clock = clock
         self.account = account
+
+    async def move_to(self, now: datetime) -> None:
+        """Let it be `now`, here and in the database."""
+        self.clock.now = now
+        await stop_time(self.services.database, now)
+
+    async def advance(self, by: timedelta) -> None:
+        """Let time pass, here and in the database."""
+        await self.move_to(self.clock.now + by)
 
     async def convert(self) -> dict[str, Any]:
         """Convert a file; it must succeed."""
@@ -75,4 +81,6 @@ async def world(
         transport = httpx.ASGITransport(application, raise_app_exceptions=False)
         headers = {"X-API-Key": key.api_key}
         client = httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers=headers)
-        yield World(services, await stack.enter_async_context(client), clock, account)
+        here = World(services, await stack.enter_async_context(client), clock, account)
+        await here.move_to(now)
+        yield here

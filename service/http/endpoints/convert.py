@@ -30,7 +30,7 @@ from service.jobs.lifecycle import ENDED
 from service.jobs.records import Job
 from service.usecases.accept_upload import Order
 from service.usecases.convert_batch import convert_batch
-from service.usecases.idempotent import fingerprint, first_answer
+from service.usecases.idempotent import fingerprint, still_to_do
 from service.usecases.read_jobs import with_link
 from service.usecases.services import Services
 
@@ -98,13 +98,12 @@ class _Exchange:
                 request=request,
                 workspace=workspace,
                 durable=self._async,
+                key=self._key,
             )
             for upload, request in zip(form.files, requests, strict=True)
         ]
-        async with first_answer(self.services, self._claim(form, orders), form) as earlier:
-            if earlier is not None:
-                return earlier
-            submissions = await convert_batch(self.services, orders)
+        async with still_to_do(self.services, self._claim(form, orders), orders) as files:
+            submissions = await convert_batch(self.services, files)
         if self._async:
             return [submission.job for submission in submissions]
         ended = [await submission.outcome() for submission in submissions]
@@ -122,9 +121,7 @@ class _Exchange:
             account_id=self._caller.account_id,
             key=self._key,
             fingerprint=fingerprint(self._request.scope["route"].path, form),
-            server_id=self.services.leases.server_id,
             job_ids=tuple(order.job_id for order in orders),
-            at=self.services.clock(),
         )
 
 

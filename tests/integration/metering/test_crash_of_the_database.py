@@ -82,18 +82,18 @@ async def test_only_what_is_on_record_outlives_a_crash() -> None:
     async with frail() as frail_one:
         books, account_id = frail_one.books, frail_one.account_id
         alone, asked, undone = (JobId(uuid7(START)) for _ in range(3))
-        await books.admit(application(account_id, 1, START, alone))
+        await books.admit(application(account_id, 1, alone))
         await frail_one.crash()
-        await once_it_is_back(lambda: books.admit(application(account_id, 1, START, asked)))
+        await once_it_is_back(lambda: books.admit(application(account_id, 1, asked)))
         assert await books.is_on_record(asked)
-        await books.admit(application(account_id, 1, START, undone))
+        await books.admit(application(account_id, 1, undone))
         await frail_one.crash()
 
         assert await books.is_on_record(alone)
         assert not await once_it_is_back(lambda: books.is_on_record(undone))
         assert (await books.balance(account_id, START)).used_conversions == 2
         for job_id, is_there in ((alone, True), (asked, True), (undone, False)):
-            assert (await books.settle(settlement(job_id, START)) is not None) == is_there
+            assert (await books.settle(settlement(job_id)) is not None) == is_there
         assert await audit_books(frail_one.database) == []
 
 
@@ -103,8 +103,8 @@ async def test_the_settlement_of_one_job_records_the_admissions_of_the_others() 
         books, account_id = frail_one.books, frail_one.account_id
         first, *others = (JobId(uuid7(START)) for _ in range(5))
         for job_id in (first, *others):
-            await books.admit(application(account_id, 1, START, job_id))
-        assert await books.settle(settlement(first, START)) is not None
+            await books.admit(application(account_id, 1, job_id))
+        assert await books.settle(settlement(first)) is not None
         await frail_one.crash()
 
         recovered = Books(frail_one.database, Pricing())

@@ -22,6 +22,7 @@ from service.metering.audit import audit_books
 from service.metering.books import Application, Books, Release, Settlement, publish_plans
 from service.metering.plans import BY_ID
 from service.metering.pricing import Pricing
+from tests.support.database_time import reach_time, stop_time
 
 FREE = BY_ID["free"]
 START = datetime(2026, 1, 31, 23, 59, tzinfo=UTC)
@@ -53,16 +54,16 @@ async def ledger(dsn: str) -> AsyncIterator[tuple[Database, Books]]:
     """The books on a database that has the plans."""
     async with open_pool(dsn, max_size=8) as database:
         await publish_plans(database)
+        await stop_time(database, START)
         yield database, Books(database, Pricing())
 
 
-def settlement(job_id: JobId, now: datetime, attempt: int = 1) -> Settlement:
+def settlement(job_id: JobId, attempt: int = 1) -> Settlement:
     """A success."""
     return Settlement(
         job_id=job_id,
         attempt=attempt,
-        completed_at=now,
-        expires_at=now + timedelta(hours=4),
+        retention_hours=4,
         processing_time_ms=1,
         feature_count=1,
         geometry_type="Point",
@@ -73,10 +74,10 @@ def settlement(job_id: JobId, now: datetime, attempt: int = 1) -> Settlement:
     )
 
 
-def application(account_id: AccountId, size_bytes: int, now: datetime, job_id: JobId | None = None) -> Application:
+def application(account_id: AccountId, size_bytes: int, job_id: JobId | None = None) -> Application:
     """A file that asks."""
     return Application(
-        job_id=job_id or JobId(uuid7(now)),
+        job_id=job_id or JobId(uuid7(START)),
         account_id=account_id,
         server_id=ServerId(uuid4()),
         file_name="a.geojson",
@@ -84,7 +85,6 @@ def application(account_id: AccountId, size_bytes: int, now: datetime, job_id: J
         output_format="csv",
         size_bytes=size_bytes,
         object_name=uuid4().hex,
-        at=now,
     )
 
 
@@ -97,16 +97,16 @@ async def until_it_waits(connection: Connection) -> None:
 async def go(database: Database, books: Books, account_id: AccountId, step: Step) -> None:
     """Take one file through its life; every change may come twice, and ends compete."""
     jobs = JobRegister(database)
-    now = START + timedelta(minutes=step.minutes)
-    job_id = JobId(uuid7(now))
+    await reach_time(database, START + timedelta(minutes=step.minutes))
+    job_id = JobId(uuid7(START))
     try:
-        await books.admit(application(account_id, step.size_bytes, now, job_id))
+        await books.admit(application(account_id, step.size_bytes, job_id))
     except LimitRefusal:
         return
     assert await books.is_on_record(job_id)
     settle, release = (
-        settlement(job_id, now),
-        Release(job_id=job_id, attempt=None, completed_at=now, error_message="no", details={}),
+        settlement(job_id),
+        Release(job_id=job_id, attempt=1, error_message="no", details={}),
     )
     if step.end == "both":
         async with anyio.create_task_group() as tasks:
@@ -124,7 +124,7 @@ async def go(database: Database, books: Books, account_id: AccountId, step: Step
         assert not await books.release(release)
         assert await books.settle(settle) is None
     if step.end == "expire":
-        await jobs.dispose(_remove_nothing, now + timedelta(hours=5), 1000)
+        await jobs.dispose(_remove_nothing, timedelta(hours=-5), 1000)
 
 
 async def _remove_nothing(_keys: list[str]) -> None:
@@ -189,12 +189,12 @@ async def test_what_another_process_takes_in_between_is_seen(
     """An admission that has seen enough, but finds less when it takes it, looks again and says what refuses now."""
     async with ledger(database_url) as (database, books):
         account, _ = await Administration(database, utc_now).create_account("a", terms)
-        await books.admit(application(account.account_id, 1, START))
+        await books.admit(application(account.account_id, 1))
         limits: list[str | None] = []
 
         async def admit() -> None:
             try:
-                await books.admit(application(account.account_id, 1, START))
+                await books.admit(application(account.account_id, 1))
             except LimitRefusal as refusal:
                 limits.append(refusal.limit)
             else:
@@ -221,7 +221,7 @@ async def test_files_that_are_admitted_together_are_told_apart(database_url: str
 
         async def admit(number: int) -> None:
             try:
-                await books.admit(application(account.account_id, sizes[number], START))
+                await books.admit(application(account.account_id, sizes[number]))
             except LimitRefusal as refusal:
                 told[number] = refusal.limit
             else:
@@ -251,7 +251,7 @@ async def test_jobs_are_settled_together_and_one_that_cannot_be_spoils_nothing(d
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
         jobs = [JobId(uuid7(START)) for _ in range(6)]
         for job_id in jobs:
-            await books.admit(application(account.account_id, 1, START, job_id))
+            await books.admit(application(account.account_id, 1, job_id))
         outcomes: dict[JobId, object] = {}
 
         async def settle(change: Settlement) -> None:
@@ -260,9 +260,9 @@ async def test_jobs_are_settled_together_and_one_that_cannot_be_spoils_nothing(d
             except asyncpg.PostgresError as error:
                 outcomes[change.job_id] = error
 
-        changes = [settlement(job_id, START) for job_id in jobs[:4]]
-        broken = msgspec.structs.replace(settlement(jobs[4], START), geometry_type="\0")
-        stale = settlement(jobs[5], START, attempt=2)
+        changes = [settlement(job_id) for job_id in jobs[:4]]
+        broken = msgspec.structs.replace(settlement(jobs[4]), geometry_type="\0")
+        stale = settlement(jobs[5], attempt=2)
         async with anyio.create_task_group() as tasks:
             for change in (*changes, broken, stale):
                 tasks.start_soon(settle, change)
@@ -280,12 +280,12 @@ async def test_a_settlement_puts_admissions_on_record(database_url: str) -> None
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
         first, second, undone, ended = (JobId(uuid7(START)) for _ in range(4))
         for job_id in (first, second, undone, ended):
-            await books.admit(application(account.account_id, 1, START, job_id))
+            await books.admit(application(account.account_id, 1, job_id))
         async with database.connection() as connection:
             await connection.execute("DELETE FROM job WHERE id = $1", undone)  # as if the database had lost it
         other = Books(database, Pricing())
-        await other.release(Release(job_id=ended, attempt=None, completed_at=START, error_message="no", details={}))
-        assert await books.settle(settlement(first, START)) is not None
+        await other.release(Release(job_id=ended, attempt=1, error_message="no", details={}))
+        assert await books.settle(settlement(first)) is not None
         async with database.connection() as connection:
             await connection.execute("ALTER TABLE job RENAME TO hidden")  # now nobody can be asked any more
             assert await books.is_on_record(second)

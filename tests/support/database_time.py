@@ -1,0 +1,24 @@
+"""The clock of a test's database, by which the service judges jobs, leases and keys."""
+
+from datetime import datetime
+
+from service.db.pool import Database
+
+_TAKE_OVER = """
+CREATE TABLE IF NOT EXISTS test_time (now timestamptz NOT NULL);
+CREATE OR REPLACE FUNCTION service_time() RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT now FROM test_time';
+"""
+
+
+async def stop_time(database: Database, now: datetime) -> None:
+    """Let it be `now` in the database until it is told otherwise."""
+    async with database.transaction() as connection:
+        await connection.execute(_TAKE_OVER)
+        await connection.execute("DELETE FROM test_time")
+        await connection.execute("INSERT INTO test_time VALUES ($1)", now)
+
+
+async def reach_time(database: Database, now: datetime) -> None:
+    """Let time in the database go on to `now`, if it has not passed it already."""
+    async with database.connection() as connection:
+        await connection.execute("UPDATE test_time SET now = greatest(now, $1)", now)
