@@ -1,0 +1,209 @@
+"""Two servers, one PostgreSQL that is durable and can be killed, one S3 server, and a tap on every way between them."""
+
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import anyio
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from service.accounts.administration import Account, Administration, CreatedKey, Terms
+from service.app import open_storage
+from service.clock import utc_now
+from service.db.embedded import embedded_postgres
+from service.db.embedded.home import SOCKET_NAME
+from service.db.migrate import migrate
+from service.db.pool import Database, open_pool
+from service.errors import DatabaseUnavailable
+from service.settings import Settings
+from service.storage.port import Storage
+from service.usecases.audit import audit
+from tests.database import fast_directory
+from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
+from tests.schedules.tap import OfPostgres, OfS3, Tap
+from tests.support.server import Server, running_server
+
+LEASE_SECONDS = 3
+PATIENCE_SECONDS = 90.0
+"""How long anything may take on a host that has much else to do; nothing is judged by it but that it ends at all."""
+
+
+class Node:
+    """One server with its taps."""
+
+    def __init__(self, site: "Site", name: str) -> None:
+        self.name = name
+        self._site = site
+        self._stack = ExitStack()
+        self.database = site.portal.call(Tap, OfPostgres, site.socket)
+        socket = site.directory / f"{name}-postgres"
+        socket.mkdir()
+        site.portal.call(self.database.listen, socket / site.socket.name)
+        self._dsn = site.dsn.replace(quote(str(site.socket.parent), safe=""), quote(str(socket), safe=""))
+        assert self._dsn != site.dsn
+        self.store = site.portal.call(Tap, OfS3, site.s3.host_and_port())
+        site.portal.call(self.store.listen)
+        self.server: Server
+        self.start()
+
+    def start(self) -> None:
+        """Start the server, on ways that hold nothing."""
+        self.mend()
+        settings = {
+            **self._site.store_settings,
+            "GEOMILL_S3_ENDPOINT": f"http://127.0.0.1:{self.store.port}",
+            "GEOMILL_LEASE_SECONDS": str(LEASE_SECONDS),
+            "GEOMILL_CONVERTERS": "2",
+        }
+        data_dir = self._site.directory / self.name
+        self.server = self._stack.enter_context(running_server(data_dir, self._dsn, settings))
+
+    def mend(self) -> None:
+        """Let everything flow."""
+        self.database.mend()
+        self.store.mend()
+
+    def freeze(self) -> None:
+        """Stop the process in the middle of whatever it does."""
+        self.server.process.send_signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """Let the process go on."""
+        self.server.process.send_signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self.server.process.kill()
+        self.server.process.wait()
+
+    def end(self) -> None:
+        """End the server, in whatever state it is."""
+        with suppress(ProcessLookupError):
+            self.wake()
+        self.mend()
+        if self.server.process.poll() is None:
+            self.kill()
+        self._stack.close()
+        for tap in (self.database, self.store):
+            self._site.portal.call(tap.close)
+
+    def revive(self) -> None:
+        """Bring everything here in order, by a start if there has to be one."""
+        self.wake()
+        self.mend()
+        if self.server.process.poll() is not None:
+            self._stack.close()
+            self._stack = ExitStack()
+            self.start()
+
+
+class Site:
+    """All of it, and what the tests ask the database and the store directly."""
+
+    def __init__(self, portal: BlockingPortal, directory: Path, dsn: str, s3: S3Server) -> None:
+        self.portal = portal
+        self.directory = directory
+        self.dsn = dsn
+        self.s3 = s3
+        self.socket = Path(parse_qs(urlsplit(dsn).query)["host"][0]) / SOCKET_NAME
+        self.store_settings = {
+            "GEOMILL_S3_BUCKET": BUCKET,
+            "GEOMILL_S3_ACCESS_KEY": ACCESS_KEY,
+            "GEOMILL_S3_SECRET_KEY": SECRET_KEY,
+            "GEOMILL_S3_TIMEOUT_SECONDS": "10",
+        }
+        self._stack = ExitStack()
+        self._database: Database = self._enter(open_pool(dsn))
+        own = Settings(
+            s3_bucket=BUCKET, s3_access_key=ACCESS_KEY, s3_secret_key=SECRET_KEY, s3_endpoint=s3.url, data_dir="unused"
+        )
+        self._storage: Storage = self._enter(open_storage(own))
+        self.nodes = [Node(self, name) for name in ("a", "b")]
+
+    def _enter(self, context: Any) -> Any:
+        return self._stack.enter_context(self.portal.wrap_async_context_manager(context))
+
+    def account(self, terms: Terms) -> tuple[Account, CreatedKey]:
+        """Make an account."""
+        return self.portal.call(Administration(self._database, utc_now).create_account, "schedule", terms)
+
+    def rows(self, query: str, *arguments: object) -> list[dict[str, Any]]:
+        """What the database says, as soon as it is there to ask."""
+        return self.portal.call(self._rows, query, arguments)
+
+    async def _rows(self, query: str, arguments: tuple[object, ...]) -> list[dict[str, Any]]:
+        while True:
+            try:
+                async with self._database.connection() as connection:
+                    return [dict(row) for row in await connection.fetch(query, *arguments)]
+            except DatabaseUnavailable:
+                await anyio.sleep(0.05)
+
+    def audit(self) -> list[str]:
+        """What is wrong with books, jobs and store."""
+        return self.portal.call(audit, self._database, self._storage, utc_now)
+
+    def crash_database(self) -> None:
+        """Kill PostgreSQL, and wait until its keeper has brought it back."""
+        [path] = (self.directory / "database").rglob("postmaster.pid")
+        killed = int(path.read_text().split()[0])
+        os.kill(killed, signal.SIGKILL)
+        wait_until(lambda: _first_line(path) not in {"", str(killed)})
+        self.rows("SELECT 1")
+
+    def end(self) -> None:
+        """End all."""
+        for node in self.nodes:
+            node.end()
+        self._stack.close()
+
+
+def _first_line(path: Path) -> str:
+    with suppress(FileNotFoundError, IndexError):
+        return path.read_text().split()[0]
+    return ""
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    """Wait until something holds, which it does sooner or later."""
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < give_up_at, "it never came to that"
+        time.sleep(0.02)
+
+
+@contextmanager
+def running_site() -> Iterator[Site]:
+    """Start all of it; what was committed asynchronously is lost when PostgreSQL is killed, as on a slow disk."""
+    with (
+        fast_directory() as directory,
+        tempfile.TemporaryDirectory(prefix="s3-") as store,
+        start_blocking_portal() as portal,
+        s3_server(_directory(Path(store) / "s3")) as s3,
+    ):
+        cluster = embedded_postgres(directory / "database", durable=True)
+        with portal.wrap_async_context_manager(cluster) as dsn:
+            portal.call(migrate, dsn)
+            portal.call(_forget_late, dsn)
+            site = Site(portal, directory, dsn, s3)
+            try:
+                yield site
+            finally:
+                site.end()
+
+
+def _directory(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+async def _forget_late(dsn: str) -> None:
+    async with open_pool(dsn, max_size=1) as database, database.connection() as connection:
+        await connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
+        await connection.execute("SELECT pg_reload_conf()")

@@ -1,0 +1,217 @@
+"""A relay in front of PostgreSQL or an S3 server that knows what passes.
+
+It can hold a chosen statement, before it is run or when it has been, for as long as the test likes, break the
+statement's connection, or be cut as a whole. It stands between real processes: nothing of theirs is replaced. It runs
+in an event loop of its own, in another thread.
+"""
+
+import asyncio
+import re
+import threading
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, Protocol
+
+from service.db.queries import load
+
+QUERY_FILES = ("accounts", "idempotency", "jobs", "metering")
+READY = re.compile(rb"Z\x00\x00\x00\x05[ITE]\Z")
+REQUEST = re.compile(rb"(GET|HEAD|PUT|POST|DELETE) ")
+ANSWERED = re.compile(rb"HTTP/1\.[01] [2-5]")
+CHUNK = 65536
+
+When = Literal["before", "after"]
+
+
+class Hold:
+    """A statement that is to be held once, when it comes by."""
+
+    def __init__(self, statement: str, when: When) -> None:
+        self.statement = statement
+        self.when = when
+        self.reached = threading.Event()
+        self.breaks = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._goes_on = asyncio.Event()
+        self._is_let_go = False
+
+    async def wait(self) -> None:
+        """Hold the connection."""
+        self._loop = asyncio.get_running_loop()
+        self.reached.set()
+        if not self._is_let_go:
+            await self._goes_on.wait()
+        if self.breaks:
+            raise ConnectionResetError
+
+    def let_go(self, *, breaks: bool = False) -> None:
+        """Let what is held pass, or break its connection; what comes later is not held any more."""
+        self.breaks = breaks
+        self._is_let_go = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._goes_on.set)
+
+
+class Reader(Protocol):
+    """Cuts what a client sends into parts, and names the statement that begins with a part, if one does."""
+
+    answered: re.Pattern[bytes]
+
+    def parts(self, reader: asyncio.StreamReader) -> AsyncIterator[tuple[str, bytes]]:
+        """Yield name and bytes."""
+
+
+class OfPostgres:
+    """The messages of one session."""
+
+    answered = READY
+
+    def __init__(self) -> None:
+        self._names = {text: name for file in QUERY_FILES for name, text in load(file).items()}
+        self._prepared: dict[bytes, str] = {}
+
+    async def parts(self, reader: asyncio.StreamReader) -> AsyncIterator[tuple[str, bytes]]:
+        """See `Reader`."""
+        head = await reader.readexactly(4)
+        yield "", head + await reader.readexactly(int.from_bytes(head) - 4)
+        while True:
+            head = await reader.readexactly(5)
+            body = await reader.readexactly(int.from_bytes(head[1:]) - 4)
+            yield self._name(head[:1], body), head + body
+
+    def _name(self, kind: bytes, body: bytes) -> str:
+        if kind == b"P":
+            name, query, _ = body.split(b"\0", 2)
+            self._prepared[name] = self._names.get(query.decode(), "")
+        if kind == b"B":
+            return self._prepared.get(body.split(b"\0", 2)[1], "")
+        return ""
+
+
+class OfS3:
+    """The requests of one connection; a request begins with a packet."""
+
+    answered = ANSWERED
+
+    async def parts(self, reader: asyncio.StreamReader) -> AsyncIterator[tuple[str, bytes]]:
+        """See `Reader`."""
+        while chunk := await reader.read(CHUNK):
+            begins = REQUEST.match(chunk)
+            yield begins[1].decode().lower() if begins else "", chunk
+
+
+class Tap:
+    """The relay to one server, on a socket of its own."""
+
+    def __init__(self, kind: type[OfPostgres] | type[OfS3], target: Path | tuple[str, int]) -> None:
+        self._kind = kind
+        self._target = target
+        self._holds: list[Hold] = []
+        self._is_cut = False
+        self._relays: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+        self._listener: asyncio.Server | None = None
+        self.port = 0
+
+    async def listen(self, socket: Path | None = None) -> None:
+        """Take connections, on a path or a port."""
+        if socket is not None:
+            self._listener = await asyncio.start_unix_server(self._relay, socket)
+        else:
+            self._listener = await asyncio.start_server(self._relay, "127.0.0.1", 0)
+            self.port = self._listener.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        """End every connection and take no new ones."""
+        if self._listener is not None:
+            self._listener.close()
+        relays = list(self._relays)
+        for task in relays:
+            task.cancel()
+        await asyncio.gather(*relays, return_exceptions=True)
+
+    def hold(self, statement: str, when: When) -> Hold:
+        """Hold the next such statement."""
+        hold = Hold(statement, when)
+        self._holds.append(hold)
+        return hold
+
+    def cut(self) -> None:
+        """Break all connections and take no new ones."""
+        self._is_cut = True
+        for task in list(self._relays):
+            self._loop.call_soon_threadsafe(task.cancel)
+
+    def mend(self) -> None:
+        """Hold nothing any more and take connections again."""
+        self._is_cut = False
+        for hold in self._holds:
+            hold.let_go()
+        self._holds.clear()
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._relays.add(task)
+        try:
+            if not self._is_cut:
+                await self._join(reader, writer)
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.transport.abort()
+            self._relays.discard(task)
+
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if isinstance(self._target, Path):
+            from_server, to_server = await asyncio.open_unix_connection(self._target)
+        else:
+            from_server, to_server = await asyncio.open_connection(*self._target)
+        held_answers: list[Hold] = []
+        kind = self._kind()
+        pumps = (
+            asyncio.ensure_future(self._up(kind, reader, to_server, held_answers)),
+            asyncio.ensure_future(self._down(kind, from_server, writer, held_answers)),
+        )
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            to_server.transport.abort()
+            for pump in pumps:
+                pump.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(*pumps, return_exceptions=True)
+
+    async def _up(
+        self, kind: Reader, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held_answers: list[Hold]
+    ) -> None:
+        async for name, part in kind.parts(reader):
+            if name and (hold := self._take(name)):
+                if hold.when == "before":
+                    await hold.wait()
+                else:
+                    held_answers.append(hold)
+            writer.write(part)
+            await writer.drain()
+
+    async def _down(
+        self, kind: Reader, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held_answers: list[Hold]
+    ) -> None:
+        kept = b""
+        while chunk := await reader.read(CHUNK):
+            kept += chunk
+            if held_answers:
+                if not kind.answered.search(kept):
+                    continue
+                await held_answers.pop().wait()
+            writer.write(kept)
+            kept = b""
+            await writer.drain()
+
+    def _take(self, name: str) -> Hold | None:
+        for hold in self._holds:
+            if hold.statement == name:
+                self._holds.remove(hold)
+                return hold
+        return None

@@ -1,0 +1,235 @@
+"""Whoever freezes, dies, is cut off or repeats at whichever statement: everything is done, told and charged once."""
+
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import NamedTuple
+
+import httpx
+import msgspec
+import pytest
+
+from tests.schedules.site import Node, Site, running_site
+from tests.schedules.tap import Hold, When
+from tests.schedules.traffic import KINDS, Kind, Request
+from tests.support.data import lakes
+
+STEPS = int(os.environ.get("SCHEDULE_STEPS", "10"))
+SEED = int(os.environ.get("SCHEDULE_SEED", "1"))
+REACH_SECONDS = 15.0
+"""How long a statement is waited for that need not come, as a release where nothing fails."""
+
+pytestmark = [pytest.mark.xdist_group("schedules"), pytest.mark.timeout(600 + 60 * STEPS)]
+
+
+@pytest.fixture(scope="module")
+def shared_site() -> Iterator[Site]:
+    """One site for all schedules."""
+    with running_site() as site:
+        yield site
+
+
+@pytest.fixture
+def site(shared_site: Site) -> Iterator[Site]:
+    """The site with everything up, whatever the test before has done to it."""
+    for node in shared_site.nodes:
+        node.revive()
+    yield shared_site
+    for node in shared_site.nodes:
+        with suppress(ProcessLookupError):
+            node.wake()
+        node.mend()
+
+
+Fault = Callable[[Site, Node, Sequence[Hold]], None]
+"""Does something to the server whose statements are held; they go on when everybody else has."""
+
+
+def freeze(_site: Site, node: Node, _holds: Sequence[Hold]) -> None:
+    """The process sleeps until the other has done the work, then goes on as if nothing had been."""
+    node.freeze()
+
+
+def kill(_site: Site, node: Node, _holds: Sequence[Hold]) -> None:
+    """The process ends; its statement, if it was sent, is run all the same."""
+    node.kill()
+
+
+def cut_off(_site: Site, node: Node, _holds: Sequence[Hold]) -> None:
+    """The process lives, without its database."""
+    node.database.cut()
+
+
+def cut_off_from_store(_site: Site, node: Node, holds: Sequence[Hold]) -> None:
+    """The process lives, without its store."""
+    node.store.cut()
+    for hold in holds:
+        hold.let_go()
+
+
+def break_connection(_site: Site, _node: Node, holds: Sequence[Hold]) -> None:
+    """The statement's connection breaks, so that nobody can say whether it took effect."""
+    for hold in holds:
+        hold.let_go(breaks=True)
+
+
+def crash_database(site: Site, _node: Node, holds: Sequence[Hold]) -> None:
+    """PostgreSQL is killed, and forgets what it had not written."""
+    for hold in holds:
+        hold.let_go(breaks=True)
+    site.crash_database()
+
+
+FAULTS: dict[str, Fault] = {
+    "freeze": freeze,
+    "kill": kill,
+    "cut off": cut_off,
+    "cut off from the store": cut_off_from_store,
+    "break": break_connection,
+    "crash the database": crash_database,
+}
+AWAY = frozenset({"freeze", "kill", "cut off"})
+"""Faults after which clients turn to another server."""
+WEIGHTS = {"freeze": 6, "break": 6, "cut off": 4, "cut off from the store": 2, "crash the database": 3, "kill": 1}
+"""How often the walk takes each; a start of a server takes long."""
+AT_ONCE = 5
+STATEMENTS = ("claim", "admit", "insert_failed", "put_on_record", "put", "settle", "release", "give_back")
+
+
+class Schedule(msgspec.Struct, frozen=True):
+    """Which traffic is held at which statement."""
+
+    kind: str
+    statement: str
+    when: When
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        return f"{self.when} {self.statement}, {self.kind}"
+
+
+class Held(NamedTuple):
+    """A request that is held, or has come to its end without its statement."""
+
+    request: Request
+    hold: Hold
+    answer: "Future[httpx.Response | None]"
+
+    def wait(self) -> bool:
+        """Wait until the statement has come, or cannot come any more; return whether it has."""
+        give_up_at = time.monotonic() + REACH_SECONDS
+        while not self.hold.reached.wait(0.02):
+            if (self.answer.done() and self.request.has_ended()) or time.monotonic() > give_up_at:
+                return False
+        return True
+
+
+def run(site: Site, fault: str, *schedules: Schedule) -> int:
+    """Send, do the fault when the statements have come, let others have the repeats, and let all go on.
+
+    Return how many of the statements came.
+    """
+    node, other = site.nodes
+    held = [begin(site, node, schedule) for schedule in schedules]
+    reached = [one.hold for one in held if one.wait()]
+    FAULTS[fault](site, node, reached)
+    for one in held:
+        one.request.repeat(other if fault in AWAY else node)
+    for one in held:
+        one.hold.let_go()
+    node.revive()
+    for one in held:
+        one.answer.result()
+        one.request.assert_all_adds_up(other, store_was_there=fault != "cut off from the store")
+    assert site.audit() == []
+    return len(reached)
+
+
+def begin(site: Site, node: Node, schedule: Schedule) -> Held:
+    """Send a request that will be held."""
+    tap = node.store if schedule.statement == "put" else node.database
+    if schedule.statement == "give_back":  # comes when a request breaks off
+        node.database.hold("admit", "before").let_go(breaks=True)
+    hold = tap.hold(schedule.statement, schedule.when)
+    request = Request(site, KINDS[schedule.kind])
+    return Held(request, hold, request.begin(node))
+
+
+NAMED = (
+    ("freeze", Schedule("single", "admit", "before")),
+    ("freeze", Schedule("single", "claim", "after")),
+    ("freeze", Schedule("wallet", "admit", "before")),
+    ("freeze", Schedule("batch", "admit", "before")),
+    ("freeze", Schedule("single", "admit", "after")),
+    ("freeze", Schedule("single", "put", "before")),
+    ("freeze", Schedule("larger", "put", "after")),
+    ("freeze", Schedule("async", "settle", "before")),
+    ("freeze", Schedule("single", "settle", "after")),
+    ("freeze", Schedule("broken", "release", "before")),
+    ("crash the database", Schedule("single", "claim", "after")),
+    ("cut off", Schedule("single", "claim", "after")),
+    ("crash the database", Schedule("single", "admit", "after")),
+    ("crash the database", Schedule("broken", "release", "before")),
+    ("break", Schedule("single", "admit", "after")),
+    ("break", Schedule("single", "give_back", "before")),
+    ("kill", Schedule("single", "give_back", "before")),
+    ("kill", Schedule("async", "admit", "after")),
+    ("kill", Schedule("wallet batch", "settle", "before")),
+    ("cut off", Schedule("single", "settle", "before")),
+)
+
+
+@pytest.mark.parametrize(("fault", "schedule"), NAMED, ids=[f"{fault} {schedule.id}" for fault, schedule in NAMED])
+def test_what_is_told_is_what_is_done_and_charged(site: Site, fault: str, schedule: Schedule) -> None:
+    """The statement is reached, and afterwards told, ledger, jobs and objects agree, and no key is stuck."""
+    assert run(site, fault, schedule) == 1
+
+
+def test_a_batch_that_broke_off_is_finished_by_its_repeat(site: Site) -> None:
+    """Its first file is charged, its second is never admitted: the repeat converts the second alone."""
+    node, other = site.nodes
+    request = Request(site, Kind(files=(lakes(), lakes()), is_batch=True))
+    node.database.hold("admit", "before").let_go()
+    second = node.database.hold("admit", "before")
+    first_answer = request.begin(node)
+    assert second.reached.wait(REACH_SECONDS)
+    [row] = site.rows("SELECT id FROM job WHERE account_id = $1", request.account_id)
+    while not request.charged():
+        time.sleep(0.01)
+    second.let_go(breaks=True)
+    response = first_answer.result()
+    assert response is not None
+    assert response.status_code == 503
+    entries = request.repeat(other)
+    assert entries[0]["jobId"] == str(row["id"])
+    assert [entry["success"] for entry in entries] == [True, True]
+    assert len(request.charged()) == 2
+    request.assert_all_adds_up(other)
+
+
+def test_a_random_walk_over_schedules(site: Site) -> None:
+    """Whatever comes after whatever, several requests at a time."""
+    choose = random.Random(SEED)
+    done = reached = 0
+    while done < STEPS:
+        for node in site.nodes:
+            node.revive()
+        site.nodes.reverse()
+        [fault] = choose.choices(list(WEIGHTS), list(WEIGHTS.values()))
+        schedules = [
+            Schedule(choose.choice(sorted(KINDS)), choose.choice(STATEMENTS), choose.choice(("before", "after")))
+            for _ in range(min(AT_ONCE, STEPS - done))
+        ]
+        try:
+            reached += run(site, fault, *schedules)
+        except BaseException as error:
+            error.add_note(f"after {done} steps of seed {SEED}: {fault} {'; '.join(one.id for one in schedules)}")
+            raise
+        done += len(schedules)
+        sys.stderr.write(f"{done} steps of seed {SEED}, {reached} of which came to their statement\n")
+    assert reached
