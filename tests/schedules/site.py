@@ -4,7 +4,7 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,11 @@ from service.db.embedded.home import SOCKET_NAME
 from service.db.migrate import migrate
 from service.db.pool import Database, open_pool
 from service.errors import DatabaseUnavailable
+from service.identifiers import AccountId
+from service.metering.books import Books, Settlement
+from service.metering.pricing import Pricing
 from service.settings import Settings
-from service.storage.port import Storage
+from service.storage.port import ObjectKey, Storage, new_key
 from service.usecases.audit import audit
 from tests.database import fast_directory
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
@@ -149,6 +152,37 @@ class Site:
         """What is wrong with books, jobs and store."""
         return self.portal.call(audit, self._database, self._storage, utc_now)
 
+    def take_over(self, account_id: AccountId) -> "OtherAttempt":
+        """Make the account's only job somebody else's, in an attempt of its own."""
+        [row] = self.rows(
+            "WITH taker AS (INSERT INTO server VALUES (gen_random_uuid(), now(), now() + interval '1 h') RETURNING id) "
+            "UPDATE job SET attempt = attempt + 1, object_key = $2, server_id = taker.id FROM taker "
+            "WHERE account_id = $1 RETURNING job.id, attempt, object_key",
+            account_id,
+            new_key(),
+        )
+        return OtherAttempt(self, row)
+
+    async def put_and_settle(self, row: Mapping[str, Any]) -> bool:
+        """Store something for a job and settle it, in the attempt that `row` tells."""
+        output = self.directory / "output"
+        output.write_bytes(b"of the other attempt")
+        key = ObjectKey(row["object_key"])
+        await self._storage.put(key, output, media_type="text/csv", download_name="a.csv")
+        settlement = Settlement(
+            job_id=row["id"],
+            attempt=row["attempt"],
+            retention_hours=4,
+            processing_time_ms=1,
+            feature_count=1,
+            geometry_type="Point",
+            output_size_bytes=20,
+            download_name="a.csv",
+            media_type="text/csv",
+            details={},
+        )
+        return await Books(self._database, Pricing()).settle(settlement) is not None
+
     def crash_database(self) -> None:
         """Kill PostgreSQL, and wait until its keeper has brought it back."""
         [path] = (self.directory / "database").rglob("postmaster.pid")
@@ -162,6 +196,19 @@ class Site:
         for node in self.nodes:
             node.end()
         self._stack.close()
+
+
+class OtherAttempt:
+    """Another process's attempt of a job."""
+
+    def __init__(self, site: Site, row: Mapping[str, Any]) -> None:
+        self._site = site
+        self._row = row
+
+    def complete(self) -> bool:
+        """Bring the job to its end; return whether this attempt still had it."""
+        was_settled: bool = self._site.portal.call(self._site.put_and_settle, self._row)
+        return was_settled
 
 
 def _first_line(path: Path) -> str:

@@ -96,7 +96,7 @@ AWAY = frozenset({"freeze", "kill", "cut off"})
 """Faults after which clients turn to another server."""
 WEIGHTS = {"freeze": 6, "break": 6, "cut off": 4, "cut off from the store": 2, "crash the database": 3, "kill": 1}
 """How often the walk takes each; a start of a server takes long."""
-AT_ONCE = 5
+AT_ONCE = 8
 STATEMENTS = ("claim", "admit", "insert_failed", "put_on_record", "put", "settle", "release", "give_back")
 
 
@@ -210,6 +210,30 @@ def test_a_batch_that_broke_off_is_finished_by_its_repeat(site: Site) -> None:
     assert [entry["success"] for entry in entries] == [True, True]
     assert len(request.charged()) == 2
     request.assert_all_adds_up(other)
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["while the winner works", "after the winner has ended"])
+@pytest.mark.parametrize(("kind", "statement"), [("single", "settle"), ("broken", "release")])
+def test_an_attempt_that_lost_harms_nothing(site: Site, kind: str, statement: str, *, is_late: bool) -> None:
+    """It settles, releases and deletes nothing but its own object; the winner's is there and charged once."""
+    node, _ = site.nodes
+    held = begin(site, node, Schedule(kind, statement, "before"))
+    assert held.wait()
+    winner = site.take_over(held.request.account_id)
+    if is_late:
+        assert winner.complete()
+    held.hold.let_go()
+    response = held.answer.result()
+    assert response is not None
+    if is_late:
+        assert (response.status_code, response.json()["success"]) == (200, True)
+    else:
+        assert response.status_code == 503
+        assert winner.complete()
+    assert len(held.request.charged()) == 1
+    [entry] = held.request.repeat(node)
+    assert (entry["jobId"], entry["status"]) == (held.request.charged()[0], "Completed")
+    assert site.audit() == []
 
 
 def test_a_random_walk_over_schedules(site: Site) -> None:

@@ -22,7 +22,7 @@ from service.identifiers import AccountId
 from service.intake.areas import sweep
 from service.intake.memory import memory_path
 
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 -- where the service makes a directory of its own
 STOP_SECONDS = 30.0
 

@@ -1,0 +1,101 @@
+"""A database of an earlier version, in the middle of its work, goes on under this one."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from service.accounts.administration import Administration, Terms
+from service.accounts.idempotency import Claim, IdempotencyKeys
+from service.clock import utc_now
+from service.db.migrate import migrate
+from service.db.pool import Database, open_pool
+from service.db.queries import sql_directory
+from service.errors import IdempotencyKeyInUse
+from service.identifiers import AccountId, JobId, ServerId, uuid7
+from service.jobs.leases import Leases
+from service.jobs.lifecycle import Status
+from service.jobs.register import JobRegister
+from service.metering.audit import audit_books
+from service.metering.books import Books, Release, publish_plans
+from service.metering.pricing import Pricing
+from tests.integration.metering.test_interleavings import settlement
+
+LEASE = timedelta(seconds=30)
+OLD_ADMISSION = "SELECT * FROM admit_jobs($1, $2, true, '{}', $3, $4, $5, $6, $7, $8, $9, $10)"
+OLD_CLAIM = """
+INSERT INTO idempotency_key (account_id, key, fingerprint, server_id, job_ids, created_at)
+VALUES ($1, $2, 'f', $3, $4, now())
+"""
+
+
+def old_migrations(directory: Path, last: int) -> Path:
+    """A directory with the first migrations alone."""
+    for path in sorted((sql_directory() / "migrations").glob("*.sql"))[:last]:
+        (directory / path.name).write_bytes(path.read_bytes())
+    return directory
+
+
+async def admit_as_before(database: Database, account_id: AccountId, server_id: UUID, jobs: list[JobId]) -> list[bool]:
+    """Admit files as the version before fenced claims does."""
+    count = len(jobs)
+    async with database.connection() as connection:
+        row = await connection.fetchrow(
+            OLD_ADMISSION,
+            account_id,
+            server_id,
+            jobs,
+            ["a.geojson"] * count,
+            ["geojson"] * count,
+            ["csv"] * count,
+            [1] * count,
+            [6] * count,
+            [uuid4().hex for _ in jobs],
+            [datetime.now(UTC)] * count,
+        )
+    assert row is not None
+    admitted: list[bool] = row["admitted"]
+    return admitted
+
+
+async def test_jobs_and_keys_of_the_version_before_go_on(empty_database_url: str, tmp_path: Path) -> None:
+    """Open jobs are settled, released or recovered, keys answer or wait, and a process of that version still admits."""
+    await migrate(empty_database_url, old_migrations(tmp_path, 1))
+    async with open_pool(empty_database_url) as database:
+        await publish_plans(database)
+        account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
+        account_id, living, dead = account.account_id, ServerId(uuid4()), ServerId(uuid4())
+        settled, released, late = (JobId(uuid7(datetime.now(UTC))) for _ in range(3))
+        abandoned = JobId(uuid7(datetime.now(UTC)))
+        assert await admit_as_before(database, account_id, living, [settled, released]) == [True, True]
+        assert await admit_as_before(database, account_id, dead, [abandoned]) == [True]
+        async with database.connection() as connection:
+            await connection.execute("INSERT INTO server VALUES ($1, now(), now())", living)
+            await connection.execute(OLD_CLAIM, account_id, "has jobs", living, [settled, released])
+            await connection.execute(OLD_CLAIM, account_id, "has none yet", living, [late])
+
+        assert await migrate(empty_database_url)
+        books, register = Books(database, Pricing()), JobRegister(database)
+        keys = IdempotencyKeys(database, LEASE)
+
+        def claim(key: str, files: int) -> Claim:
+            new = tuple(JobId(uuid7(datetime.now(UTC))) for _ in range(files))
+            return Claim(account_id=account_id, key=key, fingerprint=b"f", job_ids=new)
+
+        with pytest.raises(IdempotencyKeyInUse):
+            await keys.claim(claim("has jobs", 2))
+        with pytest.raises(IdempotencyKeyInUse):
+            await keys.claim(claim("has none yet", 1))
+        assert await admit_as_before(database, account_id, living, [late]) == [True]
+
+        assert await books.settle(settlement(settled)) is not None
+        assert await books.release(Release(job_id=released, attempt=1, error_message="no", details={})) is not None
+        assert await Leases(database, ServerId(uuid4()), LEASE).end_abandoned("gone") == 1
+        assert (await register.find(abandoned, account_id)).status is Status.FAILED
+        answered = await keys.claim(claim("has jobs", 2))
+        assert (answered.is_answered, answered.job_ids) == (True, (settled, released))
+        assert await books.settle(settlement(late)) is not None
+        assert (await keys.claim(claim("has none yet", 1))).is_answered
+        assert (await books.balance(account_id, datetime.now(UTC))).used_conversions == 2
+        assert await audit_books(database) == []

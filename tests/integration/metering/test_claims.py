@@ -1,0 +1,196 @@
+"""Who holds an idempotency key, and what one that was overtaken may still do: nothing."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from service.accounts.administration import Administration, Terms
+from service.accounts.idempotency import Claim, IdempotencyKeys
+from service.clock import utc_now
+from service.db.pool import Database
+from service.errors import IdempotencyKeyInUse, IdempotencyKeyReused
+from service.identifiers import AccountId, JobId, ServerId, uuid7
+from service.jobs.leases import Leases
+from service.jobs.lifecycle import Status
+from service.jobs.records import Job
+from service.jobs.register import JobRegister
+from service.metering.audit import audit_books
+from service.metering.books import Books, Release
+from tests.integration.metering.test_interleavings import START, application, ledger, settlement
+from tests.support.database_time import stop_time
+
+LEASE = timedelta(seconds=30)
+
+
+class Here(NamedTuple):
+    """A server that is alive, another one's keys, and an account."""
+
+    database: Database
+    books: Books
+    account_id: AccountId
+    leases: Leases
+    keys: IdempotencyKeys
+    others: IdempotencyKeys
+
+    def claim(self, files: int = 1, fingerprint: bytes = b"f") -> Claim:
+        """A request that asks for the key."""
+        jobs = tuple(JobId(uuid7(START)) for _ in range(files))
+        return Claim(account_id=self.account_id, key="k", fingerprint=fingerprint, job_ids=jobs)
+
+    async def admit(self, job_id: JobId) -> None:
+        """Admit a file under the key."""
+        file = application(self.account_id, 1, job_id)
+        await self.books.admit(msgspec.structs.replace(file, key="k", server_id=self.leases.server_id))
+
+    async def pass_time(self, by: timedelta) -> None:
+        """Let time go on from the start."""
+        await stop_time(self.database, START + by)
+
+
+@pytest.fixture
+async def here(database_url: str) -> AsyncIterator[Here]:
+    """Make one."""
+    async with _here(database_url) as made:
+        yield made
+
+
+@asynccontextmanager
+async def _here(dsn: str) -> AsyncIterator[Here]:
+    async with ledger(dsn) as (database, books):
+        account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
+        leases = Leases(database, ServerId(uuid7(START)), LEASE)
+        await leases.beat()
+        keys = [IdempotencyKeys(database, LEASE) for _ in range(2)]
+        yield Here(database, books, account.account_id, leases, *keys)
+        assert await audit_books(database) == []
+
+
+async def test_a_claim_that_was_taken_over_admits_nothing(here: Here) -> None:
+    """Neither a reservation nor a refusal, in the very statement; and giving it back harms nobody."""
+    first, second = here.claim(), here.claim()
+    held = await here.keys.claim(first)
+    await here.pass_time(LEASE)
+    assert (await here.others.claim(second)).job_ids == second.job_ids
+    with pytest.raises(IdempotencyKeyInUse):
+        await here.admit(first.job_ids[0])
+    refused = Job(
+        id=first.job_ids[0],
+        status=Status.FAILED,
+        original_file_name="a",
+        input_format=None,
+        output_format=None,
+        input_size_bytes=1,
+        created_at=START,
+        error_message="no",
+    )
+    assert await JobRegister(here.database).insert_failed(refused, here.account_id, key="k") is None
+    await here.keys.prolong()
+    await here.keys.give_back(held)
+    with pytest.raises(IdempotencyKeyInUse):
+        await here.keys.claim(here.claim())
+    await here.admit(second.job_ids[0])
+    assert (await here.books.balance(here.account_id, START)).used_conversions == 1
+
+
+async def test_a_claim_ends_with_its_lease_unless_it_is_prolonged(here: Here) -> None:
+    """A live process without its database loses it; one that goes on saying so keeps it for as long as it takes."""
+    first = await here.keys.claim(here.claim())
+    for seconds in range(25, 200, 25):
+        await here.pass_time(timedelta(seconds=seconds))
+        await here.keys.prolong()
+        with pytest.raises(IdempotencyKeyInUse):
+            await here.others.claim(here.claim())
+    here.keys.let_go(first)
+    await here.keys.prolong()  # of nothing any more
+    await here.pass_time(timedelta(minutes=6))
+    assert not (await here.others.claim(here.claim())).earlier
+
+
+async def test_another_request_never_gets_the_key(here: Here) -> None:
+    """Not while the first runs, not when it broke off; but when it was given back without a job, or is a day old."""
+    held = await here.keys.claim(here.claim())
+    with pytest.raises(IdempotencyKeyReused):
+        await here.others.claim(here.claim(fingerprint=b"g"))
+    await here.pass_time(2 * LEASE)
+    with pytest.raises(IdempotencyKeyReused):
+        await here.others.claim(here.claim(fingerprint=b"g"))
+    await here.keys.give_back(held)
+    assert not (await here.others.claim(here.claim(fingerprint=b"g"))).earlier
+    await here.pass_time(timedelta(hours=24) + 2 * LEASE)
+    assert not (await here.keys.claim(here.claim(fingerprint=b"h"))).earlier
+
+
+async def test_what_a_silent_process_had_open_is_released_and_done_anew(here: Here) -> None:
+    """The repeat is told to wait while the process lives; then its job is failed with the key, and settles no more."""
+    first, second = here.claim(), here.claim()
+    here.keys.let_go(await here.keys.claim(first))
+    await here.admit(first.job_ids[0])
+    await here.pass_time(LEASE)
+    await here.leases.beat()
+    await here.pass_time(2 * LEASE)
+    with pytest.raises(IdempotencyKeyInUse):
+        await here.others.claim(here.claim())
+    await here.pass_time(2 * LEASE + timedelta(seconds=1))
+    assert (await here.others.claim(second)).job_ids == second.job_ids
+    assert (await here.books.balance(here.account_id, START)).used_conversions == 0
+    assert await here.books.settle(settlement(first.job_ids[0])) is None
+    await here.admit(second.job_ids[0])
+    assert await here.books.settle(settlement(second.job_ids[0])) is not None
+    assert (await here.keys.claim(here.claim())).is_answered
+
+
+async def test_a_batch_that_broke_off_is_left_to_its_repeat(here: Here) -> None:
+    """What was charged or refused stays; what was interrupted, never admitted, or undone is to be done."""
+    first, second = here.claim(4), here.claim(4)
+    held = await here.keys.claim(first)
+    charged, failed, interrupted, _ = first.job_ids
+    for job_id in (charged, failed, interrupted):
+        await here.admit(job_id)
+    await here.books.settle(settlement(charged))
+    release = Release(job_id=failed, attempt=1, error_message="no", details={})
+    await here.books.release(release)
+    await here.books.release(msgspec.structs.replace(release, job_id=interrupted, interrupted=True))
+    await here.keys.give_back(held)
+    taken = await here.others.claim(second)
+    assert taken.job_ids == (charged, failed, *second.job_ids[2:])
+    assert taken.earlier == {charged, failed}
+    with pytest.raises(IdempotencyKeyInUse):
+        await here.admit(first.job_ids[3])
+
+
+async def test_a_job_is_released_in_its_own_attempt_alone(here: Here) -> None:
+    """Whoever has another one changes nothing; and a job that was read tells its attempt."""
+    claim = here.claim()
+    await here.keys.claim(claim)
+    [job_id] = claim.job_ids
+    await here.admit(job_id)
+    async with here.database.connection() as connection:
+        await connection.execute("UPDATE job SET attempt = 2 WHERE id = $1", job_id)
+    register = JobRegister(here.database)
+    assert await here.books.release(Release(job_id=job_id, attempt=1, error_message="no", details={})) is None
+    assert await here.books.settle(settlement(job_id)) is None
+    found = [
+        await register.find(job_id, here.account_id),
+        *await register.find_all([job_id], here.account_id),
+        *await register.recent(here.account_id, 1),
+    ]
+    assert [(job.attempt, job.status) for job in found] == [(2, Status.PENDING)] * 3
+    assert await here.books.settle(settlement(job_id, attempt=2)) is not None
+
+
+async def test_hosts_with_wrong_clocks_agree_on_who_is_silent(here: Here) -> None:
+    """A lease is judged by the database alone: nothing that a host says of the time enters into it."""
+    other = Leases(here.database, ServerId(uuid7(START)), LEASE)
+    claim = here.claim()
+    await here.keys.claim(claim)
+    await here.admit(claim.job_ids[0])
+    await here.pass_time(LEASE)
+    assert await other.end_abandoned("gone") == 0
+    await here.pass_time(LEASE + timedelta(seconds=1))
+    assert await other.end_abandoned("gone") == 1
+    job = await JobRegister(here.database).find(claim.job_ids[0], here.account_id)
+    assert (job.status, job.completed_at) == (Status.FAILED, START + LEASE + timedelta(seconds=1))
