@@ -64,10 +64,10 @@ audit *ARGS: (environment "dev")
     @exec pip-audit --strict --progress-spinner off --disable-pip --require-hashes \
         --requirement requirements/dev.lock --requirement requirements/tools.lock "$@"
 
-# Kill server, database and converters with -9 under load, COUNT times in all, and audit the books afterwards.
+# Kill -9 anything under load, COUNT times; then freeze, kill and cut off servers at chosen statements, STEPS times.
 [group('check')]
-crash-test COUNT="100": setup
-    @CRASHES={{ COUNT }} exec pytest tests/e2e/test_crashes.py
+crash-test COUNT="100" STEPS="500" SEED="1": setup
+    @CRASHES={{ COUNT }} SCHEDULE_STEPS={{ STEPS }} SCHEDULE_SEED={{ SEED }} exec pytest tests/e2e/test_crashes.py tests/schedules
 
 # Write anew what documentation is made from tables: formats and settings.
 [group('maintain')]

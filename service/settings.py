@@ -157,7 +157,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         int, Meta(ge=1, description="Slowest mean rate of an upload, counted from upload_idle_seconds after its start.")
     ] = 4096
     lease_seconds: Annotated[
-        int, Meta(ge=2, description="A process silent for so long is taken for dead, and its jobs are ended by others.")
+        int,
+        Meta(
+            ge=2,
+            description="A process silent for so long is taken for dead: its jobs are ended by others, and a request "
+            "that it broke off under an idempotency key can be repeated.",
+        ),
     ] = 30
     wallet_base_cents: Annotated[
         int, Meta(ge=0, description="Price of a file for accounts with prepaid credit, in US cents.")

@@ -73,6 +73,25 @@ def test_once_a_limit_is_reached_every_later_file_is_refused_by_it(new_client: N
     assert free.usage() == (10, 10 * len(lakes()))
 
 
+def test_after_a_limit_it_is_named_for_whatever_comes(new_client: NewClient) -> None:
+    """Broken, of an unknown kind, equal to its target or above the cap: no later file is looked at any more."""
+    free = new_client("free")
+    later = [
+        ("a.geojson", b"{"),
+        ("b.xyz", b"x"),
+        ("c.geojson", lakes()),
+        ("d.geojson", padded(6 * MIB)),
+        ("e.geojson", lakes()),
+    ]
+    files = [*((f"{number}.geojson", lakes()) for number in range(11)), *later]
+    answer = free.batch(*files, outputFormats=["Csv"] * 13 + ["GeoJSON", "Csv", "Csv"])
+    refused = answer["results"][10:]
+    assert [entry["success"] for entry in answer["results"]] == [True] * 10 + [False] * 6
+    assert {(entry["needsUpgrade"], entry["limit"]) for entry in refused} == {(True, "conversions")}
+    assert all(entry["error"] and entry["status"] == "Failed" for entry in refused)
+    assert free.usage() == (10, 10 * len(lakes()))
+
+
 def test_a_refusal_by_size_concerns_its_own_file(new_client: NewClient) -> None:
     """A file above the plan's cap does not stop the next."""
     free = new_client("free")

@@ -212,6 +212,30 @@ def test_a_batch_that_broke_off_is_finished_by_its_repeat(site: Site) -> None:
     request.assert_all_adds_up(other)
 
 
+def test_a_failure_that_was_told_outlives_a_crash_that_undid_its_admission(site: Site) -> None:
+    """The job is there, Failed, though PostgreSQL has never heard of its admission; and its key is not stuck."""
+    node, other = site.nodes
+    under_way = begin(site, node, Schedule("single", "put", "before"))  # so that nobody waits for admissions
+    assert under_way.wait()
+    other.freeze()
+    beat = node.database.hold("heartbeat", "before")  # whose commit would take them along
+    assert beat.reached.wait(REACH_SECONDS)
+    failing = begin(site, node, Schedule("broken", "release", "before"))
+    assert failing.wait()
+    failing.hold.let_go(breaks=True)
+    site.crash_database()
+    assert site.rows("SELECT FROM job WHERE account_id = $1", failing.request.account_id) == []
+    for hold in (beat, under_way.hold):
+        hold.let_go()
+    other.wake()
+    for one in (failing, under_way):
+        response = one.answer.result()
+        assert response is not None
+        assert response.status_code == 200
+        one.request.assert_all_adds_up(other)
+    assert site.audit() == []
+
+
 @pytest.mark.parametrize("is_late", [False, True], ids=["while the winner works", "after the winner has ended"])
 @pytest.mark.parametrize(("kind", "statement"), [("single", "settle"), ("broken", "release")])
 def test_an_attempt_that_lost_harms_nothing(site: Site, kind: str, statement: str, *, is_late: bool) -> None:
