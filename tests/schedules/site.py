@@ -33,7 +33,7 @@ from tests.schedules.tap import OfPostgres, OfS3, Tap
 from tests.support.server import Server, running_server
 
 LEASE_SECONDS = 3
-PATIENCE_SECONDS = 90.0
+PATIENCE_SECONDS = 240.0
 """How long anything may take on a host that has much else to do; nothing is judged by it but that it ends at all."""
 
 
@@ -217,12 +217,12 @@ def _first_line(path: Path) -> str:
     return ""
 
 
-def wait_until(holds: Callable[[], object]) -> None:
+def wait_until(holds: Callable[[], object], pause_seconds: float = 0.05) -> None:
     """Wait until something holds, which it does sooner or later."""
     give_up_at = time.monotonic() + PATIENCE_SECONDS
     while not holds():
         assert time.monotonic() < give_up_at, "it never came to that"
-        time.sleep(0.02)
+        time.sleep(pause_seconds)
 
 
 @contextmanager

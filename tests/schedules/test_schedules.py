@@ -20,6 +20,7 @@ from tests.support.data import lakes
 
 STEPS = int(os.environ.get("SCHEDULE_STEPS", "10"))
 SEED = int(os.environ.get("SCHEDULE_SEED", "1"))
+AT_ONCE = int(os.environ.get("SCHEDULES_AT_ONCE", "8"))
 REACH_SECONDS = 15.0
 """How long a statement is waited for that need not come, as a release where nothing fails."""
 
@@ -96,7 +97,6 @@ AWAY = frozenset({"freeze", "kill", "cut off"})
 """Faults after which clients turn to another server."""
 WEIGHTS = {"freeze": 6, "break": 6, "cut off": 4, "cut off from the store": 2, "crash the database": 3, "kill": 1}
 """How often the walk takes each; a start of a server takes long."""
-AT_ONCE = 8
 STATEMENTS = ("claim", "admit", "insert_failed", "put_on_record", "put", "settle", "release", "give_back")
 
 

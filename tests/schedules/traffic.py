@@ -16,7 +16,7 @@ from tests.support.data import collection, feature, lakes, point
 
 CREDIT_CENTS = 1000
 PRICE_CENTS = 6
-SENDERS = ThreadPoolExecutor(max_workers=8)
+SENDERS = ThreadPoolExecutor(max_workers=32)
 
 BROKEN = b"{"
 LARGER = collection(*(feature(point(n % 90, 1), n=n) for n in range(3000)))
@@ -98,7 +98,7 @@ class Request:
             assert response.is_success, response.text
             return True
 
-        wait_until(is_answered)
+        wait_until(is_answered, pause_seconds=0.3)
         return self.told[-1]
 
     def assert_all_adds_up(self, node: Node, *, store_was_there: bool = True) -> None:
