@@ -119,7 +119,7 @@ class Site:
             "GEOMILL_S3_BUCKET": BUCKET,
             "GEOMILL_S3_ACCESS_KEY": ACCESS_KEY,
             "GEOMILL_S3_SECRET_KEY": SECRET_KEY,
-            "GEOMILL_S3_TIMEOUT_SECONDS": "10",
+            "GEOMILL_S3_TIMEOUT_SECONDS": "20",
         }
         self._stack = ExitStack()
         self._database: Database = self._enter(open_pool(dsn))

@@ -18,6 +18,7 @@ from service.db.queries import load
 QUERY_FILES = ("accounts", "idempotency", "jobs", "metering")
 READY = re.compile(rb"Z\x00\x00\x00\x05[ITE]\Z")
 REQUEST = re.compile(rb"(GET|HEAD|PUT|POST|DELETE) ")
+INTERIM = re.compile(rb"HTTP/1\.1 1[^\r]*\r\n\r\n\Z")
 ANSWERED = re.compile(rb"HTTP/1\.[01] [2-5]")
 CHUNK = 65536
 
@@ -202,9 +203,10 @@ class Tap:
         while chunk := await reader.read(CHUNK):
             kept += chunk
             if held_answers:
-                if not kind.answered.search(kept):
+                if kind.answered.search(kept):
+                    await held_answers.pop().wait()
+                elif not INTERIM.match(kept):  # which its client waits for before it sends more
                     continue
-                await held_answers.pop().wait()
             writer.write(kept)
             kept = b""
             await writer.drain()

@@ -1,5 +1,6 @@
 """Whoever freezes, dies, is cut off or repeats at whichever statement: everything is done, told and charged once."""
 
+import math
 import os
 import random
 import sys
@@ -120,10 +121,9 @@ class Held(NamedTuple):
     hold: Hold
     answer: "Future[httpx.Response | None]"
 
-    def wait(self) -> bool:
+    def wait(self, give_up_at: float = math.inf) -> bool:
         """Wait until the statement has come, or cannot come any more; return whether it has."""
-        give_up_at = time.monotonic() + REACH_SECONDS
-        while not self.hold.reached.wait(0.02):
+        while not self.hold.reached.wait(0.05):
             if (self.answer.done() and self.request.has_ended()) or time.monotonic() > give_up_at:
                 return False
         return True
@@ -135,8 +135,11 @@ def run(site: Site, fault: str, *schedules: Schedule) -> int:
     Return how many of the statements came.
     """
     node, other = site.nodes
+    holds_several_puts = len(schedules) > 1 and any(one.statement == "put" for one in schedules)  # some for too long
+    store_was_there = fault != "cut off from the store" and not holds_several_puts
     held = [begin(site, node, schedule) for schedule in schedules]
-    reached = [one.hold for one in held if one.wait()]
+    give_up_at = time.monotonic() + REACH_SECONDS
+    reached = [one.hold for one in held if one.wait(give_up_at)]
     FAULTS[fault](site, node, reached)
     for one in held:
         one.request.repeat(other if fault in AWAY else node)
@@ -145,7 +148,7 @@ def run(site: Site, fault: str, *schedules: Schedule) -> int:
     node.revive()
     for one in held:
         one.answer.result()
-        one.request.assert_all_adds_up(other, store_was_there=fault != "cut off from the store")
+        one.request.assert_all_adds_up(other, store_was_there=store_was_there)
     assert site.audit() == []
     return len(reached)
 
