@@ -53,18 +53,25 @@ async def create(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 async def change(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Change an account."""
+    """Change an account, and say what that does to the month."""
     changes = Changes(
         plan=arguments.plan,
         plan_owner=BY_ID[arguments.plan].owner if arguments.plan else "user",
+        organization=arguments.organization,
+        leave_organization=arguments.no_organization,
+        wallet=arguments.wallet,
         past_due=arguments.past_due,
         may_convert=arguments.may_convert,
         wallet_cents=arguments.wallet_cents,
         storage_region=_region(settings, arguments.storage_region),
     )
     async with open_database(settings) as database:
-        account: Account = await Administration(database, utc_now).change_account(arguments.account_id, changes)
-    print_record(account, as_json=arguments.json)
+        changed = await Administration(database, utc_now).change_account(arguments.account_id, changes)
+    if arguments.json:
+        print_record(changed, as_json=True)
+    else:
+        print_record(msgspec.convert(changed, Account, from_attributes=True), as_json=False)
+        print("".join(f"\n{effect}" for effect in changed.effects))
     return 0
 
 
@@ -89,6 +96,13 @@ def cents(text: str) -> int:
     return value
 
 
+_EFFECTS = (
+    "Change an account. From one plan to another, what was used this month and what is due stays; --plan of a member "
+    "concerns its whole organization. With --wallet the plan's use waits for the return to a plan, and with --plan the "
+    "credit that is left waits for the return to --wallet; what is due is due on both. Joining or leaving an "
+    "organization moves only what is used from then on, but its founder brings use and debt along, and its last member "
+    "takes them away. Conversions that are under way are charged as they were admitted."
+)
 _WALLET = argument("--wallet-cents", type=cents, metavar="N", help="prepaid credit in US cents, in place of a plan")
 
 COMMAND = Command(
@@ -110,16 +124,26 @@ COMMAND = Command(
         Command(
             name="set",
             help="change an account",
+            description=_EFFECTS,
             run=change,
             arguments=(
                 _ACCOUNT,
                 _PLAN,
+                argument(
+                    "--organization",
+                    metavar="ORG",
+                    help="name or id of the organization to join; with --plan, one of that name is founded if need be",
+                ),
+                argument("--no-organization", action="store_true", help="leave the organization"),
+                argument("--wallet", action="store_true", help="spend prepaid credit in place of a plan"),
+                argument(
+                    "--wallet-cents", type=cents, metavar="N", help="prepaid credit that is free to spend, in US cents"
+                ),
                 argument("--past-due", action=argparse.BooleanOptionalAction, help="whether a payment is past due"),
+                argument("--may-convert", action=argparse.BooleanOptionalAction, help="whether it may convert at all"),
                 argument(
                     "--storage-region", metavar="R", help="where its outputs are kept, if its plan may choose; or home"
                 ),
-                argument("--may-convert", action=argparse.BooleanOptionalAction, help="whether it may convert at all"),
-                _WALLET,
                 JSON,
             ),
         ),

@@ -38,13 +38,14 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     help: str
+    description: str = ""
     run: Run | None = None
     arguments: tuple[Argument, ...] = ()
     verbs: tuple["Command", ...] = ()
 
     def add_to(self, parsers: "Subparsers[argparse.ArgumentParser]") -> None:
         """Add this command to the parser above it."""
-        parser = parsers.add_parser(self.name, help=self.help, description=self.help)
+        parser = parsers.add_parser(self.name, help=self.help, description=self.description or self.help)
         for one in self.arguments:
             parser.add_argument(*one.names, **one.options)  # type: ignore[arg-type]  # argparse checks them itself
         if self.run is not None:

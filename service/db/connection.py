@@ -13,13 +13,15 @@ CONNECT_SECONDS = 5.0
 CLOSE_SECONDS = 5.0
 RETRY_AFTER_SECONDS = 5
 
+PORTABLE_SESSION = {"application_name": "geomill", "timezone": "UTC"}
+"""What every session sets: start-up parameters that connection poolers accept and carry over to their servers."""
+
 SESSION = {
-    "application_name": "geomill",
+    **PORTABLE_SESSION,
     "jit": "off",  # compiling a statement takes longer than any of ours runs
     "random_page_cost": "1.1",  # rows are looked up by their keys, and mostly in memory
-    "timezone": "UTC",
 }
-"""What every session of ours sets."""
+"""What a session sets that has its server to itself."""
 
 LOST = (
     asyncpg.PostgresConnectionError,
@@ -44,13 +46,18 @@ _LOG = structlog.get_logger("service.db")
 
 @asynccontextmanager
 async def open_connection(dsn: str) -> AsyncGenerator["asyncpg.Connection[asyncpg.Record]"]:
-    """Open a connection of its own, for what outlives a statement: listening, session locks.
+    """Open a connection outside of any pool of ours, which works through a pooler too.
+
+    A pooler may run each transaction on another server, so nothing outlives one: no session lock, no setting, no
+    prepared statement.
 
     Raises:
         DatabaseUnavailable: the database cannot be reached, or failed in the block.
     """
     try:
-        connection = await asyncpg.connect(dsn, timeout=CONNECT_SECONDS, server_settings=SESSION)
+        connection = await asyncpg.connect(
+            dsn, timeout=CONNECT_SECONDS, server_settings=PORTABLE_SESSION, statement_cache_size=0
+        )
     except REFUSED as error:
         raise unavailable(error) from error
     try:
@@ -60,6 +67,18 @@ async def open_connection(dsn: str) -> AsyncGenerator["asyncpg.Connection[asyncp
     finally:
         with anyio.move_on_after(CLOSE_SECONDS, shield=True):
             await connection.close()
+
+
+async def is_pooled(dsn: str) -> bool:
+    """Whether a pooler, such as PgBouncer, stands between this process and PostgreSQL.
+
+    A pooler makes up the process id that it announces; the server behind it knows its own.
+
+    Raises:
+        DatabaseUnavailable: the database cannot be reached.
+    """
+    async with open_connection(dsn) as connection:
+        return bool(await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid())
 
 
 def unavailable(cause: Exception) -> DatabaseUnavailable:

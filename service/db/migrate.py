@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import asyncpg
 import msgspec
@@ -15,6 +16,10 @@ import msgspec
 from service.db import queries
 from service.db.connection import LOST, open_connection
 
+LOCK_SECONDS = 60
+"""How long a migration waits for another process that migrates, or that uses a table which it changes."""
+
+_Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 _FILE_NAME = re.compile(r"(?P<number>\d{4})_[a-z0-9_]+\.sql")
 
 
@@ -34,7 +39,8 @@ class Migration(msgspec.Struct, frozen=True):
 async def migrate(dsn: str, directory: Path | None = None) -> list[str]:
     """Apply the migrations that the database `dsn` has not had, in order.
 
-    Safe to run twice and from several processes at once: the others wait, then find nothing left to do.
+    Safe to run twice and from several processes at once: the others wait, then find nothing left to do. The lock that
+    they wait for belongs to a transaction, as each migration does: no pooler can leave it behind on a shared session.
 
     Args:
         dsn: the database.
@@ -44,7 +50,8 @@ async def migrate(dsn: str, directory: Path | None = None) -> list[str]:
         The names of the files that were applied by this call.
 
     Raises:
-        MigrationError: the database is newer than the files, an applied file was changed, or a statement failed.
+        MigrationError: the database is newer than the files, an applied file was changed, a statement failed, or
+            a lock was not to be had in time.
         DatabaseUnavailable: the database cannot be reached.
     """
     known = read_migrations(directory or queries.sql_directory() / "migrations")
@@ -70,16 +77,60 @@ def _read(path: Path, number: int) -> Migration:
     return Migration(number, path.name, hashlib.sha256(content).digest(), content.decode())
 
 
-async def _apply_missing(connection: "asyncpg.Connection[asyncpg.Record]", known: Sequence[Migration]) -> list[str]:
+async def _apply_missing(connection: _Connection, known: Sequence[Migration]) -> list[str]:
+    names: list[str] = []
+    while (name := await _apply_next(connection, known)) is not None:
+        names.append(name)
+    return names
+
+
+async def _apply_next(connection: _Connection, known: Sequence[Migration]) -> str | None:
+    """Apply the first migration that is missing, in one transaction; return its name, None where none is missing."""
     statements = queries.load("migrations")
-    await connection.execute(statements["lock"])
-    await connection.execute(statements["create_table"])
-    applied = [Migration(*row.values()) for row in await connection.fetch(statements["applied"])]
+    async with connection.transaction():
+        await connection.execute(statements["limit_waiting"], f"{LOCK_SECONDS}s")
+        try:
+            await connection.execute(statements["lock"])
+        except asyncpg.LockNotAvailableError:
+            raise MigrationError(
+                f"Another process has been migrating this database for {LOCK_SECONDS} seconds. Wait until it is done, "
+                "or end its session (pg_stat_activity shows it), then try again."
+            ) from None
+        await connection.execute(statements["create_table"])
+        applied = await _applied(connection)
+        _check(applied, known)
+        if len(applied) == len(known):
+            return None
+        await _apply(connection, known[len(applied)])
+    return known[len(applied)].name
+
+
+async def require_schema(dsn: str, directory: Path | None = None) -> None:
+    """See that the database `dsn` has the schema of this version, and change nothing.
+
+    Raises:
+        MigrationError: it has no schema, an older one, or a newer one.
+        DatabaseUnavailable: the database cannot be reached.
+    """
+    known = read_migrations(directory or queries.sql_directory() / "migrations")
+    async with open_connection(dsn) as connection:
+        if not await connection.fetchval(queries.load("migrations")["exists"]):
+            raise MigrationError(
+                "This database has no tables of Geomill. Start the service on it, or run `geomill migrate`, "
+                "or name the right one in GEOMILL_DATABASE_URL."
+            )
+        applied = await _applied(connection)
     _check(applied, known)
-    missing = known[len(applied) :]
-    for migration in missing:
-        await _apply(connection, migration)
-    return [migration.name for migration in missing]
+    if len(applied) < len(known):
+        raise MigrationError(
+            f"This database lacks {known[len(applied)].name}, which this version of Geomill needs. "
+            "Run `geomill migrate` first."
+        )
+
+
+async def _applied(connection: _Connection) -> list[Migration]:
+    rows = await connection.fetch(queries.load("migrations")["applied"])
+    return [Migration(*row.values()) for row in rows]
 
 
 def _check(applied: Sequence[Migration], known: Sequence[Migration]) -> None:
@@ -97,14 +148,18 @@ def _check(applied: Sequence[Migration], known: Sequence[Migration]) -> None:
         )
 
 
-async def _apply(connection: "asyncpg.Connection[asyncpg.Record]", migration: Migration) -> None:
+async def _apply(connection: _Connection, migration: Migration) -> None:
     try:
-        async with connection.transaction():
-            await connection.execute(migration.script)
-            await connection.execute(
-                queries.load("migrations")["record"], migration.number, migration.name, migration.checksum
-            )
+        await connection.execute(migration.script)
+        await connection.execute(
+            queries.load("migrations")["record"], migration.number, migration.name, migration.checksum
+        )
     except LOST:
         raise
+    except asyncpg.LockNotAvailableError as error:
+        raise MigrationError(
+            f"{migration.name} waited {LOCK_SECONDS} seconds for a table that another session holds, and was undone. "
+            "End that session (pg_stat_activity shows it), then try again."
+        ) from error
     except asyncpg.PostgresError as error:
         raise MigrationError(f"{migration.name} failed and was undone: {error}") from error

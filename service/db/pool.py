@@ -21,12 +21,24 @@ import asyncpg
 import msgspec
 from asyncpg.pool import PoolConnectionProxy
 
-from service.db.connection import CLOSE_SECONDS, CONNECT_SECONDS, LOST, REFUSED, SESSION, unavailable
+from service.db.connection import (
+    CLOSE_SECONDS,
+    CONNECT_SECONDS,
+    LOST,
+    PORTABLE_SESSION,
+    REFUSED,
+    SESSION,
+    is_pooled,
+    unavailable,
+)
 from service.db.queries import name_of
 
 Watch = Callable[[str, float], None]
 """Is told the name of a statement and the seconds that it took."""
 Connection: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
+
+PREPARED_STATEMENTS = 100
+"""So many statements stay prepared on a connection, more than there are."""
 
 MOST_AT_HAND = 1
 """So many connections are kept without the pool, which closes what is idle; statements are short and seldom meet."""
@@ -158,9 +170,12 @@ async def open_pool(
     closed when nobody has needed it for `idle_seconds`: opening it takes 5 ms of CPU, keeping it 4 MB of memory.
     `watch` hears of each statement.
 
+    Behind a pooler (PgBouncer) statements are prepared anew each time, since the next may run on another server.
+
     Raises:
         DatabaseUnavailable: the database cannot be reached now.
     """
+    pooled = await is_pooled(dsn)
     try:
         pool = await asyncpg.create_pool(
             dsn,
@@ -171,7 +186,8 @@ async def open_pool(
             max_inactive_connection_lifetime=idle_seconds,
             init=partial(_prepare, watch),
             reset=_keep,
-            server_settings=SESSION,
+            server_settings=PORTABLE_SESSION if pooled else SESSION,
+            statement_cache_size=0 if pooled else PREPARED_STATEMENTS,
         )
     except REFUSED as error:
         raise unavailable(error) from error

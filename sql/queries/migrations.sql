@@ -1,6 +1,14 @@
+-- name: limit_waiting
+-- How long the statements of this transaction may wait for a lock.
+SELECT set_config('lock_timeout', $1, true);
+
 -- name: lock
--- One process migrates at a time; the lock goes with the session, so a killed one leaves none behind.
-SELECT pg_advisory_lock(hashtextextended('geomill.migrations', 0));
+-- One process migrates at a time; the lock goes with the transaction, whatever becomes of its process or its session.
+SELECT pg_advisory_xact_lock(hashtextextended('geomill.migrations', 0));
+
+-- name: exists
+-- Whether this database has had any migration.
+SELECT to_regclass('migration') IS NOT NULL;
 
 -- name: create_table
 -- Which migrations this database has had.

@@ -1,47 +1,16 @@
 """`geomill` works on the running server's database, embedded or not, at any time (contract 6)."""
 
-import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 
 from tests.support.data import lakes
+from tests.support.geomill import Geomill
 from tests.support.server import Server, running_server
-
-ROOT = Path(__file__).parents[2]
-
-
-class Geomill:
-    """The command, on one data directory."""
-
-    def __init__(self, data_dir: Path, settings: dict[str, str] | None = None) -> None:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("GEOMILL_")}
-        self._environment = {
-            **inherited,
-            "GEOMILL_DATA_DIR": str(data_dir),
-            "PYTHONPATH": str(ROOT),
-            **(settings or {}),
-        }
-
-    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a command."""
-        command = [sys.executable, "-m", "service", *arguments]
-        return subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
-
-    def json(self, *arguments: str) -> dict[str, Any]:
-        """Run a command that succeeds, and read the one JSON object that it prints."""
-        done = self(*arguments, "--json")
-        assert done.returncode == 0, done.stderr
-        printed: dict[str, Any] = json.loads(done.stdout)
-        return printed
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +83,9 @@ def test_an_account_is_changed_and_shown(embedded: Server, geomill: Geomill) -> 
     changed = geomill.json("account", "set", account["accountId"], "--wallet-cents", "500", "--past-due")
     assert (changed["walletCents"], changed["pastDue"]) == (500, True)
     moved = geomill.json("account", "set", account["accountId"], "--plan", "team", "--no-may-convert")
-    assert (moved["plan"], moved["walletCents"], moved["mayConvert"], moved["pastDue"]) == ("team", None, False, False)
+    assert (moved["plan"], moved["walletCents"], moved["mayConvert"], moved["pastDue"]) == ("team", None, False, True)
+    assert moved["keptWalletCents"] == 500
+    assert any("credit" in effect for effect in moved["effects"])
     usage = geomill.json("usage", account["accountId"])
     assert (usage["remainingConversions"], usage["usedConversions"], usage["walletCents"]) == (5000, 0, None)
     refused = geomill("account", "set", account["accountId"], "--wallet-cents", "5")

@@ -1,0 +1,276 @@
+"""Plan, wallet and organization of an account change without losing use, debt or credit."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import asyncpg
+import msgspec
+import pytest
+
+from service.accounts.administration import Account, Administration, AdministrationError, Changes, Terms
+from service.db.connection import open_connection
+from service.db.pool import Database
+from service.errors import LimitRefusal
+from service.identifiers import JobId, uuid7
+from service.metering.audit import audit_books
+from service.metering.balance import Balance
+from service.metering.books import Books, Release
+from service.metering.plans import BY_ID
+from service.metering.pricing import Pricing
+from tests.integration.metering.test_interleavings import START, application, ledger, settlement
+
+PRICE = Pricing().price_cents(1)
+
+
+def to_plan(plan: str, organization: str | None = None) -> Changes:
+    """A change to a plan, perhaps in an organization."""
+    return Changes(plan=plan, plan_owner=BY_ID[plan].owner, organization=organization)
+
+
+class Office:
+    """Accounts, and the conversions that they pay for."""
+
+    def __init__(self, database: Database, books: Books) -> None:
+        self.database = database
+        self.books = books
+        self.administration = Administration(database, lambda: START)
+
+    async def account(self, **terms: object) -> Account:
+        """Make an account."""
+        plan = terms.get("plan")
+        owner = BY_ID[str(plan)].owner if plan else "user"
+        account, _ = await self.administration.create_account(
+            "a", msgspec.convert({"plan_owner": owner, **terms}, Terms)
+        )
+        return account
+
+    async def admit(self, account: Account) -> JobId:
+        """Reserve a conversion."""
+        job_id = JobId(uuid7(START))
+        await self.books.admit(application(account.account_id, 1, START, job_id))
+        return job_id
+
+    async def convert(self, account: Account, times: int = 1) -> None:
+        """Convert files, which must be admitted."""
+        for _ in range(times):
+            assert await self.books.settle(settlement(await self.admit(account), START)) is not None
+
+    async def change(self, account: Account, changes: Changes) -> Account:
+        """Change the account."""
+        return await self.administration.change_account(account.account_id, changes)
+
+    async def balance(self, account: Account) -> Balance:
+        """What it has left."""
+        return await self.books.balance(account.account_id, START)
+
+    async def refusal(self, account: Account) -> LimitRefusal:
+        """Why it may not convert."""
+        with pytest.raises(LimitRefusal) as refused:
+            await self.admit(account)
+        return refused.value
+
+
+@asynccontextmanager
+async def opened(dsn: str) -> AsyncIterator[Office]:
+    """An office whose books must agree in the end."""
+    async with ledger(dsn) as (database, books):
+        yield Office(database, books)
+        assert await audit_books(database) == []
+
+
+async def test_another_plan_forgets_neither_use_nor_debt(database_url: str) -> None:
+    """Free, all used and past due, to team and back: no conversion is left, and the payment is still due."""
+    async with opened(database_url) as office:
+        account = await office.account(plan="free")
+        await office.convert(account, 10)
+        await office.change(account, Changes(past_due=True))
+        team = await office.change(account, to_plan("team"))
+        assert (team.plan, team.past_due, team.organization_id is not None) == ("team", True, True)
+        assert (await office.balance(account)).remaining_conversions == 5000 - 10
+        await office.change(account, Changes(past_due=False))
+        await office.convert(account)
+        await office.change(account, Changes(past_due=True))
+        free = await office.change(account, to_plan("free"))
+        assert (free.plan, free.past_due, free.organization_id) == ("free", True, None)
+        balance = await office.balance(account)
+        assert (balance.used_conversions, balance.remaining_conversions) == (11, 0)
+        await office.change(account, Changes(past_due=False))
+        assert (await office.refusal(account)).limit == "conversions"
+        again = await office.change(account, to_plan("business"))
+        assert (again.plan, (await office.balance(account)).used_conversions) == ("business", 11)
+
+
+async def test_wallet_and_plan_wait_for_each_other(database_url: str) -> None:
+    """Neither credit nor use nor debt is stranded on the way there and back."""
+    async with opened(database_url) as office:
+        account = await office.account(wallet_cents=100)
+        await office.convert(account)
+        on_plan = await office.change(account, to_plan("free"))
+        assert (on_plan.plan, on_plan.wallet_cents, on_plan.kept_wallet_cents) == ("free", None, 100 - PRICE)
+        await office.convert(account, 3)
+        await office.change(account, Changes(past_due=True))
+        back = await office.change(account, Changes(wallet=True))
+        assert (back.plan, back.wallet_cents, back.past_due) == (None, 100 - PRICE, True)
+        assert (await office.refusal(account)).payment_past_due
+        await office.change(account, Changes(past_due=False))
+        await office.convert(account)
+        again = await office.change(account, to_plan("personal"))
+        assert (again.past_due, again.kept_wallet_cents) == (False, 100 - 2 * PRICE)
+        assert (await office.balance(account)).used_conversions == 3
+        assert (await office.change(account, Changes(wallet=True, wallet_cents=7))).wallet_cents == 7
+
+
+async def test_a_member_that_spends_credit_comes_back_to_its_organization(database_url: str) -> None:
+    """Its organization's use is there again; debt of the organization is not the member's."""
+    async with opened(database_url) as office:
+        account, colleague = [await office.account(plan="team", organization="Survey") for _ in range(2)]
+        await office.convert(account, 2)
+        await office.change(colleague, Changes(past_due=True))
+        assert not (await office.change(account, Changes(wallet=True))).past_due
+        await office.convert(colleague, 0)
+        back = await office.change(account, to_plan("team"))
+        assert (back.organization_id, back.past_due) == (colleague.organization_id, True)
+        assert (await office.balance(account)).used_conversions == 2
+
+
+async def test_only_what_is_used_from_then_on_is_the_organizations(database_url: str) -> None:
+    """An account joins an organization later, and leaves it again."""
+    async with opened(database_url) as office:
+        account, founder = await office.account(plan="free"), await office.account(plan="team", organization="Survey")
+        await office.convert(account, 4)
+        await office.change(account, Changes(past_due=True))
+        joined = await office.change(account, Changes(organization="Survey"))
+        assert (joined.organization_id, joined.plan, joined.past_due) == (founder.organization_id, "team", False)
+        await office.convert(account, 2)
+        assert (await office.balance(founder)).used_conversions == 2
+        left = await office.change(account, Changes(leave_organization=True))
+        assert (left.organization_id, left.plan, left.past_due) == (None, "free", True)
+        assert (await office.balance(account)).used_conversions == 4
+        assert (await office.balance(founder)).used_conversions == 2
+
+
+async def test_a_founder_brings_its_use_and_debt_along(database_url: str) -> None:
+    """A second member shares them; who leaves while others stay begins anew."""
+    async with opened(database_url) as office:
+        founder, second = [await office.account(plan="free") for _ in range(2)]
+        await office.convert(founder, 5)
+        await office.change(founder, to_plan("team", "Survey"))
+        await office.change(second, Changes(organization="Survey"))
+        await office.convert(second)
+        assert (await office.balance(founder)).used_conversions == 6
+        await office.change(founder, to_plan("personal"))
+        assert (await office.balance(founder)).used_conversions == 0
+        assert (await office.balance(second)).used_conversions == 6
+        await office.change(second, Changes(leave_organization=True))
+        assert (await office.balance(second)).used_conversions == 0
+
+
+async def test_no_way_round_gives_the_last_member_a_fresh_month(database_url: str) -> None:
+    """Through an organization of its own into another one and out again: its use is there again."""
+    async with opened(database_url) as office:
+        await office.account(plan="team", organization="Others")
+        account = await office.account(plan="free")
+        await office.convert(account, 10)
+        await office.change(account, to_plan("team"))
+        await office.change(account, Changes(organization="Others"))
+        with pytest.raises(AdministrationError, match="no plan of its own"):
+            await office.change(account, Changes(leave_organization=True))
+        free = await office.change(account, msgspec.structs.replace(to_plan("free"), leave_organization=True))
+        assert (free.plan, (await office.balance(account)).remaining_conversions) == ("free", 0)
+
+
+@pytest.mark.parametrize("end", ["settle", "release"])
+@pytest.mark.parametrize(
+    ("terms", "change", "way_back"),
+    [
+        ({"wallet_cents": 100}, to_plan("free"), Changes(wallet=True)),
+        ({"plan": "free"}, Changes(wallet=True), to_plan("free")),
+        ({"plan": "free"}, to_plan("team"), to_plan("free")),
+        ({"plan": "free"}, Changes(organization="Survey"), Changes(leave_organization=True)),
+    ],
+    ids=["wallet to plan", "plan to wallet", "plan to plan", "joining"],
+)
+async def test_what_was_reserved_ends_where_it_was_admitted(
+    database_url: str, terms: dict[str, object], change: Changes, way_back: Changes, end: str
+) -> None:
+    """A job under way while its account changes is charged to, or given back to, what it was admitted under."""
+    async with opened(database_url) as office:
+        await office.account(plan="team", organization="Survey")
+        account = await office.account(**terms)
+        job_id = await office.admit(account)
+        await office.change(account, change)
+        if end == "settle":
+            assert await office.books.settle(settlement(job_id, START)) is not None
+        else:
+            assert await office.books.release(
+                Release(job_id=job_id, attempt=None, completed_at=START, error_message="no", details={})
+            )
+        assert await audit_books(office.database) == []
+        await office.change(account, way_back)
+        balance = await office.balance(account)
+        paid = end == "settle"
+        assert (balance.used_conversions, balance.wallet_cents) == (
+            (0, 100 - PRICE * paid) if "wallet_cents" in terms else (int(paid), None)
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (Changes(wallet=True, plan="free"), "either"),
+        (Changes(leave_organization=True), "belongs to no organization"),
+        (Changes(organization="Nobody"), "There is no organization Nobody"),
+        (to_plan("personal", "Survey"), "held by an organization"),
+        (to_plan("business", "Survey"), "on plan team"),
+        (Changes(organization="Survey", leave_organization=True), "joins an organization or leaves"),
+        (Changes(wallet_cents=5), "--wallet"),
+    ],
+)
+async def test_what_cannot_be_is_refused_and_changes_nothing(database_url: str, changes: Changes, words: str) -> None:
+    """In words."""
+    async with opened(database_url) as office:
+        await office.account(plan="team", organization="Survey")
+        account = await office.account(plan="free")
+        with pytest.raises(AdministrationError, match=words):
+            await office.change(account, changes)
+        assert await office.administration.find_account(account.account_id) == account
+
+
+async def test_changes_at_the_same_time_follow_each_other(database_url: str) -> None:
+    """Members that leave, join and found at once: each is somewhere in the end, and no payer has two owners."""
+    async with opened(database_url) as office:
+        accounts = [await office.account(plan="team", organization="Survey") for _ in range(6)]
+        ways = [to_plan("free"), Changes(wallet=True), to_plan("business", "Other"), to_plan("personal")]
+        async with anyio.create_task_group() as tasks:
+            for number, account in enumerate(accounts):
+                tasks.start_soon(office.change, account, ways[number % len(ways)])
+        for number, account in enumerate(accounts):
+            found = await office.administration.find_account(account.account_id)
+            assert found.plan == [None, "free", "business", "personal"][[1, 0, 2, 3][number % len(ways)]]
+
+
+async def test_a_change_that_never_ends_does_not_block_the_next_for_ever(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says what to look for."""
+    monkeypatch.setattr("service.accounts.administration.LOCK_SECONDS", 1)
+    async with opened(database_url) as office:
+        account = await office.account(plan="free")
+        async with open_connection(database_url) as other, other.transaction():
+            await other.execute("SELECT pg_advisory_xact_lock(hashtextextended('geomill.administration', 0))")
+            with pytest.raises(AdministrationError, match="has not ended for 1 seconds"):
+                await office.change(account, Changes(past_due=True))
+
+
+async def test_the_schema_knows_whose_a_payer_is(database_url: str) -> None:
+    """One for plans and one for credit of each account; an organization's is nobody's own."""
+    async with opened(database_url) as office:
+        account = await office.account(plan="free")
+        for statement in (
+            "INSERT INTO payer (id, account_id, plan_id) VALUES (gen_random_uuid(), $1, 'free')",
+            "UPDATE payer SET organization_id = gen_random_uuid() WHERE account_id = $1",
+        ):
+            async with office.database.connection() as connection:
+                with pytest.raises(asyncpg.IntegrityConstraintViolationError):
+                    await connection.execute(statement, account.account_id)
