@@ -25,8 +25,8 @@ from service.accounts.identity import TrustedGateway, parse_identity_secrets
 from service.accounts.keys import Authenticator
 from service.clock import Clock, utc_now
 from service.confidential import confidential_places
-from service.db.embedded import embedded_postgres
-from service.db.migrate import migrate
+from service.db.embedded import EmbeddedPostgresError, embedded_postgres, has_database
+from service.db.migrate import migrate, require_schema
 from service.db.pool import Database, open_pool
 from service.engine.capabilities import Capabilities, ConverterMissing, probe
 from service.engine.convert import JAILED_PROGRAMS, Engine
@@ -65,20 +65,41 @@ UPLOADS = "uploads"
 
 
 @asynccontextmanager
-async def open_database(settings: Settings) -> AsyncIterator[Database]:
-    """Open the configured database, or the embedded one, with its schema and plans up to date."""
-    async with AsyncExitStack() as stack:
-        dsn = settings.database_url or await stack.enter_async_context(
-            embedded_postgres(
-                settings.data_path,
-                bin_dir=Path(settings.postgres_bin_dir) if settings.postgres_bin_dir else None,
-                user=settings.postgres_user,
-            )
-        )
+async def make_database(settings: Settings) -> AsyncIterator[Database]:
+    """Open the configured database, or the embedded one, made if need be, with its schema and plans up to date."""
+    async with _reach_database(settings) as dsn:
         await migrate(dsn)
-        database = await stack.enter_async_context(open_pool(dsn, watch=observe_statement))
-        await publish_plans(database)
-        yield database
+        async with open_pool(dsn, watch=observe_statement) as database:
+            await publish_plans(database)
+            yield database
+
+
+@asynccontextmanager
+async def open_database(settings: Settings) -> AsyncIterator[Database]:
+    """Open a database that `make_database` has made with this version, and change nothing of it.
+
+    Raises:
+        EmbeddedPostgresError, MigrationError: there is none, or it is another version's.
+    """
+    if not settings.database_url and not has_database(settings.data_path):
+        raise EmbeddedPostgresError(
+            f"There is no database in {settings.data_path}. Name the service's data directory in GEOMILL_DATA_DIR or "
+            "its database in GEOMILL_DATABASE_URL; only `geomill serve` and `geomill migrate` make a new one."
+        )
+    async with _reach_database(settings) as dsn:
+        await require_schema(dsn)
+        async with open_pool(dsn, watch=observe_statement) as database:
+            yield database
+
+
+def _reach_database(settings: Settings) -> AbstractAsyncContextManager[str]:
+    if settings.database_url:
+        return nullcontext(settings.database_url)
+    return embedded_postgres(
+        settings.data_path,
+        bin_dir=Path(settings.postgres_bin_dir) if settings.postgres_bin_dir else None,
+        user=settings.postgres_user,
+    )
 
 
 @asynccontextmanager
@@ -95,7 +116,7 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
     async with AsyncExitStack() as stack:
         stack.enter_context(sharing_metrics())
         stack.enter_context(tracing(settings.traces_url))
-        database = await stack.enter_async_context(open_database(settings))
+        database = await stack.enter_async_context(make_database(settings))
         storage = await stack.enter_async_context(open_storage(settings, clock))
         uploads = open_work_area(settings.data_path / WORK / UPLOADS, _memory(settings))
         work_area = await stack.enter_async_context(uploads)

@@ -5,10 +5,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+import anyio.to_thread
+
 from sandbox.pool import SandboxUnavailable
 from service.app import look_at_host, open_converters, open_database, open_storage
 from service.cli.command import Command
-from service.db.embedded import EmbeddedPostgresError
+from service.db.embedded import EmbeddedPostgresError, has_database, installed_major
 from service.db.migrate import MigrationError
 from service.engine.capabilities import Capabilities, ConverterMissing
 from service.errors import DatabaseUnavailable, StorageUnavailable
@@ -84,6 +86,11 @@ def _print_formats(capabilities: Capabilities) -> None:
 
 async def _look_at_database(settings: Settings) -> None:
     print("\nDatabase")
+    if not settings.database_url and not has_database(settings.data_path):
+        bin_dir = Path(settings.postgres_bin_dir) if settings.postgres_bin_dir else None
+        major = await anyio.to_thread.run_sync(installed_major, bin_dir, settings.postgres_user)
+        print(f"  {YES} PostgreSQL {major}; `geomill serve` makes a database in {settings.data_path}")
+        return
     async with open_database(settings) as database, database.connection() as connection:
         print(f"  {YES} PostgreSQL {await connection.fetchval('SHOW server_version')}")
 

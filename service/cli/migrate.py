@@ -2,14 +2,14 @@
 
 import argparse
 
-from service.app import open_database
+from service.app import make_database
 from service.cli.command import Command
 from service.settings import Settings
 
 
 async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
     """Apply what is missing; safe to run twice and from several processes at once."""
-    async with open_database(settings):
+    async with make_database(settings):
         print("The database is up to date.")
     return 0
 

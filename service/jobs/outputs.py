@@ -1,7 +1,8 @@
 """Which stored outputs belong to a job, and which jobs have lost theirs."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from uuid import UUID
 
 from service.db.pool import Database
 from service.db.queries import load
@@ -9,21 +10,32 @@ from service.identifiers import JobId
 
 _SQL = load("audit")
 _AT_ONCE = 1000
+_LINKED_FOR = timedelta(hours=1)
+"""Outputs to which no link leads by then may be removed while they are looked for."""
 
 
 async def unknown_keys(database: Database, keys: Sequence[str]) -> list[str]:
     """Return those of `keys` that no job knows of."""
     unknown: list[str] = []
-    async with database.connection() as connection:
-        for start in range(0, len(keys), _AT_ONCE):
-            some = keys[start : start + _AT_ONCE]
+    for start in range(0, len(keys), _AT_ONCE):
+        some = keys[start : start + _AT_ONCE]
+        async with database.connection() as connection:
             known = {row["object_key"] for row in await connection.fetch(_SQL["known_keys"], some)}
-            unknown.extend(key for key in some if key not in known)
+        unknown.extend(key for key in some if key not in known)
     return unknown
 
 
 async def jobs_without_output(database: Database, stored: Collection[str], now: datetime) -> list[JobId]:
     """Return the jobs whose output was there before `now`, is not due for removal, and is not among `stored`."""
-    async with database.transaction() as connection:
-        rows = connection.cursor(_SQL["outputs"], now, prefetch=_AT_ONCE)
-        return [JobId(row["id"]) async for row in rows if row["object_key"] not in stored]
+    missing: list[JobId] = []
+    after = (now + _LINKED_FOR, UUID(int=0))
+    while True:
+        async with database.connection() as connection:
+            rows = await connection.fetch(_SQL["outputs"], now, *after, _AT_ONCE)
+            lost = [row["id"] for row in rows if row["object_key"] not in stored]
+            if lost:  # it may have been erased since
+                lost = [row["id"] for row in await connection.fetch(_SQL["still_completed"], lost)]
+        missing.extend(map(JobId, lost))
+        if len(rows) < _AT_ONCE:
+            return missing
+        after = (rows[-1]["expires_at"], rows[-1]["id"])

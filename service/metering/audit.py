@@ -1,30 +1,96 @@
-"""The books, derived again from the ledger and the jobs: every difference is a defect of ours."""
+"""The books, derived again from ledger, sums of what was pruned of it, and jobs: every difference is a defect of ours.
+
+They are read in pages, each seen by one statement at one moment; what belongs together changes in one transaction.
+So an audit may take long and run beside everything else: it raises no false alarm, and holds up neither vacuum nor
+anybody else.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+import msgspec
 
 from service.db.pool import Database
 from service.db.queries import load
 
 _SQL = load("audit")
+_FIRST_ID = UUID(int=0)
+_Row = Mapping[str, Any]
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """A statement that compares a page of rows after a key, and how a row that differs is told."""
+
+    statement: str
+    after: dict[str, object]
+    at_once: int
+    sentence: Callable[[_Row], str]
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        statement="usage_differences",
+        after={"payer_id": _FIRST_ID, "period": date.min},
+        at_once=200,
+        sentence=lambda row: (
+            f"Payer {row['payer_id']}, {row['period']:%Y-%m}: {row['conversions']} conversions and {row['bytes']} "
+            f"bytes are counted; ledger and open jobs have {row['derived_conversions']} and {row['derived_bytes']}."
+        ),
+    ),
+    Check(
+        statement="wallet_differences",
+        after={"payer_id": _FIRST_ID},
+        at_once=20,
+        sentence=lambda row: (
+            f"Payer {row['payer_id']}: the wallet holds {row['wallet_cents']} cents; credit, ledger and open jobs "
+            f"leave {row['derived_cents']}."
+        ),
+    ),
+    Check(
+        statement="job_differences",
+        after={"job_id": _FIRST_ID},
+        at_once=5_000,
+        sentence=lambda row: (
+            f"Job {row['job_id']} is {row['status']} and was {'' if row['charged'] else 'not '}charged."
+        ),
+    ),
+    Check(
+        statement="charge_differences",
+        after={"job_id": _FIRST_ID},
+        at_once=5_000,
+        sentence=lambda row: (
+            f"Job {row['job_id']} is missing and was charged."
+            if row["lacks_job"]
+            else f"Job {row['job_id']} was charged to payer {row['payer_id']} in {row['period']:%Y-%m}, "
+            "of which there is no counter."
+        ),
+    ),
+)
 
 
 async def audit_books(database: Database) -> list[str]:
-    """Return a sentence for each counter, balance and charge that is not what it should be; all seen at one moment."""
-    async with database.connection() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
-        usage = await connection.fetch(_SQL["usage_differences"])
-        wallets = await connection.fetch(_SQL["wallet_differences"])
-        charges = await connection.fetch(_SQL["ledger_differences"])
+    """Return a sentence for each counter, balance and charge that is not what it should be."""
+    told = [check.sentence(row) for check in CHECKS async for row in _rows(database, check) if row["differs"]]
+    async with database.connection() as connection:
+        uncounted = await connection.fetch(_SQL["uncounted"])
     return [
+        *told,
         *(
-            f"Payer {row['payer_id']}, {row['period']:%Y-%m}: {row['conversions']} conversions and {row['bytes']} "
-            f"bytes are counted; ledger and open jobs have {row['derived_conversions']} and {row['derived_bytes']}."
-            for row in usage
-        ),
-        *(
-            f"Payer {row['payer_id']}: the wallet holds {row['wallet_cents']} cents; credit, ledger and open jobs "
-            f"leave {row['derived_cents']}."
-            for row in wallets
-        ),
-        *(
-            f"Job {row['job_id']} is {row['status'] or 'missing'} and was {'' if row['charged'] else 'not '}charged."
-            for row in charges
+            f"Payer {row['payer_id']}, {row['period']:%Y-%m}: there are conversions, and no counter."
+            for row in uncounted
         ),
     ]
+
+
+async def _rows(database: Database, check: Check) -> AsyncIterator[_Row]:
+    """Yield what a check finds, page after page; what is added at the end meanwhile does not prolong it for ever."""
+    after, more = check.after, True
+    while more:
+        async with database.connection() as connection:
+            rows = await connection.fetch(_SQL[check.statement], *after.values(), check.at_once)
+        for row in rows:
+            yield dict(row)
+        more = bool(rows) and rows[-1]["more"]
+        after = {name: rows[-1][name] for name in after} if rows else after

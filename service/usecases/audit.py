@@ -21,6 +21,8 @@ async def _audit_store(database: Database, storage: Storage, clock: Clock) -> li
     began = clock()
     stored = {str(entry.key) async for entry in storage.objects()}
     orphans = await unknown_keys(database, sorted(stored))
+    if orphans:  # or were they removed, and forgotten, since they were listed?
+        orphans = sorted({str(entry.key) async for entry in storage.objects()}.intersection(orphans))
     missing = await jobs_without_output(database, stored, began)
     return [
         *(f"The stored output {key} belongs to no job." for key in orphans),

@@ -1,46 +1,92 @@
 -- name: usage_differences
--- Months in which a payer's counters are not what its ledger and its open jobs add up to.
-WITH derived AS (
-    SELECT payer_id, period, sum(conversions)::bigint AS conversions, sum(bytes)::bigint AS bytes
-      FROM (SELECT payer_id, period, conversions, bytes FROM ledger WHERE conversions > 0
-            UNION ALL
-            SELECT payer_id, period, 1, input_size_bytes FROM job
-             WHERE status IN ('Pending', 'Processing') AND period IS NOT NULL) AS entry
-     GROUP BY payer_id, period
+-- Among the next months in order of payer and month: counters that are not what ledger, sums of pruned rows and open jobs
+-- add up to. The last month that was looked at comes
+-- back in any case, and whether there may be more.
+WITH page AS (
+    SELECT payer_id, period, conversions, bytes FROM usage
+     WHERE (payer_id, period) > ($1, $2) ORDER BY payer_id, period LIMIT $3
 )
-SELECT coalesce(d.payer_id, u.payer_id) AS payer_id, coalesce(d.period, u.period) AS period,
-       coalesce(u.conversions, 0) AS conversions, coalesce(u.bytes, 0) AS bytes,
-       coalesce(d.conversions, 0) AS derived_conversions, coalesce(d.bytes, 0) AS derived_bytes
-  FROM derived d FULL JOIN usage u ON u.payer_id = d.payer_id AND u.period = d.period
- WHERE (coalesce(u.conversions, 0), coalesce(u.bytes, 0)) <> (coalesce(d.conversions, 0), coalesce(d.bytes, 0));
+SELECT u.payer_id, u.period, u.conversions, u.bytes, d.conversions AS derived_conversions, d.bytes AS derived_bytes,
+       (u.conversions, u.bytes) <> (d.conversions, d.bytes) AS differs, count(*) OVER () = $3 AS more
+  FROM page u CROSS JOIN LATERAL (
+    SELECT coalesce(sum(conversions), 0)::bigint AS conversions, coalesce(sum(bytes), 0)::bigint AS bytes
+      FROM (SELECT l.conversions, l.bytes FROM ledger l
+             WHERE l.payer_id = u.payer_id AND l.period = u.period AND l.conversions > 0
+            UNION ALL
+            SELECT s.conversions, s.bytes FROM ledger_sum s WHERE s.payer_id = u.payer_id AND s.period = u.period
+            UNION ALL
+            SELECT 1, j.input_size_bytes FROM job j
+             WHERE j.status IN ('Pending', 'Processing') AND j.payer_id = u.payer_id AND j.period = u.period) AS entry
+  ) AS d
+ ORDER BY u.payer_id, u.period;
+
+-- name: uncounted
+-- Open jobs, and sums of pruned ledger rows, of months without a counter.
+SELECT DISTINCT j.payer_id, j.period FROM job j
+ WHERE j.status IN ('Pending', 'Processing') AND j.period IS NOT NULL
+   AND NOT EXISTS (SELECT FROM usage u WHERE u.payer_id = j.payer_id AND u.period = j.period)
+UNION
+SELECT s.payer_id, s.period FROM ledger_sum s
+ WHERE s.period > '-infinity' AND s.conversions > 0
+   AND NOT EXISTS (SELECT FROM usage u WHERE u.payer_id = s.payer_id AND u.period = s.period);
 
 -- name: wallet_differences
--- Wallets whose balance is not their credit less what the ledger and their open jobs took.
-WITH derived AS (
-    SELECT payer_id, sum(cents)::bigint AS cents
-      FROM (SELECT payer_id, cents FROM wallet_credit
-            UNION ALL
-            SELECT payer_id, -cents FROM ledger WHERE cents > 0
-            UNION ALL
-            SELECT payer_id, -price_cents FROM job
-             WHERE status IN ('Pending', 'Processing') AND price_cents IS NOT NULL) AS entry
-     GROUP BY payer_id
+-- Among the next payers in order: wallets whose balance is not their credit less what ledger, sums of pruned rows and open
+-- jobs took. The last payer that was looked at comes back in any case, and whether there may be more.
+WITH page AS (
+    SELECT id, wallet_cents FROM payer WHERE id > $1 AND wallet_cents IS NOT NULL ORDER BY id LIMIT $2
 )
-SELECT p.id AS payer_id, p.wallet_cents, coalesce(d.cents, 0) AS derived_cents
-  FROM payer p LEFT JOIN derived d ON d.payer_id = p.id
- WHERE p.wallet_cents IS NOT NULL AND p.wallet_cents <> coalesce(d.cents, 0);
+SELECT p.id AS payer_id, p.wallet_cents, d.cents AS derived_cents, p.wallet_cents <> d.cents AS differs,
+       count(*) OVER () = $2 AS more
+  FROM page p CROSS JOIN LATERAL (
+    SELECT coalesce(sum(cents), 0)::bigint AS cents
+      FROM (SELECT c.cents FROM wallet_credit c WHERE c.payer_id = p.id
+            UNION ALL
+            SELECT -l.cents FROM ledger l WHERE l.payer_id = p.id
+            UNION ALL
+            SELECT -s.cents FROM ledger_sum s WHERE s.payer_id = p.id
+            UNION ALL
+            SELECT -j.price_cents FROM job j
+             WHERE j.status IN ('Pending', 'Processing') AND j.payer_id = p.id AND j.price_cents IS NOT NULL) AS entry
+  ) AS d
+ ORDER BY p.id;
 
--- name: ledger_differences
--- Jobs that succeeded and were not charged, or were charged and did not succeed.
-SELECT coalesce(j.id, l.job_id) AS job_id, j.status, l.job_id IS NOT NULL AS charged
-  FROM job j FULL JOIN ledger l ON l.job_id = j.id
- WHERE (l.job_id IS NOT NULL) <> coalesce(j.status IN ('Completed', 'Expired'), false);
+-- name: job_differences
+-- Among the next jobs in order: those that succeeded and were not charged, or were charged and did not succeed. The last
+-- job that was looked at comes back in any case, and whether there may be more.
+WITH page AS (SELECT id, status FROM job WHERE id > $1 ORDER BY id LIMIT $2),
+last AS (SELECT id FROM page ORDER BY id DESC LIMIT 1)
+SELECT p.id AS job_id, p.status, l.job_id IS NOT NULL AS charged,
+       (l.job_id IS NOT NULL) <> (p.status IN ('Completed', 'Expired')) AS differs,
+       (SELECT count(*) FROM page) = $2 AS more
+  FROM page p LEFT JOIN ledger l ON l.job_id = p.id
+ WHERE (l.job_id IS NOT NULL) <> (p.status IN ('Completed', 'Expired')) OR p.id = (SELECT id FROM last)
+ ORDER BY p.id;
+
+-- name: charge_differences
+-- Among the next ledger rows in order: those without their job though it was not pruned, and those of a month without a
+-- counter. The last row that was looked at comes back in any case, and whether there may be more.
+WITH page AS (
+    SELECT job_id, payer_id, period, conversions, job_pruned FROM ledger WHERE job_id > $1 ORDER BY job_id LIMIT $2
+), last AS (SELECT job_id FROM page ORDER BY job_id DESC LIMIT 1), seen AS (
+    SELECT l.job_id, l.payer_id, l.period, NOT l.job_pruned AND j.id IS NULL AS lacks_job,
+           l.conversions > 0 AND u.payer_id IS NULL AS lacks_counter
+      FROM page l LEFT JOIN job j ON j.id = l.job_id
+      LEFT JOIN usage u ON u.payer_id = l.payer_id AND u.period = l.period
+)
+SELECT seen.*, lacks_job OR lacks_counter AS differs, (SELECT count(*) FROM page) = $2 AS more
+  FROM seen WHERE lacks_job OR lacks_counter OR job_id = (SELECT job_id FROM last) ORDER BY job_id;
 
 -- name: known_keys
 -- Which of these outputs a job knows of.
 SELECT object_key FROM job WHERE object_key = ANY($1);
 
 -- name: outputs
--- Every output that was there at the given time and to which a link may lead until an hour after it.
-SELECT id, object_key FROM job
- WHERE status = 'Completed' AND completed_at < $1 AND expires_at > $1 + interval '1 hour';
+-- The next outputs, in the order of their end, that were there at the given time.
+SELECT id, object_key, expires_at FROM job
+ WHERE status = 'Completed' AND completed_at < $1 AND (expires_at, id) > ($2, $3)
+ ORDER BY expires_at, id LIMIT $4;
+
+-- name: still_completed
+-- Which of these jobs still have an output to which a link may lead.
+SELECT id FROM job WHERE id = ANY($1) AND status = 'Completed';

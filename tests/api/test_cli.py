@@ -5,12 +5,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
+import anyio
 import httpx
 import pytest
 
+from service.db.migrate import migrate
+from service.db.queries import sql_directory
 from tests.support.data import lakes
 from tests.support.geomill import Geomill
 from tests.support.server import Server, running_server
+
+FIRST_MIGRATION = min((sql_directory() / "migrations").glob("*.sql"))
 
 
 @pytest.fixture(scope="module")
@@ -147,3 +152,48 @@ def test_without_a_command_the_usage_is_shown(geomill: Geomill) -> None:
     assert geomill().returncode == 2
     for level in ((), ("account",), ("account", "create"), ("serve",)):
         assert geomill(*level, "--help").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("account", "create", "--name", "a", "--plan", "free"),
+        ("audit",),
+        ("usage", str(uuid4())),
+        ("key", "create", str(uuid4())),
+    ],
+    ids=["account", "audit", "usage", "key"],
+)
+def test_no_command_of_operators_makes_a_database(
+    tmp_path: Path, empty_database_url: str, command: tuple[str, ...]
+) -> None:
+    """It says that there is none: a key that no server knows, or books that agree with nothing, would mislead."""
+    elsewhere = Geomill(tmp_path)(*command)
+    assert (elsewhere.returncode, elsewhere.stdout, elsewhere.stderr.count("\n")) == (1, "", 1)
+    assert "There is no database in" in elsewhere.stderr
+    assert list(tmp_path.iterdir()) == []
+    empty = Geomill(tmp_path, {"GEOMILL_DATABASE_URL": empty_database_url})(*command)
+    assert (empty.returncode, empty.stdout, empty.stderr.count("\n")) == (1, "", 1)
+    assert "geomill migrate" in empty.stderr
+
+
+def test_migrate_makes_a_database_and_doctor_does_not(tmp_path: Path) -> None:
+    """After it commands work; before it doctor says that serving would make one."""
+    geomill = Geomill(tmp_path)
+    before = geomill("doctor")
+    assert before.returncode == 0, before.stdout + before.stderr
+    assert "makes a database" in before.stdout
+    assert not (tmp_path / "postgres").exists()
+    assert geomill("migrate").returncode == 0
+    assert geomill.json("audit") == {"differences": []}
+
+
+def test_a_command_never_changes_the_schema(tmp_path: Path, empty_database_url: str) -> None:
+    """On a database that lacks a migration it says what to do."""
+    migrations = tmp_path / "older"
+    migrations.mkdir()
+    (migrations / FIRST_MIGRATION.name).write_bytes(FIRST_MIGRATION.read_bytes())
+    anyio.run(migrate, empty_database_url, migrations)
+    done = Geomill(tmp_path, {"GEOMILL_DATABASE_URL": empty_database_url})("audit")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "Run `geomill migrate` first" in done.stderr

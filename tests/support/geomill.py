@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-MOST_SECONDS = 60.0
+MOST_SECONDS = 100.0
 """A command that takes longer hangs."""
 
 

@@ -29,5 +29,7 @@ works on the data; data of a version that cannot be run here are never passed ov
 
 from service.db.embedded.attach import embedded_postgres
 from service.db.embedded.errors import EmbeddedPostgresError
+from service.db.embedded.home import has_database
+from service.db.embedded.start import installed_major
 
-__all__ = ["EmbeddedPostgresError", "embedded_postgres"]
+__all__ = ["EmbeddedPostgresError", "embedded_postgres", "has_database", "installed_major"]

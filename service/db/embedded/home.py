@@ -74,6 +74,15 @@ class Home(msgspec.Struct, frozen=True):
         return f"postgresql:///{database}?{parameters}"
 
 
+def has_database(data_dir: Path) -> bool:
+    """Whether there are data in `data_dir`, or something that only its owner may look into."""
+    home = Home(data_dir.resolve() / "postgres")
+    try:
+        return bool(home.kept_majors) or home.root.stat().st_uid != os.geteuid()
+    except FileNotFoundError:
+        return False
+
+
 def open_home(data_dir: Path) -> Home:
     """Make the home in `data_dir` if there is none.
 

@@ -27,6 +27,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     durable: bool
 
 
+def installed_major(bin_dir: Path | None, user: str) -> int:
+    """Return the major version of PostgreSQL that a new database here would have.
+
+    Raises:
+        EmbeddedPostgresError: nothing suitable is installed.
+    """
+    return find_installation(find_server_user(user), (), bin_dir).major
+
+
 def start_keeper(home: Home, options: Options) -> bool:
     """Start the keeper, making the data first if there are none.
 
