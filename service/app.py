@@ -43,6 +43,7 @@ from service.jobs.dispatch import LocalRunner
 from service.jobs.leases import Leases
 from service.jobs.register import JobRegister
 from service.metering.books import Books, publish_plans
+from service.metering.history import History, Retention
 from service.metering.pricing import Pricing
 from service.settings import Settings
 from service.storage.local import open_local
@@ -135,6 +136,7 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
             gateway=TrustedGateway(parse_identity_secrets(settings.identity_secret), settings.identity_seconds),
             idempotency=IdempotencyKeys(database, lease),
             books=books,
+            history=History(database, _retention(settings)),
             jobs=jobs,
             leases=Leases(database, ServerId(uuid4()), lease),
             engine=engine,
@@ -272,6 +274,14 @@ def _open_buckets(
         connections=settings.s3_connections,
     )
     return open_s3(places, effort, clock=clock)
+
+
+def _retention(settings: Settings) -> Retention:
+    return Retention(
+        job_days=settings.job_days,
+        ledger_months=settings.ledger_months,
+        revoked_key_days=settings.revoked_key_days,
+    )
 
 
 def _conversion_limits(settings: Settings) -> Limits:

@@ -164,6 +164,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
             "that it broke off under an idempotency key can be repeated.",
         ),
     ] = 30
+    job_days: Annotated[
+        int, Meta(ge=7, le=36_500, description="How many days after its end a job can be found; then it is pruned.")
+    ] = 90
+    ledger_months: Annotated[
+        int,
+        Meta(
+            ge=2,
+            le=1_200,
+            description="How many months before the current one keep each charge and each month's use; what is older "
+            "is pruned to sums, charges no earlier than their jobs.",
+        ),
+    ] = 24
+    revoked_key_days: Annotated[
+        int, Meta(ge=1, le=36_500, description="How many days after it was revoked an API key is forgotten.")
+    ] = 365
     wallet_base_cents: Annotated[
         int, Meta(ge=0, description="Price of a file for accounts with prepaid credit, in US cents.")
     ] = 5

@@ -25,22 +25,23 @@ from service.jobs.lifecycle import Status
 from service.jobs.records import Details, Job
 from service.metering.balance import Balance
 from service.storage.port import Link
+from service.usecases.read_balance import Left
 from service.usecases.read_jobs import LinkedJob
 
 _T = TypeVar("_T")
 
 
-def conversion_result(request: Request, linked: LinkedJob, *, with_balance: bool) -> ConversionResult:
-    """Render an ended job as the answer of its conversion (specification 2.1, 4.1)."""
-    job, details = linked.job, linked.job.details
+def conversion_result(request: Request, linked: LinkedJob, left: Left | None) -> ConversionResult:
+    """Render an ended job as the answer of its conversion (specification 2.1, 4.1), with what is left if it is told."""
+    job = linked.job
     return ConversionResult(
         **msgspec.structs.asdict(_outcome(request, linked)),
         input_format=_or_absent(job.input_format),
         output_format=_or_absent(job.output_format),
         geometry_type=_or_absent(job.geometry_type),
-        remaining_conversions=details.remaining_conversions if with_balance else None,
-        remaining_bytes=details.remaining_bytes if with_balance else None,
-        new_wallet_balance_cents=details.wallet_cents if with_balance else None,
+        remaining_conversions=left.remaining_conversions if left else None,
+        remaining_bytes=left.remaining_bytes if left else None,
+        new_wallet_balance_cents=left.wallet_cents if left else None,
         error=_or_absent(job.error_message),
     )
 

@@ -59,6 +59,11 @@ class Leases:
         async with self._database.connection() as connection:
             return len(await connection.fetch(_SQL["end_abandoned"], self._lease, _AT_ONCE, error_message))
 
+    async def lead(self, chore: str) -> bool:
+        """Whether this process is to do a chore that one process is enough for, from now on for one lease."""
+        async with self._database.connection() as connection:
+            return await connection.fetchval(_SQL["lead"], chore, self.server_id, self._lease) is not None
+
     async def held(self) -> list[HeldJob]:
         """Return the open jobs that the database believes this process to work on."""
         async with self._database.connection() as connection:

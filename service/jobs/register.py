@@ -97,13 +97,12 @@ class JobRegister:
     async def dispose(self, remove: Remove, grace: timedelta, at_once: int) -> int:
         """Remove outputs whose retention is over for `grace`, or of failed jobs, and mark their jobs; return how many.
 
-        `remove` may be given keys that are gone already. 0 too while another process does it.
+        `remove` may be given keys that are gone already. No transaction waits for it.
         """
-        async with self._database.transaction() as connection:
-            if not await connection.fetchval(_SQL["lead_disposal"]):
-                return 0
+        async with self._database.connection() as connection:
             rows = await connection.fetch(_SQL["disposable"], grace, at_once)
-            if rows:
-                await remove([row["object_key"] for row in rows])
+        if rows:
+            await remove([row["object_key"] for row in rows])
+            async with self._database.connection() as connection:
                 await connection.execute(_SQL["mark_disposed"], [row["id"] for row in rows])
         return len(rows)

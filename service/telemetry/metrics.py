@@ -62,6 +62,7 @@ SEATS_TAKEN = Gauge("geomill_seats_taken", "Seats that are taken.", multiprocess
 RESERVATIONS = Gauge(
     "geomill_reservations", "Jobs of all processes that hold a reservation.", multiprocess_mode="mostrecent"
 )
+UPKEEP_FAILURES = Counter("geomill_upkeep_failures", "Chores that failed and will be tried again.", ["chore"])
 STATEMENT_SECONDS = Histogram(
     "geomill_statement_seconds", "Statements of the database by how long they took.", ["statement"], buckets=_QUICK
 )

@@ -17,6 +17,7 @@ from service.jobs.dispatch import LocalRunner
 from service.jobs.leases import Leases
 from service.jobs.register import JobRegister
 from service.metering.books import Books
+from service.metering.history import History
 from service.storage.port import Storage
 
 
@@ -29,6 +30,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     gateway: TrustedGateway
     idempotency: IdempotencyKeys
     books: Books
+    history: History
     jobs: JobRegister
     leases: Leases
     engine: Engine

@@ -15,6 +15,7 @@ from service.accounts.idempotency import INTERRUPTED
 from service.errors import DatabaseUnavailable, StorageUnavailable
 from service.jobs.leases import HeldJob
 from service.metering.books import Release
+from service.metering.history import PRUNED
 from service.storage.observed import observed
 from service.storage.port import ObjectKey
 from service.telemetry import events, metrics
@@ -24,6 +25,8 @@ _log = structlog.get_logger()
 
 GRACE = timedelta(minutes=1)
 """How long an output outlives its link, for downloads that begin in the last moment."""
+PAUSE = timedelta(milliseconds=50)
+"""Between the batches of what is pruned, so that nobody waits for them."""
 _AT_ONCE = 500
 
 
@@ -59,7 +62,7 @@ async def sweep(services: Services) -> None:
             await services.storage.delete([ObjectKey(key) for key in keys])
 
     disposed = 0
-    while count := await services.jobs.dispose(remove, GRACE, _AT_ONCE):
+    while await services.leases.lead("sweep") and (count := await services.jobs.dispose(remove, GRACE, _AT_ONCE)):
         disposed += count
     if disposed:
         _log.info(events.OUTPUTS_REMOVED, outputs=disposed)
@@ -68,6 +71,17 @@ async def sweep(services: Services) -> None:
 async def forget(services: Services) -> None:
     """Remove idempotency keys past their day."""
     await services.idempotency.forget_old()
+
+
+async def prune(services: Services) -> None:
+    """Remove jobs, charges, counters and revoked keys past the time that the operator keeps them, a few at once."""
+    pruned: dict[str, int] = {}
+    for table in PRUNED:
+        while await services.leases.lead("prune") and (count := await services.history.prune(table, _AT_ONCE)):
+            pruned[table] = pruned.get(table, 0) + count
+            await anyio.sleep(PAUSE.total_seconds())
+    if pruned:
+        _log.info(events.HISTORY_PRUNED, **pruned)
 
 
 async def show_begun(services: Services) -> None:
@@ -106,15 +120,19 @@ CHORES: tuple[Chore, ...] = (
     Chore(recover, lambda services: 2 * services.leases.heartbeat),
     Chore(sweep, lambda _services: timedelta(seconds=60)),
     Chore(forget, lambda _services: timedelta(hours=1)),
+    Chore(prune, lambda _services: timedelta(hours=1)),
     Chore(measure, lambda _services: timedelta(seconds=2)),
 )
 
 
 async def keep_up(services: Services, chore: Chore) -> None:
-    """Do a chore for ever; what it needs may be away for a while."""
+    """Do a chore for ever; whatever it fails of, it is tried again when its time comes, and nothing else ends."""
     while True:
         try:
             await chore.work(services)
-        except (DatabaseUnavailable, StorageUnavailable) as error:
-            _log.warning(events.UPKEEP_FAILED, chore=chore.work.__name__, reason=type(error).__name__)
+        except Exception as error:  # noqa: BLE001 -- see above
+            is_expected = isinstance(error, DatabaseUnavailable | StorageUnavailable)
+            tell = _log.warning if is_expected else _log.exception
+            tell(events.UPKEEP_FAILED, chore=chore.work.__name__, reason=type(error).__name__)
+            metrics.UPKEEP_FAILURES.labels(chore.work.__name__).inc()
         await anyio.sleep(chore.every(services).total_seconds())

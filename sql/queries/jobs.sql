@@ -57,9 +57,12 @@ DELETE FROM server s
  WHERE s.heartbeat_at < service_time() - $1::interval
    AND NOT EXISTS (SELECT FROM job j WHERE j.server_id = s.id AND j.status IN ('Pending', 'Processing'));
 
--- name: lead_disposal
--- One process at a time disposes of outputs; the lock lasts as long as the transaction.
-SELECT pg_try_advisory_xact_lock(hashtext('geomill.disposal'));
+-- name: lead
+-- One process at a time does a chore that one is enough for: nothing comes back while another one has it.
+INSERT INTO chore_lease AS c (chore, server_id, held_until) VALUES ($1, $2, service_time() + $3::interval)
+ON CONFLICT (chore) DO UPDATE SET server_id = excluded.server_id, held_until = excluded.held_until
+ WHERE c.server_id = excluded.server_id OR c.held_until <= service_time()
+RETURNING true;
 
 -- name: disposable
 -- Outputs that nobody may have any more: past their retention, or left by a job that failed.

@@ -31,6 +31,7 @@ from service.jobs.records import Job
 from service.usecases.accept_upload import Order
 from service.usecases.convert_batch import convert_batch
 from service.usecases.idempotent import fingerprint, still_to_do
+from service.usecases.read_balance import read_left
 from service.usecases.read_jobs import with_link
 from service.usecases.services import Services
 
@@ -47,7 +48,10 @@ async def _convert_one(request: Request, caller: Caller, *, always_with_balance:
     if exchange.answers_now(jobs):
         return accepted(request, jobs[0])
     linked = await with_link(exchange.services, jobs[0])
-    return json_response(conversion_result(request, linked, with_balance=with_balance))
+    left = await read_left(exchange.services, caller.account_id, jobs[0]) if with_balance else None
+    if left is not None:
+        request.state.remaining = Remaining(conversions=left.remaining_conversions, size_bytes=left.remaining_bytes)
+    return json_response(conversion_result(request, linked, left))
 
 
 convert_file: KeyedHandler = partial(_convert_one, always_with_balance=False)

@@ -13,6 +13,7 @@ from service.db.connection import open_connection
 from service.db.pool import Database
 from service.errors import LimitRefusal
 from service.identifiers import JobId, uuid7
+from service.jobs.register import JobRegister
 from service.metering.audit import audit_books
 from service.metering.balance import Balance
 from service.metering.books import Books, Release
@@ -34,6 +35,7 @@ class Office:
     def __init__(self, database: Database, books: Books) -> None:
         self.database = database
         self.books = books
+        self.jobs = JobRegister(database)
         self.administration = Administration(database, lambda: START)
 
     async def account(self, **terms: object) -> Account:
@@ -48,13 +50,22 @@ class Office:
     async def admit(self, account: Account) -> JobId:
         """Reserve a conversion."""
         job_id = JobId(uuid7(START))
-        await self.books.admit(application(account.account_id, 1, START, job_id))
+        await self.books.admit(application(account.account_id, 1, job_id))
         return job_id
 
     async def convert(self, account: Account, times: int = 1) -> None:
         """Convert files, which must be admitted."""
         for _ in range(times):
-            assert await self.books.settle(settlement(await self.admit(account), START)) is not None
+            assert await self.books.settle(settlement(await self.admit(account))) is not None
+
+    async def release(self, job_id: JobId) -> bool:
+        """Fail a job."""
+        release = Release(job_id=job_id, attempt=1, error_message="no", details={})
+        return await self.books.release(release) is not None
+
+    async def fail(self, account: Account) -> None:
+        """Try to convert a file that cannot be."""
+        assert await self.release(await self.admit(account))
 
     async def change(self, account: Account, changes: Changes) -> Account:
         """Change the account."""
@@ -201,11 +212,9 @@ async def test_what_was_reserved_ends_where_it_was_admitted(
         job_id = await office.admit(account)
         await office.change(account, change)
         if end == "settle":
-            assert await office.books.settle(settlement(job_id, START)) is not None
+            assert await office.books.settle(settlement(job_id)) is not None
         else:
-            assert await office.books.release(
-                Release(job_id=job_id, attempt=None, completed_at=START, error_message="no", details={})
-            )
+            assert await office.books.release(Release(job_id=job_id, attempt=1, error_message="no", details={}))
         assert await audit_books(office.database) == []
         await office.change(account, way_back)
         balance = await office.balance(account)

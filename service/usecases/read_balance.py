@@ -1,0 +1,17 @@
+"""What is left after a conversion, whether it succeeded, failed or was refused."""
+
+from service.identifiers import AccountId
+from service.jobs.lifecycle import Status
+from service.jobs.records import Details, Job
+from service.metering.balance import Balance
+from service.usecases.services import Services
+
+Left = Balance | Details
+"""Both tell what is left of a plan's month or of prepaid credit."""
+
+
+async def read_left(services: Services, account_id: AccountId, job: Job) -> Left:
+    """Return what was left when a job was settled; nothing was taken for one that was not, so what is left now."""
+    if job.status is Status.FAILED:
+        return await services.books.balance(account_id, services.clock())
+    return job.details

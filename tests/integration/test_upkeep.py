@@ -1,0 +1,74 @@
+"""Chores fail without ending the service, and hold nothing while they wait for something slow."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+import pytest
+from prometheus_client import REGISTRY
+
+from service.db.connection import open_connection
+from service.usecases.upkeep import Chore, forget, keep_up, sweep
+from tests.support.world import world
+
+
+def failures(chore: str) -> float:
+    """How often it has failed."""
+    return REGISTRY.get_sample_value("geomill_upkeep_failures_total", {"chore": chore}) or 0.0
+
+
+async def test_a_chore_that_fails_of_anything_is_tried_again(database_url: str, tmp_path: Path) -> None:
+    """A table that is not there for a while ends neither the chore nor what runs beside it."""
+    async with world(database_url, tmp_path) as here, open_connection(database_url) as operator:
+        before = failures("forget")
+        await operator.execute("ALTER TABLE idempotency_key RENAME TO away")
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(keep_up, here.services, Chore(forget, lambda _services: timedelta(milliseconds=10)))
+                while failures("forget") < before + 2:  # noqa: ASYNC110 -- the chore fails in its own time
+                    await anyio.sleep(0.01)
+                assert (await here.client.get("/api/geo/pricing/tiers")).status_code == 200
+                await operator.execute("ALTER TABLE away RENAME TO idempotency_key")
+                await operator.execute(
+                    "INSERT INTO idempotency_key (account_id, key, fingerprint, created_at) VALUES ($1, 'k', '', $2)",
+                    here.account.account_id,
+                    here.clock() - timedelta(days=2),
+                )
+                while await operator.fetchval("SELECT count(*) FROM idempotency_key"):  # noqa: ASYNC110 -- as above
+                    await anyio.sleep(0.01)
+                tasks.cancel_scope.cancel()
+
+
+async def test_no_transaction_waits_for_the_store(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While outputs are removed, nothing in the database is held."""
+    async with world(database_url, tmp_path) as here, open_connection(database_url) as operator:
+        await here.convert()
+        await here.advance(timedelta(days=1))
+        held: list[int] = []
+        storage = here.services.storage
+        delete = type(storage).delete
+
+        async def slow_delete(self: object, keys: list[str]) -> None:
+            held.append(
+                await operator.fetchval(
+                    "SELECT count(*) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL"
+                )
+            )
+            await delete(self, keys)  # type: ignore[arg-type]  # it is the store's own
+
+        monkeypatch.setattr(type(storage), "delete", slow_delete)
+        await sweep(here.services)
+        assert held == [0]
+        assert await here.stored() == 0
+
+
+async def test_one_process_leads_a_chore_until_its_lease_ends(database_url: str, tmp_path: Path) -> None:
+    """Then another one does."""
+    async with world(database_url, tmp_path / "a") as one, world(database_url, tmp_path / "b") as other:
+        leases = one.services.leases, other.services.leases
+        assert [await lease.lead("x") for lease in (*leases, leases[0])] == [True, False, True]
+        await one.advance(timedelta(seconds=31))
+        assert [await lease.lead("x") for lease in reversed(leases)] == [True, False]
