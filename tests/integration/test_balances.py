@@ -28,11 +28,11 @@ async def send(
     file: tuple[str, bytes],
     endpoint: str = "upload",
     headers: Mapping[str, str] | None = None,
-    **fields: str,
+    fields: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Convert a file, with whatever success."""
     response = await here.client.post(
-        f"/api/geo/convert/{endpoint}", files={"file": file}, data=fields, headers=dict(headers or {})
+        f"/api/geo/convert/{endpoint}", files={"file": file}, data=dict(fields or {}), headers=dict(headers or {})
     )
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()
@@ -53,7 +53,7 @@ async def test_failures_and_refusals_tell_what_is_left_of_a_plan(
     async with world(database_url, tmp_path) as here:
 
         async def told(file: tuple[str, bytes]) -> tuple[object, object, object]:
-            return left(await send(here, file, endpoint, **asked))
+            return left(await send(here, file, endpoint, fields=asked))
 
         assert await told(BROKEN) == (10, MONTH_BYTES, None)
         assert await told(GOOD) == (9, MONTH_BYTES - SIZE, None)
@@ -66,7 +66,7 @@ async def test_failures_and_refusals_tell_what_is_left_of_a_plan(
         await change(here, Changes(may_convert=True))
         for _ in range(9):
             await told(GOOD)
-        refused = await send(here, GOOD, endpoint, **asked)
+        refused = await send(here, GOOD, endpoint, fields=asked)
         assert (refused["success"], refused["limit"]) == (False, "conversions")
         assert left(refused) == (0, MONTH_BYTES - 10 * SIZE, None)
 
