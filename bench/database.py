@@ -9,7 +9,7 @@ from uuid import UUID
 
 from service.db.embedded import embedded_postgres
 from service.db.migrate import migrate
-from service.db.pool import Connection, Database, open_pool
+from service.db.pool import Connection, Database, Watch, open_pool
 from service.identifiers import AccountId
 
 FILL_SECONDS = 600.0
@@ -38,13 +38,13 @@ async def open_cluster() -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def open_database(dsn: str, name: str = "bench") -> AsyncIterator[Database]:
+async def open_database(dsn: str, name: str = "bench", watch: Watch | None = None) -> AsyncIterator[Database]:
     """Make a database with the project's schema on that PostgreSQL, and a plan that nothing exhausts."""
     async with open_pool(dsn, max_size=1) as server, server.connection() as connection:
         await connection.execute(f"CREATE DATABASE {name}")
     own_dsn = dsn.replace(f"{urlsplit(dsn).path}?", f"/{name}?", 1)
     await migrate(own_dsn)
-    async with open_pool(own_dsn, command_timeout_seconds=FILL_SECONDS) as database:
+    async with open_pool(own_dsn, command_timeout_seconds=FILL_SECONDS, watch=watch) as database:
         async with database.connection() as connection:
             await connection.execute(_PLAN)
         yield database

@@ -2,10 +2,11 @@
 
     python -m bench.history [--sizes 10,1000,1000000] [--calls 300]
 
-For each size there is a database with so many accounts and so many ended jobs, a tenth of them the caller's own, made
-by SQL. A job's status, the list of the newest jobs and an admission are asked of all of them in turn, so that a slow
-moment falls on all alike. Goal: the 99th percentiles of status and list with a million rows stay within twice those of
-the smallest. Figures go to bench/results/history.json.
+For each size there is a database with so many accounts and so many ended and charged jobs, a tenth of them the
+caller's own, made by SQL. A job's status, the list of the newest jobs and an admission are asked of all of them in turn,
+so that a slow moment falls on all alike. Goal: the 99th percentiles of status and list with a million rows stay within
+twice those of the smallest. Then the books are audited: how long in all, how long at most one statement holds its
+snapshot, and which large tables a plan reads whole. Figures go to bench/results/history.json.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 
@@ -23,12 +25,15 @@ from bench.database import make_accounts, open_cluster, open_database
 from bench.figures import latency_of
 from bench.meter import load_average
 from service.db.pool import Connection, Database
+from service.db.queries import load
 from service.identifiers import AccountId
 from service.jobs.register import JobRegister
+from service.metering.audit import CHECKS, audit_books
 
 RESULTS = Path("bench/results/history.json")
 GOAL = 2.0
 LISTED = 20
+LARGE = ("ledger", "job", "usage")
 OWN_SHARE = 10
 
 _ENDED_JOBS = """
@@ -45,6 +50,17 @@ SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7' ||
           FROM generate_series(1, $3::int) AS n) AS made
 """
 
+_CHARGES = """
+INSERT INTO ledger (job_id, account_id, payer_id, period, conversions, bytes, cents, settled_at)
+SELECT id, account_id, payer_id, period, 1, input_size_bytes, 0, completed_at FROM job
+"""
+_COUNTERS = """
+INSERT INTO usage (payer_id, period, conversions, bytes, conversions_allowed, bytes_allowed)
+SELECT payer_id, period, count(*), sum(bytes), count(*), sum(bytes) FROM ledger GROUP BY payer_id, period
+"""
+
+_AUDIT = load("audit")
+
 Call = Callable[[], Awaitable[object]]
 
 
@@ -53,6 +69,8 @@ async def fill(connection: Connection, size: int) -> AccountId:
     await connection.execute("SET session_replication_role = replica")  # no foreign key is checked, as nothing is wrong
     accounts = await make_accounts(connection, size)
     await connection.execute(_ENDED_JOBS, accounts[0], accounts[: min(size, 100_000)], size, OWN_SHARE)
+    await connection.execute(_CHARGES)
+    await connection.execute(_COUNTERS)
     await connection.execute("RESET session_replication_role")
     await connection.execute("VACUUM ANALYZE")
     return accounts[0]
@@ -83,18 +101,45 @@ async def measure(calls: dict[tuple[str, int], Call], count: int) -> dict[tuple[
     return taken
 
 
+async def audit(database: Database, statements: Sequence[float]) -> dict[str, object]:
+    """Audit the books, which must agree, and look at the plans; `statements` takes how long each statement was."""
+    async with database.connection() as connection:
+        plans = [
+            await connection.fetch(f"EXPLAIN {_AUDIT[check.statement]}", *check.after.values(), check.at_once)
+            for check in CHECKS
+        ]
+    lines = [row[0] for plan in plans for row in plan]
+    before, began = len(statements), time.perf_counter()
+    assert await audit_books(database) == []
+    return {
+        "seconds": round(time.perf_counter() - began, 2),
+        "statements": len(statements) - before,
+        "longestStatementMs": round(max(statements[before:]) * 1000, 1),
+        "readWhole": [table for table in LARGE if any(f"Seq Scan on {table} " in line for line in lines)],
+    }
+
+
 async def compare(sizes: Sequence[int], count: int) -> dict[str, object]:
     """Fill a database of each size, measure, and set each beside the smallest."""
     calls: dict[tuple[str, int], Call] = {}
+    opened: dict[int, tuple[Database, list[float]]] = {}
     async with AsyncExitStack() as stack:
         dsn = await stack.enter_async_context(open_cluster())
         for size in sizes:
-            database = await stack.enter_async_context(open_database(dsn, f"rows{size}"))
+            statements: list[float] = []
+            watch = partial(_note, statements)
+            database = await stack.enter_async_context(open_database(dsn, f"rows{size}", watch))
+            opened[size] = database, statements
             async with database.connection() as connection:
                 caller = await fill(connection, size)
             calls |= {(name, size): call for name, call in (await calls_on(database, caller)).items()}
         taken = await measure(calls, count)
-    return {name: _beside_smallest(name, sizes, taken) for name in ("status", "list", "admission")}
+        audits = {size: await audit(*opened[size]) for size in sizes}
+    return {name: _beside_smallest(name, sizes, taken) for name in ("status", "list", "admission")} | {"audit": audits}
+
+
+def _note(statements: list[float], _name: str, seconds: float) -> None:
+    statements.append(seconds)
 
 
 def _beside_smallest(

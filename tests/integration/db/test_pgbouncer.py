@@ -51,6 +51,7 @@ async def test_migrations_leave_no_lock_behind(port: int, empty_database_url: st
 async def test_commands_of_operators_may_follow_each_other(pooled_url: str, database_url: str, tmp_path: Path) -> None:
     """Each ends, and so does the next, through PgBouncer or not."""
     geomill = Geomill(tmp_path, {"GEOMILL_DATABASE_URL": pooled_url})
+    assert geomill("migrate").returncode == 0
     account = geomill.json("account", "create", "--name", "a", "--plan", "free")
     for _ in range(SERVERS):
         assert geomill.json("audit") == {"differences": []}
