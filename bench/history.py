@@ -3,10 +3,10 @@
     python -m bench.history [--sizes 10,1000,1000000] [--calls 300]
 
 For each size there is a database with so many accounts and so many ended and charged jobs, a tenth of them the
-caller's own, made by SQL. A job's status, the list of the newest jobs and an admission are asked of all of them in turn,
-so that a slow moment falls on all alike. Goal: the 99th percentiles of status and list with a million rows stay within
-twice those of the smallest. Then the books are audited: how long in all, how long at most one statement holds its
-snapshot, and which large tables a plan reads whole. Figures go to bench/results/history.json.
+caller's own, made by SQL. A job's status, the list of the newest jobs and an admission are asked of all of them in
+turn, so that a slow moment falls on all alike. Goal: the 99th percentiles of status and list with a million rows stay
+within twice those of the smallest. Then the books are audited: how long in all, how long at most one statement holds
+its snapshot, and which large tables a plan reads whole. Figures go to bench/results/history.json.
 """
 
 import argparse

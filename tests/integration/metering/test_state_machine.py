@@ -253,7 +253,7 @@ class Bookkeeping(RuleBasedStateMachine):
         if payer["past_due"]:
             return 0
         if payer["plan_id"] is None:
-            return min(files, self._credit[payer["payer_id"]] // Pricing().price_cents(size_bytes))
+            return min(files, self._credit.get(payer["payer_id"], 0) // Pricing().price_cents(size_bytes))
         plan = BY_ID[payer["plan_id"]]
         conversions, size = self._used.get((payer["payer_id"], self._month), (0, 0))
         if size_bytes > plan.max_file_bytes:
