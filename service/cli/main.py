@@ -14,6 +14,7 @@ from service.db.embedded import EmbeddedPostgresError
 from service.db.migrate import MigrationError
 from service.errors import GeomillError
 from service.settings import SettingsError, read_settings
+from service.telemetry.build import VERSION
 
 COMMANDS: tuple[Command, ...] = (
     serve.COMMAND,
@@ -33,6 +34,7 @@ EXPECTED = (AdministrationError, CommandError, EmbeddedPostgresError, MigrationE
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code: 0 done, 1 failed, 2 misused."""
     parser = argparse.ArgumentParser(prog="geomill", description="Convert geospatial files, metered, over HTTP.")
+    parser.add_argument("--version", action="version", version=f"geomill {VERSION}")
     nouns = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add_to(nouns)

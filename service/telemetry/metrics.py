@@ -7,6 +7,7 @@ How they are shown, and shared between processes, is in `exposition`.
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from service.telemetry.build import VERSION
 from service.telemetry.shared_directory import prepare
 
 prepare()  # before the first metric, which looks for it
@@ -19,6 +20,9 @@ _LAG = (
     *(0.075, 0.1, 0.25, 1, 5),
 )
 _LONG = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
+
+BUILD_INFO = Gauge("geomill_build_info", "Which version runs.", ["version"], multiprocess_mode="mostrecent")
+BUILD_INFO.labels(VERSION).set(1)
 
 REQUEST_SECONDS = Histogram(
     "geomill_request_seconds", "Requests by how long they took.", ["method", "route", "status"], buckets=_REQUEST

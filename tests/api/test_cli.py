@@ -1,6 +1,7 @@
 """`geomill` works on the running server's database, embedded or not, at any time (contract 6)."""
 
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -12,7 +13,7 @@ import pytest
 from service.db.migrate import migrate
 from service.db.queries import sql_directory
 from tests.support.data import lakes
-from tests.support.geomill import Geomill
+from tests.support.geomill import ROOT, Geomill
 from tests.support.server import Server, running_server
 
 FIRST_MIGRATION = min((sql_directory() / "migrations").glob("*.sql"))
@@ -145,6 +146,14 @@ def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "GEOMILL_OGR2OGR" in done.stdout
     assert "cannot serve" in done.stdout
+
+
+def test_the_version_is_the_packages(embedded: Server, geomill: Geomill) -> None:
+    """The command and the metrics name the one that pyproject.toml has."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert geomill("--version").stdout == f"geomill {project['version']}\n"
+    shown = httpx.get(f"{embedded.url}/metrics").text
+    assert f'geomill_build_info{{version="{project["version"]}"}} 1.0' in shown
 
 
 def test_without_a_command_the_usage_is_shown(geomill: Geomill) -> None:
