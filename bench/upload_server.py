@@ -27,13 +27,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from service.cli.bodies import PIECES_WAITING, pass_pieces_on
-from service.cli.connections import close_when_clients_do
-from service.cli.protocol import speak_http1
 from service.http.draining import DrainingMiddleware
 from service.intake.form import FormSpec, IntakeLimits
 from service.intake.spool import receive
 from service.intake.workspace import WorkArea, open_work_area
+from service.server.bodies import PIECES_WAITING
+from service.server.serving import adapt_hypercorn
 
 TICK_SECONDS = 0.002
 PLAIN = "plain"
@@ -144,9 +143,7 @@ async def main() -> None:
     config.errorlog = None
     if PLAIN not in sys.argv[1:]:
         config.max_app_queue_size = PIECES_WAITING
-        pass_pieces_on()
-        close_when_clients_do()
-        speak_http1()
+        adapt_hypercorn()
     config.bind = [f"fd://{listener.detach()}"]
     routes = [
         Route("/intake", take, methods=["POST"]),

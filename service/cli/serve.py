@@ -5,46 +5,32 @@ import gc
 import signal
 import socket
 from contextlib import ExitStack
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple
 
 import anyio
 import structlog
-from hypercorn.asyncio import serve
-from hypercorn.config import Config, Sockets
 
 from service.app import application_for, open_services, operations_for
-from service.cli.bodies import PIECES_WAITING, pass_pieces_on
 from service.cli.command import Command, CommandError
-from service.cli.connections import close_when_clients_do
 from service.cli.demo import curl_line, demo_key, sample_file
-from service.cli.heap import share_one_heap, stay_small
-from service.cli.listener import BACKLOG, Listener, listen
-from service.cli.protocol import speak_http1
 from service.cli.rights import give_up_rights
 from service.http.application import Application
+from service.server.heap import share_one_heap, stay_small
+from service.server.listener import Listener, listen
+from service.server.serving import ServerLimits, serve
 from service.settings import Settings
 from service.telemetry import events
 from service.telemetry.log import configure_log
 from service.usecases.services import Services
 
-if TYPE_CHECKING:
-    from hypercorn.typing import ASGIFramework
-
 _log = structlog.get_logger()
-KEEP_ALIVE_SECONDS = 30
 OPERATORS_CONNECTIONS = 64
-LAST_WORDS_SECONDS = 2.0
-"""How long answers to clients whose jobs were ended may take; after twice that connections are cut."""
 
 
 async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM, then finish what was accepted."""
     configure_log(settings.log_format, settings.log_level)
     share_one_heap()
-    pass_pieces_on()
-    close_when_clients_do()
-    speak_http1()
     try:
         await _run(settings)
     except ExceptionGroup as group:
@@ -92,12 +78,13 @@ async def _serve_both(
 ) -> None:
     """Serve clients until `stop`, and operators until all jobs have ended, so that they can watch it end."""
     closing, ended = anyio.Event(), anyio.Event()
+    limits = ServerLimits(max_header_bytes=settings.max_header_bytes, drain_seconds=settings.drain_seconds)
     async with anyio.create_task_group() as operations:
         if back is not None:
-            operations.start_soon(_serve, settings, back, ended)
+            operations.start_soon(serve, back.application, back.listener, limits, ended)
         async with anyio.create_task_group() as departure:
             departure.start_soon(_leave, settings, services, stop, closing)
-            await _serve(settings, front, closing)
+            await serve(front.application, front.listener, limits, closing)
             departure.cancel_scope.cancel()
         await services.runner.drain(settings.drain_seconds)
         ended.set()
@@ -112,35 +99,6 @@ async def _leave(settings: Settings, services: Services, stop: anyio.Event, clos
     closing.set()
     await anyio.sleep(settings.drain_seconds)
     await services.runner.drain(0)
-
-
-async def _serve(settings: Settings, door: _Door, closing: anyio.Event) -> None:
-    framework = cast("ASGIFramework", door.application)
-    config = _Config(settings, door.listener)
-    async with anyio.create_task_group() as own_task:  # the server leaves the task it ran in marked as cancelled
-        own_task.start_soon(partial(serve, framework, config, shutdown_trigger=closing.wait))
-        await closing.wait()
-        # From Python 3.12 on the server waits for its connections without a limit of its own.
-        own_task.cancel_scope.deadline = anyio.current_time() + settings.drain_seconds + 2 * LAST_WORDS_SECONDS
-
-
-class _Config(Config):
-    """The server's settings; it serves a socket that is listening already."""
-
-    def __init__(self, settings: Settings, listener: Listener) -> None:
-        self._listener = listener
-        self.backlog = BACKLOG
-        self.max_app_queue_size = PIECES_WAITING
-        self.graceful_timeout = settings.drain_seconds + LAST_WORDS_SECONDS
-        self.keep_alive_timeout = KEEP_ALIVE_SECONDS
-        self.h11_max_incomplete_size = settings.max_header_bytes
-        self.h2_max_header_list_size = settings.max_header_bytes
-        self.include_server_header = False
-        self.accesslog = None  # one line of our own for each request
-        self.loglevel = "WARNING"
-
-    def create_sockets(self) -> Sockets:
-        return Sockets([], [self._listener], [])
 
 
 async def _stop_on_signal(stop: anyio.Event) -> None:

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from service.accounts.administration import Terms
-from service.cli.serve import KEEP_ALIVE_SECONDS
+from service.server.serving import KEEP_ALIVE_SECONDS
 from tests.support.data import lakes
 from tests.support.server import Client, Server, create_account, running_server
 

@@ -18,14 +18,13 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from service.cli.bodies import PIECES_WAITING, pass_pieces_on
-from service.cli.connections import close_when_clients_do
-from service.cli.protocol import speak_http1
 from service.errors import BatchTooLarge, RequestFault, UploadTimeout, UploadTooLarge
 from service.http.draining import DrainingMiddleware
 from service.intake.form import Form, FormSpec, IntakeLimits
 from service.intake.spool import receive
 from service.intake.workspace import WorkArea
+from service.server.bodies import PIECES_WAITING
+from service.server.serving import adapt_hypercorn
 
 PATIENCE_SECONDS = 20.0
 
@@ -33,9 +32,7 @@ PATIENCE_SECONDS = 20.0
 @asynccontextmanager
 async def serving(app: ASGIApp) -> AsyncIterator[str]:
     """Serve `app` as the service is served, and yield its address."""
-    pass_pieces_on()
-    close_when_clients_do()
-    speak_http1()
+    adapt_hypercorn()
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     port = listener.getsockname()[1]
     config = Config()

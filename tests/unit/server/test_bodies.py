@@ -11,7 +11,7 @@ from h11._receivebuffer import ReceiveBuffer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.cli.bodies import Inflow, pass_pieces_on
+from service.server.bodies import Inflow, pass_pieces_on
 
 HEAD = b"POST /%d HTTP/1.1\r\nHost: here\r\n%b\r\n"
 LENGTH, CHUNKED = b"Content-Length: %d\r\n", b"Transfer-Encoding: chunked\r\n"

@@ -18,8 +18,8 @@ from hypercorn.typing import ConnectionState, LifespanState
 from hypercorn.utils import wrap_app
 from starlette.types import Receive, Scope, Send
 
-from service.cli.connections import PromptServer
-from service.cli.protocol import Http1, speak_http1
+from service.server.connections import PromptServer
+from service.server.protocol import Http1, speak_http1
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), r
 
 THREADS = """
 import threading
-from service.cli.heap import share_one_heap
+from service.server.heap import share_one_heap
 {settle}
 together = threading.Barrier(4)
 
@@ -31,7 +31,7 @@ print(heaps_of_threads("self"))
 """
 
 PEAK = """
-from service.cli.heap import give_back, share_one_heap
+from service.server.heap import give_back, share_one_heap
 from tests.support.processes import resident_bytes
 share_one_heap()
 peak = [bytes(20_000) for _ in range(2_000)]

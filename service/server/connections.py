@@ -15,7 +15,7 @@ from hypercorn.asyncio import run as _hypercorn
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.events import Closed, Event, RawData, Updated
 
-from service.cli.bodies import Inflow
+from service.server.bodies import Inflow
 
 
 class PromptServer(TCPServer):
