@@ -19,20 +19,20 @@ from pathlib import Path
 from typing import TypedDict, cast
 
 import anyio
-from hypercorn.asyncio import serve
+from hypercorn.asyncio import serve as serve_with_hypercorn
 from hypercorn.config import Config
 from hypercorn.typing import ASGIFramework
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from service.http.draining import DrainingMiddleware
 from service.intake.form import FormSpec, IntakeLimits
 from service.intake.spool import receive
 from service.intake.workspace import WorkArea, open_work_area
-from service.server.bodies import PIECES_WAITING
-from service.server.serving import adapt_hypercorn
+from service.server.serving import ServerLimits, serve
 
 TICK_SECONDS = 0.002
 PLAIN = "plain"
@@ -139,19 +139,27 @@ async def main() -> None:
     """Serve on a free port, whose number is printed, until standard input ends."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
     print(listener.getsockname()[1], flush=True)
-    config = Config()
-    config.errorlog = None
-    if PLAIN not in sys.argv[1:]:
-        config.max_app_queue_size = PIECES_WAITING
-        adapt_hypercorn()
-    config.bind = [f"fd://{listener.detach()}"]
     routes = [
         Route("/intake", take, methods=["POST"]),
         Route("/discard", discard, methods=["POST"]),
         Route("/measure", measure, methods=["GET", "POST"]),
     ]
     application = DrainingMiddleware(Starlette(routes=routes, lifespan=lifespan))
-    await serve(cast("ASGIFramework", application), config, shutdown_trigger=input_ended)
+    if PLAIN in sys.argv[1:]:
+        await _serve_plainly(application, listener)
+        return
+    ended = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve, application, listener, ServerLimits(), ended)
+        await input_ended()
+        ended.set()
+
+
+async def _serve_plainly(application: ASGIApp, listener: socket.socket) -> None:
+    config = Config()
+    config.errorlog = None
+    config.bind = [f"fd://{listener.detach()}"]
+    await serve_with_hypercorn(cast("ASGIFramework", application), config, shutdown_trigger=input_ended)
 
 
 async def input_ended() -> None:

@@ -93,6 +93,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
             "commas: the first signs, all are accepted; empty: one is made and kept in the data directory."
         ),
     ] = ""
+    http2: Annotated[
+        bool,
+        Meta(
+            description="Speak HTTP/2 with clients that begin with it (prior knowledge); as a rule a gateway in front "
+            "does that."
+        ),
+    ] = False
     postgres_bin_dir: Annotated[
         str,
         Meta(description="Directory of the embedded database's programs (postgres, initdb); empty: the newest found."),

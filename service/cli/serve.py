@@ -78,7 +78,9 @@ async def _serve_both(
 ) -> None:
     """Serve clients until `stop`, and operators until all jobs have ended, so that they can watch it end."""
     closing, ended = anyio.Event(), anyio.Event()
-    limits = ServerLimits(max_header_bytes=settings.max_header_bytes, drain_seconds=settings.drain_seconds)
+    limits = ServerLimits(
+        max_header_bytes=settings.max_header_bytes, http2=settings.http2, drain_seconds=settings.drain_seconds
+    )
     async with anyio.create_task_group() as operations:
         if back is not None:
             operations.start_soon(serve, back.application, back.listener, limits, ended)

@@ -8,7 +8,7 @@ can destroy the answer before the client has read it.
 
 So whoever answers early eats. Every message is sent beside a task that empties the queue; after the whole answer the
 body is read on for a while, so that the client sees the answer and stops; only then comes the message that ends it.
-A body declared small is eaten first, which lets the connection live on. Requests without a body pass untouched. An
+A body declared small is eaten first, which lets the connection live on, unless its client waits to be asked for it. Requests without a body pass untouched. An
 application that begins its answer has thereby said that it wants no more of the body: it must read first.
 
 It must be outermost: whatever sends from outside of it is not protected.
@@ -89,7 +89,7 @@ class _Exchange:
 
     async def _start(self, message: Message) -> Message:
         self._started = True
-        if self._length <= SMALL_BODY_BYTES:
+        if self._length <= SMALL_BODY_BYTES and not _waits_to_be_asked(self._scope):
             await self._eat()
         if self._body_ended or self._scope["http_version"] >= "2":
             return message
@@ -142,3 +142,8 @@ def _body_length(scope: Scope) -> float:
         return int(declared)
     undeclared = b"transfer-encoding" in headers or (scope["http_version"] >= "2" and scope["method"] in _BODY_METHODS)
     return math.inf if undeclared else 0
+
+
+def _waits_to_be_asked(scope: Scope) -> bool:
+    """Whether the client sends its body only when it is told to go on, which reading would do."""
+    return any(name == b"expect" for name, _ in scope["headers"])

@@ -5,12 +5,13 @@ carries is put on here, its request id included.
 """
 
 import secrets
+from http import HTTPStatus
 
 import structlog
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from service.errors import HeadersTooLarge, MalformedRequest, Overloaded, RequestFault
+from service.errors import MalformedRequest, Overloaded, RequestFault
 from service.http.answers import DEFAULTS
 from service.http.problems import kind_of, problem_of_fault
 from service.telemetry import events
@@ -20,7 +21,6 @@ _log = structlog.get_logger()
 RETRY_AFTER_SECONDS = 2
 
 TOO_MANY = Overloaded("The service has more connections than it can take. Try again later.", RETRY_AFTER_SECONDS)
-TOO_LONG = HeadersTooLarge("The head of the request is longer than the service reads. Send fewer headers.")
 UNREADABLE = MalformedRequest("This is no request of HTTP/1.1 that can be read. Send it with an HTTP client.")
 WEBSOCKET = MalformedRequest("The service does not speak WebSocket. Send the request without the header Upgrade.")
 
@@ -35,11 +35,12 @@ def answer(fault: RequestFault) -> Response:
     return response
 
 
-def refusal() -> bytes:
-    """Return what a connection too many is told, as the bytes of HTTP/1.1."""
-    response = answer(TOO_MANY)
+def as_bytes(fault: RequestFault) -> bytes:
+    """Return what is told as the bytes of HTTP/1.1."""
+    response = answer(fault)
     head = b"".join(b"%s: %s\r\n" % header for header in response.raw_headers)
-    return b"HTTP/1.1 503 Service Unavailable\r\n%s\r\n%s" % (head, response.body)
+    status = HTTPStatus(response.status_code)
+    return b"HTTP/1.1 %d %s\r\n%s\r\n%s" % (status, status.phrase.encode("ascii"), head, response.body)
 
 
 async def refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:

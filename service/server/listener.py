@@ -9,7 +9,7 @@ import resource
 import socket
 from typing import Any
 
-from service.http.unserved import refusal
+from service.http.unserved import TOO_MANY, as_bytes
 
 BACKLOG = 2048
 SILENT_READER_SECONDS = 60
@@ -56,7 +56,7 @@ class Listener(socket.socket):
         loop.add_reader(client, self._eat, client)
         loop.call_later(PARTING_SECONDS, self._part, client)
         try:
-            client.send(refusal())
+            client.send(as_bytes(TOO_MANY))
             client.shutdown(socket.SHUT_WR)
         except OSError:
             self._part(client)

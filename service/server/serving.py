@@ -1,23 +1,29 @@
 """Serving an application on a listening socket, until it is to stop."""
 
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import msgspec
-from hypercorn.asyncio import serve as serve_with_hypercorn
-from hypercorn.config import Config, Sockets
+from hypercorn.asyncio.lifespan import Lifespan
+from hypercorn.asyncio.worker_context import WorkerContext
+from hypercorn.config import Config
+from hypercorn.utils import wrap_app
 from starlette.types import ASGIApp
 
-from service.server.bodies import PIECES_WAITING, pass_pieces_on
-from service.server.connections import close_when_clients_do
-from service.server.listener import BACKLOG, Listener
-from service.server.protocol import speak_http1
+from service.server.connection import Connection
+from service.server.http2 import STREAMS_AT_ONCE
+from service.server.listener import BACKLOG
 
 if TYPE_CHECKING:
-    from hypercorn.typing import ASGIFramework
+    import socket
 
-KEEP_ALIVE_SECONDS = 30
+    from hypercorn.typing import ASGIFramework, LifespanState
+
+KEEP_ALIVE_SECONDS = 30.0
 LAST_WORDS_SECONDS = 2.0
 """How long answers to clients whose jobs were ended may take; after twice that connections are cut."""
 
@@ -26,42 +32,91 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What a client may send, and how long a stopping server waits for what is under way."""
 
     max_header_bytes: int = 16_384
+    http2: bool = False
+    keep_alive_seconds: float = KEEP_ALIVE_SECONDS
     drain_seconds: float = 5.0
 
 
-async def serve(application: ASGIApp, listener: Listener, limits: ServerLimits, closing: anyio.Event) -> None:
+class Site:
+    """What the connections of one listening socket share."""
+
+    def __init__(self, application: ASGIApp, limits: ServerLimits) -> None:
+        self.application = application
+        self.limits = limits
+        self.loop = asyncio.get_running_loop()
+        self.connections: set[Connection] = set()
+        self.is_stopping = False
+        self.state: LifespanState = {}
+        self.config = _config(limits)
+        self.context = WorkerContext(None)
+        self.framework = wrap_app(cast("ASGIFramework", application), 0, "asgi")
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run the work of a connection, which ends with it or when the server does."""
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def response_headers(self) -> list[tuple[bytes, bytes]]:
+        """Return what every answer carries because a server gives it."""
+        return self.config.response_headers("h11")
+
+    async def stop(self, seconds: float) -> None:
+        """Close connections that rest at once, the others with their answers; wait for these for `seconds`."""
+        self.is_stopping = True
+        await self.context.terminated.set()
+        for connection in tuple(self.connections):
+            connection.close_if_resting()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+
+    def cut_off(self) -> None:
+        """End what is still under way."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        for connection in tuple(self.connections):
+            connection.close()
+
+
+async def serve(
+    application: ASGIApp, listener: "socket.socket", limits: ServerLimits, closing: anyio.Event | asyncio.Event
+) -> None:
     """Serve `application` until `closing` is set, then let requests under way finish within the limits."""
-    adapt_hypercorn()
-    config = _Config(limits, listener)
-    framework = cast("ASGIFramework", application)
-    async with anyio.create_task_group() as own_task:  # the server leaves the task it ran in marked as cancelled
-        own_task.start_soon(partial(serve_with_hypercorn, framework, config, shutdown_trigger=closing.wait))
-        await closing.wait()
-        # From Python 3.12 on the server waits for its connections without a limit of its own.
-        own_task.cancel_scope.deadline = anyio.current_time() + limits.drain_seconds + 2 * LAST_WORDS_SECONDS
+    site = Site(application, limits)
+    async with _lifespan(site):
+        server = await site.loop.create_server(partial(Connection, site), sock=listener, backlog=BACKLOG)
+        try:
+            await closing.wait()
+            server.close()
+            await site.stop(limits.drain_seconds + 2 * LAST_WORDS_SECONDS)
+        finally:
+            server.close()
+            site.cut_off()
 
 
-def adapt_hypercorn() -> None:
-    """Replace what Hypercorn and h11 have neither a setting nor a hook for."""
-    pass_pieces_on()
-    close_when_clients_do()
-    speak_http1()
+@asynccontextmanager
+async def _lifespan(site: Site) -> AsyncIterator[None]:
+    """Let the application open what it needs, and close it."""
+    lifespan = Lifespan(site.framework, site.config, site.loop, site.state)
+    life = site.loop.create_task(lifespan.handle_lifespan())
+    try:
+        await lifespan.wait_for_startup()
+        if life.done():
+            await life  # raises why it has failed
+        yield
+        await lifespan.wait_for_shutdown()
+    finally:
+        life.cancel()
+        await asyncio.gather(life, return_exceptions=True)
 
 
-class _Config(Config):
-    """The server's settings; it serves a socket that is listening already."""
-
-    def __init__(self, limits: ServerLimits, listener: Listener) -> None:
-        self._listener = listener
-        self.backlog = BACKLOG
-        self.max_app_queue_size = PIECES_WAITING
-        self.graceful_timeout = limits.drain_seconds + LAST_WORDS_SECONDS
-        self.keep_alive_timeout = KEEP_ALIVE_SECONDS
-        self.h11_max_incomplete_size = limits.max_header_bytes
-        self.h2_max_header_list_size = limits.max_header_bytes
-        self.include_server_header = False
-        self.accesslog = None  # one line of our own for each request
-        self.loglevel = "WARNING"
-
-    def create_sockets(self) -> Sockets:
-        return Sockets([], [self._listener], [])
+def _config(limits: ServerLimits) -> Config:
+    config = Config()
+    config.keep_alive_timeout = limits.keep_alive_seconds
+    config.h2_max_header_list_size = limits.max_header_bytes
+    config.h2_max_concurrent_streams = STREAMS_AT_ONCE
+    config.include_server_header = False
+    config.accesslog = None  # one line of our own for each request
+    config.loglevel = "WARNING"
+    return config

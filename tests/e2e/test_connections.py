@@ -209,17 +209,6 @@ def test_a_request_of_two_lengths_is_refused_and_its_connection_closed(tmp_path:
         assert answers.count(b"HTTP/1.1") == 1
 
 
-def test_a_request_that_would_change_to_http2_is_answered_as_it_is(tmp_path: Path, database_url: str) -> None:
-    """Whoever passes it on must not open a way past itself; HTTP/2 from the first byte is spoken."""
-    upgrade = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"
-    settings = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
-    with running_server(tmp_path, database_url) as server, connected(server, 2) as [one, two]:
-        one.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + upgrade)
-        assert one.recv(4096).startswith(b"HTTP/1.1 200")
-        two.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings)
-        assert two.recv(4096)[3:4] == settings[3:4]
-
-
 def test_connections_end_with_their_clients(tmp_path: Path, database_url: str) -> None:
     """Those that were used and those that were not; none is kept until its idle time has passed."""
     with running_server(tmp_path, database_url) as server:

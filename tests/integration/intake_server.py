@@ -4,14 +4,9 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
-from functools import partial
 from pathlib import Path
-from typing import cast
 
 import anyio
-from hypercorn.asyncio import serve
-from hypercorn.config import Config
-from hypercorn.typing import ASGIFramework
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
@@ -23,8 +18,7 @@ from service.http.draining import DrainingMiddleware
 from service.intake.form import Form, FormSpec, IntakeLimits
 from service.intake.spool import receive
 from service.intake.workspace import WorkArea
-from service.server.bodies import PIECES_WAITING
-from service.server.serving import adapt_hypercorn
+from service.server.serving import ServerLimits, serve
 
 PATIENCE_SECONDS = 20.0
 
@@ -32,18 +26,12 @@ PATIENCE_SECONDS = 20.0
 @asynccontextmanager
 async def serving(app: ASGIApp) -> AsyncIterator[str]:
     """Serve `app` as the service is served, and yield its address."""
-    adapt_hypercorn()
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    listener.setblocking(False)
     port = listener.getsockname()[1]
-    config = Config()
-    config.bind = [f"fd://{listener.detach()}"]
-    config.accesslog = None
-    config.errorlog = None
-    config.graceful_timeout = 5
-    config.max_app_queue_size = PIECES_WAITING
     stop = anyio.Event()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(serve, cast("ASGIFramework", app), config, shutdown_trigger=stop.wait))
+        tasks.start_soon(serve, app, listener, ServerLimits(http2=True), stop)
         try:
             await _until_it_answers(port)
             yield f"http://127.0.0.1:{port}"

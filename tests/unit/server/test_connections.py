@@ -1,42 +1,59 @@
-"""How long a connection lives, and in how many pieces an answer leaves, with Hypercorn serving an application."""
+"""How long a connection lives, in how many pieces an answer leaves, and how what comes in reaches an application."""
 
 import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
 
 import pytest
-from hypercorn.asyncio.task_group import TaskGroup
-from hypercorn.asyncio.tcp_server import TCPServer
-from hypercorn.asyncio.worker_context import WorkerContext
-from hypercorn.config import Config
-from hypercorn.events import Event, RawData
-from hypercorn.protocol.h11 import H2ProtocolAssumedError
-from hypercorn.typing import ConnectionState, LifespanState
-from hypercorn.utils import wrap_app
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
-from service.server.connections import PromptServer
-from service.server.protocol import Http1, speak_http1
-
-if TYPE_CHECKING:
-    from hypercorn.typing import ASGIFramework
+from service.server.connection import Connection
+from service.server.serving import ServerLimits, Site
 
 REQUEST = b"GET %s HTTP/1.1\r\nHost: here\r\n\r\n"
+UPLOAD = b"POST %s HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\n\r\n"
 KEEP_ALIVE_SECONDS = 0.5
 WORK_SECONDS = 3 * KEEP_ALIVE_SECONDS
+LARGE = bytes(range(256)) * 1024
 
 
-async def application(scope: Scope, _receive: Receive, send: Send) -> None:
-    """Answer at once, after a while, or with a head alone."""
-    if scope["path"] == "/slow":
-        await asyncio.sleep(WORK_SECONDS)
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
-    if scope["path"] == "/broken":
-        raise RuntimeError
-    await send({"type": "http.response.body", "body": b"done"})
+@dataclass
+class Application:
+    """Answers at once, after a while, with a head alone, or when it has read a body as it is told to."""
+
+    read: asyncio.Event = field(default_factory=asyncio.Event)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    received: list[Message] = field(default_factory=list)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+        if scope["path"] == "/slow":
+            await asyncio.sleep(WORK_SECONDS)
+        if scope["path"] == "/upload":
+            await self.read.wait()
+            while not self.received or self.received[-1].get("more_body"):
+                self.received.append(await receive())
+            if self.received[-1]["type"] == "http.disconnect":
+                self.left.set()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
+        if scope["path"] == "/broken":
+            raise RuntimeError
+        await send({"type": "http.response.body", "body": b"done"})
+
+
+class Watched(Connection):
+    """Notes what is written."""
+
+    def __init__(self, site: Site, pieces: list[bytes]) -> None:
+        super().__init__(site)
+        self._written = pieces
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes."""
+        self._written.append(data)
+        await super().write(data)
 
 
 @dataclass
@@ -45,8 +62,10 @@ class Client:
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    context: WorkerContext
-    pieces: list[bytes] = field(default_factory=list)
+    socket: socket.socket
+    site: Site
+    application: Application
+    pieces: list[bytes]
 
     async def ask(self, path: bytes = b"/") -> bytes:
         """Send a request and return its answer."""
@@ -61,43 +80,20 @@ class Client:
             return False
 
 
-class Watched(PromptServer):
-    """Notes what is written."""
-
-    pieces: list[bytes]
-
-    async def protocol_send(self, event: Event) -> None:
-        """Take what the protocol says."""
-        if isinstance(event, RawData):
-            self.pieces.append(event.data)
-        await super().protocol_send(event)
-
-
 @asynccontextmanager
 async def connection() -> AsyncIterator[Client]:
     """Serve one connection."""
-    speak_http1()
-    loop, context = asyncio.get_running_loop(), WorkerContext(None)
-    config = Config()
-    config.keep_alive_timeout = KEEP_ALIVE_SECONDS
-    config.errorlog = None
+    application, pieces = Application(), list[bytes]()
+    site = Site(application, ServerLimits(keep_alive_seconds=KEEP_ALIVE_SECONDS))
     served, own = socket.socketpair()
     reader, writer = await asyncio.open_connection(sock=own)
-    client = Client(reader, writer, context)
-    app = wrap_app(cast("ASGIFramework", application), 0, "asgi")
-    server = Watched(app, loop, config, context, {}, *await asyncio.open_connection(sock=served))
-    server.pieces = client.pieces
-    task = loop.create_task(_serve(server))
+    await site.loop.connect_accepted_socket(lambda: Watched(site, pieces), served)
     try:
-        yield client
+        yield Client(reader, writer, own, site, application, pieces)
     finally:
         writer.close()
         async with asyncio.timeout(5):
-            await task
-
-
-async def _serve(server: TCPServer) -> None:
-    await server
+            await site.stop(5)
 
 
 async def test_an_answer_leaves_in_one_piece() -> None:
@@ -117,6 +113,12 @@ async def test_a_connection_that_is_not_used_is_closed() -> None:
         assert await client.ended(10 * KEEP_ALIVE_SECONDS)
 
 
+async def test_a_connection_whose_head_does_not_end_is_closed() -> None:
+    async with connection() as client:
+        client.writer.write(b"GET / HTTP/1.1\r\n")
+        assert await client.ended(10 * KEEP_ALIVE_SECONDS)
+
+
 async def test_the_time_counts_from_the_last_answer() -> None:
     async with connection() as client:
         for _ in range(4):
@@ -130,10 +132,17 @@ async def test_work_that_takes_longer_is_not_cut_off() -> None:
         assert await client.ask(b"/slow")
 
 
+async def test_requests_that_come_together_are_answered_in_turn() -> None:
+    async with connection() as client:
+        client.writer.write(REQUEST % b"/slow" + REQUEST % b"/")
+        for _ in range(2):
+            assert (await client.reader.readuntil(b"done")).startswith(b"HTTP/1.1 200")
+
+
 async def test_a_server_that_stops_closes_idle_connections_at_once() -> None:
     async with connection() as client:
         assert await client.ask()
-        await client.context.terminated.set()
+        await client.site.stop(WORK_SECONDS)
         assert await client.ended(KEEP_ALIVE_SECONDS / 2)
 
 
@@ -141,37 +150,51 @@ async def test_a_server_that_stops_lets_work_end() -> None:
     async with connection() as client:
         answer = asyncio.get_running_loop().create_task(client.ask(b"/slow"))
         await asyncio.sleep(KEEP_ALIVE_SECONDS / 2)
-        await client.context.terminated.set()
+        await client.site.stop(2 * WORK_SECONDS)
         assert await answer
         assert await client.ended(KEEP_ALIVE_SECONDS / 2)
 
 
-@asynccontextmanager
-async def protocol() -> AsyncIterator[tuple[Http1, list[Event]]]:
-    """What reads requests, without a connection, and what it says."""
-    sent: list[Event] = []
-
-    async def send(event: Event) -> None:
-        sent.append(event)
-
-    app, config, context = wrap_app(cast("ASGIFramework", application), 0, "asgi"), Config(), WorkerContext(None)
-    async with TaskGroup(asyncio.get_running_loop()) as tasks:
-        state = ConnectionState(LifespanState({}))
-        yield Http1(app, config, context, tasks, state, ssl=False, client=None, server=None, send=send), sent
+async def test_a_body_arrives_whole_and_as_it_came() -> None:
+    """Whatever the sizes of what is sent."""
+    body = b"first" + 8 * LARGE + b"last"
+    async with connection() as client:
+        client.application.read.set()
+        client.writer.write(UPLOAD % (b"/upload", len(body)) + body)
+        assert await client.reader.readuntil(b"done")
+        assert b"".join(message["body"] for message in client.application.received) == body
 
 
-async def test_a_head_that_is_too_long_is_refused_also_in_one_piece() -> None:
-    """Of which the beginning alone is looked at, however much the socket gives at once."""
-    async with protocol() as (http1, sent):
-        await http1.handle(RawData(b"GET / HTTP/1.1\r\nHost: here\r\n" + b"a: b\r\n" * 40_000 + b"\r\n"))
-    assert isinstance(sent[0], RawData)
-    assert sent[0].data.startswith(b"HTTP/1.1 431")
+@pytest.mark.parametrize(("piece", "most"), [(LARGE, 10 * len(LARGE)), (b"x", 10_000)], ids=["large", "tiny"])
+async def test_a_client_that_sends_more_than_is_read_has_to_wait(piece: bytes, most: int) -> None:
+    """Memory does not grow with what it sends; of tiny pieces fewer bytes are enough, for each is an object."""
+    async with connection() as client:
+        body = 20 * len(LARGE)
+        client.writer.write(UPLOAD % (b"/upload", body))
+        await client.writer.drain()
+        own = client.socket.dup()
+        own.setblocking(False)
+        taken, refused = 0, 0
+        while refused < 20:
+            try:
+                taken += own.send(piece)
+                refused = 0
+            except BlockingIOError:
+                refused += 1
+            await asyncio.sleep(0)
+            assert taken < most
+        client.application.read.set()
+        await asyncio.get_running_loop().sock_sendall(own, bytes(body - taken))
+        assert await client.reader.readuntil(b"done")
+        assert sum(len(message["body"]) for message in client.application.received) == body
+        own.close()
 
 
-async def test_a_client_that_begins_with_http_2_is_served_all_that_it_sent() -> None:
-    """Also of a large piece, of which the beginning tells the protocol."""
-    came = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(200_000)
-    async with protocol() as (http1, _):
-        with pytest.raises(H2ProtocolAssumedError) as assumed:
-            await http1.handle(RawData(came))
-    assert assumed.value.data == came
+async def test_an_application_that_reads_is_told_that_its_client_has_gone() -> None:
+    async with connection() as client:
+        client.application.read.set()
+        client.writer.write(UPLOAD % (b"/upload", 10) + b"12345")
+        await client.writer.drain()
+        client.writer.close()
+        async with asyncio.timeout(5):
+            await client.application.left.wait()

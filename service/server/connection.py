@@ -1,0 +1,213 @@
+"""One connection: what comes in over it, what goes out, and when it ends.
+
+Nothing runs for a connection between its requests: bytes that come are looked at where asyncio delivers them, and a
+task lives from the end of a request's head to that of its answer. Idle connections cost a timer each.
+
+A client is slowed down by what its request takes in: with enough bytes waiting nothing more is read from the socket.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, cast
+
+from service.errors import RequestFault
+from service.http.unserved import as_bytes
+from service.server.http1 import Http1
+from service.server.inbox import Refused
+
+if TYPE_CHECKING:
+    from service.server.serving import Site
+
+_LARGE_BYTES = 64 * 1024
+_PIECE_OVERHEAD_BYTES = 128  # a piece of one byte is an object too
+_ENOUGH_BYTES = 256 * 1024 + _PIECE_OVERHEAD_BYTES
+PARTING_SECONDS = 2.0
+"""How long a client may go on sending what nobody reads, so that it sees its answer before the connection ends."""
+
+
+class Connection(asyncio.Protocol):
+    """A connection of a client (asyncio's interface), and the two ends of it that requests use: `read` and `write`."""
+
+    def __init__(self, site: "Site") -> None:
+        self.site = site
+        self.has_ended = asyncio.Event()
+        """Whether the client sends no more."""
+        self._loop = site.loop
+        self._pieces: deque[bytes] = deque()
+        self._waiting_bytes = 0
+        self._paused = False
+        self._arrival: asyncio.Future[None] | None = None
+        self._writable: asyncio.Future[None] | None = None
+        self._is_read = False
+        self._rests = True
+        self._parting = False
+        self._idle_since = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._http = Http1(self)
+        self._idle_since = self._loop.time()
+        self._timer = self._loop.call_later(self.site.limits.keep_alive_seconds, self._close_if_idle)
+        self.site.connections.add(self)
+
+    @property
+    def client(self) -> tuple[str, int] | None:
+        """Address of the client."""
+        return _address(self._transport.get_extra_info("peername"))
+
+    @property
+    def server(self) -> tuple[str, int] | None:
+        """Address of this end."""
+        return _address(self._transport.get_extra_info("sockname"))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything can be written."""
+        return not self._transport.is_closing()
+
+    def data_received(self, data: bytes) -> None:
+        """Take a piece: as the beginning of a request, or as what the one under way has still to read."""
+        if self._parting:
+            return
+        if self._is_read:
+            self._keep(data)
+        else:
+            self._look(data)
+
+    def eof_received(self) -> bool:
+        """Note that the client sends no more; it may still be answered."""
+        self.has_ended.set()
+        self._wake()
+        return self._is_read
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """Note the end of both directions."""
+        self._timer.cancel()
+        self.site.connections.discard(self)
+        self.has_ended.set()
+        self._wake()
+        self.resume_writing()
+
+    def pause_writing(self) -> None:
+        """Let whoever writes wait."""
+        self._writable = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        """Let whoever writes go on."""
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+
+    async def read(self) -> bytes:
+        """Return what has come and was not read, as soon as there is any; nothing once the client sends no more.
+
+        Small pieces that wait are joined, a large one is returned as it is.
+        """
+        while not self._pieces and not self.has_ended.is_set():
+            self._arrival = self._loop.create_future()
+            await self._arrival
+        return self._take()
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes, as fast as the client takes them; without effect when it has gone."""
+        if self.is_open:
+            self._transport.write(data)
+        if self._writable is not None:
+            await asyncio.shield(self._writable)
+
+    def begin(self, work: Coroutine[None, None, None]) -> None:
+        """Run what serves a request and reads what comes in meanwhile."""
+        self._is_read = True
+        self.rest(resting=False)
+        self.site.run(work)
+
+    def rest(self, *, resting: bool) -> None:
+        """Note that nobody waits for an answer, or that somebody does; what rests for too long is closed."""
+        self._rests = resting
+        self._idle_since = self._loop.time()
+
+    def go_on(self) -> None:
+        """Wait for the next request, which may be there already."""
+        self._is_read = False
+        self.rest(resting=True)
+        if self.site.is_stopping or self.has_ended.is_set():
+            self.close()
+        else:
+            self._look(self._take())
+
+    def refuse(self, fault: RequestFault) -> None:
+        """Answer what cannot be served, and end the connection."""
+        if self.is_open:
+            self._transport.write(as_bytes(fault))
+        self.part()
+
+    def part(self) -> None:
+        """End the connection so that its client sees what was sent, though it sends what nobody reads.
+
+        To close with unread bytes would reset the connection, which can destroy the answer before it was read.
+        """
+        self._is_read, self._parting = False, True
+        self._pieces.clear()
+        if self.has_ended.is_set() or not self.is_open:
+            self.close()
+            return
+        self._transport.write_eof()
+        self._transport.resume_reading()
+        self._timer.cancel()
+        self._timer = self._loop.call_later(PARTING_SECONDS, self.close)
+
+    def close(self) -> None:
+        """End the connection once everything is sent."""
+        self._transport.close()
+
+    def close_if_resting(self) -> None:
+        """End a connection that nobody waits for."""
+        if self._rests:
+            self.close()
+
+    def _look(self, data: bytes) -> None:
+        try:
+            self._http.look(data)
+        except Refused as refused:
+            self.refuse(refused.fault)
+
+    def _keep(self, data: bytes) -> None:
+        self._pieces.append(data)
+        self._waiting_bytes += len(data) + _PIECE_OVERHEAD_BYTES
+        if self._waiting_bytes > _ENOUGH_BYTES and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def _take(self) -> bytes:
+        if self._pieces and len(self._pieces[0]) >= _LARGE_BYTES:
+            data = self._pieces.popleft()
+            self._waiting_bytes -= len(data) + _PIECE_OVERHEAD_BYTES
+        else:
+            data = b"".join(self._pieces)
+            self._pieces.clear()
+            self._waiting_bytes = 0
+        if self._paused and self._waiting_bytes < _LARGE_BYTES:
+            self._paused = False
+            self._transport.resume_reading()
+        return data
+
+    def _wake(self) -> None:
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
+    def _close_if_idle(self) -> None:
+        """Close what has been without a request, or in the middle of its head, for the keep-alive time."""
+        since = self._idle_since if self._rests else self._loop.time()
+        patience = since + self.site.limits.keep_alive_seconds - self._loop.time()
+        if patience > 0:
+            self._timer = self._loop.call_later(patience, self._close_if_idle)
+        else:
+            self.close()
+
+
+def _address(name: object) -> tuple[str, int] | None:
+    """Read what a socket says of an address; a Unix socket has none."""
+    return (str(name[0]), int(name[1])) if isinstance(name, tuple) else None

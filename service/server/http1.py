@@ -1,0 +1,93 @@
+"""HTTP/1.1 on a connection: requests out of bytes, one after the other, and their answers into bytes.
+
+What cannot be made a request of is refused, see `inbox.py`; so is a target that contradicts the header Host, and any
+request that would change the protocol: HTTP/2 is spoken from the first byte where a setting allows it, or not at all,
+and a request to change to it is answered as if it had not asked. Otherwise something could pass a gateway in front
+inside of what it takes for one request.
+"""
+
+import re
+from typing import TYPE_CHECKING
+
+import h11
+
+from service.errors import MalformedRequest
+from service.http.unserved import UNREADABLE, WEBSOCKET
+from service.server.exchange import Exchange
+from service.server.http2 import serve_http2
+from service.server.inbox import TOO_LONG, Inbox, Refused
+
+if TYPE_CHECKING:
+    from service.server.connection import Connection
+
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
+_VERSIONS = frozenset({b"1.0", b"1.1"})
+_ABSOLUTE = re.compile(rb"https?://([^/?]*)(.*)", re.IGNORECASE)
+_TOO_LARGE = 431
+
+
+class Http1:
+    """The requests of one connection."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+        self._most_head_bytes = connection.site.limits.max_header_bytes
+        self._renew()
+
+    def look(self, data: bytes) -> None:
+        """Take bytes, if there are any, while no request is under way, and begin the one whose head is complete.
+
+        Raises:
+            Refused: they are no request, or one that can be read in two ways.
+        """
+        if data:
+            self._h11.receive_data(data)
+        request = _next_request(self._h11)
+        if request is None:
+            return
+        if request.method == b"PRI":
+            self._change_to_http2(request)
+            return
+        exchange = Exchange(self._connection, self._h11, request, _target(request))
+        self._connection.begin(exchange.run())
+
+    def _change_to_http2(self, request: h11.Request) -> None:
+        if request.http_version != b"2.0" or not self._connection.site.limits.http2:
+            raise Refused(UNREADABLE)
+        rest = self._h11.trailing_data[0]
+        self._connection.begin(serve_http2(self._connection, _PREFACE + rest))
+
+    def _renew(self) -> None:
+        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=self._most_head_bytes)
+        self._h11._receive_buffer = Inbox(self._most_head_bytes)  # type: ignore[assignment]  # noqa: SLF001 -- no hook
+
+
+def _next_request(connection: h11.Connection) -> h11.Request | None:
+    try:
+        event = connection.next_event()
+    except Refused:
+        raise
+    except h11.RemoteProtocolError as error:
+        raise Refused(TOO_LONG if error.error_status_hint == _TOO_LARGE else UNREADABLE) from None
+    return event if isinstance(event, h11.Request) else None
+
+
+def _target(request: h11.Request) -> bytes:
+    """Return path and query of a request that has one meaning.
+
+    Raises:
+        Refused: it names two hosts, or nothing that is here.
+    """
+    if request.http_version not in _VERSIONS:
+        raise Refused(UNREADABLE)
+    headers = dict(request.headers)
+    if headers.get(b"upgrade", b"").lower() == b"websocket":
+        raise Refused(WEBSOCKET)
+    target = request.target
+    if absolute := _ABSOLUTE.fullmatch(target):
+        if absolute[1].lower() != headers.get(b"host", absolute[1]).lower():
+            raise Refused(MalformedRequest("The target and the header Host name two hosts. Send the same in both."))
+        target = absolute[2] if absolute[2].startswith(b"/") else b"/" + absolute[2]
+    if b"#" in target or not (target.startswith(b"/") or (target == b"*" and request.method == b"OPTIONS")):
+        raise Refused(MalformedRequest("The target of the request is no path. Send a path that begins with a slash."))
+    return bytes(target)

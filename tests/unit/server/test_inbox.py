@@ -1,0 +1,114 @@
+"""Requests are read whole and in order wherever they are cut, bodies without being copied; what is unusual is not."""
+
+from collections.abc import Sequence
+
+import h11
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.server.inbox import Inbox, Refused
+
+HEAD = b"POST /%d HTTP/1.1\r\nHost: here\r\n%b\r\n"
+LENGTH, CHUNKED = b"Content-Length: %d\r\n", b"Transfer-Encoding: chunked\r\n"
+LARGE = bytes(range(256)) * 1024
+MOST_HEAD_BYTES = 1024
+
+bodies = st.lists(st.binary(max_size=300), max_size=4)
+requests = st.lists(st.tuples(bodies, st.booleans()), min_size=1, max_size=3)
+sizes = st.lists(st.integers(min_value=1, max_value=400), min_size=1, max_size=8)
+
+
+def new_connection() -> h11.Connection:
+    """h11 with this buffer."""
+    connection = h11.Connection(h11.SERVER)
+    connection._receive_buffer = Inbox(MOST_HEAD_BYTES)  # type: ignore[assignment]
+    return connection
+
+
+def sent(many: Sequence[tuple[list[bytes], bool]]) -> bytes:
+    """Requests one behind the other, with the length of their bodies in the head or before each chunk."""
+    text = b""
+    for number, (chunks, chunked) in enumerate(many):
+        if chunked:
+            parts = [b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks if chunk]
+            text += HEAD % (number, CHUNKED) + b"".join(parts) + b"0\r\n\r\n"
+        else:
+            text += HEAD % (number, LENGTH % len(b"".join(chunks))) + b"".join(chunks)
+    return text
+
+
+def understood(pieces: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
+    """The target and the body of each request that h11 reads."""
+    found: list[tuple[bytes, bytes]] = []
+    connection = new_connection()
+    for piece in pieces:
+        connection.receive_data(piece)
+        while not isinstance(event := connection.next_event(), type):  # that nothing more can be read
+            if isinstance(event, h11.Request):
+                found.append((event.target, b""))
+            elif isinstance(event, h11.Data):
+                found[-1] = (found[-1][0], found[-1][1] + event.data)
+            else:
+                connection.send(h11.Response(status_code=200, headers=[("Content-Length", "0")]))
+                connection.send(h11.EndOfMessage())
+                connection.start_next_cycle()
+    return found
+
+
+def cut(text: bytes, cuts: Sequence[int]) -> list[bytes]:
+    """Divide into pieces of these sizes in turn."""
+    pieces: list[bytes] = []
+    while text:
+        size = cuts[len(pieces) % len(cuts)]
+        pieces.append(text[:size])
+        text = text[size:]
+    return pieces
+
+
+@given(many=requests, cuts=sizes)
+def test_requests_are_understood_wherever_they_are_cut(many: list[tuple[list[bytes], bool]], cuts: list[int]) -> None:
+    """Bodies come out as they went in, and none loses a byte to the next."""
+    expected = [(b"/%d" % number, b"".join(chunks)) for number, (chunks, _) in enumerate(many)]
+    assert understood(cut(sent(many), cuts)) == expected
+
+
+def test_a_piece_of_a_body_is_handed_on_as_it_came() -> None:
+    """It is the same object: nobody has copied it."""
+    connection = new_connection()
+    connection.receive_data(HEAD % (0, LENGTH % (2 * len(LARGE))))
+    assert isinstance(connection.next_event(), h11.Request)
+    for _ in range(2):
+        connection.receive_data(LARGE)
+        event = connection.next_event()
+        assert isinstance(event, h11.Data)
+        assert event.data is LARGE
+
+
+UNUSUAL = {
+    "bare line feeds": b"GET / HTTP/1.1\nHost: here\n\n",
+    "one bare line feed": b"GET / HTTP/1.1\r\nHost: here\nA: b\r\n\r\n",
+    "a bare carriage return": b"GET / HTTP/1.1\r\nHost: here\rA: b\r\n\r\n",
+    "a folded line": b"GET / HTTP/1.1\r\nHost: here\r\nA: b\r\n c\r\n\r\n",
+    "a null byte": b"GET / HTTP/1.1\r\nHost: here\r\nA: b\0c\r\n\r\n",
+    "two lengths": b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+    "a chunk with an extension": HEAD % (0, CHUNKED) + b"1;a=b\r\n",
+    "a chunk with a long size": HEAD % (0, CHUNKED) + b"00000000000000001\r\n",
+    "a chunk after a line feed": HEAD % (0, CHUNKED) + b"1\nx",
+    "a folded line after the last chunk": HEAD % (0, CHUNKED) + b"0\r\nA: b\r\n c\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+@given(cuts=sizes)
+def test_what_is_unusual_is_refused_wherever_it_is_cut(name: str, cuts: list[int]) -> None:
+    """Also where the unusual byte and the one before it come in two pieces."""
+    with pytest.raises(Refused):
+        understood(cut(UNUSUAL[name], cuts))
+
+
+@pytest.mark.parametrize("end", [b"", b"\r\n\r\n"], ids=["in pieces", "whole"])
+def test_a_head_that_is_too_long_is_refused(end: bytes) -> None:
+    """Whether its end is there or not."""
+    with pytest.raises(Refused, match="longer than the service reads"):
+        understood([b"GET / HTTP/1.1\r\nHost: here\r\nA: " + b"a" * MOST_HEAD_BYTES + end])
