@@ -60,7 +60,13 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rate(self) -> float:
-        """Those per second."""
+        """Those per second, counted while the load lasts where it comes whatever the answers take."""
+        window = self.tally.window_seconds
+        return self.tally.done_in_window / window if window else self.rate_until_drained
+
+    @property
+    def rate_until_drained(self) -> float:
+        """Those per second until the last answer: what waits when the load ends makes it look better."""
         return self.done / self.tally.elapsed_seconds
 
     @property
@@ -76,6 +82,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     requests: int
     rate: float
     rates: tuple[float, ...]
+    rates_until_drained: tuple[float, ...] = ()
     p50s: tuple[float, ...]
     latency_ms: Latency | None
     errors: dict[str, int]
@@ -95,6 +102,7 @@ def figures_of(about: str, rounds: Sequence[Round]) -> Figures:
         requests=sum(each.requests for each in rounds),
         rate=round(median(each.rate for each in rounds), 2),
         rates=tuple(round(each.rate, 3) for each in rounds),
+        rates_until_drained=tuple(round(each.rate_until_drained, 3) for each in rounds),
         p50s=tuple(_p50_ms(each) for each in rounds if each.done),
         latency_ms=_latency(tallies, lambda kind: kind == OK),
         errors=_sum_errors(tallies),

@@ -42,10 +42,14 @@ class Tally:
         self.seconds_by_kind: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
         self.late_seconds = array("d")
         self.elapsed_seconds = 0.0
+        self.window_seconds = 0.0
+        self.done_in_window = 0
+        """What was done while requests were still being sent, for `window_seconds`, where the load has that length."""
 
-    def add(self, kind: str, seconds: float) -> None:
+    def add(self, kind: str, seconds: float, *, in_window: bool = False) -> None:
         """Count one answer."""
         self.seconds_by_kind[kind].append(seconds)
+        self.done_in_window += in_window and kind == OK
 
     @property
     def errors(self) -> dict[str, int]:
@@ -72,6 +76,7 @@ class _Run:
         self._left = load.count
         self._requests = itertools.cycle(load.requests)
         self._idle: list[Connection] = []
+        self._window_ends = 0.0
 
     async def closed_loop(self) -> None:
         """Each client sends when it has its answer."""
@@ -85,6 +90,9 @@ class _Run:
         """Requests arrive at their times; a latency counts from the time at which its request was to be sent."""
         start = time.perf_counter()
         interval = 1 / self._load.rate
+        if self._stop is None and not self._load.count:
+            self._tally.window_seconds = self._load.seconds
+            self._window_ends = start + self._load.seconds
         async with asyncio.TaskGroup() as tasks:
             for number in itertools.count():
                 due = start + number * interval
@@ -121,7 +129,8 @@ class _Run:
             if connection is not None:
                 connection.close()
         else:
-            self._tally.add(self._load.judge(answer), time.perf_counter() - due)
+            now = time.perf_counter()
+            self._tally.add(self._load.judge(answer), now - due, in_window=now <= self._window_ends)
             self._keep(connection)
 
     def _open_connection(self) -> Connection | None:

@@ -16,7 +16,8 @@ AT_ONCE = 8
 SLOW_CLIENTS = 32
 SLOW_BYTES_PER_SECOND = 4000
 PROBES_PER_SECOND = 50.0
-OVERLOAD = 10.0
+ONLOOKERS_PER_SECOND = 40.0
+OVERLOAD, FLOOD = 10.0, 50.0
 REFUSED_UPLOADS = 300
 CONVERT = "/api/geo/convert/file"
 JOBS = "/api/geo/convert/jobs"
@@ -76,6 +77,11 @@ def converted(answer: Answer) -> str:
 def answered(answer: Answer) -> str:
     """Every request is to be answered with success."""
     return OK if answer.status in SUCCESS else _kind(answer)
+
+
+def shown(answer: Answer) -> str:
+    """Every request is to be answered with success, or that the service is full."""
+    return OK if answer.status in SUCCESS or b'"intake":"full"' in answer.body else _kind(answer)
 
 
 def refused_key(answer: Answer) -> str:
@@ -152,6 +158,11 @@ def _status(site: Site) -> list[Request]:
     return [get(site.address, path, {"X-API-Key": site.key}) for path in paths]
 
 
+def _looks(site: Site) -> list[Request]:
+    paths = ("/healthz", "/readyz", "/metrics")
+    return [*(get(site.address, site.prefix + path, {}) for path in paths), *_status(site)[:1]]
+
+
 def _burst(clients: int) -> Scenario:
     about = f"small GeoJSON to Shapefile, {clients} at a time"
     return Scenario(about=about, shape=Shape(clients=clients), requests=_small, judge=converted)
@@ -182,6 +193,15 @@ SCENARIOS: dict[str, Scenario] = {
         shape=Shape(times_best=OVERLOAD),
         requests=_small_of_crowd,
         judge=converted,
+        beside="onlookers",
+        needs_crowd=True,
+    ),
+    "flood": Scenario(
+        about="small conversions of many accounts, arriving at fifty times the best rate",
+        shape=Shape(times_best=FLOOD),
+        requests=_small_of_crowd,
+        judge=converted,
+        beside="onlookers",
         needs_crowd=True,
     ),
     "mixed": Scenario(
@@ -250,10 +270,16 @@ SCENARIOS: dict[str, Scenario] = {
         beside="probe",
         heavy=True,
     ),
+    "onlookers": Scenario(
+        about="health, readiness, metrics and the status of jobs, 40 requests a second",
+        shape=Shape(rate=ONLOOKERS_PER_SECOND),
+        requests=_looks,
+        judge=shown,
+    ),
     "probe": Scenario(
         about="GET /healthz 50 times a second", shape=Shape(rate=PROBES_PER_SECOND), requests=_health, judge=answered
     ),
 }
 
-STANDARD = tuple(name for name in SCENARIOS if name not in {"dripping", "probe"})
-"""What runs where nothing is named; `dripping` and `probe` go beside others."""
+STANDARD = tuple(name for name in SCENARIOS if name not in {"dripping", "onlookers", "probe"})
+"""What runs where nothing is named; `dripping`, `onlookers` and `probe` go beside others."""

@@ -1,5 +1,7 @@
 """Figures as lines of a terminal."""
 
+from statistics import median
+
 from bench.figures import Figures, Latency
 
 _ROW = "{:16} {:>9} {:>9} {:>9} {:>9} {:>9}  {:>7} {:>7} {:>7}  {:>7} {:>7}  {:>5}"
@@ -40,6 +42,8 @@ def _latency(latency: Latency | None) -> tuple[str, str, str, str]:
 
 def _remarks(figures: Figures) -> list[str]:
     remarks = [f"{kind}: {count} of {figures.requests}" for kind, count in figures.errors.items()]
+    if figures.rates_until_drained != figures.rates:
+        remarks.append(f"counted until the last answer: {median(figures.rates_until_drained):.1f} a second")
     if figures.error_latency_ms is not None:
         remarks.append(f"these: p50 {figures.error_latency_ms.p50:.1f} ms, p99 {figures.error_latency_ms.p99:.1f} ms")
     if figures.beside_ms is not None:

@@ -3,6 +3,7 @@
 import math
 import os
 import shutil
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from datetime import timedelta
@@ -41,6 +42,7 @@ from service.intake.memory import memory_root
 from service.intake.workspace import open_work_area
 from service.jobs.dispatch import LocalRunner
 from service.jobs.leases import Leases
+from service.jobs.promises import Promises
 from service.jobs.register import JobRegister
 from service.metering.books import Books, publish_plans
 from service.metering.history import History, Retention
@@ -128,6 +130,12 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
         jobs = JobRegister(database)
         lease = timedelta(seconds=settings.lease_seconds)
         parts = JobParts(books=books, jobs=jobs, engine=engine, pool=pool, storage=storage, work_area=work_area)
+        promises = Promises(
+            converters=_converters(settings),
+            most=_converters(settings) + settings.waiting_room,
+            taken=lambda: pool.queue.places_taken,
+            now=time.monotonic,
+        )
         tasks = await stack.enter_async_context(anyio.create_task_group())
         services = Services(
             clock=clock,
@@ -142,7 +150,8 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
             engine=engine,
             unavailable_formats=capabilities.unavailable,
             storage=storage,
-            runner=LocalRunner(pool, partial(run_job, parts), tasks),
+            promises=promises,
+            runner=LocalRunner(pool, partial(run_job, parts), tasks, promises.note_end),
             intake=_intake_limits(settings),
             work_area=work_area,
             pool=pool,
@@ -194,7 +203,7 @@ def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractA
     work_root = settings.data_path / WORK
     work_root.mkdir(parents=True, exist_ok=True)
     work_root.chmod(0o711)  # the users of slots pass through; the umask is the host's
-    converters = settings.converters or os.cpu_count() or 1
+    converters = _converters(settings)
     metrics.CONVERTERS.set(converters)
     metrics.SEATS.set(converters + settings.waiting_room)
     return open_sandbox(
@@ -222,6 +231,10 @@ def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractA
         confidential_places(settings, os.environ),  # noqa: TID251 -- names the files that clients' libraries read
         on_suspended=metrics.SUSPENSIONS.inc,
     )
+
+
+def _converters(settings: Settings) -> int:
+    return settings.converters or os.cpu_count() or 1
 
 
 def _memory(settings: Settings) -> Path | None:

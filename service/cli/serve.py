@@ -15,6 +15,7 @@ from service.cli.command import Command, CommandError
 from service.cli.demo import curl_line, demo_key, sample_file
 from service.cli.rights import give_up_rights
 from service.http.application import Application
+from service.server.gate import Gate
 from service.server.heap import share_one_heap, stay_small
 from service.server.listener import Listener, listen
 from service.server.serving import ServerLimits, serve
@@ -81,12 +82,13 @@ async def _serve_both(
     limits = ServerLimits(
         max_header_bytes=settings.max_header_bytes, http2=settings.http2, drain_seconds=settings.drain_seconds
     )
+    gate = Gate(services.authenticator, services.promises)
     async with anyio.create_task_group() as operations:
         if back is not None:
             operations.start_soon(serve, back.application, back.listener, limits, ended)
         async with anyio.create_task_group() as departure:
             departure.start_soon(_leave, settings, services, stop, closing)
-            await serve(front.application, front.listener, limits, closing)
+            await serve(front.application, front.listener, limits, closing, gate)
             departure.cancel_scope.cancel()
         await services.runner.drain(settings.drain_seconds)
         ended.set()

@@ -8,8 +8,9 @@ can destroy the answer before the client has read it.
 
 So whoever answers early eats. Every message is sent beside a task that empties the queue; after the whole answer the
 body is read on for a while, so that the client sees the answer and stops; only then comes the message that ends it.
-A body declared small is eaten first, which lets the connection live on, unless its client waits to be asked for it. Requests without a body pass untouched. An
-application that begins its answer has thereby said that it wants no more of the body: it must read first.
+A body declared small is eaten first, which lets the connection live on, unless its client waits to be asked for it.
+Requests without a body pass untouched. An application that begins its answer has thereby said that it wants no more of
+the body: it must read first.
 
 It must be outermost: whatever sends from outside of it is not protected.
 """

@@ -109,6 +109,14 @@ def _problem(
     parameter: str | UnsetType = UNSET,
 ) -> Response:
     PROBLEMS.labels(code).inc()
+    body = body_of(status, code, detail, request_id, parameter=parameter)
+    return Response(body, status_code=status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def body_of(
+    status: HTTPStatus, code: str, detail: str, request_id: str, *, parameter: str | UnsetType = UNSET
+) -> bytes:
+    """Return a problem as JSON."""
     problem = Problem(
         type=f"urn:geomill:problem:{code}",
         title=status.phrase,
@@ -120,4 +128,4 @@ def _problem(
         parameter=parameter,
         request_id=request_id,
     )
-    return Response(msgspec.json.encode(problem), status_code=status, headers=headers, media_type=MEDIA_TYPE)
+    return msgspec.json.encode(problem)

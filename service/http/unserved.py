@@ -5,6 +5,7 @@ carries is put on here, its request id included.
 """
 
 import secrets
+from functools import lru_cache
 from http import HTTPStatus
 
 import structlog
@@ -13,8 +14,9 @@ from starlette.types import Receive, Scope, Send
 
 from service.errors import MalformedRequest, Overloaded, RequestFault
 from service.http.answers import DEFAULTS
-from service.http.problems import kind_of, problem_of_fault
+from service.http.problems import MEDIA_TYPE, body_of, kind_of, problem_of_fault
 from service.telemetry import events
+from service.telemetry.metrics import PROBLEMS
 
 _log = structlog.get_logger()
 
@@ -41,6 +43,30 @@ def as_bytes(fault: RequestFault) -> bytes:
     head = b"".join(b"%s: %s\r\n" % header for header in response.raw_headers)
     status = HTTPStatus(response.status_code)
     return b"HTTP/1.1 %d %s\r\n%s\r\n%s" % (status, status.phrase.encode("ascii"), head, response.body)
+
+
+def overloaded(fault: Overloaded, request_id: str, *, closing: bool) -> bytes:
+    """Return what a request is told for which the service is too full, as cheaply as it goes."""
+    kind = kind_of(Overloaded)
+    PROBLEMS.labels(kind.code).inc()
+    head, before, after = _overloaded_parts(fault.message)
+    length = len(before) + len(request_id) + len(after)
+    rest = b"connection: close\r\n\r\n" if closing else b"\r\n"
+    name = request_id.encode("ascii")
+    values = (length, fault.retry_after_seconds, name)
+    return b"".join(
+        (head, b"content-length: %d\r\nretry-after: %d\r\nx-request-id: %s\r\n" % values, rest, before, name, after)
+    )
+
+
+@lru_cache(maxsize=4)
+def _overloaded_parts(message: str) -> tuple[bytes, bytes, bytes]:
+    """The head up to what differs, and the body before and after the request id."""
+    kind, mark = kind_of(Overloaded), secrets.token_hex(16)
+    before, _, after = body_of(kind.status, kind.code, message, mark).partition(mark.encode("ascii"))
+    fields = ((b"content-type", MEDIA_TYPE.encode("ascii")), *DEFAULTS)
+    head = b"".join(b"%s: %s\r\n" % field for field in fields)
+    return b"HTTP/1.1 503 Service Unavailable\r\n" + head, before, after
 
 
 async def refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:

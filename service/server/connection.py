@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, cast
 
 from service.errors import RequestFault
 from service.http.unserved import as_bytes
+from service.jobs.promises import Promise
+from service.server.gate import Refusal
 from service.server.http1 import Http1
 from service.server.inbox import Refused
 
@@ -43,6 +45,7 @@ class Connection(asyncio.Protocol):
         self._rests = True
         self._parting = False
         self._idle_since = 0.0
+        self._skipped_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
@@ -168,10 +171,36 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def _look(self, data: bytes) -> None:
+        data, promise = self._pass_gate(data)
+        if not data and self._http.is_blank:
+            return
         try:
-            self._http.look(data)
+            self._http.look(data, promise)
         except Refused as refused:
+            if promise is not None:
+                promise.release()
             self.refuse(refused.fault)
+
+    def _pass_gate(self, data: bytes) -> tuple[bytes, Promise | None]:
+        """Answer the requests that the gate refuses; return what is left, and what its first request was promised."""
+        gate = self.site.gate
+        while data and gate is not None and self._http.is_blank:
+            if self._skipped_bytes:
+                skipped = min(self._skipped_bytes, len(data))
+                self._skipped_bytes -= skipped
+                data = data[skipped:]
+                continue
+            found = gate.look(data)
+            if not isinstance(found, Refusal):
+                return data, found
+            self._transport.write(found.answer)
+            self._idle_since = self._loop.time()
+            if found.body_bytes is None or self._writable is not None:
+                self.part()
+                return b"", None
+            self._skipped_bytes = found.body_bytes
+            data = data[found.head_bytes :]
+        return data, None
 
     def _keep(self, data: bytes) -> None:
         self._pieces.append(data)

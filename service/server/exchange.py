@@ -17,7 +17,9 @@ import structlog
 from starlette.types import Message, Scope
 
 from service.errors import MalformedRequest, RequestFault
+from service.http.promised import EXTENSION
 from service.http.unserved import UNREADABLE
+from service.jobs.promises import Promise
 from service.server.inbox import Refused
 from service.telemetry import events
 
@@ -34,10 +36,18 @@ BODY_CUT_SHORT = MalformedRequest("The body of the request ends before its lengt
 class Exchange:
     """A request whose head is read; `run` serves it."""
 
-    def __init__(self, connection: "Connection", http: h11.Connection, request: h11.Request, target: bytes) -> None:
+    def __init__(
+        self,
+        connection: "Connection",
+        http: h11.Connection,
+        request: h11.Request,
+        target: bytes,
+        promise: Promise | None,
+    ) -> None:
         self._connection = connection
         self._http = http
         self._request = request
+        self._promise = promise
         self._scope = self._scope_of(request, target)
         self._head = b""
         self._bodiless = request.method == b"HEAD"
@@ -49,6 +59,9 @@ class Exchange:
             await self._connection.site.application(self._scope, self._receive, self._send)
         except Exception:  # noqa: BLE001 -- a defect of the application ends its request alone
             _log.exception(events.REQUEST_FAILED)
+        finally:
+            if self._promise is not None:
+                self._promise.release()
         await self._finish()
 
     async def _receive(self) -> Message:
@@ -138,5 +151,5 @@ class Exchange:
             "client": self._connection.client,
             "server": self._connection.server,
             "state": dict(self._connection.site.state),
-            "extensions": {},
+            "extensions": {} if self._promise is None else {EXTENSION: self._promise},
         }

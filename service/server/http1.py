@@ -13,6 +13,7 @@ import h11
 
 from service.errors import MalformedRequest
 from service.http.unserved import UNREADABLE, WEBSOCKET
+from service.jobs.promises import Promise
 from service.server.exchange import Exchange
 from service.server.http2 import serve_http2
 from service.server.inbox import TOO_LONG, Inbox, Refused
@@ -31,11 +32,20 @@ class Http1:
 
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
-        self._most_head_bytes = connection.site.limits.max_header_bytes
-        self._renew()
+        most_bytes = connection.site.limits.max_header_bytes
+        self._inbox = Inbox(most_bytes)
+        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=most_bytes)
+        self._h11._receive_buffer = self._inbox  # type: ignore[assignment]  # noqa: SLF001 -- there is no hook
 
-    def look(self, data: bytes) -> None:
+    @property
+    def is_blank(self) -> bool:
+        """Whether the next byte is the first of a request."""
+        return not self._inbox
+
+    def look(self, data: bytes, promise: Promise | None) -> None:
         """Take bytes, if there are any, while no request is under way, and begin the one whose head is complete.
+
+        `promise` is what that request was promised.
 
         Raises:
             Refused: they are no request, or one that can be read in two ways.
@@ -48,7 +58,7 @@ class Http1:
         if request.method == b"PRI":
             self._change_to_http2(request)
             return
-        exchange = Exchange(self._connection, self._h11, request, _target(request))
+        exchange = Exchange(self._connection, self._h11, request, _target(request), promise)
         self._connection.begin(exchange.run())
 
     def _change_to_http2(self, request: h11.Request) -> None:
@@ -56,10 +66,6 @@ class Http1:
             raise Refused(UNREADABLE)
         rest = self._h11.trailing_data[0]
         self._connection.begin(serve_http2(self._connection, _PREFACE + rest))
-
-    def _renew(self) -> None:
-        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=self._most_head_bytes)
-        self._h11._receive_buffer = Inbox(self._most_head_bytes)  # type: ignore[assignment]  # noqa: SLF001 -- no hook
 
 
 def _next_request(connection: h11.Connection) -> h11.Request | None:

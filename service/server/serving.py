@@ -15,6 +15,7 @@ from hypercorn.utils import wrap_app
 from starlette.types import ASGIApp
 
 from service.server.connection import Connection
+from service.server.gate import Gate
 from service.server.http2 import STREAMS_AT_ONCE
 from service.server.listener import BACKLOG
 
@@ -40,8 +41,9 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
 class Site:
     """What the connections of one listening socket share."""
 
-    def __init__(self, application: ASGIApp, limits: ServerLimits) -> None:
+    def __init__(self, application: ASGIApp, limits: ServerLimits, gate: Gate | None = None) -> None:
         self.application = application
+        self.gate = gate
         self.limits = limits
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
@@ -80,10 +82,17 @@ class Site:
 
 
 async def serve(
-    application: ASGIApp, listener: "socket.socket", limits: ServerLimits, closing: anyio.Event | asyncio.Event
+    application: ASGIApp,
+    listener: "socket.socket",
+    limits: ServerLimits,
+    closing: anyio.Event,
+    gate: Gate | None = None,
 ) -> None:
-    """Serve `application` until `closing` is set, then let requests under way finish within the limits."""
-    site = Site(application, limits)
+    """Serve `application` until `closing` is set, then let requests under way finish within the limits.
+
+    With a `gate` uploads for which the service is too full are refused before they are parsed.
+    """
+    site = Site(application, limits, gate)
     async with _lifespan(site):
         server = await site.loop.create_server(partial(Connection, site), sock=listener, backlog=BACKLOG)
         try:

@@ -57,7 +57,7 @@ async def _check_sandbox(services: Services) -> str:
 async def _check_intake(services: Services) -> str:
     if services.runner.leaving:
         return "draining"
-    return "full" if services.pool.queue.is_full else "ok"
+    return "full" if services.promises.is_full else "ok"
 
 
 _CHECKS: dict[str, Callable[[Services], Awaitable[str]]] = {

@@ -15,6 +15,7 @@ from service.intake.form import IntakeLimits
 from service.intake.workspace import WorkArea
 from service.jobs.dispatch import LocalRunner
 from service.jobs.leases import Leases
+from service.jobs.promises import Promises
 from service.jobs.register import JobRegister
 from service.metering.books import Books
 from service.metering.history import History
@@ -36,6 +37,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     engine: Engine
     unavailable_formats: Mapping[str, str]
     storage: Storage
+    promises: Promises
     runner: LocalRunner
     intake: IntakeLimits
     work_area: WorkArea

@@ -2,7 +2,9 @@
 
 import http.client
 import json
+import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,6 +18,11 @@ from tests.support.server import Client, Server, create_account, running_server
 FILE = "/api/geo/convert/file"
 BATCH = "/api/geo/convert/batch"
 ASYNC = {"Prefer": "respond-async"}
+UNSENT = (
+    b"Expect: 100-continue\r\nContent-Length: 10\r\n",
+    b"Content-Length: 9000000\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+)
 TEAM = Terms(plan="team", plan_owner="organization")
 
 
@@ -104,6 +111,76 @@ def test_a_full_waiting_room_refuses_before_the_upload(server: Server, slow_file
     assert server.wait_until_idle() == []
     for client in clients:
         client.close()
+
+
+@pytest.fixture
+def full(tmp_path: Path, database_url: str, slow_file: bytes) -> Iterator[tuple[Server, Client]]:
+    """A service in which two accounts hold every place until it stops, and the client of a third."""
+    settings = {"GEOMILL_CONVERTERS": "1", "GEOMILL_WAITING_ROOM": "1", "GEOMILL_DRAIN_SECONDS": "0"}
+    with running_server(tmp_path, database_url, settings) as server:
+        clients = [create_account(server, TEAM, name) for name in ("one", "two", "three")]
+        for client in clients[:2]:
+            occupy(client, slow_file)
+        assert clients[2].get("/api/geo/pricing/tiers").is_success  # the service knows its key
+        yield server, clients[2]
+        for client in clients:
+            client.close()
+
+
+def test_who_is_refused_unread_is_told_as_anybody_else(full: tuple[Server, Client]) -> None:
+    """With the id that the request brought; what follows a small body is the next request of the connection."""
+    server, client = full
+    address = urlsplit(server.url)
+    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=30)
+    inner = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+    for name in ("first", "second"):
+        headers = {"X-API-Key": client.key.api_key, "X-Request-Id": name}
+        connection.request("POST", FILE, body=inner, headers=headers)
+        response = connection.getresponse()
+        problem = json.loads(response.read())
+        assert (response.status, problem["code"], problem["requestId"]) == (503, "overloaded", name)
+        assert response.headers["X-Request-Id"] == name
+        assert response.headers["Content-Type"] == "application/problem+json"
+        assert response.headers["Cache-Control"] == "no-store"
+        assert int(response.headers["Retry-After"]) > 0
+        assert response.headers["Connection"] is None
+    connection.request("GET", "/healthz")
+    assert json.loads(connection.getresponse().read()) == {"status": "alive"}
+    connection.close()
+    shed = server.events("requests.shed")[0]
+    assert (shed["refused"], shed["depth"]) == (1, 2)
+    assert [entry for entry in server.events("request.finished") if entry["status"] == 503] == []
+
+
+@pytest.mark.parametrize("lines", UNSENT)
+def test_nobody_is_asked_for_a_body_that_would_be_refused(full: tuple[Server, Client], lines: bytes) -> None:
+    """A full service says 503 first and ends the connection, also before a body that is large or has no length."""
+    server, client = full
+    address = urlsplit(server.url)
+    with socket.create_connection((str(address.hostname), address.port or 80), timeout=30) as connection:
+        key = f"X-API-Key: {client.key.api_key}\r\n".encode()
+        connection.sendall(b"POST /api/geo/convert/file HTTP/1.1\r\nHost: x\r\n" + key + lines + b"\r\n")
+        answer = b"".join(iter(partial(connection.recv, 65_536), b""))
+        assert answer.startswith(b"HTTP/1.1 503")
+        assert answer.count(b"HTTP/1.1") == 1
+        assert b"connection: close" in answer.lower()
+
+
+def test_an_account_within_its_share_is_served_while_another_floods(tmp_path: Path, database_url: str) -> None:
+    """However much the other has waiting."""
+    content = collection(*(feature(point(n % 90, 1), n=n) for n in range(3000)))
+    settings = {"GEOMILL_CONVERTERS": "1", "GEOMILL_DRAIN_SECONDS": "0"}
+    with (
+        running_server(tmp_path, database_url, settings) as server,
+        create_account(server, TEAM, "flooding") as flooding,
+        create_account(server, TEAM, "other") as other,
+    ):
+        assert other.convert("a.geojson", lakes())["success"]
+        statuses = {202}
+        while statuses == {202}:
+            statuses.add(flooding.post(FILE, files={"file": ("a.geojson", content)}, headers=ASYNC).status_code)
+        assert statuses == {202, 503}
+        assert other.convert("a.geojson", lakes())["success"]
 
 
 def test_requests_that_arrive_together_do_not_slip_past_the_share(tmp_path: Path, database_url: str) -> None:

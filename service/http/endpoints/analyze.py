@@ -6,6 +6,7 @@ from starlette.responses import Response
 from service.accounts.keys import Caller
 from service.errors import Rejection
 from service.http.inputs import ANALYSIS
+from service.http.promised import promised
 from service.http.schemas import Analysis, json_response
 from service.http.upload import receive_form
 from service.usecases.analyze_file import analyze_file
@@ -17,11 +18,11 @@ _FORM = ANALYSIS.spec()
 async def analyze(request: Request, caller: Caller) -> Response:
     """Report what a conversion of a GeoJSON document to Shapefile would lose (specification 4.4)."""
     services: Services = request.state.services
-    services.runner.refuse_if_full(caller.account_id)
-    async with services.work_area.workspace() as workspace:
-        form = await receive_form(request, _FORM, workspace)
-        try:
-            analysed = await analyze_file(services, caller.account_id, form.files[0])
-        except Rejection as rejection:
-            return json_response(Analysis(success=False, error=rejection.message))
+    with promised(request, caller):
+        async with services.work_area.workspace() as workspace:
+            form = await receive_form(request, _FORM, workspace)
+            try:
+                analysed = await analyze_file(services, caller.account_id, form.files[0])
+            except Rejection as rejection:
+                return json_response(Analysis(success=False, error=rejection.message))
     return json_response(Analysis(success=True, report=analysed.report, warnings=analysed.warnings))

@@ -19,6 +19,7 @@ from service.http.params import (
     read_include_wallet,
     wants_async,
 )
+from service.http.promised import promised
 from service.http.ratelimit import Remaining
 from service.http.render import accepted, accepted_batch, batch_result, conversion_result
 from service.http.schemas import json_response
@@ -27,6 +28,7 @@ from service.identifiers import JobId, uuid7
 from service.intake.form import Form, FormSpec
 from service.intake.workspace import Workspace
 from service.jobs.lifecycle import ENDED
+from service.jobs.promises import Promise
 from service.jobs.records import Job
 from service.usecases.accept_upload import Order
 from service.usecases.convert_batch import convert_batch
@@ -40,11 +42,12 @@ _MANY = BATCH.spec()
 
 
 async def _convert_one(request: Request, caller: Caller, *, always_with_balance: bool) -> Response:
-    exchange = _Exchange(request, caller, _ONE)
-    async with exchange.services.work_area.workspace() as workspace:
-        form = await exchange.receive(workspace)
-        with_balance = read_include_wallet(form.fields) or always_with_balance
-        jobs = await exchange.convert(form, [read_conversion(form.fields)], workspace)
+    with promised(request, caller) as promise:
+        exchange = _Exchange(request, caller, _ONE, promise)
+        async with exchange.services.work_area.workspace() as workspace:
+            form = await exchange.receive(workspace)
+            with_balance = read_include_wallet(form.fields) or always_with_balance
+            jobs = await exchange.convert(form, [read_conversion(form.fields)], workspace)
     if exchange.answers_now(jobs):
         return accepted(request, jobs[0])
     linked = await with_link(exchange.services, jobs[0])
@@ -63,10 +66,11 @@ convert_upload: KeyedHandler = partial(_convert_one, always_with_balance=True)
 
 async def convert_files(request: Request, caller: Caller) -> Response:
     """Convert several files, each on its own (specification 4.2)."""
-    exchange = _Exchange(request, caller, _MANY)
-    async with exchange.services.work_area.workspace() as workspace:
-        form = await exchange.receive(workspace)
-        jobs = await exchange.convert(form, read_batch(form.fields, len(form.files)), workspace)
+    with promised(request, caller) as promise:
+        exchange = _Exchange(request, caller, _MANY, promise)
+        async with exchange.services.work_area.workspace() as workspace:
+            form = await exchange.receive(workspace)
+            jobs = await exchange.convert(form, read_batch(form.fields, len(form.files)), workspace)
     if exchange.answers_now(jobs):
         return accepted_batch(request, jobs)
     services = exchange.services
@@ -79,14 +83,14 @@ async def convert_files(request: Request, caller: Caller) -> Response:
 class _Exchange:
     """One conversion request between its headers and its ended jobs."""
 
-    def __init__(self, request: Request, caller: Caller, form: FormSpec) -> None:
+    def __init__(self, request: Request, caller: Caller, form: FormSpec, promise: Promise) -> None:
         self.services: Services = request.state.services
         self._request = request
         self._caller = caller
+        self._promise = promise
         self._key = read_idempotency_key(request.headers)
         self._async = wants_async(request.headers)
         self._form = msgspec.structs.replace(form, digest=self._key is not None)
-        self.services.runner.refuse_if_full(caller.account_id)
 
     async def receive(self, workspace: Workspace) -> Form:
         return await receive_form(self._request, self._form, workspace)
@@ -107,6 +111,7 @@ class _Exchange:
             for upload, request in zip(form.files, requests, strict=True)
         ]
         async with still_to_do(self.services, self._claim(form, orders), orders) as files:
+            self._promise.redeem()
             submissions = await convert_batch(self.services, files)
         if self._async:
             return [submission.job for submission in submissions]

@@ -1,0 +1,176 @@
+"""Places that are promised to requests before anything of them is received, and to whom none is promised.
+
+A request is told at its head whether its files will be converted, so that nobody uploads for nothing. Under way at a
+time are as many as can be begun within a second at the rate of late, so that whoever is let in is served soon; the
+queue's own size is the upper bound. An account that has less than its share under way is let in beyond that: those who
+flood the service fill what is for all, not what is kept for the others.
+
+Pure: the clock is an argument, every change is one synchronous call.
+"""
+
+import math
+import random
+from collections import Counter, deque
+from collections.abc import Callable
+
+from service.errors import Overloaded
+from service.identifiers import AccountId
+
+QUEUE_SECONDS = 1.0
+"""How long whoever is let in should wait at most, as far as the rate of late tells."""
+BURST = 64
+"""So many may wait however slow the service is: that is no flood."""
+RESERVED_SHARE = 4
+"""One for each so many places is kept for accounts that have less than their share."""
+PROMPT_SECONDS = 2.0
+"""After so long an upload is a slow one, which keeps its promise but keeps nobody else out."""
+VISITORS = 8
+"""Callers not known yet who may be looked up at a time while the service is full."""
+LONGEST_RETRY_SECONDS = 30
+_LATE = 0.05
+"""The weight of the last interval in the rate of late."""
+
+
+class Promise:
+    """A place for one request of an account, or of a caller not known yet (`account_id` is None)."""
+
+    __slots__ = ("_promises", "account_id", "at", "counts", "is_open")
+
+    def __init__(self, promises: "Promises", account_id: AccountId | None, at: float) -> None:
+        self.account_id = account_id
+        self.at = at
+        self.counts = account_id is not None
+        self.is_open = True
+        self._promises = promises
+
+    def redeem(self) -> None:
+        """Note that a place in the queue is being taken for it, which counts from now on."""
+        self._promises.forget_place(self)
+
+    def release(self) -> None:
+        """Note that the request has ended; doing it twice changes nothing."""
+        self._promises.release(self)
+
+
+class Promises:
+    """Promises places to requests.
+
+    Args:
+        converters: how many files are converted at once.
+        most: how many may be under way at most.
+        taken: tells how many places of the queue are taken.
+        now: the time in seconds.
+    """
+
+    def __init__(self, *, converters: int, most: int, taken: Callable[[], int], now: Callable[[], float]) -> None:
+        self._converters = converters
+        self._most = most
+        self._taken = taken
+        self._now = now
+        self._prompt: deque[Promise] = deque()
+        self._counting = 0
+        self._open = 0
+        self._visitors = 0
+        self._held: Counter[AccountId] = Counter()
+        self._seconds_each = 0.0
+        self._last_end: float | None = None
+        self._refused_since = now()
+        self._refused = 0
+        self._refused_per_second = 0.0
+
+    @property
+    def depth(self) -> int:
+        """How many may be under way at a time for all."""
+        begun = QUEUE_SECONDS / self._seconds_each if self._seconds_each else 0.0
+        return min(self._converters + max(BURST, int(begun)), self._most)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether accounts that have their share are refused."""
+        return self._under_way() >= self.depth
+
+    def ask(self, account_id: AccountId) -> Promise:
+        """Promise a place.
+
+        Raises:
+            Overloaded: there is none for this account.
+        """
+        now = self._now()
+        if not self._has_place(account_id):
+            raise self._overloaded(now)
+        promise = Promise(self, account_id, now)
+        self._prompt.append(promise)
+        self._counting += 1
+        self._open += 1
+        self._held[account_id] += 1
+        return promise
+
+    def visit(self) -> Promise:
+        """Let a caller in who is not known yet, to be looked up; it has still to ask for a place.
+
+        Raises:
+            Overloaded: the service is full, and too many of them are there.
+        """
+        now = self._now()
+        if self._visitors >= VISITORS and self.is_full:
+            raise self._overloaded(now)
+        self._visitors += 1
+        return Promise(self, None, now)
+
+    def forget_place(self, promise: Promise) -> None:
+        """Count no place for a promise any more; see `Promise.redeem`."""
+        if promise.counts:
+            promise.counts = False
+            self._counting -= 1
+
+    def release(self, promise: Promise) -> None:
+        """End a promise; see `Promise.release`."""
+        if not promise.is_open:
+            return
+        promise.is_open = False
+        if promise.account_id is None:
+            self._visitors -= 1
+            return
+        self.forget_place(promise)
+        self._open -= 1
+        self._held[promise.account_id] -= 1
+        if not self._held[promise.account_id]:
+            del self._held[promise.account_id]
+
+    def note_end(self) -> None:
+        """Note that a job has ended: while others wait, the time since the last one tells the rate."""
+        now = self._now()
+        if self._last_end is not None and self._taken() >= self._converters:
+            seconds = now - self._last_end
+            self._seconds_each += (seconds - self._seconds_each) * (_LATE if self._seconds_each else 1.0)
+        self._last_end = now
+
+    def _has_place(self, account_id: AccountId) -> bool:
+        under_way, depth = self._under_way(), self.depth
+        if self._taken() + self._open >= self._most:
+            return False
+        if under_way < depth:
+            return True
+        accounts = len(self._held) + (account_id not in self._held)
+        has_less = self._held[account_id] < max(1, depth // accounts)
+        return has_less and under_way < depth + max(self._converters, depth // RESERVED_SHARE)
+
+    def _under_way(self) -> int:
+        """Places that are taken, and those that are promised to uploads that will soon be here."""
+        slow = self._now() - PROMPT_SECONDS
+        while self._prompt and (self._prompt[0].at < slow or not self._prompt[0].counts):
+            self.forget_place(self._prompt.popleft())
+        return self._taken() + self._counting
+
+    def _overloaded(self, now: float) -> Overloaded:
+        message = "The service has more conversions waiting than it can take. Send the request again later."
+        return Overloaded(message, self._retry_after(now))
+
+    def _retry_after(self, now: float) -> int:
+        """Spread those who are refused over as long as it takes to serve them, so that they do not return together."""
+        self._refused += 1
+        if now - self._refused_since >= 1.0:
+            self._refused_per_second = self._refused / (now - self._refused_since)
+            self._refused, self._refused_since = 0, now
+        spread = math.ceil(max(2.0, self._refused_per_second * (self._seconds_each or 0.01)))
+        return random.randint(1, min(spread, LONGEST_RETRY_SECONDS))  # noqa: S311 -- no secret

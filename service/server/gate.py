@@ -1,0 +1,102 @@
+"""Whom the service is too full for is told so before anything is parsed.
+
+Theory of operation. At ten times the rate that the converters can serve nine of ten requests are refused, and what a
+refusal costs is taken from conversions. So it is answered where asyncio delivers the bytes: a look at the head finds
+the key, the account behind it is remembered from earlier requests, and the answer is made beforehand. No task starts
+and no body is read; a small one is thrown away as it comes, so that the connection lives on.
+
+A request that is let in has been promised its place in the same moment: between looking and taking nobody slips in.
+
+What is not written in the plainest way is left to the parser, and what is wrong with it to the application.
+"""
+
+import re
+import secrets
+import time
+from typing import NamedTuple
+
+import structlog
+
+from service.accounts.keys import Authenticator
+from service.errors import Overloaded
+from service.http.unserved import overloaded
+from service.jobs.promises import Promise, Promises
+from service.telemetry import events
+
+SKIPPED_BYTES = 64 * 1024
+"""A longer body is not thrown away: its connection ends."""
+LOG_SECONDS = 1.0
+_PLAIN = re.compile(
+    rb"POST /[!-~]* HTTP/1\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}:[\t\x20-\x7e\x80-\xff]*\r\n){1,64}\r\n"
+)
+_FIELDS = re.compile(
+    rb"^(connection|content-length|expect|transfer-encoding|x-api-key|x-geomill-identity|x-request-id):"
+    rb"[ \t]*(.*?)[ \t]*\r$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_log = structlog.get_logger()
+
+
+class Refusal(NamedTuple):
+    """The answer to a request, and how much of what comes in belongs to it; `body_bytes` None ends the connection."""
+
+    answer: bytes
+    head_bytes: int
+    body_bytes: int | None
+
+
+class Gate:
+    """Promises places to uploads by their heads, or refuses them."""
+
+    def __init__(self, authenticator: Authenticator, promises: Promises) -> None:
+        self._authenticator = authenticator
+        self._promises = promises
+        self._refused = 0
+        self._told_at = 0.0
+
+    def look(self, data: bytes) -> Refusal | Promise | None:
+        """Judge the request at the beginning of `data`: what it was promised, or None where the parser is to judge."""
+        plain = _PLAIN.match(data)
+        if plain is None:
+            return None
+        found = _FIELDS.findall(plain[0])
+        fields = {name.lower(): value for name, value in found}
+        length = fields.get(b"content-length", b"0")
+        if len(fields) < len(found) or not length.isdigit():
+            return None
+        try:
+            return self._promise(fields)
+        except Overloaded as fault:
+            self._tell()
+            keeps = int(length) <= SKIPPED_BYTES and _lives_on(fields)
+            answer = overloaded(fault, _request_id(fields), closing=not keeps)
+            return Refusal(answer, len(plain[0]), int(length) if keeps else None)
+
+    def _promise(self, fields: dict[bytes, bytes]) -> Promise:
+        key = fields.get(b"x-api-key")
+        if key is not None and b"x-geomill-identity" not in fields:
+            caller = self._authenticator.recall(key.decode("latin-1"))
+            if caller is not None:
+                return self._promises.ask(caller.account_id)
+        return self._promises.visit()
+
+    def _tell(self) -> None:
+        """Say in the log how many were refused, once a second: a line for each would cost more than refusing."""
+        self._refused += 1
+        now = time.monotonic()
+        if now - self._told_at >= LOG_SECONDS:
+            _log.warning(events.REQUESTS_SHED, refused=self._refused, depth=self._promises.depth)
+            self._refused, self._told_at = 0, now
+
+
+def _lives_on(fields: dict[bytes, bytes]) -> bool:
+    """Whether the connection can be used again once a declared body has come."""
+    if b"transfer-encoding" in fields or b"expect" in fields:
+        return False
+    return b"close" not in fields.get(b"connection", b"").lower()
+
+
+def _request_id(fields: dict[bytes, bytes]) -> str:
+    given = fields.get(b"x-request-id", b"")
+    return given.decode("ascii") if _REQUEST_ID.fullmatch(given) else secrets.token_hex(16)

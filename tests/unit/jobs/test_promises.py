@@ -1,0 +1,178 @@
+"""Who is promised a place: all while there is room, then those who have less than their share, then nobody."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.errors import Overloaded
+from service.identifiers import AccountId
+from service.jobs.promises import BURST, PROMPT_SECONDS, VISITORS, Promise, Promises
+
+CONVERTERS = 2
+MOST = 1000
+accounts = [AccountId(UUID(int=number)) for number in range(200)]
+flooding, other = accounts[:2]
+
+
+@dataclass
+class Service:
+    """A service of which only the clock and the number of places taken are known."""
+
+    most: int = MOST
+    taken: int = 0
+    seconds: float = 100.0
+    promises: Promises = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.promises = Promises(
+            converters=CONVERTERS, most=self.most, taken=lambda: self.taken, now=lambda: self.seconds
+        )
+
+    def flood(self, account: AccountId = flooding) -> list[Promise]:
+        """Take all that the account is promised."""
+        promises: list[Promise] = []
+        while self.is_promised(account, promises.append):
+            assert len(promises) < 2 * MOST
+        return promises
+
+    def is_promised(self, account: AccountId, note: Callable[[Promise], None] = lambda _: None) -> bool:
+        """Ask for a place."""
+        try:
+            note(self.promises.ask(account))
+        except Overloaded:
+            return False
+        return True
+
+    def end_jobs(self, number: int, every: float) -> None:
+        """Let jobs end one after the other while others wait."""
+        self.taken = CONVERTERS + 1
+        for _ in range(number):
+            self.seconds += every
+            self.promises.note_end()
+
+
+def test_a_burst_is_let_in_however_slow_the_service_is() -> None:
+    service = Service()
+    service.end_jobs(100, every=10.0)
+    service.taken = 0
+    assert len(service.flood()) == CONVERTERS + BURST
+
+
+def test_as_many_are_let_in_as_can_be_begun_within_a_second() -> None:
+    service = Service()
+    service.end_jobs(1000, every=1 / 200)
+    assert service.promises.depth == pytest.approx(CONVERTERS + 200, abs=2)
+
+
+def test_the_rate_is_that_of_a_service_that_has_enough_to_do() -> None:
+    """Jobs that end far apart because few were sent say nothing."""
+    service = Service()
+    service.end_jobs(1000, every=1 / 200)
+    service.taken = 0
+    for _ in range(1000):
+        service.seconds += 5
+        service.promises.note_end()
+    assert service.promises.depth > CONVERTERS + 190
+
+
+def test_the_queue_is_the_upper_bound() -> None:
+    service = Service(most=3)
+    service.end_jobs(1000, every=1 / 200)
+    service.taken = 1
+    assert len(service.flood()) == 2
+
+
+def test_an_account_within_its_share_is_let_in_while_another_floods() -> None:
+    service = Service()
+    service.flood()
+    assert not service.is_promised(flooding)
+    assert service.is_promised(other)
+
+
+def test_an_account_that_floods_too_gets_no_more_than_what_is_reserved() -> None:
+    service = Service()
+    first = len(service.flood())
+    assert 0 < len(service.flood(other)) <= first / 2
+
+
+def test_of_many_accounts_that_flood_none_has_much_more_than_another() -> None:
+    service = Service()
+    held = [len(service.flood(account)) for account in accounts]
+    assert sum(held) <= 1.25 * (CONVERTERS + BURST) + 1
+
+
+def test_what_is_released_can_be_promised_again_and_releasing_twice_changes_nothing() -> None:
+    service = Service()
+    promise = service.flood()[0]
+    promise.release()
+    promise.release()
+    assert service.is_promised(flooding)
+    assert not service.is_promised(flooding)
+
+
+def test_a_place_that_is_taken_counts_once() -> None:
+    service = Service()
+    promise = service.flood()[0]
+    promise.redeem()
+    service.taken = 1
+    assert not service.is_promised(flooding)
+    service.taken = 0
+    promise.release()
+    assert service.is_promised(flooding)
+    assert not service.is_promised(flooding)
+
+
+def test_slow_uploads_keep_nobody_out_and_their_promises() -> None:
+    service = Service(most=2 * (CONVERTERS + BURST))
+    service.flood()
+    service.seconds += PROMPT_SECONDS + 1
+    assert len(service.flood(other)) == CONVERTERS + BURST
+    service.seconds += PROMPT_SECONDS + 1
+    assert not service.is_promised(accounts[2]), "all places are promised"
+
+
+def test_few_strangers_are_looked_up_at_a_time_while_the_service_is_full() -> None:
+    service = Service()
+    for _ in range(10 * VISITORS):
+        service.promises.visit().release()
+    service.flood()
+    visitors = [service.promises.visit() for _ in range(VISITORS)]
+    with pytest.raises(Overloaded):
+        service.promises.visit()
+    visitors[0].release()
+    service.promises.visit()
+
+
+def test_those_who_are_refused_are_told_different_times() -> None:
+    service = Service()
+    service.flood()
+    told = set()
+    for _ in range(1500):
+        service.seconds += 0.001
+        with pytest.raises(Overloaded) as refused:
+            service.promises.ask(flooding)
+        told.add(refused.value.retry_after_seconds)
+    assert len(told) > 1
+    assert min(told) > 0
+
+
+@given(steps=st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["ask", "redeem", "release", "wait"]))))
+def test_nothing_is_left_of_what_has_ended(steps: list[tuple[int, str]]) -> None:
+    """Whatever happens in whatever order, the whole depth is there again when all have ended."""
+    service = Service()
+    promises: list[Promise] = []
+    for number, step in steps:
+        if step == "ask":
+            service.is_promised(accounts[number], promises.append)
+        elif step == "wait":
+            service.seconds += number
+        elif promises:
+            promise = promises[number % len(promises)]
+            promise.redeem() if step == "redeem" else promise.release()
+    for promise in promises:
+        promise.release()
+    assert len(service.flood()) == CONVERTERS + BURST
