@@ -126,7 +126,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         ),
     ] = 0
     waiting_room: Annotated[
-        int, Meta(ge=1, description="Accepted files that may wait for a converter; more are refused with status 503.")
+        int,
+        Meta(
+            ge=1,
+            description="Most files that may wait for a converter; more are refused with status 503, and so are those "
+            "that could not be begun within a second or so.",
+        ),
     ] = 512
     max_per_account: Annotated[
         int, Meta(ge=1, description="Files of one account under way at once; more are refused with status 429.")

@@ -7,6 +7,7 @@ connection too many is told so, read for a moment so that its client sees the an
 import asyncio
 import resource
 import socket
+from contextlib import suppress
 from typing import Any
 
 from service.http.unserved import TOO_MANY, as_bytes
@@ -16,6 +17,7 @@ SILENT_READER_SECONDS = 60
 """How long a client may take nothing of an answer that is ready for it."""
 PARTING_SECONDS = 2.0
 PARTING_AT_ONCE = 256
+_AT_ONCE_BYTES = 64 * 1024
 RESERVED_DESCRIPTORS = 512
 """Files and sockets that the process needs beside the connections of clients."""
 
@@ -47,23 +49,23 @@ class Listener(socket.socket):
         self._open -= 1
 
     def _refuse(self, client: socket.socket) -> None:
+        client.setblocking(False)
+        with suppress(OSError):
+            client.send(as_bytes(TOO_MANY))
+            client.shutdown(socket.SHUT_WR)
         if self._parting >= PARTING_AT_ONCE:
+            with suppress(OSError):
+                client.recv(_AT_ONCE_BYTES)  # what is unread would reset the connection, and destroy the answer
             client.close()
             return
         self._parting += 1
-        client.setblocking(False)
         loop = asyncio.get_running_loop()
         loop.add_reader(client, self._eat, client)
         loop.call_later(PARTING_SECONDS, self._part, client)
-        try:
-            client.send(as_bytes(TOO_MANY))
-            client.shutdown(socket.SHUT_WR)
-        except OSError:
-            self._part(client)
 
     def _eat(self, client: socket.socket) -> None:
         try:
-            if client.recv(65_536):
+            if client.recv(_AT_ONCE_BYTES):
                 return
         except OSError:
             pass

@@ -22,7 +22,7 @@ sizes = st.lists(st.integers(min_value=1, max_value=400), min_size=1, max_size=8
 def new_connection() -> h11.Connection:
     """h11 with this buffer."""
     connection = h11.Connection(h11.SERVER)
-    connection._receive_buffer = Inbox(MOST_HEAD_BYTES)  # type: ignore[assignment]
+    connection._receive_buffer = Inbox(MOST_HEAD_BYTES)  # type: ignore[assignment]  # there is no hook for it
     return connection
 
 
