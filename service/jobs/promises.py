@@ -25,7 +25,7 @@ RESERVED_SHARE = 4
 PROMPT_SECONDS = 2.0
 """After so long an upload is a slow one, which keeps its promise but keeps nobody else out."""
 VISITORS = 8
-"""Callers not known yet who may be looked up at a time while the service is full."""
+"""Callers not known yet who may be looked up at a time while the service is full, or would be with all of them."""
 LONGEST_RETRY_SECONDS = 30
 _LATE = 0.05
 """The weight of the last interval in the rate of late."""
@@ -112,7 +112,7 @@ class Promises:
             Overloaded: the service is full, and too many of them are there.
         """
         now = self._now()
-        if self._visitors >= VISITORS and self.is_full:
+        if self._visitors >= VISITORS and self._under_way() + self._visitors >= self.depth:
             raise self._overloaded(now)
         self._visitors += 1
         return Promise(self, None, now)

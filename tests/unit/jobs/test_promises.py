@@ -147,6 +147,15 @@ def test_few_strangers_are_looked_up_at_a_time_while_the_service_is_full() -> No
     service.promises.visit()
 
 
+def test_no_more_strangers_are_let_in_together_than_there_are_places() -> None:
+    """Each may turn out to have an account that is promised one."""
+    service = Service()
+    for _ in range(CONVERTERS + BURST):
+        service.promises.visit()
+    with pytest.raises(Overloaded):
+        service.promises.visit()
+
+
 def test_those_who_are_refused_are_told_different_times() -> None:
     service = Service()
     service.flood()
