@@ -4,8 +4,8 @@ The spawner sends it one datagram per command, with the control socket, the erro
 run. The child that it forks is the spawner's own (by CLONE_PARENT, or adopted), so it is watched and reaped like any
 other. It tells its process id on the control socket and waits there for the word to go on.
 
-A server that is silent for a moment is taken for dead: it is killed and replaced, and its command starts elsewhere. It
-is also replaced after many commands, because all its children share the layout of its memory.
+A server that is silent for two seconds is taken for dead: it is killed and replaced, and its command starts elsewhere.
+It is also replaced after many commands, because all its children share the layout of its memory.
 """
 
 import array
@@ -24,7 +24,8 @@ from sandbox.launch import Streams
 from sandbox.launchers import Born, Failed
 from sandbox.loop import Loop
 
-_SILENCE_SECONDS = 0.5
+# A server is silent on a busy host as well, and one that is ended then makes it busier.
+_SILENCE_SECONDS = 2.0
 _RESTART_SECONDS = 0.5
 _LONGEST_RESTART_SECONDS = 60.0
 _READY = b"ready"

@@ -147,6 +147,9 @@ static int changes(const char *path)
     changed += open(path, O_RDONLY | O_TRUNC) >= 0;
     changed += fcntl(file, F_SETLEASE, F_RDLCK) == 0;
     changed += flock(file, LOCK_EX | LOCK_NB) == 0;
+    changed += open(path, O_RDWR) >= 0;
+    changed += rename(path, "taken") == 0;
+    changed += unlink(path) == 0;
     return changed;
 }
 

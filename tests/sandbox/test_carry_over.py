@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sandbox.config import LauncherName
-from tests.sandbox.carry_over import LAUNCHERS, Place, compile_hijacked, hijacker
+from tests.sandbox.carry_over import LAUNCHERS, LEFT, Place, compile_hijacked, hijacker
+from tests.sandbox.processes import processes_below
 from tests.sandbox.test_hosts import NEEDS_ROOT, NOBODY, environment, python_for_everyone
 
 NO_FILTER = frozenset({"system-call filter"})
@@ -42,6 +43,11 @@ def place(base: Path, program: Path, library: Path) -> Place:
     return place
 
 
+def mappings() -> list[str]:
+    """The mappings of all processes below this one."""
+    return [line for pid in processes_below() for line in Path(f"/proc/{pid}/maps").read_text().splitlines()]
+
+
 @pytest.mark.parametrize("without", [frozenset[str](), NO_FILTER], ids=["every layer", "no system-call filter"])
 @pytest.mark.parametrize("launcher", [*LAUNCHERS, LauncherName.PYTHON_SERVER])
 async def test_a_run_finds_nothing_of_the_one_before(
@@ -59,6 +65,15 @@ async def test_the_memory_of_a_python_command_holds_nothing_of_the_one_before(pl
     """The server does not keep what it was sent."""
     async with hijacker(place, LauncherName.PYTHON_SERVER, OPEN_HOST) as hijacked:
         assert await hijacked.traces("look") == []
+
+
+async def test_no_process_maps_memory_that_others_write(place: Place) -> None:
+    """Neither a server nor what holds it shares pages with its children."""
+    async with hijacker(place, LauncherName.FORK_SERVER) as hijacked:
+        await hijacked.run("leave", LEFT)
+        found = mappings()
+    assert any("hijacked" in line for line in found)
+    assert [line for line in found if line.split()[1].startswith(("rw-s", "-w-s", "rwxs"))] == []
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
