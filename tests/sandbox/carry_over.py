@@ -105,7 +105,7 @@ def compile_hijacked(directory: Path) -> Path | None:
     program = directory / "hijacked"
     listed = subprocess.run(["ldd", ogr2ogr], capture_output=True, text=True, check=True).stdout if ogr2ogr else ""
     gdal = [line.split()[2] for line in listed.splitlines() if "libgdal" in line]
-    subprocess.run([compiler, "-O1", "-o", program, SOURCE, *gdal], check=True)
+    subprocess.run([compiler, "-O1", "-o", program, SOURCE, "-Wl,--no-as-needed", *gdal], check=True)
     return program
 
 

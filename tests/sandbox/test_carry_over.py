@@ -2,15 +2,19 @@
 
 import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
+import anyio
 import pytest
 
 from sandbox.config import LauncherName
-from tests.sandbox.carry_over import LAUNCHERS, LEFT, Place, compile_hijacked, hijacker
-from tests.sandbox.processes import processes_below
+from tests.sandbox.carry_over import LAUNCHERS, LEFT, PROJ, Place, compile_hijacked, hijacker
+from tests.sandbox.processes import command_line, processes_below
 from tests.sandbox.test_hosts import NEEDS_ROOT, NOBODY, environment, python_for_everyone
 
 NO_FILTER = frozenset({"system-call filter"})
@@ -41,6 +45,42 @@ def place(base: Path, program: Path, library: Path) -> Place:
     place = Place(base, program, library)
     place.prepare()
     return place
+
+
+def rewrite(database: Path) -> None:
+    """Put another database with the same content in its place."""
+    other = database.with_name("other.db")
+    shutil.copyfile(database, other)
+    with closing(sqlite3.connect(other, isolation_level=None)) as connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f'DROP TRIGGER "{name}"')
+        connection.execute("VACUUM")
+    other.replace(database)
+
+
+@pytest.mark.skipif(not PROJ.exists(), reason="PROJ's database is not there")
+async def test_a_server_whose_database_was_replaced_is_replaced_too(place: Place) -> None:
+    """What PROJ has read of the one is not used with the other."""
+    async with hijacker(place, LauncherName.FORK_SERVER) as hijacked:
+        assert await hijacked.traces() == []
+        before = servers(place)
+        assert has_open(before, place.database)
+        await anyio.to_thread.run_sync(rewrite, place.database)
+        assert await hijacked.traces() == []
+        assert before.isdisjoint(servers(place))
+
+
+def servers(place: Place) -> set[int]:
+    """The fork servers: the program without an argument."""
+    return {pid for pid in processes_below() if command_line(pid) == f"{place.program}\0".encode()}
+
+
+def has_open(processes: set[int], file: Path) -> bool:
+    """Whether each of the processes has a file open."""
+    return all(
+        any(os.path.samestat(link.stat(), file.stat()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.exists())
+        for pid in processes
+    )
 
 
 def mappings() -> list[str]:
