@@ -1,4 +1,4 @@
-"""The process between a service and its spawner: has rights on the host that the spawner gives up, and outlives it.
+"""The process between a service and its spawner: uses rights on the host to start it, gives them up, and outlives it.
 
 `python -m sandbox.keeper DESCRIPTOR PARENT`: the connection to the service, and the process id of the service.
 """

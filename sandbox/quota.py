@@ -19,8 +19,9 @@ _DEEPEST: Final = 32
 _ROOM_BYTES: Final = 64 * 1024
 _BLOCK_BYTES: Final = 512
 # The less room is left the sooner the next look: a run that writes as fast as this finds no time to write much more.
-_BYTES_PER_SECOND: Final = 2048 * MIB
-_ENTRIES_PER_SECOND: Final = 50_000
+# Faster, and looks would take a converter's time: one takes a millisecond, for the kernel to write down its mappings.
+_BYTES_PER_SECOND: Final = 1024 * MIB
+_ENTRIES_PER_SECOND: Final = 40_000
 _SHORTEST_SECONDS: Final = 0.01
 _LONGEST_SECONDS: Final = 0.25
 
