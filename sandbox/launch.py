@@ -34,8 +34,9 @@ from sandbox.verdict import Ending, ProcessEnd, Verdict, judge
 _INSIST_SECONDS = 1.0
 _INSIST_TIMES = 5
 _FIRST_LOOK_SECONDS = 0.1
-_LEAST_PAUSE_SECONDS = 0.05
 _LEAST_COMPUTING_SECONDS = 0.02
+_SKIPPED_SECONDS = 0.05
+_MOST_SKIPPED = 5
 # As the kernel numbers the clocks of processes: this kind beside the process id's complement.
 _COMPUTING_CLOCK = 2
 _CHUNK = 1 << 16
@@ -180,7 +181,7 @@ class Run:
         self._stopped_for: Ending | None = None
         self._failure = ""
         self._stderr = bytearray()
-        self._computed = 0.0
+        self._computed, self._skipped = 0.0, 0
         self._over = False
         self._listening = self._draining = True
         loop.watch(child.stderr, self._drain)
@@ -296,11 +297,13 @@ class Run:
             self._child.control.close()
 
     def _look_at_what_it_holds(self) -> None:
-        pause = _LEAST_PAUSE_SECONDS
         computed = _computing_seconds(self._child.pid)
-        # Who has not computed has not written: on a busy host many a small conversion waits for longer than it works.
-        if computed - self._computed >= _LEAST_COMPUTING_SECONDS:
-            self._computed = computed
+        # Who has hardly computed has hardly written: on a busy host a small conversion waits for longer than it works.
+        if computed - self._computed < _LEAST_COMPUTING_SECONDS and self._skipped < _MOST_SKIPPED:
+            self._skipped += 1
+            pause = _SKIPPED_SECONDS
+        else:
+            self._skipped, self._computed = 0, computed
             pause = self._look_closer()
         self._look = self._loop.after(pause, self._look_at_what_it_holds)
 
