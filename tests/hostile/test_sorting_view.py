@@ -10,9 +10,10 @@ from tests.hostile.databases import geopackage
 from tests.support.server import Client, Server
 
 SORTING = """
-    CREATE VIEW t AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 2000000)
-        SELECT x AS fid, hex(zeroblob(1000)) || x AS a FROM n ORDER BY a DESC;
+    CREATE VIEW t AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 150000)
+        SELECT x AS fid, x AS a FROM n ORDER BY hex(zeroblob(1000)) || x DESC;
 """
+"""Two megabytes of rows, sorted by three hundred megabytes of keys."""
 ENDED = re.compile(r'^geomill_converter_runs_total\{ending="output_size"\} (?P<runs>\S+)$', re.MULTILINE)
 
 
@@ -27,6 +28,5 @@ def test_the_temporary_files_of_a_sort_count(hardened: Server, attacker: Client,
     """The run that has them in memory is ended for what it holds, long before they have filled it."""
     before = ended_for_their_size(hardened)
     files = {"file": ("sorting.gpkg", geopackage(SORTING)(bait))}
-    answer = attacker.post("/api/geo/convert/file", files=files, data={"outputFormat": "Csv"})
-    assert not answer.is_success
+    attacker.post("/api/geo/convert/file", files=files, data={"outputFormat": "Csv"})
     assert ended_for_their_size(hardened) > before
