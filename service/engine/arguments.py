@@ -121,6 +121,8 @@ def declared(writing: Writing, dataset: Dataset) -> list[str]:
 
 def systems(plan: Plan, datasets: Sequence[Dataset]) -> list[str]:
     """From which coordinate system into which."""
+    if plan.keeps_coordinates:
+        return list(plan.writing.no_system)
     if plan.output_epsg is None or not any(dataset.layer.is_spatial for dataset in datasets):
         return []
     from_ = ["-s_srs", f"EPSG:{plan.source_epsg}"] if plan.source_epsg is not None else []

@@ -27,9 +27,11 @@ from service.formats.facts import Facts, Layer
 from service.formats.format import Reading, reading_of
 from service.formats.geometry import Family
 from service.formats.plan import Plan
+from service.formats.request import ConversionRequest
 
 __all__ = ["Engine", "Output"]
 
+UNASKED = ConversionRequest()
 FACTS_FILE = "facts.json"
 EDITS_FILE = "edits.json"
 JAILED_PROGRAMS = (facts_program.__name__, prepare_program.__name__, *JAILED, *WRITERS_JAILED)
@@ -44,13 +46,14 @@ class Engine:
         self.catalogue = CrsCatalogue(capabilities.proj_database)
         self.limits = limits or Limits()
 
-    async def inspect(self, run: Run, source: Source, directory: Path) -> Facts:
+    async def inspect(self, run: Run, source: Source, directory: Path, request: ConversionRequest = UNASKED) -> Facts:
         """Read `source` into the work file and say what is in it.
 
         Args:
             run: starts a command in the jail.
             source: the recognised upload.
             directory: the job's own directory.
+            request: what is wanted; it may name the columns that hold the geometry of a table.
 
         Raises:
             Rejection: the file cannot be read, or reading it goes beyond the limits.
@@ -58,8 +61,8 @@ class Engine:
         """
         place = self._place(run, directory, source, Subject(input=source.format.title))
         await place.clear()
-        found = await read_into_work_file(place, source)
-        await place.python(facts_program.__name__, WORK_FILE, _tidying(reading_of(source.format)), FACTS_FILE)
+        found = await read_into_work_file(place, source, request)
+        await place.python(facts_program.__name__, WORK_FILE, _tidying(reading_of(source.format), found), FACTS_FILE)
         return _named(await place.read_json(FACTS_FILE, Facts), source, found)
 
     async def convert(self, run: Run, source: Source, plan: Plan, directory: Path) -> None:
@@ -101,11 +104,15 @@ class Engine:
         return Workplace(run, self.capabilities, self.limits, directory, source=source, subject=subject)
 
 
-def _tidying(reading: Reading) -> str:
+def _tidying(reading: Reading, found: WorkFile) -> str:
     """What is known about the columns that the driver shows, for the program in the jail."""
-    noise = {name: list(usual) for name, usual in reading.noise_columns.items()}
-    known = {"noise": noise, "prefix": reading.column_prefix, "guesses_types": reading.guesses_types}
-    known["numbers"] = sorted(reading.numbers)
+    known = {
+        "noise": {name: list(usual) for name, usual in reading.noise_columns.items()},
+        "prefix": reading.column_prefix,
+        "guesses_types": reading.guesses_types,
+        "numbers": sorted(reading.numbers),
+        "cells": dict(found.cells),
+    }
     return json.dumps(known)
 
 
@@ -147,12 +154,13 @@ def _edit(planned: tuple[Plan, Dataset]) -> dict[str, object]:
         "explode": bool(dataset.only_types and dataset.layer.collection_parts),
         "geometry": plan.geometry_name if plan.writing.shows_geometry_name else "",
         "guard": plan.writing.live_text,
+        "system_is_unknown": plan.keeps_coordinates and dataset.layer.is_spatial,
         "elevation": plan.writing.elevation_column if _lacks_elevation(plan, dataset) else "",
     }
 
 
 def _changes(edit: dict[str, object]) -> bool:
-    asked = ("columns", "explode", "straighten", "guard", "elevation", "geometry")
+    asked = ("columns", "explode", "straighten", "guard", "elevation", "geometry", "system_is_unknown")
     return any(edit[name] for name in asked) or edit["table"] != edit["name"]
 
 

@@ -125,6 +125,8 @@ _EXITS = {
     Exit.NOT_UTF8: "The names of layers or columns in the file are no text in UTF-8: it is damaged, or in another "
     "encoding. Save it in UTF-8 and send it again.",
     Exit.DAMAGED: _INVALID,
+    Exit.SEVERAL_SYSTEMS: "The geometries of a table name different coordinate systems (SRID). Split the table by "
+    "system, and send each file on its own.",
 }
 _RENAMED = re.compile(r"Field '(?P<old>[^'\n]{1,200})' already exists\. Renaming it as '(?P<new>[^'\n]{1,200})'")
 MAX_RENAMES = 20

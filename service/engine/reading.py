@@ -3,8 +3,9 @@
 Only the input's own driver and GeoPackage are registered while the untrusted file is read.
 """
 
+import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Literal
 
@@ -18,10 +19,13 @@ from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.jailed.places import WKT, X, Y, Z
 from service.engine.workplace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
+from service.formats.crs import MAX_CODE
 from service.formats.dbf_encoding import guess_encoding
 from service.formats.detect import Part, Source
-from service.formats.facts import MAX_LAYERS, Name, TableName
+from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Name, TableName
 from service.formats.format import Reader, Reading, reading_of
+from service.formats.names import shown
+from service.formats.request import ConversionRequest
 
 WORK_DRIVER = "GPKG"
 TEXT_FOR_LISTS = "IntegerList=String,Integer64List=String,RealList=String,StringList=String"
@@ -43,6 +47,7 @@ INTO_WORK_FILE = (
     TEXT_FOR_LISTS,
 )
 TAIL_BYTES = 4096
+LISTED = 50
 AFTER_THE_END = b" \t\r\n\0\x1a"
 """White space, and what old systems end texts with."""
 ADD = ("-update",)
@@ -78,6 +83,8 @@ class WorkFile(msgspec.Struct, frozen=True):
 
     warnings: tuple[str, ...] = ()
     names: Mapping[str, str] = MappingProxyType({})
+    cells: Mapping[str, Mapping[str, object]] = MappingProxyType({})
+    """For each table with coordinates in columns: the CSV that was read, its delimiter, and what these are called."""
 
 
 class _Table(msgspec.Struct, frozen=True):
@@ -85,6 +92,12 @@ class _Table(msgspec.Struct, frozen=True):
 
     name: Name
     places: Literal["", "xy", "xyz", "wkt"]
+    delimiter: Annotated[str, Meta(min_length=1, max_length=1)]
+    columns: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)]
+    originals: Mapping[Literal["__x", "__y", "__z", "__wkt"], Name]
+    others: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
+    srid: Annotated[int, Meta(ge=1, le=MAX_CODE)] | None
+    renamed: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
 
 
 Tables = Annotated[tuple[_Table, ...], Meta(max_length=MAX_LAYERS)]
@@ -92,13 +105,21 @@ LayerNames = Annotated[dict[TableName, Name], Meta(max_length=MAX_LAYERS)]
 TableNames = Annotated[tuple[Name, ...], Meta(max_length=MAX_LAYERS)]
 
 
-async def read_into_work_file(place: Workplace, source: Source) -> WorkFile:
+async def read_into_work_file(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
     """Fill the work file with what `source` holds.
 
     Raises:
-        Rejection: the file cannot be read.
+        Rejection: the file cannot be read, or the columns that `request` names are not there.
     """
-    return await _READERS[reading_of(source.format).reader](place, source)
+    reader = reading_of(source.format).reader
+    if reader in _TABLE_READERS:
+        return await _TABLE_READERS[reader](place, source, request)
+    found = await _READERS[reader](place, source)
+    if request.place_fields:
+        unused = " and ".join(request.place_fields)
+        ignored = f"{unused} was not used: {source.format.title} has its geometry, and no columns for it."
+        found = msgspec.structs.replace(found, warnings=(*found.warnings, ignored))
+    return found
 
 
 def open_options(*options: str) -> list[str]:
@@ -182,37 +203,83 @@ async def _encoding(part: Part) -> list[str]:
     return ["-oo", f"ENCODING={found}"] if found else []
 
 
-async def _read_delimited(place: Workplace, source: Source) -> WorkFile:
-    await place.python(delimited.__name__, staged_names(source)[0], TABLES_FILE)
-    return await _read_tables(place)
+async def _read_delimited(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
+    await place.python(delimited.__name__, staged_names(source)[0], TABLES_FILE, _wanted(request))
+    return await _read_tables(place, request)
 
 
-async def _read_workbook(place: Workplace, source: Source) -> WorkFile:
+async def _read_workbook(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
     """Sheets become tables, and the tables are looked through for places."""
     read = await _read_document(place, source)
     await place.rename(WORK_FILE, SHEETS_FILE)
-    tables = await _read_sheets(place)
+    tables = await _read_sheets(place, request)
     names = {table: read.names.get(name, name) for table, name in tables.names.items()}
-    return WorkFile((*read.warnings, *tables.warnings), names)
+    return msgspec.structs.replace(tables, warnings=(*read.warnings, *tables.warnings), names=names)
 
 
-async def _read_sheets(place: Workplace) -> WorkFile:
-    await place.python(sheets.__name__, SHEETS_FILE, TABLES_FILE)
-    return await _read_tables(place)
+async def _read_sheets(place: Workplace, request: ConversionRequest) -> WorkFile:
+    await place.python(sheets.__name__, SHEETS_FILE, TABLES_FILE, _wanted(request))
+    return await _read_tables(place, request)
 
 
-async def _read_tables(place: Workplace) -> WorkFile:
+def _wanted(request: ConversionRequest) -> str:
+    """The columns that the request names, for the programs in the jail."""
+    return json.dumps({field.removesuffix("Field"): name for field, name in request.place_fields.items()})
+
+
+async def _read_tables(place: Workplace, request: ConversionRequest) -> WorkFile:
     """The CSVs of ours, with their geometry columns under names of ours."""
     tables = await place.read_json(TABLES_FILE, Tables)
+    if not tables:
+        raise Rejection("The file holds no table, so there is nothing to convert.")
+    _require_places(tables, request)
     messages = []
     for number, table in enumerate(tables):
         options = open_options(*PLACES[table.places])
-        arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, WORK_FILE, f"t{number}.csv"]
+        system = ("-a_srs", f"EPSG:{table.srid}") if table.srid is not None else ()
+        arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, *system, WORK_FILE, f"t{number}.csv"]
         messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], (CSV_DRIVER, WORK_DRIVER)))
-    if not tables:
-        raise Rejection("The file holds no table, so there is nothing to convert.")
-    names = {f"t{number}": table.name for number, table in enumerate(tables)}
-    return WorkFile(tuple(find_renames("\n".join(messages))), names)
+    return WorkFile(
+        (*_table_warnings(tables), *find_renames("\n".join(messages))),
+        {f"t{number}": table.name for number, table in enumerate(tables)},
+        {
+            f"t{number}": {"file": f"t{number}.csv", "delimiter": table.delimiter, "originals": dict(table.originals)}
+            for number, table in enumerate(tables)
+            if table.places
+        },
+    )
+
+
+def _require_places(tables: Sequence[_Table], request: ConversionRequest) -> None:
+    """Refuse tables in which no column is found that the request leads one to expect."""
+    if any(table.places for table in tables) or not (request.place_fields or request.source_epsg is not None):
+        return
+    every = list(dict.fromkeys(name for table in tables for name in table.columns))
+    more = f" and {len(every) - LISTED} more" if len(every) > LISTED else ""
+    listed = ", ".join(repr(shown(name)) for name in every[:LISTED]) + more
+    if request.place_fields:
+        named = " and ".join(f"{field}={shown(name)!r}" for field, name in request.place_fields.items())
+        raise Rejection(f"The table has no such columns: {named}. Its columns are {listed}.")
+    raise Rejection(
+        "sourceEpsg was sent, but no columns of coordinates were found. Name them in xField and yField, or in "
+        f"wktField; leave sourceEpsg out to convert the table without geometry. The columns are {listed}."
+    )
+
+
+def _table_warnings(tables: Sequence[_Table]) -> Iterator[str]:
+    renamed = [pair for table in tables for pair in table.renamed]
+    if renamed:
+        more = f" and {len(renamed) - LISTED} more" if len(renamed) > LISTED else ""
+        pairs = ", ".join(f"{shown(old)!r} became {shown(new)!r}" for old, new in renamed[:LISTED])
+        yield f"Names of columns are repeated in the header: {pairs}{more}."
+    for table in tables:
+        if table.others:
+            x, y = (shown(name) for ours, name in table.originals.items() if ours in {X, Y})
+            others = ", ".join(f"{shown(a)!r} and {shown(b)!r}" for a, b in table.others[:LISTED])
+            yield (
+                f"The coordinates were taken from {x!r} and {y!r}. {others} could be coordinates too and stayed data; "
+                "send xField and yField to choose."
+            )
 
 
 async def _read_database(place: Workplace, source: Source) -> WorkFile:
@@ -225,11 +292,11 @@ async def _read_database(place: Workplace, source: Source) -> WorkFile:
     return await _read_layers(place, reading_of(source.format), staged_names(source)[0], readable)
 
 
-async def _read_parquet(place: Workplace, source: Source) -> WorkFile:
+async def _read_parquet(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
     if set(reading_of(source.format).drivers) & set(place.host.drivers):
         return await _read_document(place, source)
     await place.python(PARQUET_READING, staged_names(source)[0], WORK_FILE, SHEETS_FILE)
-    return WorkFile() if await place.has(WORK_FILE) else await _read_sheets(place)
+    return WorkFile() if await place.has(WORK_FILE) else await _read_sheets(place, request)
 
 
 _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = MappingProxyType(
@@ -238,9 +305,16 @@ _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = 
         Reader.DOCUMENT: _read_json,
         Reader.LINES: _read_json,
         Reader.SHAPEFILE: _read_parts,
-        Reader.DELIMITED: _read_delimited,
-        Reader.WORKBOOK: _read_workbook,
         Reader.DATABASE: _read_database,
-        Reader.PARQUET: _read_parquet,
     }
 )
+_TABLE_READERS: Mapping[Reader, Callable[[Workplace, Source, ConversionRequest], Awaitable[WorkFile]]] = (
+    MappingProxyType(
+        {
+            Reader.DELIMITED: _read_delimited,
+            Reader.WORKBOOK: _read_workbook,
+            Reader.PARQUET: _read_parquet,
+        }
+    )
+)
+"""Those of files whose geometry may be in ordinary columns, which the sender may name."""

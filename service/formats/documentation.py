@@ -84,8 +84,13 @@ NOTES = """\
 - **Coordinates** of text formats are x (longitude, easting), then y (latitude, northing). GeoJSON, GeoJSON sequences,
   KML, KMZ and GPX are always in EPSG:4326.
 - **Tables with places**: CSV, XLSX and ODS give a pure point layer the columns `X`, `Y` (and `Z`), everything else a
-  column `WKT`. Read, they find a column of WKT, hexadecimal WKB or GeoJSON by its values, or a pair of columns called
-  x/y, lon/lat, longitude/latitude, easting/northing and the like, in any case. The columns found become the geometry.
+  column `WKT`. Read, they find a column of WKT, hexadecimal WKB or GeoJSON by its values, or a pair of columns by their
+  names: x/y, lon/lat, longitude/latitude, easting/northing, Laenge/Breite and the like in twenty languages, in any
+  case, with a prefix (`stop_lat`) or a unit (`Latitude (deg)`). `xField` and `yField`, or `wktField`, name others. The
+  columns found become the geometry; a cell that is no coordinate keeps its text in a column, which a warning tells. The
+  SRID of extended WKT and WKB counts as recorded. When sourceEpsg was sent and no columns were found, the file is
+  refused.
+- **Unknown systems**: `keepCoordinates=true` writes coordinates as they are where the output can do without a system.
 - **CSV** may be in UTF-8, UTF-16 or Windows-1252, with comma, semicolon, tab or bar, with or without a header. Types
   are made out from all rows; what has leading zeros or more than 18 digits stays text.
 - **Shapefile**: names are cut to 10 bytes of UTF-8 between characters and numbered where they collide; texts are cut at

@@ -73,6 +73,10 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     fields: Annotated[tuple[Field, ...], Meta(max_length=MAX_COLUMNS)] = ()
     guessed_columns: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)] = ()
     """Those that may be texts, but look like numbers and were read as such."""
+    unplaced_rows: Count = 0
+    """Rows of a table whose coordinates, or geometry, could not be read; their texts were put back as columns."""
+    first_unplaced_row: Count = 0
+    """The number of the first of them, from 1, without the header."""
     is_derived: bool = False
     """Whether it repeats what another layer holds; it counts for nothing then."""
 

@@ -98,6 +98,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     extension: str
     """The extension of what is delivered."""
     media_type: str
+    more_extensions: tuple[str, ...] = ()
+    """Other usual extensions of such files, by which outputFormat may ask for one."""
     writer: Writer = Writer.PER_LAYER
     member: str = ""
     """The extension of what the driver writes, where that is not what is delivered."""
@@ -144,6 +146,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     fid_names: tuple[str, ...] = ()
     geometry_names: tuple[str, ...] = ()
     records_crs: bool = True
+    no_system: tuple[str, ...] = ("-a_srs", "NONE")
+    """What makes the driver write coordinates without a system."""
     wraps_dateline: bool = False
     """Whether the driver has to be told to cut at the date line."""
     lines_driver: str = ""

@@ -47,6 +47,7 @@ def find_losses(target: Format, datasets: Sequence[Dataset]) -> tuple[str, ...]:
             _geometries(target, writing, datasets, layers),
             _values(target, writing, layers),
             _guesses(layers),
+            _unplaced(layers),
         )
         for warning in warnings
     )
@@ -162,6 +163,16 @@ def _guesses(layers: Sequence[Layer]) -> Iterator[str]:
             f"The values of {_list(dict.fromkeys(guessed))} look like numbers and were read as such: leading zeros are "
             "lost, and whole numbers beyond 2,147,483,647 became that number."
         )
+
+
+def _unplaced(layers: Sequence[Layer]) -> Iterator[str]:
+    for layer in layers:
+        if layer.unplaced_rows:
+            rows = "1 row" if layer.unplaced_rows == 1 else f"{layer.unplaced_rows:,} rows"
+            yield (
+                f"The coordinates in {rows} of {shown(layer.name)!r} could not be read, first in row "
+                f"{layer.first_unplaced_row:,} after the header; the texts were kept, without geometry."
+            )
 
 
 def _has_long_cell(layers: Sequence[Layer], limit: int) -> bool:

@@ -25,6 +25,7 @@ POLE = 90.001
 GEOMETRY_NAMES = ("geometry", "geom", "the_geom")
 MAX_DATASETS = 300
 """More would take minutes: each run looks through all layers that are there."""
+KEPT_AS_THEY_ARE = "The coordinates were written as they are, without a coordinate system."
 ONE_BY_ONE = frozenset({Writer.PER_LAYER, Writer.WORKBOOK})
 DIRECT_WRITERS = frozenset({Writer.PER_LAYER, Writer.AT_ONCE, Writer.PLACES})
 
@@ -38,6 +39,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     source_epsg: int | None
     output_epsg: int | None
     direct: bool
+    keeps_coordinates: bool = False
+    """Whether coordinates of an unknown system are written as they are, and no system with them."""
     warnings: tuple[str, ...] = ()
     fid_name: str = ""
     geometry_name: str = ""
@@ -47,6 +50,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the document is put together from lines, for the sake of collections and Multi geometries."""
     within_datelines: bool = False
     """Whether the output is in degrees that all lie within 180 degrees of Greenwich."""
+
+    @property
+    def converted(self) -> Facts:
+        """The facts about what is converted: its layers, without those that are left out."""
+        layers = {dataset.layer.name: dataset.layer for dataset in self.datasets}
+        return Facts(layers=tuple(layers.values()))
 
     @property
     def writing(self) -> Writing:
@@ -73,19 +82,23 @@ def plan_conversion(
     source_epsg = None if request.source_epsg is None else catalogue.resolve(request.source_epsg, "sourceEpsg")
     target_epsg = catalogue.resolve(request.target_epsg, "targetEpsg")
     layers, left_out = choose_layers(source.format, target, facts, request)
-    _require_known_crs(layers, source_epsg)
+    keeps = _keeps_coordinates(target, layers, request)
+    if not keeps:
+        _require_known_crs(layers, source_epsg)
     _require_degrees(layers, source_epsg, catalogue)
     refuse_unrepresentable(target, layers)
     datasets = make_datasets(target, source.stem, layers)
     _refuse_many(target, datasets)
-    output_epsg = _output_epsg(target, target_epsg, layers)
-    warnings = (*facts.warnings, *left_out, *_crs_warnings(target, output_epsg, target_epsg))
+    output_epsg = None if keeps else _output_epsg(target, target_epsg, layers)
+    about_system = (KEPT_AS_THEY_ARE,) if keeps else _crs_warnings(target, output_epsg, target_epsg)
+    warnings = (*facts.warnings, *left_out, *about_system)
     plan = Plan(
         target=target,
         datasets=datasets,
         stem=source.stem,
         source_epsg=source_epsg,
         output_epsg=output_epsg,
+        keeps_coordinates=keeps,
         direct=not facts.in_work_file or _is_json_to_json(source, target, facts),
         warnings=(*warnings, *find_losses(target, datasets)),
     )
@@ -163,12 +176,38 @@ def _refuse_many(target: Format, datasets: Sequence[Dataset]) -> None:
         )
 
 
+def _keeps_coordinates(target: Format, layers: Sequence[Layer], request: ConversionRequest) -> bool:
+    """Whether coordinates are written as they are: it is asked for, and nobody knows their system.
+
+    Raises:
+        Rejection: the target needs a system, or the system of some layers is known and of others not.
+    """
+    spatial = [layer for layer in layers if layer.is_spatial]
+    unknown = [layer for layer in spatial if not layer.crs.known]
+    if not request.keep_coordinates or request.source_epsg is not None or not unknown:
+        return False
+    fixed = writing_of(target).epsg
+    if fixed is not None:
+        raise Rejection(
+            f"{target.title} is always in EPSG:{fixed}, so coordinates of an unknown system cannot be kept in it. Send "
+            "the EPSG code that they are in as sourceEpsg, or choose another outputFormat, such as GeoPackage or DXF."
+        )
+    if len(unknown) < len(spatial):
+        known = next(layer for layer in spatial if layer.crs.known)
+        raise Rejection(
+            f"The system of {shown(unknown[0].name)!r} is unknown and that of {shown(known.name)!r} is not, so "
+            "keepCoordinates cannot be for both. Name one of them in the field layer."
+        )
+    return True
+
+
 def _require_known_crs(layers: Sequence[Layer], source_epsg: int | None) -> None:
     for layer in layers:
         if layer.is_spatial and not layer.crs.known and source_epsg is None:
             raise Rejection(
                 f"The file does not say in which coordinate system {shown(layer.name)!r} is. "
-                "Send its EPSG code as sourceEpsg, for example 4326 for longitude and latitude."
+                "Send its EPSG code as sourceEpsg, for example 4326 for longitude and latitude; or, for a drawing or a "
+                "local grid, send keepCoordinates=true to write the coordinates as they are."
             )
 
 

@@ -15,6 +15,8 @@ from service.formats.format import ColumnRule, Delivery, Format, Reader, Reading
 from service.formats.geometry import FAMILIES, NO_GEOMETRY, Family
 
 WGS84 = 4326
+SHARED_EXTENSION = ".zip"
+"""The extension of several outputs, so that it names none."""
 EXACT_TYPES = MappingProxyType(
     {name: ("-nlt", f"{name.upper()}{{z}}", "-dim", "XY{z}") for name in FAMILIES}
     | {"": ("-dim", "XY{z}"), NO_GEOMETRY: ("-nlt", "NONE")}
@@ -200,6 +202,7 @@ FORMATS: tuple[Format, ...] = (
             extension=".gpkg",
             media_type="application/geopackage+sqlite3",
             options=("-gt", "unlimited"),
+            no_system=(),
             multi_layer=True,
             derived_layers=True,
             type_options=EXACT_TYPES,
@@ -296,6 +299,7 @@ FORMATS: tuple[Format, ...] = (
         writing=Writing(
             driver="GeoJSONSeq",
             extension=".geojsonl",
+            more_extensions=(".jsonl", ".ndjson", ".geojsons"),
             media_type="application/x-ndjson",
             epsg=WGS84,
             wraps_dateline=True,
@@ -467,8 +471,19 @@ FORMATS: tuple[Format, ...] = (
     ),
 )
 
+
+def _output_words(row: Format) -> tuple[str, ...]:
+    """What a written format is called: by its name, its token, its extensions with and without the dot."""
+    writing = row.writing
+    if writing is None or row.name is None:
+        return ()
+    found = {*row.extensions, *writing.more_extensions, writing.extension, writing.member} - {"", SHARED_EXTENSION}
+    return (row.name.casefold(), row.token, *found, *(extension.removeprefix(".") for extension in found))
+
+
 OUTPUT_NAMES = tuple(row.name for row in FORMATS if row.name is not None)
-_BY_NAME = MappingProxyType({row.name.casefold(): row for row in FORMATS if row.name is not None})
+_BY_OUTPUT_WORD = MappingProxyType({word: row for row in reversed(FORMATS) for word in _output_words(row)})
+"""Outputs by all that they are called; where two share an extension the first row has it."""
 _BY_TOKEN = MappingProxyType({row.token: row for row in FORMATS})
 _BY_EXTENSION = MappingProxyType({extension: row for row in FORMATS for extension in row.extensions})
 _DEFAULT_OUTPUTS = MappingProxyType({"geojson": "shapefile"})
@@ -478,12 +493,12 @@ INPUT_EXTENSIONS = tuple(_BY_EXTENSION)
 
 
 def find_output(text: str) -> Format:
-    """The format that `text`, a value of outputFormat in any case, names (spec 1).
+    """The format that `text`, a value of outputFormat, names: its name, token or an extension, in any case.
 
     Raises:
         Rejection: there is none; the message lists the valid names.
     """
-    row = _BY_NAME.get(text.strip().casefold())
+    row = _BY_OUTPUT_WORD.get(text.strip().casefold())
     if row is None:
         raise Rejection(f"{text[:40]!r} is not an output format. Valid are: {', '.join(OUTPUT_NAMES)}.")
     return row

@@ -63,7 +63,7 @@ _LARGEST = 10**MAX_DIGITS - 1
 _EPSG: Schema = {"type": "integer", "minimum": -_LARGEST, "maximum": _LARGEST}
 _TEXT: Schema = {"type": "string", "maxLength": MAX_CHARACTERS, "pattern": "^[^\\u0000]*$"}
 _OUTPUT: Schema = {**_TEXT, "examples": list(OUTPUT_NAMES)}
-_OUTPUTS = f"{', '.join(OUTPUT_NAMES)}; in any case"
+_OUTPUTS = f"{', '.join(OUTPUT_NAMES)}; in any case, or a token or usual extension, as gpkg or .fgb"
 _DEFAULT = "GeoJSON becomes Shapefile, everything else GeoJSON"
 
 TARGET_EPSG = Field(
@@ -71,6 +71,28 @@ TARGET_EPSG = Field(
     f"EPSG code of the result's coordinate system, {DEFAULT_EPSG} where it is omitted. GeoJSON, KML, KMZ and GPX are "
     f"always {DEFAULT_EPSG}.",
     _EPSG,
+)
+
+_BOOLEAN: Schema = {
+    "type": "string",
+    "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]|1|0)?$",
+    "examples": ["true", "false"],
+    "default": "false",
+}
+_TABLES = "of CSV, XLSX or ODS; needed where its name is unusual"
+TABLE_FIELDS = (
+    Field("xField", f"The column with x, or longitude, {_TABLES}. Goes with yField.", _TEXT),
+    Field("yField", f"The column with y, or latitude, {_TABLES}. Goes with xField.", _TEXT),
+    Field("zField", "The column with elevations, beside xField and yField.", _TEXT),
+    Field(
+        "wktField", f"The column with geometries as WKT, WKB or GeoJSON {_TABLES}. Goes without the other three.", _TEXT
+    ),
+    Field(
+        "keepCoordinates",
+        "Whether to write coordinates of an unknown system as they are, as those of drawings and local grids. Not for "
+        "GeoJSON, GeoJSONSeq, KML, KMZ and GPX, which are always in longitude and latitude.",
+        _BOOLEAN,
+    ),
 )
 
 CONVERSION = UploadForm(
@@ -87,16 +109,12 @@ CONVERSION = UploadForm(
             _EPSG,
         ),
         Field("layer", "The one layer to convert out of several.", _TEXT),
+        *TABLE_FIELDS,
         Field(
             "includeWallet",
             "Whether to fill remainingConversions, remainingBytes and newWalletBalanceCents: true, false, 1 or 0, "
             "in any case.",
-            {
-                "type": "string",
-                "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]|1|0)?$",
-                "examples": ["true", "false"],
-                "default": "false",
-            },
+            _BOOLEAN,
         ),
     ),
     sample={"outputFormat": "GeoPackage"},
@@ -121,6 +139,7 @@ BATCH = UploadForm(
             {"type": "string", "pattern": f"^(-?[0-9]{{1,{MAX_DIGITS}}})?$"},
             many=True,
         ),
+        *TABLE_FIELDS,
     ),
     sample={"outputFormats": "Kml"},
     many=True,

@@ -1,15 +1,21 @@
 """Text of form fields and queries to typed values; what is wrong is named (contract 1)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
 
 from starlette.datastructures import Headers, QueryParams
 
 from service.errors import InvalidParameter
+from service.formats.names import shown
 from service.formats.request import DEFAULT_EPSG, ConversionRequest
 from service.http.inputs import DEFAULT_JOBS, IDEMPOTENCY_KEY, MAX_DIGITS, MAX_IDEMPOTENCY_KEY, MOST_JOBS
+from service.intake.form import Form
 
 _KEY = re.compile(IDEMPOTENCY_KEY.schema["pattern"])
+MOST_UNKNOWN = 20
+MAX_NAME = 100
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -17,7 +23,7 @@ def read_conversion(fields: Mapping[str, tuple[str, ...]]) -> ConversionRequest:
     """Read what a single-file conversion asks for (specification 4.1); an empty field is as good as none.
 
     Raises:
-        InvalidParameter: a code is no whole number, or a field stands there twice.
+        InvalidParameter: a code is no whole number, a field stands there twice, or one of a pair is missing.
     """
     target = _epsg(fields, "targetEpsg")
     return ConversionRequest(
@@ -25,6 +31,7 @@ def read_conversion(fields: Mapping[str, tuple[str, ...]]) -> ConversionRequest:
         target_epsg=DEFAULT_EPSG if target is None else target,
         source_epsg=_epsg(fields, "sourceEpsg"),
         layer=_text(fields, "layer"),
+        **_table_wishes(fields),
     )
 
 
@@ -37,11 +44,13 @@ def read_batch(fields: Mapping[str, tuple[str, ...]], files: int) -> list[Conver
     outputs = _aligned(fields, "outputFormats", files)
     sources = _aligned(fields, "sourceEpsgs", files)
     target = _epsg(fields, "targetEpsg")
+    tables = _table_wishes(fields)
     return [
         ConversionRequest(
             output=output or None,
             target_epsg=DEFAULT_EPSG if target is None else target,
             source_epsg=_number("sourceEpsgs", source) if source else None,
+            **tables,
         )
         for output, source in zip(outputs, sources, strict=True)
     ]
@@ -76,12 +85,44 @@ def read_include_wallet(fields: Mapping[str, tuple[str, ...]]) -> bool:
     Raises:
         InvalidParameter: it is no boolean.
     """
-    text = _text(fields, "includeWallet")
+    return _boolean(fields, "includeWallet")
+
+
+def unknown_fields(form: Form, known: Iterable[str]) -> tuple[str, ...]:
+    """A sentence for each field of `form` that means nothing here, with the nearest of the `known` names."""
+    names = {name.casefold(): name for name in known}
+    return tuple(_unknown_field(name, names) for name in form.unknown_fields[:MOST_UNKNOWN])
+
+
+def _unknown_field(untrusted_name: str, names: Mapping[str, str]) -> str:
+    near = get_close_matches(untrusted_name.casefold()[:MAX_NAME], names, n=1)
+    hint = f"; did you mean {names[near[0]]}?" if near else "."
+    return f"The field {shown(untrusted_name)} is not known here and was ignored{hint}"
+
+
+def _table_wishes(fields: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """The columns of a table that hold its geometry, and what becomes of coordinates of an unknown system."""
+    x, y, z, wkt = (_text(fields, name) for name in ("xField", "yField", "zField", "wktField"))
+    if (x is None) != (y is None):
+        missing = "yField" if y is None else "xField"
+        raise InvalidParameter(missing, "xField and yField name a pair of columns; send both.")
+    if wkt is not None and (x is not None or z is not None):
+        raise InvalidParameter(
+            "wktField", "wktField names the whole geometry; send it without xField, yField and zField."
+        )
+    if z is not None and x is None:
+        raise InvalidParameter("zField", "zField goes with xField and yField; send all three.")
+    keeps = _boolean(fields, "keepCoordinates")
+    return {"x_field": x, "y_field": y, "z_field": z, "wkt_field": wkt, "keep_coordinates": keeps}
+
+
+def _boolean(fields: Mapping[str, tuple[str, ...]], name: str) -> bool:
+    text = _text(fields, name)
     if text is None:
         return False
     value = _BOOLEANS.get(text.lower())
     if value is None:
-        raise InvalidParameter("includeWallet", "includeWallet must be true or false.")
+        raise InvalidParameter(name, f"{name} must be true or false.")
     return value
 
 

@@ -31,11 +31,14 @@ from service.usecases.read_jobs import LinkedJob
 _T = TypeVar("_T")
 
 
-def conversion_result(request: Request, linked: LinkedJob, left: Left | None) -> ConversionResult:
-    """Render an ended job as the answer of its conversion (specification 2.1, 4.1), with what is left if it is told."""
+def conversion_result(request: Request, linked: LinkedJob, notes: Sequence[str], left: Left | None) -> ConversionResult:
+    """Render an ended job as the answer of its conversion, with what is left if it is told (specification 2.1, 4.1).
+
+    `notes` are warnings about the request itself.
+    """
     job = linked.job
     return ConversionResult(
-        **msgspec.structs.asdict(_outcome(request, linked)),
+        **msgspec.structs.asdict(_outcome(request, linked, notes)),
         input_format=_or_absent(job.input_format),
         output_format=_or_absent(job.output_format),
         geometry_type=_or_absent(job.geometry_type),
@@ -46,7 +49,7 @@ def conversion_result(request: Request, linked: LinkedJob, left: Left | None) ->
     )
 
 
-def _outcome(request: Request, linked: LinkedJob) -> Outcome:
+def _outcome(request: Request, linked: LinkedJob, notes: Sequence[str]) -> Outcome:
     job, details = linked.job, linked.job.details
     return Outcome(
         success=job.status in {Status.COMPLETED, Status.EXPIRED},
@@ -65,13 +68,13 @@ def _outcome(request: Request, linked: LinkedJob) -> Outcome:
         target_format=_or_absent(details.target_format),
         layers=details.layers or UNSET,
         output_epsg=details.output_epsg,
-        warnings=details.warnings,
+        warnings=(*notes, *details.warnings),
     )
 
 
-def batch_result(request: Request, jobs: Sequence[LinkedJob], balance: Balance) -> BatchResult:
-    """Render ended jobs as the answer of their batch (specification 4.2)."""
-    entries = tuple(_batch_entry(request, linked) for linked in jobs)
+def batch_result(request: Request, jobs: Sequence[LinkedJob], balance: Balance, notes: Sequence[str]) -> BatchResult:
+    """Render ended jobs as the answer of their batch; `notes` are warnings about the request itself."""
+    entries = tuple(_batch_entry(request, linked, notes) for linked in jobs)
     return BatchResult(
         success=any(entry.success for entry in entries),
         results=entries,
@@ -81,9 +84,9 @@ def batch_result(request: Request, jobs: Sequence[LinkedJob], balance: Balance) 
     )
 
 
-def _batch_entry(request: Request, linked: LinkedJob) -> BatchEntry:
+def _batch_entry(request: Request, linked: LinkedJob, notes: Sequence[str]) -> BatchEntry:
     return BatchEntry(
-        **msgspec.structs.asdict(_outcome(request, linked)),
+        **msgspec.structs.asdict(_outcome(request, linked, notes)),
         file_name=linked.job.original_file_name,
         error=linked.job.error_message,
     )

@@ -25,8 +25,8 @@ DownloadUrl = Annotated[
     str | UnsetType, Meta(description="Link to the result, which needs no key; present while it is valid.")
 ]
 Expiry = Annotated[str | UnsetType, Meta(description="When the link ends: RFC 3339, UTC; present with the link.")]
-FeatureCount = Annotated[int | UnsetType, Meta(description="Features found in the input.")]
-GeometryType = Annotated[str | UnsetType, Meta(description="The geometry type most of the features have.")]
+FeatureCount = Annotated[int | UnsetType, Meta(description="Features that were converted.")]
+GeometryType = Annotated[str | UnsetType, Meta(description="The geometry type most of the converted features have.")]
 ProcessingTime = Annotated[int | UnsetType, Meta(description="Duration of the conversion in milliseconds.")]
 OutputSize = Annotated[int | UnsetType, Meta(description="Size of the result in bytes.")]
 RemainingConversions = Annotated[
@@ -46,7 +46,10 @@ MultiLayer = Annotated[bool, Meta(description="Whether the input has several lay
 TargetFormat = Annotated[str | UnsetType, Meta(description="The format asked for; present with multiLayer.")]
 Layers = Annotated[tuple[LayerCount, ...] | UnsetType, Meta(description="The layers found; present with multiLayer.")]
 OutputEpsg = Annotated[int | None, Meta(description="EPSG code of the result; null where it has no geometry.")]
-Warnings = Annotated[tuple[str, ...], Meta(description="What the target left out, renamed or overruled.")]
+Warnings = Annotated[
+    tuple[str, ...],
+    Meta(description="What the target left out, renamed or overruled, and form fields that were ignored."),
+]
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -22,6 +22,7 @@ class Assembly:
         self._limits = limits
         self._workspace = workspace
         self._fields: dict[str, list[str]] = {}
+        self._unknown: dict[str, None] = {}
         self._files: list[IncomingFile] = []
         self._open: list[IncomingFile] = []
         self.pending_bytes = 0
@@ -70,11 +71,14 @@ class Assembly:
             name = self._spec.file_field
             raise MalformedRequest(f'The form has no part "{name}". With curl: -F {name}=@cities.geojson')
         fields = {name: tuple(values) for name, values in self._fields.items()}
-        return Form(fields=fields, files=tuple(file.upload() for file in self._files))
+        files = tuple(file.upload() for file in self._files)
+        return Form(fields=fields, files=files, unknown_fields=tuple(self._unknown))
 
     def _keep(self, field: Field) -> None:
         if field.name in self._spec.fields:
             self._fields.setdefault(field.name, []).append(field.value)
+        else:
+            self._unknown[field.name] = None
 
     def _begin_file(self, start: FileStart) -> None:
         if len(self._files) >= self._max_files:

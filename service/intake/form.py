@@ -13,8 +13,8 @@ class FormSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         file_field: name of the part that carries a file.
-        fields: names of the text parts that are kept; any other is read within the same caps and ignored, so that a
-            client may send the same form to two endpoints.
+        fields: names of the text parts that are kept; of any other, read within the same caps, only the name is kept,
+            so that a client may send the same form to two endpoints and is told what one of them ignored.
         many: whether `file_field` may come several times (contract 1: a batch). A file above the ceiling then is one
             entry's failure, else it is the request's.
         digest: whether the files' SHA-256 is computed while they arrive.
@@ -66,3 +66,5 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
 
     fields: Mapping[str, tuple[str, ...]]
     files: tuple[Upload, ...]
+    unknown_fields: tuple[str, ...] = ()
+    """The names of the other text parts, as the client wrote them, each once."""

@@ -18,7 +18,7 @@ from service.dataloss.mend import GATHER, LEAVE, mend
 from service.dataloss.refusals import OTHER_JSON, Unreadable
 from service.dataloss.scan import read_light, scan_bytes
 from service.dataloss.warnings import reading_warnings
-from service.engine.convert import Engine
+from service.engine.convert import UNASKED, Engine
 from service.engine.diagnostics import Subject, require_program_success
 from service.engine.environment import python_environment
 from service.engine.workplace import Run
@@ -26,6 +26,7 @@ from service.formats.detect import Part, Source
 from service.formats.facts import Facts
 from service.formats.format import Format, Reader, reading_of, writing_of
 from service.formats.plan import can_go_direct
+from service.formats.request import ConversionRequest
 
 SCAN_FILE = "scan.json"
 MENDED_FILE = "mended"
@@ -45,22 +46,23 @@ class Look(msgspec.Struct, frozen=True):
     scan: Scan | None
 
 
-async def look_at_source(engine: Engine, run: Run, source: Source, target: Format, directory: Path) -> Look:
+async def look_at_source(
+    engine: Engine, run: Run, source: Source, target: Format, directory: Path, *, request: ConversionRequest = UNASKED
+) -> Look:
     """Find out what is in `source`; raises what `Engine.inspect` raises."""
     try:
         found = await scan_document(engine, run, source) if reading_of(source.format).json else None
     except Unreadable as unreadable:
         # The converter reads more than GeoJSON under this name, and words its own refusal.
-        return Look(
-            _with(await engine.inspect(run, source, directory), _not_applicable(unreadable, target)), source, None
-        )
+        facts = await engine.inspect(run, source, directory, request)
+        return Look(_with(facts, _not_applicable(unreadable, target)), source, None)
     if found is None:
-        return Look(await engine.inspect(run, source, directory), source, None)
+        return Look(await engine.inspect(run, source, directory, request), source, None)
     fit = await made_fit(engine, run, source, found)
     facts = found.facts(source.stem)
     # Numbers that cannot be degrees are looked at more closely in a work file.
     if found.is_mislabelled or not can_go_direct(fit, target, facts):
-        facts = await engine.inspect(run, fit, directory)
+        facts = await engine.inspect(run, fit, directory, request)
     return Look(_with(facts, reading_warnings(found, into_json=writing_of(target).json)), fit, found)
 
 

@@ -233,9 +233,11 @@ class _Run:
 
     async def _convert(self, run: Run) -> _Converted:
         ticket, engine = self._ticket, self._parts.engine
-        look = await look_at_source(engine, run, ticket.source, ticket.target, self._directory)
+        source, target, request = ticket.source, ticket.target, ticket.request
+        look = await look_at_source(engine, run, source, target, self._directory, request=request)
         self._learn(look.facts)
-        plan = plan_conversion(look.source, ticket.target, look.facts, ticket.request, engine.catalogue)
+        plan = plan_conversion(look.source, target, look.facts, request, engine.catalogue)
+        self._learn(plan.converted)
         await engine.convert(run, look.source, plan, self._directory)
         return _Converted(look, plan)
 

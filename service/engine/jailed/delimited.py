@@ -1,13 +1,15 @@
-"""A CSV of any kind made into one of ours. Runs in the jail: `python -m …delimited CSV TABLES_FILE`.
+"""A CSV of any kind made into one of ours. Runs in the jail: `python -m …delimited CSV TABLES_FILE WANTED`.
 
 Encoding, delimiter, header, types and geometry columns are found by looking at the whole file. What comes out is UTF-8
 with a clean header; where only the header differs the rest is copied as it is. The standard library only.
 """
 
 import csv
+import json
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
@@ -16,12 +18,16 @@ from service.engine.jailed.exits import Exit
 from service.engine.jailed.places import (
     GEOMETRY_TEXT,
     NUMBER,
+    WKT,
     WKT_VALUE,
     Column,
-    Table,
+    Wanted,
+    describe,
+    expect,
     find_places,
-    is_candidate,
-    kind_of,
+    look_at_cell,
+    renames,
+    strip_srids,
     unique_names,
     widened,
     write_rows,
@@ -38,19 +44,23 @@ SAMPLE_CHARACTERS = 1 << 20
 MAX_COLUMNS = 2000
 
 
-def main(csv_file: str, tables_file: str) -> None:
-    """Write `csv_file` as a table of ours, and what it is to `tables_file`."""
+def main(csv_file: str, tables_file: str, wanted: str = "{}") -> None:
+    """Write `csv_file` as a table of ours, and what it is to `tables_file`; `wanted` is JSON of `Wanted`."""
     csv.field_size_limit(Path(csv_file).stat().st_size + 1)
+    asked = Wanted(**json.loads(wanted))
     encoding = _encoding(csv_file)
     with Path(csv_file).open(encoding=encoding, errors="replace", newline="") as file:
         delimiter = _delimiter(file)
-        columns, has_header = _look(file, delimiter)
-        places = find_places(columns)
+        columns, header = _look(file, delimiter, asked)
+        places, others = find_places(columns, asked)
+        table = describe(OURS, "", columns, (places, others))
         names = [places.get(at, column.name) for at, column in enumerate(columns)]
         file.seek(0)
-        _write(file, delimiter, names, has_header=has_header)
+        geometry = next((at for at, ours in places.items() if ours == WKT and table.srid is not None), None)
+        written = _write(file, delimiter, names, has_header=bool(header), geometry=geometry)
     write_types(Path(OURS).with_suffix(".csvt"), columns, places)
-    write_tables(tables_file, [Table(OURS, "", kind_of(places))])
+    repeated = renames(header, [column.name for column in columns])
+    write_tables(tables_file, [replace(table, delimiter=written, renamed=repeated)])
 
 
 def _encoding(path: str) -> str:
@@ -79,24 +89,24 @@ def _delimiter(file: TextIO) -> str:
     return max(DELIMITERS, key=score)
 
 
-def _look(file: TextIO, delimiter: str) -> tuple[list[Column], bool]:
-    """The columns with their types, and whether the first row names them."""
+def _look(file: TextIO, delimiter: str, wanted: Wanted) -> tuple[list[Column], list[str]]:
+    """The columns with their types, and the row that names them; empty if none does."""
     rows = _rows(file, delimiter)
     first = next(rows, None)
     if first is None:
         sys.exit(Exit.NOT_A_TABLE)
     if len(first) > MAX_COLUMNS:
         sys.exit(Exit.TOO_MANY_COLUMNS)
-    has_header = not any(map(_is_data, first))
-    names = unique_names(first if has_header else [""] * len(first))
-    columns = [Column(name, type="") for name in names]
-    if not has_header:
+    header = [] if any(map(_is_data, first)) else first
+    columns = [Column(name, type="") for name in unique_names(header or [""] * len(first))]
+    expect(columns, wanted)
+    if not header:
         _take(columns, first)
     for row in rows:
         _take(columns, row)
     for column in columns:
         column.type = column.type or "String"
-    return columns, has_header
+    return columns, header
 
 
 def _is_data(cell: str) -> bool:
@@ -112,30 +122,42 @@ def _rows(file: TextIO, delimiter: str) -> Iterator[list[str]]:
         sys.exit(Exit.DAMAGED)
 
 
-def _take(columns: Sequence[Column], row: Sequence[str]) -> None:
+def _take(columns: list[Column], row: Sequence[str]) -> None:
+    if len(row) > len(columns) and any(row[len(columns) :]):
+        _widen(columns, row)
     for column, cell in zip(columns, row, strict=False):
         if not cell:
             continue
         column.filled += 1
-        if column.type != "String":
+        is_text = column.type == "String"
+        if not is_text:
             column.type = widened(column.type, cell)
-        if column.type == "String":
-            column.geometries += GEOMETRY_TEXT.match(cell) is not None
-        if is_candidate(column.name):
-            column.numbers += NUMBER.match(cell) is not None
+        if is_text or column.type == "String" or column.may_be_coordinate:
+            look_at_cell(column, cell)
 
 
-def _write(file: TextIO, delimiter: str, names: Sequence[str], *, has_header: bool) -> None:
-    raw = delimiter in UNDERSTOOD and len(names) > 1
+def _widen(columns: list[Column], row: Sequence[str]) -> None:
+    """Add columns for the cells of a row that is longer than all before."""
+    if len(row) > MAX_COLUMNS:
+        sys.exit(Exit.TOO_MANY_COLUMNS)
+    names = unique_names([*(column.name for column in columns), *[""] * (len(row) - len(columns))])
+    columns.extend(Column(name, type="") for name in names[len(columns) :])
+
+
+def _write(file: TextIO, delimiter: str, names: Sequence[str], *, has_header: bool, geometry: int | None) -> str:
+    """Write the table of ours and return its delimiter; `geometry` is the column of WKT that names its system."""
+    raw = delimiter in UNDERSTOOD and len(names) > 1 and geometry is None
     with Path(OURS).open("w", encoding="utf-8", newline="") as ours:
         if not raw:
-            write_rows(ours, ",", names, islice(_rows(file, delimiter), int(has_header), None))
-            return
+            rows = islice(_rows(file, delimiter), int(has_header), None)
+            write_rows(ours, ",", names, rows if geometry is None else strip_srids(rows, geometry))
+            return ","
         write_rows(ours, delimiter, names, ())
         if has_header:
             next(csv.reader(iter(file.readline, ""), delimiter=delimiter))
         shutil.copyfileobj(file, ours, SAMPLE_CHARACTERS)
+    return delimiter
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(*sys.argv[1:4])

@@ -14,3 +14,4 @@ class Exit(IntEnum):
     DAMAGED = 45
     STOPPED_EARLY = 46
     NOT_UTF8 = 47
+    SEVERAL_SYSTEMS = 48

@@ -29,6 +29,7 @@ from service.engine.jailed.gpkg import (
 )
 from service.engine.jailed.shapes import collection_parts, surfaces_to_polygons
 from service.engine.jailed.tidy import Tidying, tidy
+from service.engine.jailed.unplaced import Cells, put_back
 from service.engine.jailed.wkb import SURFACES
 
 CURVES = {8, 9, 10, 11, 12}
@@ -57,26 +58,31 @@ def main(work_file: str, tidying: str, facts_file: str) -> None:
 
     Args:
         work_file: the GeoPackage; empty geometries in it become null.
-        tidying: JSON object of what is known about the columns that the driver shows.
+        tidying: JSON object of what is known about the columns that the driver shows, and of the cells of tables.
         facts_file: the file to write.
     """
     connection = open_work_file(work_file)
-    known = Tidying(**json.loads(tidying))
+    described = json.loads(tidying)
+    cells = {table: Cells(**one) for table, one in described.pop("cells", {}).items()}
+    known = Tidying(**described)
     names = list(tables(connection))
     if len(names) > MAX_LAYERS:
         sys.exit(Exit.TOO_MANY_LAYERS)
-    layers = [_layer(connection, name, known) for name in names]
+    layers = [_layer(connection, name, known, cells.get(name)) for name in names]
     Path(facts_file).write_text(json.dumps({"layers": layers, "in_work_file": True}), encoding="utf-8")
 
 
-def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying) -> dict[str, object]:
+def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying, cells: Cells | None) -> dict[str, object]:
     guessed = tidy(connection, table, tidying)
+    unplaced, first_unplaced = put_back(connection, table, cells) if cells is not None else (0, 0)
     (features,) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
     facts: dict[str, object] = {
         "name": table,
         "table": table,
         "features": features,
         "guessed_columns": guessed,
+        "unplaced_rows": unplaced,
+        "first_unplaced_row": first_unplaced,
         "null_geometries": features,
         "fields": list(_fields(connection, table)),
     }

@@ -4,9 +4,11 @@
 """
 
 import json
+import sqlite3
 import struct
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -21,27 +23,40 @@ from service.engine.jailed.gpkg import WKB_TYPES, split_code
 
 VERSION = "1.1.0"
 BATCH_ROWS = 16_384
+UNKNOWN_SYSTEMS = {-1, 0}
 
 
 def main(gpkg: str, parquet: str) -> None:
     """Write the only layer of `gpkg` to `parquet` as GeoParquet 1.1: WKB, types, bbox, coordinate system."""
     info = read_info(gpkg)
+    known = _system_is_known(gpkg)
     with open_arrow(gpkg, batch_size=BATCH_ROWS, use_pyarrow=True) as (meta, stream):
         geometry = meta["geometry_name"] if info["geometry_type"] is not None else None
         fields = [_field(field) for field in stream.schema]
         seen = _Seen()
-        with pq.ParquetWriter(parquet, pa.schema(fields), compression="zstd") as writer:
+        crs = _declared_crs(stream.schema.field(geometry)) if geometry and known else None
+        # Many readers look for `geo` in the schema, which is written before it is known what is in the file.
+        early = {"geo": _document(geometry, {"encoding": "WKB", "geometry_types": [], "crs": crs})} if geometry else {}
+        schema = pa.schema(fields, metadata=early)
+        with pq.ParquetWriter(parquet, schema, compression="zstd") as writer:
             for batch in stream:
                 columns = [storage(column) for column in batch.columns]
-                writer.write_batch(pa.record_batch(columns, schema=pa.schema(fields)))
+                writer.write_batch(pa.record_batch(columns, schema=schema))
                 if geometry:
                     seen.take(batch.column(geometry))
             if geometry:
-                crs = _declared_crs(stream.schema.field(geometry))
                 bounds = [float(value) for value in info["total_bounds"]] if seen.types else []
-                described = seen.describe(bounds) | {"crs": crs}
-                document = {"version": VERSION, "primary_column": geometry, "columns": {geometry: described}}
-                writer.add_key_value_metadata({"geo": json.dumps(document)})
+                writer.add_key_value_metadata({"geo": _document(geometry, seen.describe(bounds) | {"crs": crs})})
+
+
+def _document(geometry: str, column: dict[str, Any]) -> str:
+    return json.dumps({"version": VERSION, "primary_column": geometry, "columns": {geometry: column}})
+
+
+def _system_is_known(gpkg: str) -> bool:
+    with closing(sqlite3.connect(f"file:{gpkg}?mode=ro", uri=True)) as connection:
+        found = connection.execute("SELECT srs_id FROM gpkg_geometry_columns").fetchone()
+    return found is not None and found[0] not in UNKNOWN_SYSTEMS
 
 
 def _field(field: pa.Field) -> pa.Field:

@@ -7,37 +7,28 @@ The columns found are renamed to names of ours, so that the converter is told fi
 import csv
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TextIO
 
+from service.engine.jailed.exits import Exit
+from service.engine.jailed.place_names import find_pairs, is_height, plain, roles_of
+
 X, Y, Z, WKT = "__x", "__y", "__z", "__wkt"
-PAIRS = (
-    ("x", "y"),
-    ("lon", "lat"),
-    ("long", "lat"),
-    ("lng", "lat"),
-    ("longitude", "latitude"),
-    ("easting", "northing"),
-    ("east", "north"),
-    ("e", "n"),
-    ("xcoord", "ycoord"),
-    ("coordx", "coordy"),
-    ("pointx", "pointy"),
-    ("coordinatex", "coordinatey"),
-    ("lonwgs84", "latwgs84"),
-    ("rechtswert", "hochwert"),
-)
-WKT_NAMES = ("wkt", "geom", "geometry", "thegeom", "wkbgeometry", "geomwkt", "geometrywkt", "shape", "geojson")
+WKT_NAMES = ("wkt", "ewkt", "geom", "geometry", "thegeom", "wkbgeometry", "geomwkt", "geometrywkt", "shape", "geojson")
 GEOMETRY_TEXT = re.compile(
-    r"\s*(?:(?:SRID=\d+;)?(?:MULTI)?(?:POINT|LINESTRING|POLYGON|CURVE|SURFACE)\b|(?:SRID=\d+;)?(?:GEOMETRYCOLLECTION"
-    r"|CIRCULARSTRING|COMPOUNDCURVE|CURVEPOLYGON|TIN|POLYHEDRALSURFACE|TRIANGLE)\b|0[01][0-9A-F]{16,}\s*$"
-    r"|\{.*\"coordinates\")",
+    r"\s*(?:(?:SRID=\d+;)?\s*(?:MULTI)?(?:POINT|LINESTRING|POLYGON|CURVE|SURFACE)(?:Z|M|ZM)?\b"
+    r"|(?:SRID=\d+;)?\s*(?:GEOMETRYCOLLECTION|CIRCULARSTRING|COMPOUNDCURVE|CURVEPOLYGON|TIN|POLYHEDRALSURFACE|TRIANGLE)"
+    r"(?:Z|M|ZM)?\b|0[01][0-9A-F]{16,}\s*$|\{.*\"coordinates\")",
     re.IGNORECASE | re.DOTALL,
 )
 WKT_VALUE = re.compile(r"[A-Z0-9=;\s]+\(.*\d\s+[-+.]?\d|.*\bEMPTY\s*$", re.IGNORECASE | re.DOTALL)
 """What a geometry has beyond the name of its type: numbers side by side, or none and the word for it."""
+SRID_TEXT = re.compile(r"\s*SRID=(\d{1,9});\s*", re.IGNORECASE)
+SRID_BYTES = re.compile(r"\s*(?:01[0-9A-F]{6}[26AE]0([0-9A-F]{8})|00[26AE]0[0-9A-F]{6}([0-9A-F]{8}))", re.IGNORECASE)
+"""Extended WKB with a system: four bytes after the type, which has a flag for it; in either byte order."""
 NUMBER = re.compile(r"\s*[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][-+]?\d+)?\s*$")
 TYPES = (
     ("Integer64", re.compile(r"-?(?:0|[1-9]\d{0,17})$")),
@@ -53,7 +44,21 @@ TYPES = (
 )
 WIDER = {"Integer64": "Real", "Date": "DateTime"}
 """What a column becomes when a value does not fit the narrower type but the wider one."""
-NOT_LETTERS = re.compile(r"[^a-z0-9]")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The columns that the sender of the file names as its geometry; all empty where none is named."""
+
+    x: str = ""
+    y: str = ""
+    z: str = ""
+    wkt: str = ""
+
+    def names(self) -> dict[str, str]:
+        """The columns that are named, by what they are called from now on."""
+        named = {X: self.x, Y: self.y, Z: self.z, WKT: self.wkt}
+        return {ours: name for ours, name in named.items() if name}
 
 
 @dataclass(slots=True)
@@ -65,6 +70,9 @@ class Column:
     filled: int = 0
     numbers: int = 0
     geometries: int = 0
+    srids: set[int] = field(default_factory=set)
+    """The systems that geometries in it name."""
+    may_be_coordinate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,34 +82,94 @@ class Table:
     file: str
     name: str
     places: str
+    delimiter: str = ","
+    columns: tuple[str, ...] = ()
+    """What its columns are called in the input."""
+    originals: Mapping[str, str] = field(default_factory=dict)
+    """What the columns that hold the geometry are called in the input, by their names of ours."""
+    others: tuple[tuple[str, str], ...] = ()
+    """Further pairs of columns that could be coordinates, which stay data."""
+    srid: int | None = None
+    renamed: tuple[tuple[str, str], ...] = ()
+    """Columns whose names were there before, and what they are called instead."""
 
 
-def plain(name: str) -> str:
-    """A column's name as it is compared: no case, no punctuation."""
-    return NOT_LETTERS.sub("", name.casefold())
+def expect(columns: Iterable[Column], wanted: Wanted) -> None:
+    """Mark those of `columns` that may be coordinates, so that numbers in them are counted."""
+    named = {plain(name) for name in (wanted.x, wanted.y, wanted.z) if name}
+    for column in columns:
+        key = plain(column.name)
+        column.may_be_coordinate = key in named or is_height(column.name) or bool(roles_of(column.name)) or key == "z"
 
 
-def is_candidate(name: str) -> bool:
-    """Whether a column of this name may hold geometry or coordinates."""
-    key = plain(name)
-    return key in WKT_NAMES or key == "z" or any(key in pair for pair in PAIRS)
+def look_at_cell(column: Column, cell: str) -> None:
+    """Count whether a filled `cell` is a geometry or, where its column may hold coordinates, a number."""
+    if column.may_be_coordinate and NUMBER.match(cell):
+        column.numbers += 1
+    elif GEOMETRY_TEXT.match(cell):
+        column.geometries += 1
+        srid = srid_of(cell)
+        if srid:
+            column.srids.add(srid)
 
 
-def find_places(columns: Sequence[Column]) -> dict[int, str]:
-    """Which columns hold the geometry, by position, and what they are called from now on."""
+def srid_of(cell: str) -> int:
+    """The system that a geometry in extended WKT or WKB names, or 0."""
+    text = SRID_TEXT.match(cell)
+    if text:
+        return int(text[1])
+    raw = SRID_BYTES.match(cell)
+    if raw is None:
+        return 0
+    return int.from_bytes(bytes.fromhex(raw[1] or raw[2]), "little" if raw[1] else "big")
+
+
+def without_srid(cell: str) -> str:
+    """A geometry without the system that it names, which the converter's driver cannot read."""
+    return SRID_TEXT.sub("", cell, count=1)
+
+
+def find_places(columns: Sequence[Column], wanted: Wanted) -> tuple[dict[int, str], list[tuple[int, int]]]:
+    """Which columns hold the geometry, by position, and what they are called from now on; and pairs that could as well.
+
+    Columns that are `wanted` and not there make none.
+    """
+    if wanted.names():
+        return _named(columns, wanted), []
     texts = [at for at, column in enumerate(columns) if column.geometries and 2 * column.geometries >= column.filled]
     if texts:
         named = [at for at in texts if plain(columns[at].name) in WKT_NAMES]
-        return {(named or texts)[0]: WKT}
-    by_name: dict[str, int] = {}
-    for at, column in enumerate(columns):
-        by_name.setdefault(plain(column.name), at)
-    for x, y in PAIRS:
-        if all(name in by_name and _holds_numbers(columns[by_name[name]]) for name in (x, y)):
-            z = by_name.get("z")
-            with_z = {z: Z} if z is not None and _holds_numbers(columns[z]) else {}
-            return {by_name[x]: X, by_name[y]: Y} | with_z
-    return {}
+        return {(named or texts)[0]: WKT}, []
+    numbers = [(at, column.name) for at, column in enumerate(columns) if _holds_numbers(column)]
+    pairs = find_pairs(numbers)
+    if not pairs:
+        return {}, []
+    x, y = pairs[0]
+    beside = next(role.beside for role in roles_of(columns[x].name) if role.is_x)
+    z = next((at for at, name in numbers if is_height(name, beside)), None)
+    return {x: X, y: Y} | ({} if z is None else {z: Z}), pairs[1:]
+
+
+def describe(
+    file: str, name: str, columns: Sequence[Column], found: tuple[dict[int, str], list[tuple[int, int]]]
+) -> Table:
+    """The table in `file` with the places that were `found`.
+
+    Ends the program where its geometries name several systems.
+    """
+    places, others = found
+    srids = {srid for at, ours in places.items() if ours == WKT for srid in columns[at].srids}
+    if len(srids) > 1:
+        sys.exit(Exit.SEVERAL_SYSTEMS)
+    return Table(
+        file,
+        name,
+        kind_of(places),
+        columns=tuple(column.name for column in columns),
+        originals={ours: columns[at].name for at, ours in places.items()},
+        others=tuple((columns[x].name, columns[y].name) for x, y in others),
+        srid=next(iter(srids), None),
+    )
 
 
 def kind_of(places: dict[int, str]) -> str:
@@ -136,6 +204,11 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return found
 
 
+def renames(names: Sequence[str], written: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Which of `names` are `written` otherwise because they were there before."""
+    return tuple((old.strip(), new) for old, new in zip(names, written, strict=False) if old.strip() not in {"", new})
+
+
 def write_types(path: Path, columns: Sequence[Column], places: dict[int, str]) -> None:
     """Write the .csvt that types `columns`."""
     types = ["String" if name == WKT else "Real" if name else column.type for name, column in _with(columns, places)]
@@ -153,10 +226,30 @@ def write_rows(file: TextIO, delimiter: str, names: Sequence[str], rows: Iterabl
     writer.writerows(([*row[:1], ""] for row in rows) if alone else rows)
 
 
+def strip_srids(rows: Iterable[Sequence[object]], at: int) -> Iterator[list[object]]:
+    """`rows` with the geometries in the column `at` as the driver reads them."""
+    for row in rows:
+        cells = list(row)
+        if len(cells) > at and isinstance(cells[at], str):
+            cells[at] = without_srid(str(cells[at]))
+        yield cells
+
+
 def write_tables(path: str, tables: Sequence[Table]) -> None:
     """Write down what tables there are, for the service to read."""
-    listed = [{"file": table.file, "name": table.name, "places": table.places} for table in tables]
-    Path(path).write_text(json.dumps(listed), encoding="utf-8")
+    Path(path).write_text(json.dumps([asdict(table) for table in tables]), encoding="utf-8")
+
+
+def _named(columns: Sequence[Column], wanted: Wanted) -> dict[int, str]:
+    """The columns that are wanted, by their exact names, else without regard to case; none unless all are there."""
+    found: dict[int, str] = {}
+    for ours, name in wanted.names().items():
+        exact = [at for at, column in enumerate(columns) if column.name == name]
+        alike = [at for at, column in enumerate(columns) if column.name.casefold() == name.casefold()]
+        if not exact and not alike:
+            return {}
+        found[(exact or alike)[0]] = ours
+    return found
 
 
 def _with(columns: Sequence[Column], places: dict[int, str]) -> list[tuple[str, Column]]:

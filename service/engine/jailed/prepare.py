@@ -1,7 +1,7 @@
 """Edits of the work file before it is written out. Runs in the jail: `python -m …prepare FILE EDITS`.
 
 EDITS is JSON: a list of `{"table", "name", "columns": {old: new}, "explode", "straighten", "guard",
-"elevation", "geometry"}`. The standard library only.
+"elevation", "geometry", "system_is_unknown"}`. The standard library only.
 """
 
 import json
@@ -25,6 +25,7 @@ from service.engine.jailed.shapes import is_collection, straighten_collections, 
 
 HEADER = struct.Struct("<2sBBi")
 Z_AT = 21
+CARTESIAN = -1
 NO_ENVELOPE = 1
 HEAD_BYTES = 80
 """More than the longest header of a geometry with the type after it."""
@@ -44,6 +45,8 @@ def main(work_file: str, edits_file: str) -> None:
             _explode(connection, edit["table"])
         if edit["guard"]:
             _guard(connection, edit["table"], edit["guard"])
+        if edit["system_is_unknown"]:
+            _forget_system(connection, edit["table"])
         if edit["elevation"]:
             _add_elevation(connection, edit["table"], edit["elevation"])
         _rename_columns(connection, edit["table"], edit["columns"])
@@ -71,6 +74,12 @@ def _rename_geometry(connection: sqlite3.Connection, table: str, new: str) -> No
     if has_geometry(connection, table):
         connection.execute(f"ALTER TABLE {quoted(table)} RENAME COLUMN {GEOMETRY} TO {quoted(new)}")
         connection.execute("UPDATE gpkg_geometry_columns SET column_name = ? WHERE table_name = ?", (new, table))
+
+
+def _forget_system(connection: sqlite3.Connection, table: str) -> None:
+    """Say that coordinates are in a plane of which nothing is known; the driver says that they are degrees."""
+    for name in ("gpkg_geometry_columns", "gpkg_contents"):
+        connection.execute(f"UPDATE {name} SET srs_id = {CARTESIAN} WHERE table_name = ?", (table,))  # noqa: S608 -- ours
 
 
 def _guard(connection: sqlite3.Connection, table: str, live: str) -> None:

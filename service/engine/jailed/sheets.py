@@ -1,23 +1,26 @@
-"""The sheets of a workbook made into tables of ours. Runs in the jail: `python -m …sheets GPKG TABLES`.
+"""The sheets of a workbook made into tables of ours. Runs in the jail: `python -m …sheets GPKG TABLES WANTED`.
 
 GPKG is what the driver read: a table without geometry per sheet. The standard library only.
 """
 
+import json
 import sqlite3
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import MAX_LAYERS, columns, open_work_file, quoted, tables
 from service.engine.jailed.places import (
-    GEOMETRY_TEXT,
-    NUMBER,
+    WKT,
     Column,
     Table,
+    Wanted,
+    describe,
+    expect,
     find_places,
-    is_candidate,
-    kind_of,
+    look_at_cell,
+    strip_srids,
     unique_names,
     widened,
     write_rows,
@@ -35,35 +38,42 @@ CSV_TYPES = {
 }
 
 
-def main(work_file: str, tables_file: str) -> None:
-    """Write every table of `work_file` as a CSV of ours, and what they are to `tables_file`."""
+def main(work_file: str, tables_file: str, wanted: str) -> None:
+    """Write every table of `work_file` as a CSV of ours, and what they are to `tables_file`.
+
+    `wanted` is JSON of `Wanted`.
+    """
     connection = open_work_file(work_file)
     names = list(tables(connection))
     if len(names) > MAX_LAYERS:
         sys.exit(Exit.TOO_MANY_LAYERS)
-    found = [_write(connection, name, number) for number, name in enumerate(names)]
+    asked = Wanted(**json.loads(wanted))
+    found = [_write(connection, name, number, asked) for number, name in enumerate(names)]
     write_tables(tables_file, found)
 
 
-def _write(connection: sqlite3.Connection, table: str, number: int) -> Table:
+def _write(connection: sqlite3.Connection, table: str, number: int, wanted: Wanted) -> Table:
     declared = columns(connection, table)
     names = unique_names([name for name, _ in declared])
     seen = [Column(name, type=CSV_TYPES.get(kind, "String")) for name, (_, kind) in zip(names, declared, strict=True)]
+    expect(seen, wanted)
     for column, (original, _) in zip(seen, declared, strict=True):
         _look(connection, table, original, column)
-    places = find_places(seen)
+    places, others = find_places(seen, wanted)
     path = Path(f"t{number}.csv")
-    _copy(connection, table, [original for original, _ in declared], path, _header(seen, places))
+    found = describe(path.name, table, seen, (places, others))
+    rows = _rows(connection, table, [original for original, _ in declared])
+    if found.srid is not None:
+        rows = strip_srids(rows, next(at for at, ours in places.items() if ours == WKT))
+    header = [places.get(at, column.name) for at, column in enumerate(seen)] or ["field_1"]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        write_rows(file, ",", header, rows)
     write_types(path.with_suffix(".csvt"), seen, places)
-    return Table(path.name, table, kind_of(places))
-
-
-def _header(seen: Sequence[Column], places: dict[int, str]) -> list[str]:
-    return [places.get(at, column.name) for at, column in enumerate(seen)]
+    return found
 
 
 def _look(connection: sqlite3.Connection, table: str, original: str, column: Column) -> None:
-    if column.type != "String" and not is_candidate(column.name):
+    if column.type != "String" and not column.may_be_coordinate:
         return
     guesses = column.type == "String" and _begins_empty(connection, table, original)
     seen = ""
@@ -72,8 +82,7 @@ def _look(connection: sqlite3.Connection, table: str, original: str, column: Col
         text = str(value)
         column.filled += 1
         seen = widened(seen, text) if guesses else seen
-        column.numbers += NUMBER.match(text) is not None
-        column.geometries += GEOMETRY_TEXT.match(text) is not None
+        look_at_cell(column, text)
     column.type = seen or column.type
 
 
@@ -83,14 +92,10 @@ def _begins_empty(connection: sqlite3.Connection, table: str, column: str) -> bo
     return bool(connection.execute(query).fetchone() == (1,))
 
 
-def _copy(
-    connection: sqlite3.Connection, table: str, originals: Sequence[str], path: Path, header: Sequence[str]
-) -> None:
+def _rows(connection: sqlite3.Connection, table: str, originals: Sequence[str]) -> Iterable[Sequence[object]]:
     listed = ", ".join(map(quoted, originals)) or "NULL"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        rows = connection.execute(f"SELECT {listed} FROM {quoted(table)}")  # noqa: S608 -- quoted
-        write_rows(file, ",", header or ["field_1"], rows)
+    return connection.execute(f"SELECT {listed} FROM {quoted(table)}")  # noqa: S608 -- quoted
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(*sys.argv[1:4])

@@ -6,6 +6,7 @@ from starlette.responses import Response
 from service.accounts.keys import Caller
 from service.errors import Rejection
 from service.http.inputs import ANALYSIS
+from service.http.params import unknown_fields
 from service.http.promised import promised
 from service.http.schemas import Analysis, json_response
 from service.http.upload import receive_form
@@ -25,4 +26,5 @@ async def analyze(request: Request, caller: Caller) -> Response:
                 analysed = await analyze_file(services, caller.account_id, form.files[0])
             except Rejection as rejection:
                 return json_response(Analysis(success=False, error=rejection.message))
-    return json_response(Analysis(success=True, report=analysed.report, warnings=analysed.warnings))
+    warnings = (*unknown_fields(form, _FORM.fields), *analysed.warnings)
+    return json_response(Analysis(success=True, report=analysed.report, warnings=warnings))

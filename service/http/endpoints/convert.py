@@ -17,6 +17,7 @@ from service.http.params import (
     read_conversion,
     read_idempotency_key,
     read_include_wallet,
+    unknown_fields,
     wants_async,
 )
 from service.http.promised import promised
@@ -54,7 +55,8 @@ async def _convert_one(request: Request, caller: Caller, *, always_with_balance:
     left = await read_left(exchange.services, caller.account_id, jobs[0]) if with_balance else None
     if left is not None:
         request.state.remaining = Remaining(conversions=left.remaining_conversions, size_bytes=left.remaining_bytes)
-    return json_response(conversion_result(request, linked, left))
+    notes = unknown_fields(form, _ONE.fields)
+    return json_response(conversion_result(request, linked, notes, left))
 
 
 convert_file: KeyedHandler = partial(_convert_one, always_with_balance=False)
@@ -77,7 +79,7 @@ async def convert_files(request: Request, caller: Caller) -> Response:
     linked = [await with_link(services, job) for job in jobs]
     balance = await services.books.balance(caller.account_id, services.clock())
     request.state.remaining = Remaining(conversions=balance.remaining_conversions, size_bytes=balance.remaining_bytes)
-    return json_response(batch_result(request, linked, balance))
+    return json_response(batch_result(request, linked, balance, unknown_fields(form, _MANY.fields)))
 
 
 class _Exchange:

@@ -81,7 +81,7 @@ class Pipeline:
         """Convert the file at `path`, uploaded as `name`."""
         directory, source = self.receive(path, name)
         target = choose_target(source.format, request.output)
-        facts = await self.engine.inspect(self._run, source, directory)
+        facts = await self.engine.inspect(self._run, source, directory, request)
         plan = plan_conversion(source, target, facts, request, self.engine.catalogue)
         await self.engine.convert(self._run, source, plan, directory)
         return Converted(source, facts, plan, await self.engine.collect(plan, directory))

@@ -1,0 +1,245 @@
+"""Which columns of a table hold coordinates, told by their names. Runs in the jail.
+
+A name is split into words. One word says which coordinate it is; the others may say what the place is (`stop_lat`) or
+what the number is in (`Latitude (deg)`), but nothing else, so that `longitude_quality` is no longitude.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+GEOGRAPHIC = (
+    ("longitude", "latitude"),
+    ("lon", "lat"),
+    ("long", "lat"),
+    ("lng", "lat"),
+    ("laengengrad", "breitengrad"),
+    ("langengrad", "breitengrad"),
+    ("laenge", "breite"),
+    ("lange", "breite"),
+    ("longitud", "latitud"),
+    ("longitudine", "latitudine"),
+    ("lengtegraad", "breedtegraad"),
+    ("lengdegrad", "breddegrad"),
+    ("laengdegrad", "breddegrad"),
+    ("pituusaste", "leveysaste"),
+    ("dlugosc", "szerokosc"),
+    ("delka", "sirka"),
+    ("hosszusag", "szelesseg"),
+    ("boylam", "enlem"),
+    ("bujur", "lintang"),
+    ("долгота", "широта"),
+    ("довгота", "широта"),
+    ("μηκος", "πλατος"),
+    ("经度", "纬度"),
+    ("經度", "緯度"),
+    ("経度", "緯度"),
+    ("경도", "위도"),
+    ("kinhdo", "vido"),
+    ("देशांतर", "अक्षांश"),
+    ("خطالطول", "خطالعرض"),
+)
+PROJECTED = (
+    ("easting", "northing"),
+    ("eastings", "northings"),
+    ("rechtswert", "hochwert"),
+    ("ostwert", "nordwert"),
+    ("xcoord", "ycoord"),
+    ("coordx", "coordy"),
+    ("xcoordinate", "ycoordinate"),
+    ("coordinatex", "coordinatey"),
+    ("xkoord", "ykoord"),
+    ("pointx", "pointy"),
+    ("lonwgs84", "latwgs84"),
+)
+SHORT = (("x", "y"), ("e", "n"), ("east", "north"))
+"""Words that mean many things, so that fewer others may stand beside them."""
+UNITS = frozenset(
+    {
+        "deg",
+        "degree",
+        "degrees",
+        "grad",
+        "dd",
+        "dec",
+        "decimal",
+        "dezimal",
+        "wgs",
+        "wgs84",
+        "84",
+        "wgs1984",
+        "1984",
+        "etrs89",
+        "nad83",
+        "nad27",
+        "gps",
+        "epsg",
+        "4326",
+        "utm",
+        "m",
+        "meter",
+        "meters",
+        "metre",
+        "metres",
+        "coord",
+        "coords",
+        "coordinate",
+        "coordinates",
+        "koordinate",
+        "koord",
+        "geo",
+        "geographisch",
+        "lv95",
+        "lv03",
+        "gk",
+        "num",
+        "value",
+        "wgs_84",
+        "4258",
+        "3857",
+        "25832",
+        "25833",
+        "31n",
+        "32n",
+        "33n",
+        "geographiczna",
+        "geograficzna",
+        "zemepisna",
+        "foldrajzi",
+    }
+)
+"""Words that say what a coordinate is in, or that it is one."""
+SPOTS = UNITS | frozenset(
+    {
+        "point",
+        "pt",
+        "pos",
+        "position",
+        "loc",
+        "location",
+        "place",
+        "map",
+        "center",
+        "centre",
+        "centroid",
+        "shape",
+        "geom",
+        "geometry",
+        "xy",
+        "site",
+        "station",
+        "stop",
+    }
+)
+NOT_PLACES = frozenset(
+    {
+        "min",
+        "max",
+        "delta",
+        "diff",
+        "d",
+        "err",
+        "error",
+        "std",
+        "sd",
+        "sigma",
+        "accuracy",
+        "precision",
+        "quality",
+        "offset",
+        "span",
+        "range",
+        "count",
+        "is",
+        "has",
+        "id",
+    }
+)
+"""Words with which a name says something about a coordinate instead of giving one."""
+UNDECOMPOSED = str.maketrans({"ł": "l", "ø": "o", "æ": "ae", "ß": "ss", "đ": "d", "\u0131": "i"})
+SPLIT = re.compile(r"[^\w]+|_")
+CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+OTHER_THAN_LETTERS = re.compile(r"[\W_]+")
+
+
+def _folded(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text.casefold().translate(UNDECOMPOSED))
+    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a name says of its column: a coordinate of one pair of words, and the words beside it."""
+
+    is_x: bool
+    pair: int
+    beside: tuple[str, ...]
+
+
+_PAIRS = tuple((_folded(x), _folded(y)) for x, y in (*GEOGRAPHIC, *PROJECTED, *SHORT))
+_FIRST_SHORT = len(GEOGRAPHIC) + len(PROJECTED)
+_ROLES: Mapping[str, tuple[tuple[bool, int], ...]] = {
+    word: tuple((word == x, at) for at, (x, y) in enumerate(_PAIRS) if word in {x, y})
+    for pair in _PAIRS
+    for word in pair
+}
+
+
+def plain(name: str) -> str:
+    """`name` as it is compared: no case, no accents, no punctuation."""
+    return OTHER_THAN_LETTERS.sub("", _folded(name))
+
+
+def roles_of(name: str) -> list[Role]:
+    """What the column `name` may be; empty for a column of anything else."""
+    whole = plain(name)
+    if whole in _ROLES:
+        return [Role(is_x, pair, ()) for is_x, pair in _ROLES[whole]]
+    words = _words(name)
+    return [
+        Role(is_x, pair, (*words[:at], *words[at + 1 :]))
+        for at, word in enumerate(words)
+        for is_x, pair in _ROLES.get(word, ())
+        if _may_stand_beside(pair, words[:at], words[at + 1 :])
+    ]
+
+
+def find_pairs(names: Sequence[tuple[int, str]]) -> list[tuple[int, int]]:
+    """The pairs of columns, by position, that hold x and y; those with the plainest names first.
+
+    Args:
+        names: the columns that qualify by what is in them.
+    """
+    roles = [(at, role) for at, name in names for role in roles_of(name)]
+    found = [
+        (len(first.beside), first.pair, x, y)
+        for x, first in roles
+        if first.is_x
+        for y, second in roles
+        if not second.is_x and second.pair == first.pair and second.beside == first.beside
+    ]
+    taken: set[int] = set()
+    pairs = []
+    for _, _, x, y in sorted(found):
+        if not {x, y} & taken:
+            taken |= {x, y}
+            pairs.append((x, y))
+    return pairs
+
+
+def is_height(name: str, beside: Sequence[str] = ()) -> bool:
+    """Whether the column `name` is the third coordinate of a pair that has the words `beside` it."""
+    return plain(name) == "z" or (bool(beside) and _words(name) in [("z", *beside), (*beside, "z")])
+
+
+def _may_stand_beside(pair: int, before: Sequence[str], after: Sequence[str]) -> bool:
+    if NOT_PLACES & {*before, *after}:
+        return False
+    if pair >= _FIRST_SHORT:
+        return SPOTS.issuperset((*before, *after))
+    return UNITS.issuperset(after)
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(_folded(word) for word in SPLIT.split(CAMEL.sub("_", name)) if word)

@@ -1,0 +1,157 @@
+"""Tables: where their geometry is, and what becomes of cells that are no part of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.errors import Rejection
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Converted, Pipeline
+
+HALF = "id,lat,lon\n1,50,7\n2,51,8\n3,52,9\n4,50°30N,7\n5,n/a,8\n6,,\n"
+
+
+def table(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def rows(done: Converted) -> list[dict[str, Any]]:
+    found: list[Any] = readers.geojson(done.path)
+    return [feature["properties"] for feature in found]
+
+
+def places(done: Converted) -> list[object]:
+    found: list[Any] = readers.geojson(done.path)
+    return [feature["geometry"] and feature["geometry"]["coordinates"] for feature in found]
+
+
+@pytest.mark.parametrize("target", ["GeoJson", "GeoPackage", "Xlsx"])
+async def test_cells_that_are_no_coordinates_keep_their_texts(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
+    """They and their partner stay as columns, the rows are counted and the first is named; empty cells are nothing."""
+    done = await pipeline.to(target, table(tmp_path / "a.csv", HALF), source_epsg=4326)
+    (told,) = [warning for warning in done.output.warnings if "could not be read" in warning]
+    assert "2 rows" in told
+    assert "row 4 after the header" in told
+    assert done.facts.geometry_type == "Point"
+    back = done if target == "GeoJson" else await pipeline.to("GeoJson", done.path, source_epsg=4326)
+    kept = [(row.get("lat"), str(row.get("lon"))) for row in rows(back)]
+    assert kept == [(None, "None")] * 3 + [("50°30N", "7"), ("n/a", "8"), (None, "None")]
+
+
+async def test_cells_that_are_no_geometry_keep_their_texts(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Also what only begins like WKT; `EMPTY` is a geometry, and nothing to keep."""
+    text = 'id,wkt\n1,POINT (1 2)\n2,"POINT (1"\n3,POINT EMPTY\n4,POINT (3 4)\n5,garbage\n6,POINT (5 6)\n'
+    done = await pipeline.to("GeoJson", table(tmp_path / "a.csv", text), source_epsg=4326)
+    assert [row["wkt"] for row in rows(done)] == [None, "POINT (1", None, None, "garbage", None]
+    assert any("2 rows" in warning and "row 2 after" in warning for warning in done.output.warnings)
+
+
+async def test_the_columns_of_the_geometry_can_be_named(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Whatever they are called, in any case; others that look like coordinates stay data then."""
+    text = "lon,lat,oben,rechts,form\n1,2,50,7,POINT (3 4)\n"
+    path = table(tmp_path / "a.csv", text)
+    for wishes, found in (
+        ({"x_field": "Rechts", "y_field": "oben"}, [7, 50]),
+        ({"wkt_field": "form"}, [3, 4]),
+        ({"x_field": "rechts", "y_field": "oben", "z_field": "lon"}, [7, 50, 1]),
+        ({}, [3, 4]),
+    ):
+        done = await pipeline.to("GeoJson", path, source_epsg=4326, **wishes)
+        assert places(done) == [found]
+
+
+@pytest.mark.parametrize("extension", ["csv", "xlsx", "ods"])
+async def test_a_named_column_that_is_not_there_is_a_failure(
+    pipeline: Pipeline, tmp_path: Path, extension: str
+) -> None:
+    """The failure lists the columns that are."""
+    path = table(tmp_path / "a.csv", "ost,nord\n1,2\n")
+    if extension != "csv":
+        path = (await pipeline.to(extension, path)).path
+    with pytest.raises(Rejection, match=r"no such columns: xField='rechts'.*'ost', 'nord'"):
+        await pipeline.to("GeoJson", path, source_epsg=4326, x_field="rechts", y_field="nord")
+
+
+async def test_source_epsg_without_coordinates_is_a_failure(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Nobody sends it for a table without geometry; the columns are listed. Without it the table is converted."""
+    path = table(tmp_path / "a.csv", "name,oben,rechts\na,1,2\n")
+    with pytest.raises(Rejection, match=r"xField and yField.*'name', 'oben', 'rechts'"):
+        await pipeline.to("GeoJson", path, source_epsg=4326)
+    assert (await pipeline.to("GeoJson", path)).facts.geometry_type == "None"
+
+
+async def test_named_columns_of_a_file_with_geometry_are_told_not_to_be_used(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    """They concern tables only."""
+    made = await pipeline.to("Gpx", table(tmp_path / "a.csv", "x,y\n1,2\n"), source_epsg=4326)
+    done = await pipeline.to("GeoJson", made.path, x_field="a", y_field="b")
+    assert any(warning.startswith("xField and yField was not used") for warning in done.output.warnings)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "SRID=3857;POINT(545465 6867304)",
+        "srid=3857; POINT(545465 6867304)",
+        "0101000020110F00000000000092A5204100000000F6315A41",
+        "0020000001 00000F11 4120A59200000000 415A31F600000000".replace(" ", ""),
+    ],
+)
+async def test_extended_wkt_and_wkb_say_their_system(pipeline: Pipeline, tmp_path: Path, value: str) -> None:
+    """Their SRID counts as recorded, so that nothing has to be sent."""
+    done = await pipeline.to("GeoJson", table(tmp_path / "a.csv", f"id,geom\n1,{value}\n"))
+    assert [pytest.approx([4.9, 52.37], abs=5e-3)] == places(done)
+
+
+async def test_geometries_of_several_systems_in_a_table_are_refused(pipeline: Pipeline, tmp_path: Path) -> None:
+    """One system would be wrong for some of them."""
+    text = "id,geom\n1,SRID=3857;POINT(545465 6867304)\n2,SRID=4326;POINT(1 2)\n"
+    with pytest.raises(Rejection, match="different coordinate systems"):
+        await pipeline.to("GeoJson", table(tmp_path / "a.csv", text))
+
+
+async def test_repeated_headers_and_surplus_cells_are_kept_and_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """No column is lost, and what is called otherwise is told."""
+    done = await pipeline.to("GeoJson", table(tmp_path / "a.csv", "name,name,x\na,b,1\nc,d,2,e\n"))
+    assert rows(done)[1] == {"name": "c", "name_2": "d", "x": 2, "field_4": "e"}
+    assert any("'name' became 'name_2'" in warning for warning in done.output.warnings)
+
+
+async def test_further_coordinates_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Of two pairs the first, plainest one is taken."""
+    path = table(tmp_path / "a.csv", "start_lat,start_lon,end_lat,end_lon\n1,2,3,4\n")
+    done = await pipeline.to("GeoJson", path, source_epsg=4326)
+    assert places(done) == [[2, 1]]
+    assert any("'end_lon' and 'end_lat' could be coordinates" in warning for warning in done.output.warnings)
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["Shapefile", "GeoPackage", "Gml", "FlatGeobuf", "Dxf", "MapInfo", "Xlsx", "SpatiaLite", "GeoParquet",
+     "OpenFileGdb", "Wkt"],
+)  # fmt: skip
+async def test_coordinates_of_no_system_are_kept_where_asked(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
+    """As they are, and read again as coordinates of no system; the refusal without the wish names both ways out."""
+    path = table(tmp_path / "a.csv", "name,x,y\na,1000.5,2000.25\nb,-5,7000000\n")
+    with pytest.raises(Rejection, match=r"sourceEpsg.*keepCoordinates=true"):
+        await pipeline.to(target, path)
+    done = await pipeline.to(target, path, keep_coordinates=True)
+    assert done.output.output_epsg is None
+    assert any("as they are" in warning for warning in done.output.warnings)
+    if done.plan.target.reading is None:
+        return
+    with pytest.raises(Rejection, match="does not say in which coordinate system"):
+        await pipeline.to("Csv", done.path)
+    back = await pipeline.to("Csv", done.path, keep_coordinates=True)
+    lines = back.path.read_text().splitlines()
+    assert any("1000.5" in line and line.index("1000.5") < line.index("2000.25") for line in lines)
+
+
+async def test_coordinates_of_no_system_cannot_be_kept_in_degrees(pipeline: Pipeline, tmp_path: Path) -> None:
+    """GeoJSON says that they are longitude and latitude."""
+    path = table(tmp_path / "a.csv", "name,x,y\na,1000.5,2000.25\n")
+    with pytest.raises(Rejection, match="always in EPSG:4326"):
+        await pipeline.to("GeoJson", path, keep_coordinates=True)

@@ -1,0 +1,62 @@
+"""Columns of coordinates by their names, in the languages of most users."""
+
+import pytest
+
+from service.engine.jailed.place_names import find_pairs
+
+
+def pairs(header: str) -> list[tuple[str, str]]:
+    names = header.split("|")
+    return [(names[x], names[y]) for x, y in find_pairs(list(enumerate(names)))]
+
+
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        ("stop_id|stop_lat|stop_lon", ("stop_lon", "stop_lat")),
+        ("name|Latitude (deg)|Longitude (deg)", ("Longitude (deg)", "Latitude (deg)")),
+        ("Breite|Laenge", ("Laenge", "Breite")),
+        ("geogr. Breite|geogr. Länge", ("geogr. Länge", "geogr. Breite")),
+        ("Breitengrad|Längengrad", ("Längengrad", "Breitengrad")),
+        ("lat|lng", ("lng", "lat")),
+        ("Easting (m)|Northing (m)", ("Easting (m)", "Northing (m)")),
+        ("X_COORD|Y_COORD", ("X_COORD", "Y_COORD")),
+        ("POINT_X|POINT_Y", ("POINT_X", "POINT_Y")),
+        ("decimalLatitude|decimalLongitude", ("decimalLongitude", "decimalLatitude")),
+        ("lat_wgs84|lon_wgs84", ("lon_wgs84", "lat_wgs84")),
+        ("Latitud|Longitud", ("Longitud", "Latitud")),
+        ("Szerokość geograficzna|Długość geograficzna", ("Długość geograficzna", "Szerokość geograficzna")),
+        ("Широта|Долгота", ("Долгота", "Широта")),
+        ("纬度|经度", ("经度", "纬度")),
+        ("緯度|経度", ("経度", "緯度")),
+        ("위도|경도", ("경도", "위도")),
+        ("enlem|boylam", ("boylam", "enlem")),
+        ("utm_e|utm_n", ("utm_e", "utm_n")),
+    ],
+)
+def test_usual_names(header: str, found: tuple[str, str]) -> None:
+    """With the words that stand beside them."""
+    assert pairs(header) == [found]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "platform|latest",
+        "longitude_quality|latitude_quality",
+        "min_lat|min_lon",
+        "screen_x|screen_y",
+        "lat_error|lon_error",
+        "lon|name",
+        "start_lon|end_lat",
+        "extra|deny",
+    ],
+)
+def test_names_that_only_resemble_them(header: str) -> None:
+    """A word within a word, a word about a coordinate, or halves of different pairs are none."""
+    assert pairs(header) == []
+
+
+def test_the_plainest_pair_comes_first() -> None:
+    """Whatever the order of the columns."""
+    assert pairs("end_lat|end_lon|lat|lon") == [("lon", "lat"), ("end_lon", "end_lat")]
