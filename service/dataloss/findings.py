@@ -37,6 +37,7 @@ class FieldFindings(msgspec.Struct, frozen=True, kw_only=True):
     cut_at_nul: Count = 0
     inexact_numbers: Count = 0
     clamped_integers: Count = 0
+    infinite_numbers: Count = 0
     reworded_moments: Count = 0
     """Texts of which a column of dates or times keeps the beginning only."""
     rounded_moments: Count = 0

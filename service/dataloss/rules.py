@@ -77,7 +77,7 @@ def not_applicable() -> Report:
 
 
 def report(scan: Scan) -> Report:
-    """The report for a scanned document."""
+    """The report for a scanned document, or for tables of which the same is known."""
     truncations = tuple(_truncations(scan))
     collisions = tuple(_collisions(scan))
     values = tuple(_value_truncations(scan))
@@ -169,10 +169,10 @@ def _coercions(scan: Scan) -> Iterator[GeometryCoercion]:
 
 def _counts(scan: Scan, counts: Counter[str]) -> str:
     """Counts and whereabouts, as in: 3 Point (first in feature 1), 2 Polygon (first in feature 4)."""
-    entries = [f"{counts[name]} {name} (first in feature {scan.first.get(name, 1)})" for name in _in_order(counts)]
+    entries = [f"{counts[name]} {name}{_first(scan, name)}" for name in _in_order(counts)]
     collections = scan.geometry_types.get(COLLECTION, 0)
     if collections:
-        entries.append(f"{collections} {COLLECTION} (first in feature {scan.first.get(COLLECTION, 1)})")
+        entries.append(f"{collections} {COLLECTION}{_first(scan, COLLECTION)}")
     return ", ".join(entries)
 
 
@@ -187,9 +187,14 @@ def _collection_detail(scan: Scan, families: Sequence[Family]) -> str:
     parts = ", ".join(f"{scan.parts[name]} {name}" for name in _in_order(scan.parts))
     where = "the Shapefile" if len(families) == 1 else "the Shapefiles of their families"
     return (
-        f"{_features(count)} with a GeometryCollection (first in feature {scan.first.get(COLLECTION, 1)}), "
+        f"{_features(count)} with a GeometryCollection{_first(scan, COLLECTION)}, "
         f"which a Shapefile cannot hold. The geometries in them ({parts}) are written to {where}."
     )
+
+
+def _first(scan: Scan, name: str) -> str:
+    """Where the first geometry of a type is, if that is known."""
+    return f" (first in feature {scan.first[name]})" if name in scan.first else ""
 
 
 def _features(count: int) -> str:

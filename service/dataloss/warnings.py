@@ -36,6 +36,10 @@ _FIELD_WARNINGS: _FieldWarnings = (
         "{count} in {fields}: numbers with more digits than a Shapefile keeps are rounded.",
     ),
     (
+        lambda field: field.infinite_numbers,
+        "{count} in {fields}: a Shapefile has no infinite numbers, and programs read them differently.",
+    ),
+    (
         lambda field: field.values - field.nulls if field.type in {FieldType.DATETIME, FieldType.TIME} else 0,
         "{count} in {fields}: times are written as text, since a Shapefile has dates only.",
     ),

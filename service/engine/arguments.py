@@ -93,7 +93,7 @@ def places_of(dataset: Dataset) -> Places:
     if dataset.geometry_type == NO_GEOMETRY:
         return Places()
     # the driver's header is wrong when there is a single column beside the two
-    if dataset.geometry_type == "Point" and len(names) > 1 and not names & PLACE_COLUMNS:
+    if dataset.geometry_type == "Point" and not dataset.layer.has_m and len(names) > 1 and not names & PLACE_COLUMNS:
         kind = "XYZ" if dataset.declares_z else "XY"
         return Places(("-lco", f"GEOMETRY=AS_{kind}"), ("Real",) * len(kind))
     linear = LINEAR if dataset.linearise else ()
@@ -114,7 +114,7 @@ def added_columns(plan: Plan) -> list[str]:
 
 def declared(writing: Writing, dataset: Dataset) -> list[str]:
     """The geometry type, as the driver wants to be told it."""
-    z = "Z" if dataset.declares_z else ""
+    z = dataset.dimensions(writing)
     told = writing.type_options.get(dataset.geometry_type, ())
     return [argument.format(z=z) for argument in told] + [*(LINEAR if dataset.linearise else ())]
 

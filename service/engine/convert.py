@@ -150,7 +150,7 @@ def _edit(planned: tuple[Plan, Dataset]) -> dict[str, object]:
         "table": dataset.layer.table,
         "name": table_of(plan, dataset),
         "columns": {column.name: column.written for column in dataset.columns if column.name != column.written},
-        "straighten": dataset.linearise and Family.COLLECTION in dataset.layer.families,
+        "straighten": dataset.linearise,
         "explode": bool(dataset.only_types and dataset.layer.collection_parts),
         "geometry": plan.geometry_name if plan.writing.shows_geometry_name else "",
         "guard": plan.writing.live_text,

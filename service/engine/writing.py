@@ -214,7 +214,8 @@ async def _write_parquet(place: Workplace, plan: Plan, origin: Origin) -> None:
         return
     dataset = plan.datasets[0]
     names = ("-lco", f"FID={FID}", "-lco", f"GEOMETRY_NAME={plan.geometry_name}", "-lco", "SPATIAL_INDEX=NO")
-    arguments = ["-f", WORK_DRIVER, "-unsetFid", *names, *(LINEAR if dataset.linearise else ())]
+    dimensions = ("-dim", "XYZ" if dataset.declares_z else "XY") if dataset.layer.has_m else ()
+    arguments = ["-f", WORK_DRIVER, "-unsetFid", *names, *(LINEAR if dataset.linearise else ()), *dimensions]
     tables = origin.tables(plan, dataset)
     await place.ogr2ogr([*arguments, *systems(plan, [dataset]), REPROJECTED_FILE, origin.name, *tables], origin.drivers)
     await place.python(PARQUET_WRITING, REPROJECTED_FILE, result_name(plan))

@@ -34,6 +34,11 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     """Whether features without geometry go into it."""
     linearise: bool = False
 
+    def dimensions(self, writing: Writing) -> str:
+        """The letters of the dimensions beside x and y that are written: "", "Z", "M" or "ZM"."""
+        measures = self.layer.has_m and writing.m and self.geometry_type != NO_GEOMETRY
+        return ("Z" if self.declares_z else "") + ("M" if measures else "")
+
     @property
     def declares_z(self) -> bool:
         """Whether its geometries are three-dimensional."""

@@ -45,6 +45,23 @@ class Field(msgspec.Struct, frozen=True):
     longest_bytes: Count = 0
     over_dbf_limit: Count = 0
     """How many values are longer than a Shapefile keeps."""
+    filled: Count = 0
+    """How many values are not null; this and what follows is counted in work files alone."""
+    empty: Count = 0
+    trailing_blanks: Count = 0
+    cut_at_nul: Count = 0
+    leading_zeros: Count = 0
+    """Texts that other programs take for numbers, as 00501."""
+    infinite: Count = 0
+    beyond_32_bits: Count = 0
+    beyond_53_bits: Count = 0
+    """Whole numbers that a floating-point number does not hold exactly."""
+    inexact_in_dbf: Count = 0
+    """Numbers of more digits than a Shapefile keeps."""
+    fractions: Count = 0
+    """Times with fractions of seconds."""
+    zoned: Count = 0
+    """Times that say their zone."""
 
 
 class Crs(msgspec.Struct, frozen=True):
@@ -65,6 +82,7 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     """What the collections fall apart into, one Multi geometry per family each."""
     null_geometries: Count = 0
     has_z: bool = False
+    has_m: bool = False
     has_curves: bool = False
     longest_geometry_bytes: Count = 0
     crs: Crs = Crs()

@@ -130,6 +130,10 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     shows_geometry_name: bool = False
     """Whether the geometry column's name stands in the output."""
     z: bool = True
+    m: bool = False
+    """Whether measures are kept."""
+    value_losses: frozenset[str] = frozenset()
+    """The kinds of values that are changed or left out, as `values` counts them."""
     attributes: frozenset[str] | None = None
     """The only attributes that are kept; None: all."""
     first_encoding: str = ""

@@ -8,6 +8,7 @@ from service.formats.facts import Field, FieldType, Layer
 from service.formats.format import Format, Writing, writing_of
 from service.formats.geometry import FAMILIES
 from service.formats.names import shown
+from service.formats.values import value_warnings
 
 LISTED = 20
 DBF_TEXT_BYTES = (80, 254)
@@ -48,6 +49,7 @@ def find_losses(target: Format, datasets: Sequence[Dataset]) -> tuple[str, ...]:
             _values(target, writing, layers),
             _guesses(layers),
             _unplaced(layers),
+            value_warnings(target, layers),
         )
         for warning in warnings
     )
@@ -137,6 +139,8 @@ def _geometries(
         yield f"{target.title} stores no features without geometry; {nulls:,} were left out."
     if not writing.z and any(layer.has_z for layer in layers):
         yield f"{target.title} stores no elevations; they were left out."
+    if not writing.m and any(layer.has_m for layer in layers):
+        yield f"{target.title} stores no measures (M); they were left out."
     if any(dataset.linearise for dataset in datasets):
         yield f"{target.title} stores no curves; they became lines of short segments."
 

@@ -17,13 +17,13 @@ import structlog
 from sandbox.command import Command
 from sandbox.pool import Pool, QueueTicket
 from sandbox.verdict import Ending, Verdict
-from service.dataloss.rules import not_applicable, report
+from service.dataloss.rules import report
+from service.dataloss.tables import findings_of
 from service.dataloss.warnings import extra_warnings
 from service.engine.convert import Engine, Output
 from service.engine.workplace import Run
 from service.errors import JobNotFound, Overloaded, Rejection, RetryableFault, StorageUnavailable
 from service.formats.facts import Facts
-from service.formats.format import Format, writing_of
 from service.formats.plan import Plan, plan_conversion
 from service.intake.workspace import WorkArea
 from service.jobs.dispatch import RETRY_AFTER_SECONDS, Ticket
@@ -38,7 +38,7 @@ from service.telemetry import events, metrics
 from service.telemetry.stage import stage
 from service.usecases.accept_upload import details_of
 from service.usecases.converter import RunCrashed, converter
-from service.usecases.look_at_source import Look, is_document, look_at_source
+from service.usecases.look_at_source import Look, look_at_source
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
@@ -145,7 +145,7 @@ class _Run:
     async def collect(self, done: _Converted) -> Output:
         """Pack what was written."""
         output = await self._parts.engine.collect(done.plan, self._directory)
-        self._details = _details(output, done.plan.target, done.look)
+        self._details = _details(output, done.plan, done.look)
         return output
 
     async def store(self, output: Output) -> None:
@@ -355,15 +355,15 @@ class _Run:
         return round((anyio.current_time() - self._since) * 1000)
 
 
-def _details(output: Output, target: Format, look: Look) -> Details:
+def _details(output: Output, plan: Plan, look: Look) -> Details:
     """What the answer says of a success; a Shapefile comes with a report on what it lost (specification 2.4)."""
-    if not writing_of(target).loss_report:
+    if not plan.writing.loss_report:
         return Details(warnings=output.warnings, output_epsg=output.output_epsg)
-    losses = report(look.scan) if look.scan is not None and is_document(look.source) else not_applicable()
+    found = look.scan if look.scan is not None else findings_of(plan.converted)
     return Details(
-        warnings=(*output.warnings, *(extra_warnings(look.scan) if look.scan is not None else ())),
+        warnings=(*output.warnings, *extra_warnings(found)),
         output_epsg=output.output_epsg,
-        truncation_report=msgspec.to_builtins(losses),
+        truncation_report=msgspec.to_builtins(report(found)),
     )
 
 

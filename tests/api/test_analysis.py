@@ -71,11 +71,18 @@ def test_other_inputs_are_not_applicable(client: Client) -> None:
         assert (answer["success"], answer["report"]["applicable"]) == (True, False)
 
 
-def test_a_conversion_of_another_input_to_shapefile_has_a_report_that_is_not_applicable(client: Client) -> None:
-    """The report is present whenever the target is Shapefile."""
-    kml = client.download(client.convert("lakes.geojson", lakes(), outputFormat="Kml"))
-    report = client.convert("lakes.kml", kml, outputFormat="Shapefile")["truncationReport"]
-    assert (report["applicable"], report["hasWarnings"], report["fieldNameTruncations"]) == (False, False, [])
+def test_a_conversion_of_another_input_to_shapefile_has_a_report(client: Client) -> None:
+    """Whatever the input, the report says what the Shapefile cut, renamed and split."""
+    rows = collection(feature(point(1, 2), a_long_name_indeed="x" * 300), feature(square(), a_long_name_indeed="y"))
+    database = client.download(client.convert("a.geojson", rows, outputFormat="GeoPackage"))
+    report = client.convert("a.gpkg", database, outputFormat="Shapefile")["truncationReport"]
+    assert report["applicable"]
+    assert report["hasDataLoss"]
+    assert report["featureCount"] == 2
+    assert report["fieldNameTruncations"] == [{"original": "a_long_name_indeed", "truncated": "a_long_nam"}]
+    (cut,) = report["valueTruncations"]
+    assert (cut["maxLength"], cut["affectedFeatures"]) == (300, 1)
+    assert [entry["issue"] for entry in report["geometryCoercions"]] == ["mixed_geometry_families"]
 
 
 def test_a_broken_document_is_a_clear_failure(client: Client) -> None:

@@ -21,6 +21,7 @@ from service.engine.jailed.gpkg import (
     WKB_TYPES,
     columns,
     has_geometry,
+    has_measures,
     open_work_file,
     quoted,
     split_code,
@@ -30,6 +31,7 @@ from service.engine.jailed.gpkg import (
 from service.engine.jailed.shapes import collection_parts, surfaces_to_polygons
 from service.engine.jailed.tidy import Tidying, tidy
 from service.engine.jailed.unplaced import Cells, put_back
+from service.engine.jailed.values import value_counts
 from service.engine.jailed.wkb import SURFACES
 
 CURVES = {8, 9, 10, 11, 12}
@@ -92,7 +94,7 @@ def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying, cells: 
 
 
 def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -> dict[str, object]:
-    histogram, basics, has_z = _histogram(connection, table)
+    histogram, basics, has_z, has_m = _histogram(connection, table)
     parts, curved_parts = collection_parts(connection, table) if histogram["GeometryCollection"] else ({}, False)
     longest = connection.execute(f"SELECT max(length({GEOMETRY})) FROM {quoted(table)}").fetchone()[0]  # noqa: S608 -- quoted
     return {
@@ -100,17 +102,18 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
         "geometry_types": dict(histogram),
         "null_geometries": features - sum(histogram.values()),
         "has_z": has_z,
+        "has_m": has_m,
         "has_curves": curved_parts or bool(basics & CURVES),
         "longest_geometry_bytes": longest or 0,
         "collection_parts": parts,
     }
 
 
-def _histogram(connection: sqlite3.Connection, table: str) -> tuple[Counter[str], set[int], bool]:
-    """How often each type occurs, the basic codes that do, and whether any has heights."""
+def _histogram(connection: sqlite3.Connection, table: str) -> tuple[Counter[str], set[int], bool, bool]:
+    """How often each type occurs, the basic codes that do, and whether any has heights or measures."""
     histogram: Counter[str] = Counter()
     basics: set[int] = set()
-    has_z = False
+    has_z = has_m = False
     for code, empty, count in list(_heads(connection, table)):
         if empty:
             _empty_to_null(connection, table)
@@ -121,9 +124,10 @@ def _histogram(connection: sqlite3.Connection, table: str) -> tuple[Counter[str]
         histogram[WKB_TYPES[basic]] += count
         basics.add(basic)
         has_z = has_z or z
+        has_m = has_m or has_measures(code)
     if basics & SURFACES.keys():
         surfaces_to_polygons(connection, table)
-    return histogram, basics, has_z
+    return histogram, basics, has_z, has_m
 
 
 def _heads(connection: sqlite3.Connection, table: str) -> Iterator[tuple[int, bool, int]]:
@@ -175,9 +179,10 @@ def _fields(connection: sqlite3.Connection, table: str) -> Iterator[dict[str, ob
         sys.exit(Exit.TOO_MANY_COLUMNS)
     kinds = {name: FIELD_TYPES.get(declared.partition("(")[0].strip(), "text") for name, declared in found}
     lengths = _lengths(connection, table, [name for name, kind in kinds.items() if kind == "text"])
+    counts = value_counts(connection, table, kinds)
     for name, kind in kinds.items():
         longest, over = lengths.get(name, (0, 0))
-        yield {"name": name, "type": kind, "longest_bytes": longest, "over_dbf_limit": over}
+        yield {"name": name, "type": kind, "longest_bytes": longest, "over_dbf_limit": over} | counts[name]
 
 
 def _lengths(connection: sqlite3.Connection, table: str, names: Sequence[str]) -> dict[str, tuple[int, int]]:

@@ -51,6 +51,11 @@ def split_code(code: int) -> tuple[int, bool]:
     return (code & 0xFFFF) % 1000, has_z
 
 
+def has_measures(code: int) -> bool:
+    """Whether a WKB type, ISO or extended, has M beside its coordinates."""
+    return bool(code & 0x40000000) or (code & 0xFFFF) // 1000 in {2, 3}
+
+
 def open_work_file(path: str) -> sqlite3.Connection:
     """Open the work file for reading and writing, without a journal: a crash loses the job anyway."""
     connection = sqlite3.connect(f"file:{path}?mode=rw", uri=True, isolation_level=None)

@@ -21,7 +21,7 @@ from service.engine.jailed.gpkg import (
     split_code,
     wkb_offset,
 )
-from service.engine.jailed.shapes import is_collection, straighten_collections, taken_apart
+from service.engine.jailed.shapes import is_collection, straighten, taken_apart
 
 HEADER = struct.Struct("<2sBBi")
 Z_AT = 21
@@ -40,7 +40,7 @@ def main(work_file: str, edits_file: str) -> None:
     connection.execute("BEGIN")
     for edit in edits:
         if edit["straighten"]:
-            straighten_collections(connection, edit["table"])
+            straighten(connection, edit["table"])
         if edit["explode"]:
             _explode(connection, edit["table"])
         if edit["guard"]:

@@ -38,17 +38,18 @@ def is_collection(head: bytes) -> bool:
     return WKB_TYPES.get(split_code(code)[0]) == "GeometryCollection"
 
 
-def straighten_collections(connection: sqlite3.Connection, table: str) -> None:
-    """Make lines of the curves in the collections of `table`, which the converter would drop without a word."""
+def straighten(connection: sqlite3.Connection, table: str) -> None:
+    """Make lines of the curves of `table`: the converter drops those in collections, and all with elevations."""
     connection.create_function("straight", 1, _straight, deterministic=True)
     connection.execute(
         f"UPDATE {quoted(table)} SET {GEOMETRY} = straight({GEOMETRY}) WHERE {GEOMETRY} IS NOT NULL"  # noqa: S608 -- quoted
     )
+    connection.execute(
+        "UPDATE gpkg_geometry_columns SET geometry_type_name = 'GEOMETRY' WHERE table_name = ?", (table,)
+    )
 
 
 def _straight(blob: bytes) -> bytes:
-    if not is_collection(blob):
-        return blob
     at = wkb_offset(blob[3])
     return blob[:at] + straightened(blob[at:])
 

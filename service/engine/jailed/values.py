@@ -1,0 +1,56 @@
+"""How many values of each column are such that some target changes them. Runs in the jail."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+
+from service.engine.jailed.gpkg import quoted
+
+EXPRESSIONS_A_QUERY = 1000
+"""SQLite takes 2,000 columns of a result at most."""
+INFINITE = "abs({0}) > 1.7976931348623157e308"
+COUNTED: Mapping[str, Mapping[str, str]] = {
+    "text": {
+        "empty": "{0} = ''",
+        "trailing_blanks": "{0} GLOB '* '",
+        "cut_at_nul": "instr({0}, char(0)) > 0",
+        "leading_zeros": "{0} GLOB '0[0-9]*' AND {0} NOT GLOB '*[^0-9]*'",
+    },
+    "integer": {
+        "beyond_32_bits": "{0} NOT BETWEEN -2147483648 AND 2147483647",
+        "beyond_53_bits": "{0} NOT BETWEEN -9007199254740992 AND 9007199254740992",
+        "inexact_in_dbf": "{0} NOT BETWEEN -99999999999999999 AND 999999999999999999",
+    },
+    "real": {
+        "infinite": INFINITE,
+        "inexact_in_dbf": f"{{0}} <> 0 AND (abs({{0}}) >= 1e23 OR abs({{0}}) < 5e-7) AND NOT {INFINITE}",
+    },
+    "datetime": {
+        "fractions": "{0} GLOB '*.[0-9]*' AND {0} NOT GLOB '*.000Z'",
+        "zoned": "{0} GLOB '*Z' OR {0} GLOB '*[+-][0-9][0-9]:[0-9][0-9]'",
+    },
+}
+"""What is counted in a column by the kind of its values; a condition on one value each."""
+
+
+def value_counts(connection: sqlite3.Connection, table: str, kinds: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    """For each column of `table`, whose kinds are given, how many values are filled and meet each condition."""
+    found: dict[str, dict[str, int]] = {name: {} for name in kinds}
+    wanted = list(_wanted(kinds))
+    for start in range(0, len(wanted), EXPRESSIONS_A_QUERY):
+        part = wanted[start : start + EXPRESSIONS_A_QUERY]
+        for (name, what, _), count in zip(part, _ask(connection, table, part), strict=True):
+            found[name][what] = count or 0
+    return found
+
+
+def _wanted(kinds: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    for name, kind in kinds.items():
+        yield name, "filled", f"count({quoted(name)})"
+        for what, condition in COUNTED.get(kind, {}).items():
+            yield name, what, f"sum({condition.format(quoted(name))})"
+
+
+def _ask(connection: sqlite3.Connection, table: str, wanted: Sequence[tuple[str, str, str]]) -> Sequence[int | None]:
+    listed = ", ".join(expression for _, _, expression in wanted)
+    row: Sequence[int | None] = connection.execute(f"SELECT {listed} FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
+    return row

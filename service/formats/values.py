@@ -1,0 +1,83 @@
+"""Values that a target changes or leaves out: one row a kind, told as one sentence with columns and counts."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+import msgspec
+
+from service.formats.facts import Field, FieldType, Layer
+from service.formats.format import Format, writing_of
+from service.formats.names import shown
+
+LISTED = 20
+NULLS_BECOME = frozenset({FieldType.INTEGER, FieldType.REAL, FieldType.BOOLEAN, FieldType.TEXT})
+"""The kinds of values that have a zero to stand for what is missing."""
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """A kind of values: how many of a column are of it, and what becomes of them, after their count."""
+
+    count: Callable[[Field, Layer], int]
+    sentence: str
+
+
+VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
+    {
+        "binary": Loss(
+            lambda field, _: field.filled if field.type is FieldType.BINARY else 0,
+            "{target} stores no binary values; {values} were left out.",
+        ),
+        "infinite": Loss(
+            lambda field, _: field.infinite,
+            "{target} has no infinite numbers; {values} became empty or a text.",
+        ),
+        "beyond_32_bits": Loss(
+            lambda field, _: field.beyond_32_bits,
+            "{target} stores whole numbers of 32 bits; {values} became floating-point numbers.",
+        ),
+        "beyond_53_bits": Loss(
+            lambda field, _: field.beyond_53_bits,
+            "{target} stores whole numbers of 53 bits; the last digits of {values} changed.",
+        ),
+        "fractions": Loss(
+            lambda field, _: field.fractions,
+            "{target} stores times to the second; fractions of seconds were left out in {values}.",
+        ),
+        "zones": Loss(
+            lambda field, _: field.zoned,
+            "{target} stores no time zones; they were left out in {values}.",
+        ),
+        "dates": Loss(
+            lambda field, _: field.filled if field.type is FieldType.DATE else 0,
+            "{target} stores dates with times only; midnight was added to {values}.",
+        ),
+        "leading_zeros": Loss(
+            lambda field, _: field.leading_zeros,
+            "{target} has no types without a schema, so that other programs may take {values} for numbers and drop "
+            "leading zeros.",
+        ),
+        "nulls": Loss(
+            lambda field, layer: layer.features - field.filled if field.filled and field.type in NULLS_BECOME else 0,
+            "{target} has no missing values; {values} that are missing became 0 or empty.",
+        ),
+    }
+)
+"""What a target may do to values; `Writing.value_losses` names what each does."""
+
+
+def value_warnings(target: Format, layers: Sequence[Layer]) -> Iterator[str]:
+    """A sentence for each kind of values in `layers` that the format `target` changes or leaves out."""
+    for kind, loss in VALUE_LOSSES.items():
+        if kind in writing_of(target).value_losses:
+            counts = {
+                field.name: count for layer in layers for field in layer.fields if (count := loss.count(field, layer))
+            }
+            if counts:
+                yield loss.sentence.format(target=target.title, values=_values(counts))
+
+
+def _values(counts: Mapping[str, int]) -> str:
+    total = sum(counts.values())
+    more = f" and {len(counts) - LISTED} more" if len(counts) > LISTED else ""
+    listed = ", ".join(repr(shown(name)) for name in list(counts)[:LISTED]) + more
+    return f"1 value of {listed}" if total == 1 else f"{total:,} values of {listed}"
