@@ -120,9 +120,14 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
             has_z=any(self.types_with_z.values()),
             crs=Crs(known=self.crs_epsg is not None, epsg=self.crs_epsg),
             fields=tuple(
-                Field(field.name, field.type, field.longest_bytes, field.too_long)
-                if field.type is FieldType.TEXT
-                else Field(field.name, field.type)
+                Field(
+                    field.name,
+                    field.type,
+                    field.longest_bytes if field.type is FieldType.TEXT else 0,
+                    field.too_long if field.type is FieldType.TEXT else 0,
+                    filled=field.values - field.nulls,
+                    empty=field.empty,
+                )
                 for field in self.fields
             ),
         )

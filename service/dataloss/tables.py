@@ -27,7 +27,7 @@ def _field(field: Field, layer: Layer) -> FieldFindings:
         name=field.name,
         type=field.type,
         values=layer.features,
-        nulls=layer.features - field.filled,
+        nulls=layer.features - (field.filled or 0),
         longest_bytes=field.longest_bytes,
         too_long=field.over_dbf_limit,
         empty=field.empty,

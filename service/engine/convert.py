@@ -8,12 +8,14 @@ import msgspec
 
 from sandbox.command import Limits
 from service.brief import do
-from service.engine.arguments import origin_of, table_of
+from service.engine.arguments import dataset_name, origin_of, table_of
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import Subject, UnreachableSystem
 from service.engine.files import holds_little
 from service.engine.jailed import facts as facts_program
 from service.engine.jailed import prepare as prepare_program
+from service.engine.jailed import readback as readback_program
+from service.engine.jailed.readback import READERS
 from service.engine.output import Output, collect
 from service.engine.reading import JAILED, WorkFile, read_into_work_file
 from service.engine.recount import count_unreachable
@@ -28,13 +30,21 @@ from service.formats.format import Reading, reading_of
 from service.formats.geometry import Family
 from service.formats.plan import Plan
 from service.formats.request import ConversionRequest
+from service.formats.verify import Verified
 
 __all__ = ["Engine", "Output"]
 
 UNASKED = ConversionRequest()
 FACTS_FILE = "facts.json"
 EDITS_FILE = "edits.json"
-JAILED_PROGRAMS = (facts_program.__name__, prepare_program.__name__, *JAILED, *WRITERS_JAILED)
+VERIFIED_FILE = "verified.json"
+JAILED_PROGRAMS = (
+    facts_program.__name__,
+    prepare_program.__name__,
+    readback_program.__name__,
+    *JAILED,
+    *WRITERS_JAILED,
+)
 """The modules that run in the jail, for a launcher that holds them ready."""
 
 
@@ -88,6 +98,15 @@ class Engine:
             await write(place, plan, origin)
         except UnreachableSystem as failure:
             raise await count_unreachable(place, plan, origin, failure) from None
+
+    async def read_back(self, run: Run, source: Source, plan: Plan, directory: Path) -> Verified | None:
+        """Count in the jail what `convert` wrote; None where nothing here reads such results."""
+        if plan.writing.read_back not in READERS:
+            return None
+        place = self._place(run, directory, source, Subject(input=plan.target.title))
+        names = json.dumps({dataset.name: dataset_name(plan, dataset) for dataset in plan.datasets})
+        await place.python(readback_program.__name__, plan.writing.read_back, names, VERIFIED_FILE)
+        return await place.read_json(VERIFIED_FILE, Verified)
 
     async def collect(self, plan: Plan, directory: Path) -> Output:
         """Check and pack what `convert` wrote: the file to deliver, below `directory`. It needs no converter.

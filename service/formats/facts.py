@@ -45,8 +45,10 @@ class Field(msgspec.Struct, frozen=True):
     longest_bytes: Count = 0
     over_dbf_limit: Count = 0
     """How many values are longer than a Shapefile keeps."""
-    filled: Count = 0
-    """How many values are not null; this and what follows is counted in work files alone."""
+    filled: Count | None = None
+    """How many values are not null, None where nobody counted; what follows is counted in work files alone."""
+    total: float | None = None
+    """The sum of the magnitudes of its numbers."""
     empty: Count = 0
     trailing_blanks: Count = 0
     cut_at_nul: Count = 0

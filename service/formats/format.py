@@ -132,6 +132,10 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     z: bool = True
     m: bool = False
     """Whether measures are kept."""
+    empty_is_null: bool = False
+    """Whether empty text cannot be told from a missing value."""
+    read_back: str = ""
+    """How a result is read back, by the readers of `engine.verify`; empty where it is not yet."""
     value_losses: frozenset[str] = frozenset()
     """The kinds of values that are changed or left out, as `values` counts them."""
     attributes: frozenset[str] | None = None

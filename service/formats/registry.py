@@ -108,6 +108,7 @@ FORMATS: tuple[Format, ...] = (
         writing=Writing(
             driver="GeoJSON",
             value_losses=frozenset({"infinite"}),
+            read_back="json",
             extension=".geojson",
             media_type="application/geo+json",
             options=("-lco", "RFC7946=YES"),
@@ -126,6 +127,8 @@ FORMATS: tuple[Format, ...] = (
         writing=Writing(
             driver="ESRI Shapefile",
             value_losses=frozenset({"binary"}),
+            read_back="shapefile",
+            empty_is_null=True,
             extension=".zip",
             media_type="application/zip",
             member=".shp",
@@ -152,6 +155,8 @@ FORMATS: tuple[Format, ...] = (
         reading=Reading(drivers=("CSV",), reader=Reader.DELIMITED, records_crs=False),
         writing=Writing(
             driver="CSV",
+            read_back="delimited",
+            empty_is_null=True,
             extension=".csv",
             media_type="text/csv; charset=utf-8",
             writer=Writer.PLACES,
@@ -204,6 +209,7 @@ FORMATS: tuple[Format, ...] = (
         reading=Reading(drivers=("GPKG",)),
         writing=Writing(
             driver="GPKG",
+            read_back="geopackage",
             extension=".gpkg",
             media_type="application/geopackage+sqlite3",
             options=("-gt", "unlimited"),
@@ -307,6 +313,7 @@ FORMATS: tuple[Format, ...] = (
         writing=Writing(
             driver="GeoJSONSeq",
             value_losses=frozenset({"infinite"}),
+            read_back="json",
             extension=".geojsonl",
             more_extensions=(".jsonl", ".ndjson", ".geojsons"),
             media_type="application/x-ndjson",
@@ -418,6 +425,7 @@ FORMATS: tuple[Format, ...] = (
         title="SpatiaLite",
         writing=Writing(
             driver="SQLite",
+            read_back="spatialite",
             extension=".sqlite",
             media_type="application/vnd.sqlite3",
             options=("-dsco", "SPATIALITE=YES", "-dsco", "INIT_WITH_EPSG=NO", "-lco", "LAUNDER=NO", "-gt", "65536"),

@@ -24,7 +24,7 @@ class Loss(msgspec.Struct, frozen=True):
 VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
     {
         "binary": Loss(
-            lambda field, _: field.filled if field.type is FieldType.BINARY else 0,
+            lambda field, _: field.filled or 0 if field.type is FieldType.BINARY else 0,
             "{target} stores no binary values; {values} were left out.",
         ),
         "infinite": Loss(
@@ -48,7 +48,7 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
             "{target} stores no time zones; they were left out in {values}.",
         ),
         "dates": Loss(
-            lambda field, _: field.filled if field.type is FieldType.DATE else 0,
+            lambda field, _: field.filled or 0 if field.type is FieldType.DATE else 0,
             "{target} stores dates with times only; midnight was added to {values}.",
         ),
         "leading_zeros": Loss(

@@ -39,6 +39,7 @@ from service.telemetry.stage import stage
 from service.usecases.accept_upload import details_of
 from service.usecases.converter import RunCrashed, converter
 from service.usecases.look_at_source import Look, look_at_source
+from service.usecases.verify_output import verify_output
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
@@ -112,6 +113,8 @@ class _Converted(msgspec.Struct, frozen=True):
 
     look: Look
     plan: Plan
+    differences: tuple[str, ...]
+    """What reading the result back told."""
 
 
 class _Run:
@@ -145,7 +148,7 @@ class _Run:
     async def collect(self, done: _Converted) -> Output:
         """Pack what was written."""
         output = await self._parts.engine.collect(done.plan, self._directory)
-        self._details = _details(output, done.plan, done.look)
+        self._details = _details(output, done)
         return output
 
     async def store(self, output: Output) -> None:
@@ -239,7 +242,8 @@ class _Run:
         plan = plan_conversion(look.source, target, look.facts, request, engine.catalogue)
         self._learn(plan.converted)
         await engine.convert(run, look.source, plan, self._directory)
-        return _Converted(look, plan)
+        told = await verify_output(engine, run, look.source, plan, self._directory)
+        return _Converted(look, plan, told)
 
     @property
     def _directory(self) -> Path:
@@ -355,13 +359,14 @@ class _Run:
         return round((anyio.current_time() - self._since) * 1000)
 
 
-def _details(output: Output, plan: Plan, look: Look) -> Details:
+def _details(output: Output, done: _Converted) -> Details:
     """What the answer says of a success; a Shapefile comes with a report on what it lost (specification 2.4)."""
-    if not plan.writing.loss_report:
-        return Details(warnings=output.warnings, output_epsg=output.output_epsg)
-    found = look.scan if look.scan is not None else findings_of(plan.converted)
+    warnings = (*output.warnings, *done.differences)
+    if not done.plan.writing.loss_report:
+        return Details(warnings=warnings, output_epsg=output.output_epsg)
+    found = done.look.scan if done.look.scan is not None else findings_of(done.plan.converted)
     return Details(
-        warnings=(*output.warnings, *extra_warnings(found)),
+        warnings=(*warnings, *extra_warnings(found)),
         output_epsg=output.output_epsg,
         truncation_report=msgspec.to_builtins(report(found)),
     )

@@ -7,6 +7,7 @@ from service.engine.jailed.gpkg import quoted
 
 EXPRESSIONS_A_QUERY = 1000
 """SQLite takes 2,000 columns of a result at most."""
+NUMBERS = {"integer", "real"}
 INFINITE = "abs({0}) > 1.7976931348623157e308"
 COUNTED: Mapping[str, Mapping[str, str]] = {
     "text": {
@@ -32,25 +33,37 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
 """What is counted in a column by the kind of its values; a condition on one value each."""
 
 
-def value_counts(connection: sqlite3.Connection, table: str, kinds: Mapping[str, str]) -> dict[str, dict[str, int]]:
-    """For each column of `table`, whose kinds are given, how many values are filled and meet each condition."""
-    found: dict[str, dict[str, int]] = {name: {} for name in kinds}
+def value_counts(
+    connection: sqlite3.Connection, table: str, kinds: Mapping[str, str]
+) -> dict[str, dict[str, float | None]]:
+    """For each column of `table`, whose kinds are given, how many values are filled and meet each condition.
+
+    Of numbers also the sum of their magnitudes, None where it is infinite.
+    """
+    found: dict[str, dict[str, float | None]] = {name: {} for name in kinds}
     wanted = list(_wanted(kinds))
     for start in range(0, len(wanted), EXPRESSIONS_A_QUERY):
         part = wanted[start : start + EXPRESSIONS_A_QUERY]
         for (name, what, _), count in zip(part, _ask(connection, table, part), strict=True):
-            found[name][what] = count or 0
+            found[name][what] = _finite(count)
     return found
 
 
 def _wanted(kinds: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     for name, kind in kinds.items():
         yield name, "filled", f"count({quoted(name)})"
+        if kind in NUMBERS:
+            yield name, "total", f"total(abs({quoted(name)} + 0.0))"
         for what, condition in COUNTED.get(kind, {}).items():
             yield name, what, f"sum({condition.format(quoted(name))})"
 
 
-def _ask(connection: sqlite3.Connection, table: str, wanted: Sequence[tuple[str, str, str]]) -> Sequence[int | None]:
+def _finite(count: float | None) -> float | None:
+    value = count or 0
+    return value if abs(value) < float("inf") else None
+
+
+def _ask(connection: sqlite3.Connection, table: str, wanted: Sequence[tuple[str, str, str]]) -> Sequence[float | None]:
     listed = ", ".join(expression for _, _, expression in wanted)
-    row: Sequence[int | None] = connection.execute(f"SELECT {listed} FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
+    row: Sequence[float | None] = connection.execute(f"SELECT {listed} FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
     return row

@@ -1,0 +1,159 @@
+"""What is in a result, counted from its own bytes. Runs in the jail: `python -m …readback READER NAMES VERIFIED_FILE`.
+
+NAMES is JSON: for each layer its name and the file that holds it. The standard library only, and none of the code that
+wrote the result, so that a mistake in writing is not made again in reading.
+"""
+
+import csv
+import json
+import sqlite3
+import struct
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from service.engine.jailed.gpkg import quoted
+from service.engine.jailed.places import WKT
+
+MOST_CELLS = 300_000
+"""In larger tables rows and geometries are counted, and no values, which would take as long as writing them."""
+EXPRESSIONS_A_QUERY = 1000
+SHP_HEADER = 100
+SHX_RECORD = struct.Struct(">II")
+NULL_SHAPE_WORDS = 2
+SHP_TYPE_AT = 32
+Z_TYPES = {11, 13, 15, 18}
+M_TYPES = {21, 23, 25, 28}
+DBF_FIELD_BYTES = 32
+END_OF_FIELDS = 0x0D
+PLACE_NAMES = {"X", "Y", "Z", "WKT", WKT}
+MALFORMED = (OSError, ValueError, LookupError, struct.error, sqlite3.Error, csv.Error)
+
+Counted = dict[str, object]
+
+
+def main(reader: str, names: str, verified_file: str) -> None:
+    """Write what the layers `names` hold to `verified_file`; those that cannot be read are left out."""
+    layers: dict[str, Counted] = {}
+    for name, file in json.loads(names).items():
+        try:
+            layers[name] = READERS[reader](file, name)
+        except MemoryError:
+            raise
+        except MALFORMED:
+            continue
+    Path(verified_file).write_text(json.dumps({"layers": layers}), encoding="utf-8")
+
+
+def _database(file: str, name: str, geometry_query: str, dimensions: Mapping[Any, tuple[bool, bool]]) -> Counted:
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
+        found = connection.execute(geometry_query, (name,)).fetchone()
+        geometry = None if found is None else found[0]
+        has_z, has_m = dimensions.get(found[1], (None, None)) if found is not None else (None, None)
+        rows = connection.execute(f"PRAGMA table_info({quoted(name)})").fetchall()
+        listed = [row[1] for row in rows if row[1] != geometry and not row[5]]
+        asked = ["count(*)", f"count({quoted(geometry)})" if geometry else "0"]
+        asked += [text for column in listed for text in _counts(column)]
+        counts: list[object] = []
+        for start in range(0, len(asked), EXPRESSIONS_A_QUERY):
+            part = ", ".join(asked[start : start + EXPRESSIONS_A_QUERY])
+            counts += connection.execute(f"SELECT {part} FROM {quoted(name)}").fetchone()  # noqa: S608 -- quoted
+    columns = {
+        column: {"filled": counts[2 + 2 * at], "total": _finite(counts[3 + 2 * at])} for at, column in enumerate(listed)
+    }
+    geometries = counts[1]
+    return {"features": counts[0], "geometries": geometries, "has_z": has_z, "has_m": has_m, "columns": columns}
+
+
+def _counts(column: str) -> tuple[str, str]:
+    number = f"typeof({quoted(column)}) IN ('integer', 'real')"
+    return f"count({quoted(column)})", f"total(CASE WHEN {number} THEN abs({quoted(column)} + 0.0) END)"
+
+
+def _finite(value: object) -> float | None:
+    return value if isinstance(value, float) and abs(value) < float("inf") else None
+
+
+def _geopackage(file: str, name: str) -> Counted:
+    query = "SELECT column_name, z || m FROM gpkg_geometry_columns WHERE table_name = ?"
+    dimensions = {f"{z}{m}": (z > 0, m > 0) for z in range(3) for m in range(3)}
+    return _database(file, name, query, dimensions)
+
+
+def _spatialite(file: str, name: str) -> Counted:
+    query = "SELECT f_geometry_column, geometry_type / 1000 FROM geometry_columns WHERE lower(f_table_name) = lower(?)"
+    dimensions = {0: (False, False), 1: (True, False), 2: (False, True), 3: (True, True)}
+    return _database(file, name, query, dimensions)
+
+
+def _shapefile(file: str, _: str) -> Counted:
+    base = Path(file)
+    index = base.with_suffix(".shx").read_bytes()[SHP_HEADER:]
+    geometries = sum(words != NULL_SHAPE_WORDS for _, words in SHX_RECORD.iter_unpack(index))
+    with base.open("rb") as shapes:
+        (kind,) = struct.unpack_from("<i", shapes.read(SHP_HEADER), SHP_TYPE_AT)
+    table = base.with_suffix(".dbf").read_bytes()
+    rows, head_bytes, row_bytes = struct.unpack_from("<IHH", table, 4)
+    fields = _dbf_fields(table[:head_bytes])
+    found: Counted = {"features": rows, "geometries": geometries, "has_z": kind in Z_TYPES}
+    found["has_m"] = True if kind in M_TYPES else None if kind in Z_TYPES else False
+    if len(table) < head_bytes + rows * row_bytes:
+        raise ValueError("cut off")
+    if rows * len(fields) <= MOST_CELLS:
+        records = [table[head_bytes + row * row_bytes : head_bytes + (row + 1) * row_bytes] for row in range(rows)]
+        found["columns"] = {
+            name: _dbf_column([record[start : start + width].strip(b" \0") for record in records], kind)
+            for name, kind, start, width in fields
+        }
+    return found
+
+
+def _dbf_fields(head: bytes) -> list[tuple[str, str, int, int]]:
+    """The name, type, place and width of each column."""
+    found, start = [], 1
+    for at in range(DBF_FIELD_BYTES, len(head), DBF_FIELD_BYTES):
+        if head[at] == END_OF_FIELDS:
+            break
+        name = head[at : at + 11].partition(b"\0")[0].decode("utf-8")
+        width = head[at + 16]
+        found.append((name, chr(head[at + 11]), start, width))
+        start += width
+    return found
+
+
+def _dbf_column(cells: list[bytes], kind: str) -> dict[str, object]:
+    filled = [cell for cell in cells if cell and not cell.startswith(b"*")]
+    total = sum(abs(float(cell)) for cell in filled) if kind in "NF" else None
+    return {"filled": len(filled), "total": _finite(total)}
+
+
+def _delimited(file: str, _: str) -> Counted:
+    csv.field_size_limit(Path(file).stat().st_size + 1)
+    with Path(file).open(encoding="utf-8", newline="") as text:
+        rows = csv.reader(text)
+        header = next(rows, [])
+        filled = [0] * len(header)
+        features = cells = 0
+        for row in rows:
+            if not row:
+                continue
+            features += 1
+            cells += len(row)
+            if cells <= MOST_CELLS:
+                filled = [count + bool(cell) for count, cell in zip(filled, row, strict=True)]
+    columns = {name: {"filled": count} for name, count in zip(header, filled, strict=True) if name not in PLACE_NAMES}
+    return {"features": features, **({"columns": columns} if cells <= MOST_CELLS else {})}
+
+
+READERS: Mapping[str, Callable[[str, str], Counted]] = {
+    "geopackage": _geopackage,
+    "spatialite": _spatialite,
+    "shapefile": _shapefile,
+    "delimited": _delimited,
+}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

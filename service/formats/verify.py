@@ -1,0 +1,143 @@
+"""Whether a result holds what its plan says: what was read back from it, beside what was inspected. Pure.
+
+`Verified` is what a reader in the jail counts in a result, whichever reads it. What differs, and was not told before as
+something that the target cannot hold, is told with its count.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from service.errors import Rejection
+from service.formats.datasets import Dataset
+from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Field, FieldType, Name
+from service.formats.format import Writing
+from service.formats.names import shown
+from service.formats.plan import Plan
+
+RELATIVE = 1e-6
+"""How much the sum of a column may differ: formats round at the fifteenth digit, a loss is larger."""
+LISTED = 20
+
+
+class VerifiedColumn(msgspec.Struct, frozen=True):
+    """A column of a result: how many values are not null, and the sum of their magnitudes where they are numbers."""
+
+    filled: Count | None = None
+    total: float | None = None
+
+
+class VerifiedLayer(msgspec.Struct, frozen=True, kw_only=True):
+    """A layer of a result; None stands for what its reader does not tell."""
+
+    features: Count
+    geometries: Count | None = None
+    has_z: bool | None = None
+    has_m: bool | None = None
+    columns: Annotated[Mapping[Name, VerifiedColumn], Meta(max_length=2 * MAX_COLUMNS)] | None = None
+
+
+class Verified(msgspec.Struct, frozen=True):
+    """A result as it was read back: its layers by the names of their datasets."""
+
+    layers: Annotated[Mapping[Name, VerifiedLayer], Meta(max_length=2 * MAX_LAYERS)] = {}
+
+
+def compare(plan: Plan, verified: Verified) -> tuple[str, ...]:
+    """What differs between the `plan` and what was read back, as warnings.
+
+    Raises:
+        Rejection: all features or all geometries of a layer are gone, so that nobody would want the result.
+    """
+    return tuple(
+        warning
+        for dataset in plan.datasets
+        for warning in _differences(plan, dataset, verified.layers.get(dataset.name))
+    )
+
+
+def _differences(plan: Plan, dataset: Dataset, found: VerifiedLayer | None) -> Iterator[str]:
+    writing, name = plan.writing, shown(dataset.name)
+    features, geometries = _expected(writing, dataset)
+    if found is None or (features and not found.features):
+        if features:
+            raise Rejection(
+                f"The result was read back and holds none of the {features:,} features of {name!r}. Nothing was "
+                f"counted; choose another outputFormat than {plan.target.title}."
+            )
+        return
+    if geometries and found.geometries == 0:
+        raise Rejection(
+            f"The result was read back and none of the {geometries:,} features of {name!r} has its geometry. Nothing "
+            f"was counted; choose another outputFormat than {plan.target.title}."
+        )
+    splits = writing.splits & dataset.layer.geometry_types.keys()
+    if found.features != features and not splits:
+        yield f"Read back, {name!r} holds {found.features:,} features; {features:,} were to be written."
+    if found.geometries is not None and found.geometries != geometries and not splits:
+        yield f"Read back, {found.geometries:,} features of {name!r} have geometry; {geometries:,} were to have."
+    if geometries:
+        dimensions = dataset.dimensions(writing)
+        if writing.z and "Z" in dimensions and found.has_z is False:
+            yield f"Read back, {name!r} has no elevations; they were lost."
+        if "M" in dimensions and found.has_m is False:
+            yield f"Read back, {name!r} has no measures (M); they were lost."
+    if found.columns is not None and writing.attributes is None:
+        yield from _column_differences(writing, dataset, found.columns)
+
+
+def _expected(writing: Writing, dataset: Dataset) -> tuple[int, int]:
+    """How many features are to be written, and how many with geometry."""
+    nulls = dataset.layer.null_geometries if dataset.takes_nulls else 0
+    geometries = dataset.features - nulls
+    return (dataset.features if writing.null_geometry else geometries), geometries
+
+
+def _column_differences(writing: Writing, dataset: Dataset, columns: Mapping[str, VerifiedColumn]) -> Iterator[str]:
+    name = shown(dataset.name)
+    written = {column.name: column.written for column in dataset.columns}
+    missing = [
+        field.name for field in dataset.layer.fields if _is_kept(writing, field) and written[field.name] not in columns
+    ]
+    if missing:
+        more = f" and {len(missing) - LISTED} more" if len(missing) > LISTED else ""
+        listed = ", ".join(repr(shown(column)) for column in missing[:LISTED]) + more
+        yield f"Read back, {name!r} lacks columns: {listed}."
+    if dataset.only_types:
+        return  # the values of one part of a layer are not counted apart
+    for field in dataset.layer.fields:
+        found = columns.get(written[field.name])
+        if found is not None and _is_kept(writing, field) and field.filled is not None:
+            yield from _value_differences(writing, field, found)
+
+
+def _is_kept(writing: Writing, field: Field) -> bool:
+    """Whether the column is written as it is; one of infinite numbers alone may be left out, which was told."""
+    is_binary = field.type is FieldType.BINARY and "binary" in writing.value_losses
+    return not is_binary and not field.infinite
+
+
+def _value_differences(writing: Writing, field: Field, found: VerifiedColumn) -> Iterator[str]:
+    filled = (field.filled or 0) - (field.empty if writing.empty_is_null else 0)
+    if found.filled is not None and found.filled != filled:
+        yield f"Read back, {found.filled:,} values of {shown(field.name)!r} are filled; {filled:,} were to be."
+    exact = not (field.inexact_in_dbf or field.beyond_53_bits)
+    if found.total is not None and field.total is not None and exact:
+        larger = max(abs(found.total), abs(field.total))
+        if abs(found.total - field.total) > RELATIVE * larger:
+            yield f"Read back, the numbers in {shown(field.name)!r} add up differently; some were changed."
+
+
+def verified_from(facts: Facts, dataset: Dataset) -> Verified:
+    """What was read back of a result of one layer, given as `facts` about it."""
+    layer = facts.layers[0]
+    columns = {field.name: VerifiedColumn(field.filled) for field in layer.fields}
+    found = VerifiedLayer(
+        features=layer.features,
+        geometries=sum(layer.geometry_types.values()),
+        has_z=layer.has_z,
+        columns=columns,
+    )
+    return Verified({dataset.name: found})

@@ -1,0 +1,38 @@
+"""A result read back before it is called a success, and compared with what was to be written."""
+
+from pathlib import Path
+
+from service.dataloss.refusals import Unreadable
+from service.engine.arguments import result_name
+from service.engine.convert import Engine
+from service.engine.workplace import FOLDER, Run
+from service.formats.detect import Part, Source
+from service.formats.plan import Plan
+from service.formats.verify import Verified, compare, verified_from
+from service.usecases.look_at_source import scan_document
+
+JSON = "json"
+
+
+async def verify_output(engine: Engine, run: Run, source: Source, plan: Plan, directory: Path) -> tuple[str, ...]:
+    """What differs in the result from what the plan says, as warnings; nothing for targets that are not read back yet.
+
+    Raises:
+        Rejection: nobody would want the result, or reading it goes beyond the limits.
+    """
+    if plan.writing.read_back == JSON:
+        found = await _scan(engine, run, plan, directory)
+    else:
+        found = await engine.read_back(run, source, plan, directory)
+    return () if found is None else compare(plan, found)
+
+
+async def _scan(engine: Engine, run: Run, plan: Plan, directory: Path) -> Verified | None:
+    path = directory / FOLDER / result_name(plan)
+    written = Source(format=plan.target, parts=(Part({path.suffix: path}, plan.stem),), stem=plan.stem)
+    try:
+        scan = await scan_document(engine, run, written)
+    except Unreadable:
+        return Verified()
+    (dataset,) = plan.datasets
+    return verified_from(scan.facts(plan.stem), dataset)

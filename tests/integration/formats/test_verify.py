@@ -1,0 +1,126 @@
+"""Results are read back: what is damaged after writing is told, or refused."""
+
+import csv
+import io
+import json
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from service.engine.arguments import dataset_name
+from service.engine.workplace import FOLDER
+from service.errors import Rejection
+from service.formats.plan import Plan, plan_conversion
+from service.formats.request import ConversionRequest
+from service.formats.target import choose_target
+from service.usecases.look_at_source import look_at_source
+from service.usecases.verify_output import verify_output
+from tests.integration.formats.pipeline import Pipeline, run_plainly, write_geojson
+from tests.integration.formats.samples import point
+
+ROWS = [point(1, 2, name="a", n=1), point(3, 4, name="b", n=20), point(5, 6, name=None, n=300)]
+
+
+async def written(pipeline: Pipeline, path: Path, output: str, damage: Callable[[Path, Plan], None]) -> tuple[str, ...]:
+    """What reading a result back tells after `damage` was done to it."""
+    directory, source = pipeline.receive(path)
+    target = choose_target(source.format, output)
+    request = ConversionRequest(output=output)
+    look = await look_at_source(pipeline.engine, run_plainly, source, target, directory)
+    plan = plan_conversion(look.source, target, look.facts, request, pipeline.engine.catalogue)
+    await pipeline.engine.convert(run_plainly, look.source, plan, directory)
+    damage(directory / FOLDER / dataset_name(plan, plan.datasets[0]), plan)
+    return await verify_output(pipeline.engine, run_plainly, look.source, plan, directory)
+
+
+def _nothing(_: Path, __: Plan) -> None:
+    pass
+
+
+def _sql(statement: str) -> Callable[[Path, Plan], None]:
+    def damage(path: Path, plan: Plan) -> None:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+                connection.execute(f'DROP TRIGGER "{trigger}"')
+            connection.execute(statement.format(plan.datasets[0].name))
+
+    return damage
+
+
+def _csv(change: Callable[[list[list[str]]], list[list[str]]]) -> Callable[[Path, Plan], None]:
+    def damage(path: Path, _: Plan) -> None:
+        text = io.StringIO()
+        csv.writer(text).writerows(change(list(csv.reader(path.read_text().splitlines()))))
+        path.write_text(text.getvalue())
+
+    return damage
+
+
+def _dbf(path: Path, _: Plan) -> None:
+    table = path.with_suffix(".dbf")
+    table.write_bytes(table.read_bytes().replace(b" 20", b" 99"))
+
+
+def _json(path: Path, _: Plan) -> None:
+    document = json.loads(path.read_text())
+    document["features"][0]["geometry"] = None
+    path.write_text(json.dumps(document))
+
+
+SOUND = ["GeoPackage", "SpatiaLite", "Shapefile", "Csv", "GeoJsonSeq", "Kml"]
+DAMAGED: Mapping[str, tuple[str, Callable[[Path, Plan], None], str]] = {
+    "a row is gone": ("GeoPackage", _sql('DELETE FROM "{}" WHERE n = 1'), "holds 2 features; 3 were"),
+    "a geometry is gone": (
+        "GeoPackage",
+        _sql('UPDATE "{}" SET geom = NULL WHERE n = 1'),
+        "2 features of 'a' have geometry",
+    ),
+    "a value is gone": ("SpatiaLite", _sql('UPDATE "{}" SET name = NULL'), "0 values of 'name' are filled; 2 were"),
+    "a number is another": ("GeoPackage", _sql('UPDATE "{}" SET n = 21 WHERE n = 20'), "numbers in 'n' add up"),
+    "a number is another in a table": ("Shapefile", _dbf, "numbers in 'n' add up"),
+    "a line is gone": ("Csv", _csv(lambda rows: rows[:-1]), "holds 2 features; 3 were"),
+    "a column is gone": ("Csv", _csv(lambda rows: [row[:-1] for row in rows]), "lacks columns: 'n'"),
+}
+
+
+@pytest.mark.parametrize("target", SOUND)
+async def test_nothing_is_told_of_a_sound_result(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
+    """By way of the work file and without it."""
+    path = write_geojson(tmp_path / "a.geojson", ROWS)
+    assert await written(pipeline, path, target, _nothing) == ()
+    if target != "GeoPackage":
+        database = (await pipeline.to("GeoPackage", path)).path
+        assert await written(pipeline, database, target, _nothing) == ()
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+async def test_what_is_lost_after_all_is_told(pipeline: Pipeline, tmp_path: Path, case: str) -> None:
+    """With its kind, its count and its column."""
+    target, damage, words = DAMAGED[case]
+    path = write_geojson(tmp_path / "a.geojson", ROWS)
+    if target != "GeoPackage":
+        path = (await pipeline.to("GeoPackage", path)).path
+    else:
+        path = (await pipeline.to("SpatiaLite", path)).path
+    (told,) = await written(pipeline, path, target, damage)
+    assert words in told
+
+
+async def test_geojson_is_read_back_by_its_scan(pipeline: Pipeline, tmp_path: Path) -> None:
+    """A geometry that is not there is told."""
+    path = (await pipeline.to("GeoPackage", write_geojson(tmp_path / "a.geojson", ROWS))).path
+    assert await written(pipeline, path, "GeoJson", _nothing) == ()
+    (told,) = await written(pipeline, path, "GeoJson", _json)
+    assert "2 features of 'a' have geometry; 3 were" in told
+
+
+async def test_a_result_that_nobody_would_want_is_refused(pipeline: Pipeline, tmp_path: Path) -> None:
+    """No feature, or no geometry, of all that were to be written."""
+    path = (await pipeline.to("SpatiaLite", write_geojson(tmp_path / "a.geojson", ROWS))).path
+    with pytest.raises(Rejection, match="none of the 3 features"):
+        await written(pipeline, path, "GeoPackage", _sql('DELETE FROM "{}"'))
+    with pytest.raises(Rejection, match="none of the 3 features of 'a' has its geometry"):
+        await written(pipeline, path, "GeoPackage", _sql('UPDATE "{}" SET geom = NULL'))
