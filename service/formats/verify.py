@@ -76,6 +76,7 @@ def _differences(plan: Plan, dataset: Dataset, found: VerifiedLayer | None) -> I
     splits = writing.splits & dataset.layer.geometry_types.keys()
     if found.features != features and not splits:
         yield f"Read back, {name!r} holds {found.features:,} features; {features:,} were to be written."
+        return  # all that differs besides follows from it
     if found.geometries is not None and found.geometries != geometries and not splits:
         yield f"Read back, {found.geometries:,} features of {name!r} have geometry; {geometries:,} were to have."
     if geometries:

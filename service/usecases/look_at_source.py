@@ -15,7 +15,7 @@ from service.dataloss import mend as mend_program
 from service.dataloss import scan as scan_program
 from service.dataloss.findings import Scan, read_scan
 from service.dataloss.mend import GATHER, LEAVE, mend
-from service.dataloss.refusals import OTHER_JSON, Unreadable
+from service.dataloss.refusals import Unreadable
 from service.dataloss.scan import read_light, scan_bytes
 from service.dataloss.warnings import reading_warnings
 from service.engine.convert import UNASKED, Engine
@@ -31,9 +31,6 @@ from service.formats.request import ConversionRequest
 SCAN_FILE = "scan.json"
 MENDED_FILE = "mended"
 MENDED_EXTENSION = ".geojson"
-NO_REPORT = (
-    "The file is {}, not GeoJSON, of which alone there is a data-loss report; what is lost is told here instead."
-)
 JAILED_PROGRAMS = (scan_program.__name__, mend_program.__name__)
 """The modules that run in the jail, for a launcher that holds them ready."""
 
@@ -52,10 +49,10 @@ async def look_at_source(
     """Find out what is in `source`; raises what `Engine.inspect` raises."""
     try:
         found = await scan_document(engine, run, source) if reading_of(source.format).json else None
-    except Unreadable as unreadable:
+    except Unreadable:
         # The converter reads more than GeoJSON under this name, and words its own refusal.
         facts = await engine.inspect(run, source, directory, request)
-        return Look(_with(facts, _not_applicable(unreadable, target)), source, None)
+        return Look(facts, source, None)
     if found is None:
         return Look(await engine.inspect(run, source, directory, request), source, None)
     fit = await made_fit(engine, run, source, found)
@@ -116,9 +113,3 @@ async def _run_program(engine: Engine, run: Run, module: str, path: Path, *argum
 
 def _with(facts: Facts, warnings: Sequence[str]) -> Facts:
     return msgspec.structs.replace(facts, warnings=(*facts.warnings, *warnings))
-
-
-def _not_applicable(unreadable: Unreadable, target: Format) -> tuple[str, ...]:
-    """Why there is no data-loss report where one may be expected."""
-    title = OTHER_JSON.get(unreadable.reason)
-    return (NO_REPORT.format(title),) if title is not None and writing_of(target).loss_report else ()

@@ -103,15 +103,15 @@ ESRI_JSON = b"""{"geometryType": "esriGeometryPoint", "spatialReference": {"wkid
 
 @pytest.mark.parametrize(("title", "content"), [("TopoJSON", TOPOJSON), ("Esri JSON", ESRI_JSON)])
 def test_json_that_is_no_geojson_is_called_by_its_name(client: Client, title: str, content: bytes) -> None:
-    """It is converted, but there is no report of it; both answers say so, and the conversion what was lost."""
+    """The analysis is of GeoJSON alone, and says so; a conversion has its report all the same."""
     answer = analyze(client, "a.json", content)
     assert (answer["success"], answer["report"]["applicable"]) == (True, False)
     (sentence,) = answer["warnings"]
     assert sentence.startswith(f"The file is {title}, not GeoJSON")
     converted = client.convert("a.json", content, outputFormat="Shapefile", sourceEpsg="4326")
     assert converted["success"], converted["error"]
-    assert converted["truncationReport"]["applicable"] is False
-    assert any(f"is {title}, not GeoJSON" in warning for warning in converted["warnings"])
+    assert converted["truncationReport"]["applicable"] is True
+    assert converted["truncationReport"]["fieldNameTruncations"][0]["truncated"] == "a_long_pro"
     assert any("'a_long_property' to 'a_long_pro'" in warning for warning in converted["warnings"])
     elsewhere = client.convert("a.json", content, outputFormat="Csv", sourceEpsg="4326")["warnings"]
     assert not any("not GeoJSON" in warning for warning in elsewhere)

@@ -71,6 +71,8 @@ async def database(pipeline: Pipeline, folder: Path, columns: Sequence[str], *ro
         await pipeline.to("GeoPackage", table(folder / "a.csv", *["POINT (1 2)"] * len(rows)), source_epsg=4326)
     ).path
     with closing(sqlite3.connect(path)) as connection, connection:
+        for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f'DROP TRIGGER "{trigger}"')  # they call functions that SQLite alone does not have
         (name,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
         for column in columns:
             connection.execute(f'ALTER TABLE "{name}" ADD COLUMN {column}')
