@@ -92,11 +92,6 @@ bench *ARGS: setup
 soak MINUTES="30" *ARGS: setup
     @shift; exec python -m bench.soak --minutes {{ MINUTES }} "$@"
 
-# Make bench/results/report.html of the latest `bench`; ARGS may name the results of an earlier one to compare with.
-[group('maintain')]
-bench-report *ARGS: (environment "dev")
-    @exec python -m bench.report "$@"
-
 # Compile the converters' fork server, where a C compiler is; without it each of them starts more slowly.
 [private]
 build:

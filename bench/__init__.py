@@ -1,7 +1,7 @@
 """Measurements of Geomill, and of any deployment of it.
 
 `python -m bench` puts load on a server, its own or any by address and key, and compares with bare `ogr2ogr` in the same
-run; `bench.report` makes a page of it. The other programs measure one part each. The load comes from one process that
+run, goal by goal. The other programs measure one part each. The load comes from one process that
 builds every request beforehand; it measures itself and says when it is what limits the figures.
 
 What always holds: a figure that is compared is measured in the same run, and every answer is judged: what was not

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from bench.baselines import BASELINES
 from bench.meter import load_average
-from bench.results import LATEST, new_results, write_results
+from bench.results import LATEST, new_results, read_parts, read_results, write_results
 from bench.runner import Runner
 from bench.scenarios import SCENARIOS, STANDARD
 from bench.site import Site, given_site, own_site
-from bench.table import heading, line
+from bench.table import changes, goals, heading, line
 
 PARTS: dict[str, str] = {
     "admissions": "admissions and settlements per second",
@@ -60,6 +60,9 @@ def _run(options: argparse.Namespace) -> None:
             print(line(name, figures), flush=True)
         results.load_average = (before, load_average())
     write_results(results, options.output)
+    print(*goals(results, read_parts(PARTS)), sep="\n")
+    if options.compare:
+        print(*changes(results, read_results(options.compare)), sep="\n")
     print(f"load average {before} before, {results.load_average[1]} after; figures in {options.output}")
 
 
@@ -85,6 +88,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0, help="length of a scenario in each round")
     parser.add_argument("--output", type=Path, default=LATEST, help="where the results go; default: %(default)s")
+    parser.add_argument("--compare", type=Path, help="results of an earlier run; say what has changed since")
     parser.add_argument(
         "--setting", action="append", default=[], metavar="GEOMILL_NAME=VALUE", help="setting of the started server"
     )

@@ -1,6 +1,5 @@
-"""The page of a run."""
+"""Goals and changes as lines of a terminal."""
 
-import re
 from array import array
 
 import msgspec
@@ -9,9 +8,8 @@ from bench.figures import Round, figures_of
 from bench.goals import GOALS
 from bench.load import OK, Tally
 from bench.meter import Usage
-from bench.report import page
 from bench.results import Results, new_results
-from bench.watch import Verdict
+from bench.table import changes, goals
 
 
 def a_round(milliseconds: list[float], elapsed: float, errors: int = 0) -> Round:
@@ -53,29 +51,21 @@ def test_the_lag_of_the_loop_is_judged_and_a_probe_beside_it_is_only_shown() -> 
     beside.add(OK, 0.0187)
     run = new_results("its own", rounds=1, seconds=1.0)
     run.scenarios["large-uploads"] = figures_of("8", [msgspec.structs.replace(one, beside=beside, lag=lag)])
-    text = page([run], {}, None)
-    assert '<td>at most 10 ms</td><td>4.6 ms</td><td><span class="met">met</span></td>' in text
-    assert "<td></td><td>18.7 ms</td><td></td>" in text
+    lag_line, probe_line = (line for line in goals(run, {}) if "meanwhile, p99" in line)
+    assert lag_line.startswith("G4")
+    assert lag_line.endswith("met")
+    assert "4.6 ms" in lag_line
+    assert probe_line.endswith("18.7 ms")
 
 
-def test_the_page_needs_nothing_from_elsewhere() -> None:
-    """No script, no font, no picture, no style comes from another address; what servers say is escaped."""
-    text = page([a_run(bare=4.0, errors=2)], {}, a_run(bare=2.0))
-    assert not re.search(r"(src|href)=|<script|@import|url\(", text)
-    assert "6 x &lt;overloaded&gt;" in text
-    assert '<span class="met">met</span>' in text
+def test_a_missed_goal_stands_out() -> None:
+    """Twice the rate of bare ogr2ogr, where three times is the goal."""
+    assert next(goals(a_run(bare=2.0), {})).endswith("2 x   MISSED")
 
 
-def test_the_page_tells_what_grew_in_a_soak() -> None:
-    """Each figure with its verdict, and what went wrong in words."""
-    verdict = Verdict(about="threads", unit="", quarters=(1, 2, 3, 9), allowed=4, flat=False)
-    report = {"minutes": 30.0, "commit": "abc", "perSecond": 9.5, "wrong": ["1 times <x>"]}
-    text = page([], {"soak": {**report, "figures": {"threads": msgspec.to_builtins(verdict)}}}, None)
-    assert '<td>9.0</td><td>4</td><td><span class="missed">grew</span></td>' in text
-    assert "1 times &lt;x&gt;" in text
-
-
-def test_a_comparison_tells_better_from_worse() -> None:
-    """The same rate beside a faster xargs is a worse ratio."""
-    text = page([a_run(bare=2.0)], {}, a_run(bare=4.0))
-    assert '4 → 2 <span class="missed">-50%</span>' in text
+def test_a_comparison_tells_how_far_the_ratio_has_moved() -> None:
+    """The same rate beside a faster xargs is half the ratio."""
+    heading, line, _bare = changes(a_run(bare=2.0), a_run(bare=4.0))
+    assert heading.startswith("since ")
+    assert line.startswith("burst-8")
+    assert line.endswith("4 → 2        -50%")
