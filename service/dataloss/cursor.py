@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from service.dataloss.features import lenient_decode
 from service.dataloss.letters import mended
-from service.dataloss.refusals import Reason, Unreadable
+from service.dataloss.refusals import MAX_NESTING, Reason, Unreadable
 
 FIRST_GLANCE_BYTES = 1 << 12
 GLANCE_GROWTH = 8
@@ -24,6 +24,7 @@ _CUT_OFF_NAME = re.compile(rb'(?:"(?:[^"\\]|\\.)*(?:\\|"[ \t\r\n]*)?)?\Z', re.DO
 _UNFINISHED = ("true", "false", "null", "NaN", "-Infinity", "Infinity", ".", "e+", "e-", "E+", "E-")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _VALUE = msgspec.json.Decoder(Raw)
+_DEEP = re.compile(rb"(?:[\[{][^\[\]{}]*+){%d}" % MAX_NESTING)
 
 
 class Cursor:
@@ -73,6 +74,8 @@ class Cursor:
 
         The decoder tells the end of a value by complaining of what follows it.
         """
+        if _DEEP.match(self.data, self.position):
+            raise Unreadable(Reason.TOO_DEEP)
         try:
             _VALUE.decode(self.view[self.position :])
         except msgspec.DecodeError as error:

@@ -21,6 +21,8 @@ from service.formats.geometry import FAMILIES
 PIECE_BYTES = 1 << 20
 SAMPLE_BYTES = 1 << 16
 FLAT, WITH_Z = 2, 3
+MAX_COLLECTIONS = 200
+"""How many collections may be nested in each other."""
 COLLECTION = "GeometryCollection"
 _NUMBER_BYTES = b"0123456789+-.eE \t\r\n"
 _SPACE_AND_SIGNS = b" \t\r\n+-"
@@ -162,17 +164,19 @@ def shape_of(geometry: Geometry) -> Shape:
         Unreadable: collections are nested too deeply.
     """
     try:
-        return _shape(geometry)
-    except RecursionError:
+        return _shape(geometry, MAX_COLLECTIONS)
+    except RecursionError:  # deeper still: what is encoded again on the way down does not fit on the stack
         raise Unreadable(Reason.TOO_DEEP) from None
 
 
-def _shape(geometry: Geometry) -> Shape:
+def _shape(geometry: Geometry, collections: int) -> Shape:
+    """Its shape, if no more than so many collections are nested in it."""
     kind = _TYPES.get(geometry.type.lower()) if isinstance(geometry.type, str) else None
     content = geometry.geometries if kind == COLLECTION else geometry.coordinates
     if kind is None or not bytes(content):
         return Shape()
-    shape = _READERS[kind](lenient_decode(bytes(content).decode())[0])
+    decoded = lenient_decode(bytes(content).decode())[0]
+    shape = _collection(decoded, collections) if kind == COLLECTION else _READERS[kind](decoded)
     if shape is None:
         return Shape()
     shape.type = kind
@@ -221,10 +225,12 @@ def _multi_polygon(polygons: Any) -> Shape | None:
     return _joined([_polygon(rings) for rings in polygons if rings != []])
 
 
-def _collection(members: Any) -> Shape | None:
+def _collection(members: Any, collections: int) -> Shape | None:
     if not isinstance(members, list):
         return None
-    shapes = [_shape(geometry_of(member)) for member in members if member is not None]
+    if collections == 0:
+        raise Unreadable(Reason.TOO_DEEP)
+    shapes = [_shape(geometry_of(member), collections - 1) for member in members if member is not None]
     joined = _joined([shape if shape.type else None for shape in shapes])
     for shape in shapes:
         joined.parts.extend(shape.parts if shape.type == COLLECTION else [shape] if shape.type else [])
@@ -249,5 +255,4 @@ _READERS = {
     "MultiLineString": _multi_line,
     "Polygon": _polygon,
     "MultiPolygon": _multi_polygon,
-    COLLECTION: _collection,
 }

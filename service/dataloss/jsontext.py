@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from service.dataloss.features import INT64_MAX
+from service.dataloss.refusals import MAX_NESTING, Reason, Unreadable
 
 _ESCAPES = str.maketrans({"/": "\\/"})
 
@@ -15,6 +16,7 @@ class _Text(str):
     __slots__ = ()
 
 
+_STEPS = {"{ ": 1, "[ ": 1, " }": -1, " ]": -1}
 LARGEST = (str(INT64_MAX), str(-INT64_MAX - 1))
 
 
@@ -35,13 +37,20 @@ def json_text(value: Any) -> str:
     """`value` as JSON text, as json-c writes it with spaces.
 
     Iterative, so that depth costs no stack.
+
+    Raises:
+        Unreadable: it is nested too deeply.
     """
     pieces: list[str] = []
     pending = [value]
+    depth = 0
     while pending:
         item = pending.pop()
         if isinstance(item, _Text):
             pieces.append(item)
+            depth += _STEPS.get(item, 0)
+        elif depth == MAX_NESTING and isinstance(item, dict | list):
+            raise Unreadable(Reason.TOO_DEEP)
         elif isinstance(item, dict):
             pending.extend(reversed(_object_pieces(item)))
         elif isinstance(item, list):

@@ -28,6 +28,8 @@ class Reason(StrEnum):
 OTHER_JSON: Mapping[Reason, str] = MappingProxyType({Reason.TOPOJSON: "TopoJSON", Reason.ESRI_JSON: "Esri JSON"})
 """What is no GeoJSON, but converted all the same."""
 
+MAX_NESTING = 900
+"""How deeply objects and arrays may be nested: the decoder's own limit depends on Python's version."""
 MAX_FIELDS = 2000
 MAX_NAME_CHARACTERS = 4096
 MAX_NAMES_CHARACTERS = 1 << 20

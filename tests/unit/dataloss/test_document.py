@@ -115,7 +115,7 @@ def test_numbers_that_are_not_json_are_refused(number: str) -> None:
     assert refusal(with_value(number)) is Reason.NOT_JSON
 
 
-@pytest.mark.parametrize("depth", [1_100, 500_000])
+@pytest.mark.parametrize("depth", [901, 1_100, 9_000, 500_000])
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
 def test_deep_nesting_is_refused(depth: int, opening: str) -> None:
     """In a property, in coordinates, beside the features: never by running out of stack."""

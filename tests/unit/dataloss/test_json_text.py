@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.dataloss.jsontext import json_text
+from service.dataloss.refusals import MAX_NESTING, Unreadable
 
 
 @pytest.mark.parametrize(
@@ -40,11 +41,16 @@ def test_the_text_says_the_value(value: Any) -> None:
     assert json.loads(json_text(value)) == value
 
 
-def test_depth_costs_no_stack() -> None:
-    """A hundred thousand levels are only long."""
+@pytest.mark.parametrize("depth", [MAX_NESTING, MAX_NESTING + 1, 100_000])
+def test_depth_costs_no_stack_and_has_a_limit(depth: int) -> None:
+    """As deep as is allowed is text; deeper is refused, however deep."""
     value: list[Any] = []
-    for _ in range(100_000):
+    for _ in range(depth - 1):
         value = [value]
-    assert len(json_text(value)) == 2 * 2 * 100_000 + 3
+    if depth <= MAX_NESTING:
+        assert json_text(value).count("[") == depth
+    else:
+        with pytest.raises(Unreadable, match="nested too deeply"):
+            json_text(value)
     while value:
         value = value.pop()
