@@ -1,7 +1,6 @@
 """Figures, goals and changes as lines of a terminal."""
 
 from collections.abc import Iterator
-
 from statistics import median
 
 from bench.figures import Figures, Latency

@@ -161,10 +161,12 @@ static int finds_spoilt(char **into)
 {
     int spoilt = 0;
     struct stat found;
-    for (int descriptor = 0; descriptor < DESCRIPTORS; descriptor++)
-        if (inherited[descriptor] && fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode))
-            spoilt += fcntl(descriptor, F_GETFL) & (O_DIRECT | O_APPEND | O_NONBLOCK) ||
-                      fcntl(descriptor, F_GETLEASE) != F_UNLCK;
+    for (int descriptor = 0; descriptor < DESCRIPTORS; descriptor++) {
+        if (!inherited[descriptor] || fstat(descriptor, &found) < 0 || !S_ISREG(found.st_mode))
+            continue;
+        int lease = fcntl(descriptor, F_GETLEASE); /* refused by the filter, as taking one is */
+        spoilt += fcntl(descriptor, F_GETFL) & (O_DIRECT | O_APPEND | O_NONBLOCK) || (lease >= 0 && lease != F_UNLCK);
+    }
     if (spoilt)
         say_number(into, spoilt);
     return spoilt;

@@ -31,6 +31,7 @@ from service.intake.workspace import Workspace
 from service.jobs.lifecycle import ENDED
 from service.jobs.promises import Promise
 from service.jobs.records import Job
+from service.metering.balance import Balance
 from service.usecases.accept_upload import Order
 from service.usecases.convert_batch import convert_batch
 from service.usecases.idempotent import fingerprint, still_to_do
@@ -53,7 +54,7 @@ async def _convert_one(request: Request, caller: Caller, *, always_with_balance:
         return accepted(request, jobs[0])
     linked = await with_link(exchange.services, jobs[0])
     left = await read_left(exchange.services, caller.account_id, jobs[0]) if with_balance else None
-    if left is not None:
+    if isinstance(left, Balance):
         request.state.remaining = Remaining(conversions=left.remaining_conversions, size_bytes=left.remaining_bytes)
     notes = unknown_fields(form, _ONE.fields)
     return json_response(conversion_result(request, linked, notes, left))
@@ -118,7 +119,8 @@ class _Exchange:
         if self._async:
             return [submission.job for submission in submissions]
         ended = [await submission.outcome() for submission in submissions]
-        self._request.state.remaining = _remaining(ended)
+        if isinstance(files[-1], Order):  # the job of an earlier request tells what was left then
+            self._request.state.remaining = _remaining(ended)
         return ended
 
     def answers_now(self, jobs: Sequence[Job]) -> bool:
