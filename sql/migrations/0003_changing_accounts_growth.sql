@@ -10,6 +10,7 @@ ALTER TABLE account
     ADD COLUMN plan_payer_id uuid REFERENCES payer; -- what it draws on when it has a plan: its own, or its organisation's
 UPDATE payer p SET account_id = a.id FROM account a WHERE a.payer_id = p.id AND p.organization_id IS NULL;
 UPDATE account a SET plan_payer_id = p.id FROM payer p WHERE p.id = a.payer_id AND p.plan_id IS NOT NULL;
+SET CONSTRAINTS ALL IMMEDIATE; -- a table with checks that are still to come takes no index
 CREATE UNIQUE INDEX payer_of_account ON payer (account_id, (plan_id IS NULL));
 CREATE INDEX account_by_plan_payer ON account (plan_payer_id);
 

@@ -6,9 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from service.accounts.administration import Administration, Terms
 from service.accounts.idempotency import Claim, IdempotencyKeys
-from service.clock import utc_now
 from service.db.migrate import migrate
 from service.db.pool import Database, open_pool
 from service.db.queries import sql_directory
@@ -35,6 +33,17 @@ def old_migrations(directory: Path, last: int) -> Path:
     for path in sorted((sql_directory() / "migrations").glob("*.sql"))[:last]:
         (directory / path.name).write_bytes(path.read_bytes())
     return directory
+
+
+async def create_account_as_before(database: Database) -> AccountId:
+    """Create an account on the plan free, as the version before accounts could change their payer does."""
+    account_id, payer_id = AccountId(uuid4()), uuid4()
+    async with database.connection() as connection:
+        await connection.execute("INSERT INTO payer (id, plan_id) VALUES ($1, 'free')", payer_id)
+        await connection.execute(
+            "INSERT INTO account (id, name, payer_id, created_at) VALUES ($1, 'a', $2, now())", account_id, payer_id
+        )
+    return account_id
 
 
 async def admit_as_before(database: Database, account_id: AccountId, server_id: UUID, jobs: list[JobId]) -> list[bool]:
@@ -64,8 +73,7 @@ async def test_jobs_and_keys_of_the_version_before_go_on(empty_database_url: str
     await migrate(empty_database_url, old_migrations(tmp_path, 1))
     async with open_pool(empty_database_url) as database:
         await publish_plans(database)
-        account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
-        account_id, living, dead = account.account_id, ServerId(uuid4()), ServerId(uuid4())
+        account_id, living, dead = await create_account_as_before(database), ServerId(uuid4()), ServerId(uuid4())
         settled, released, late = (JobId(uuid7(datetime.now(UTC))) for _ in range(3))
         abandoned = JobId(uuid7(datetime.now(UTC)))
         assert await admit_as_before(database, account_id, living, [settled, released]) == [True, True]
