@@ -58,6 +58,8 @@ class Pool:
             suspended=config.suspended,
             per_tenant=config.per_tenant,
         )
+        self.on_released: Callable[[], None] = lambda: None
+        """Called each time that a place has become free, whatever it was taken for."""
         self._lease_seconds = config.lease_seconds
         self._connection = connection
         self._report = report
@@ -73,10 +75,13 @@ class Pool:
 
     def release(self, ticket: QueueTicket) -> None:
         """Leave place and worker to others; doing it twice changes nothing."""
+        is_first = ticket.state is not State.RELEASED
         changed = self.queue.release(ticket, anyio.current_time())
         self._turns.pop(ticket, None)
         self._connection.resume(ticket.slot)
         self._apply(changed)
+        if is_first:
+            self.on_released()
 
     @asynccontextmanager
     async def lease(self, tenant: str) -> AsyncIterator[WorkerLease]:

@@ -6,7 +6,9 @@ returns every ticket that got a worker or was suspended by it.
 
 import itertools
 from collections import Counter, deque
+from collections.abc import Mapping
 from enum import Enum, auto
+from types import MappingProxyType
 
 QUANTUM_SECONDS = 0.5
 """How long a ticket keeps its worker before it may be suspended in favour of a tenant that has none."""
@@ -77,6 +79,8 @@ class AdmissionQueue:
         self._most_suspended = suspended
         self._free, self._spare = deque(range(workers)), deque(range(workers, workers + suspended))
         self._places: Counter[str] = Counter()
+        self.places_by_tenant: Mapping[str, int] = MappingProxyType(self._places)
+        """How many places each tenant has that has any; it changes with the queue."""
         self._runs: Counter[str] = Counter()
         self._waiting: dict[str, deque[QueueTicket]] = {}
         self._turns: dict[str, int] = {}

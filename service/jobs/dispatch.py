@@ -91,11 +91,10 @@ def ended(job: Job) -> Submission:
 class LocalRunner:
     """Runs jobs in this process: bounded, fair between accounts, drained before the end."""
 
-    def __init__(self, pool: Pool, run_job: RunJob, tasks: TaskGroup, on_end: Callable[[], None]) -> None:
+    def __init__(self, pool: Pool, run_job: RunJob, tasks: TaskGroup) -> None:
         self._pool = pool
         self._run_job = run_job
         self._tasks = tasks
-        self._on_end = on_end
         self._submissions: dict[JobId, Submission] = {}
         self._handles: dict[JobId, TaskHandle[None]] = {}
         self._admitting: set[JobId] = set()
@@ -188,7 +187,6 @@ class LocalRunner:
         except Exception:  # noqa: BLE001 -- one job must not end the others
             _log.exception(events.JOB_LEFT, job_id=ticket.job.id)  # recovery ends this job
         finally:
-            self._on_end()
             self._pool.release(place)
             self._forget(ticket.job.id)
             submission.lose_unless_finished()

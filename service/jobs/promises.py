@@ -11,7 +11,7 @@ Pure: the clock is an argument, every change is one synchronous call.
 import math
 import random
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from service.errors import Overloaded
 from service.identifiers import AccountId
@@ -43,12 +43,8 @@ class Promise:
         self.is_open = True
         self._promises = promises
 
-    def redeem(self) -> None:
-        """Note that a place in the queue is being taken for it, which counts from now on."""
-        self._promises.forget_place(self)
-
     def release(self) -> None:
-        """Note that the request has ended; doing it twice changes nothing."""
+        """End it: its request has ended, or takes its place in the queue now. Doing it twice changes nothing."""
         self._promises.release(self)
 
 
@@ -59,19 +55,29 @@ class Promises:
         converters: how many files are converted at once.
         most: how many may be under way at most.
         taken: tells how many places of the queue are taken.
+        taken_by: how many of them each account has that has any, as it is at any time; by the account's id as text.
         now: the time in seconds.
     """
 
-    def __init__(self, *, converters: int, most: int, taken: Callable[[], int], now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        *,
+        converters: int,
+        most: int,
+        taken: Callable[[], int],
+        taken_by: Mapping[str, int],
+        now: Callable[[], float],
+    ) -> None:
         self._converters = converters
         self._most = most
         self._taken = taken
+        self._taken_by = taken_by
         self._now = now
         self._prompt: deque[Promise] = deque()
         self._counting = 0
         self._open = 0
         self._visitors = 0
-        self._held: Counter[AccountId] = Counter()
+        self._held: Counter[str] = Counter()
         self._seconds_each = 0.0
         self._last_end: float | None = None
         self._refused_since = now()
@@ -102,7 +108,7 @@ class Promises:
         self._prompt.append(promise)
         self._counting += 1
         self._open += 1
-        self._held[account_id] += 1
+        self._held[str(account_id)] += 1
         return promise
 
     def visit(self) -> Promise:
@@ -118,7 +124,7 @@ class Promises:
         return Promise(self, None, now)
 
     def forget_place(self, promise: Promise) -> None:
-        """Count no place for a promise any more; see `Promise.redeem`."""
+        """Count no place for a promise any more: it keeps nobody else out."""
         if promise.counts:
             promise.counts = False
             self._counting -= 1
@@ -133,17 +139,19 @@ class Promises:
             return
         self.forget_place(promise)
         self._open -= 1
-        self._held[promise.account_id] -= 1
-        if not self._held[promise.account_id]:
-            del self._held[promise.account_id]
+        holder = str(promise.account_id)
+        self._held[holder] -= 1
+        if not self._held[holder]:
+            del self._held[holder]
 
     def note_end(self) -> None:
-        """Note that a job has ended: while others wait, the time since the last one tells the rate."""
+        """Note that a place has become free; the time since the last one tells the rate, if others waited all along."""
         now = self._now()
-        if self._last_end is not None and self._taken() >= self._converters:
+        others_wait = self._taken() >= self._converters
+        if others_wait and self._last_end is not None:
             seconds = now - self._last_end
             self._seconds_each += (seconds - self._seconds_each) * (_LATE if self._seconds_each else 1.0)
-        self._last_end = now
+        self._last_end = now if others_wait else None
 
     def _has_place(self, account_id: AccountId) -> bool:
         under_way, depth = self._under_way(), self.depth
@@ -151,9 +159,11 @@ class Promises:
             return False
         if under_way < depth:
             return True
-        accounts = len(self._held) + (account_id not in self._held)
-        has_less = self._held[account_id] < max(1, depth // accounts)
-        return has_less and under_way < depth + max(self._converters, depth // RESERVED_SHARE)
+        if under_way >= depth + max(self._converters, depth // RESERVED_SHARE):
+            return False
+        account = str(account_id)
+        accounts = len({account, *self._held, *self._taken_by})
+        return self._held[account] + self._taken_by.get(account, 0) < max(1, depth // accounts)
 
     def _under_way(self) -> int:
         """Places that are taken, and those that are promised to uploads that will soon be here."""

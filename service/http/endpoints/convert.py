@@ -114,7 +114,7 @@ class _Exchange:
             for upload, request in zip(form.files, requests, strict=True)
         ]
         async with still_to_do(self.services, self._claim(form, orders), orders) as files:
-            self._promise.redeem()
+            self._promise.release()  # the places that are taken now count from here on
             submissions = await convert_batch(self.services, files)
         if self._async:
             return [submission.job for submission in submissions]
