@@ -3,6 +3,7 @@
 import http.client
 import json
 import resource
+import select
 import socket
 import threading
 import time
@@ -17,6 +18,7 @@ import psutil
 import pytest
 
 from service.accounts.administration import Terms
+from service.jobs.promises import BURST, PROMPT_SECONDS
 from service.server.serving import KEEP_ALIVE_SECONDS
 from tests.support.data import lakes
 from tests.support.server import Client, Server, create_account, running_server
@@ -90,8 +92,14 @@ def besieged(server: Server, key: str) -> Iterator[None]:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         for connection in heads:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nX-Slow: ")
+        for first in range(0, DRIPPING, BURST // 2):  # more at once would be a flood
+            for connection in bodies[first : first + BURST // 2]:
+                connection.sendall((head + body).encode())
+            time.sleep(PROMPT_SECONDS)
+        answered = select.poll()
         for connection in bodies:
-            connection.sendall((head + body).encode())
+            answered.register(connection, select.POLLIN)
+        assert answered.poll(0) == [], "every body is waited for"
         stack.enter_context(dripping(heads + bodies, b" ", every=1.0))
         assert all(connection.recv(16).startswith(b"HTTP/1.1 200") for connection in asked)
         assert len(psutil.Process(server.process.pid).net_connections("tcp")) > IDLE + DRIPPING
