@@ -33,7 +33,7 @@ DESCRIPTION = schemathesis.openapi.from_dict(describe(ENDPOINTS, IntakeLimits(),
 def filter_case(_context: schemathesis.HookContext, case: Case) -> bool:
     """Leave out what the description cannot tell right from wrong."""
     form = case.body if isinstance(case.body, dict) else {}
-    return all(map(_is_file, _files(form))) and not _has_more_fields_than_files(form)
+    return all(map(_is_file, _files(form))) and not _has_more_fields_than_files(form) and _columns_go_together(form)
 
 
 def _files(form: dict[str, Any]) -> list[Any]:
@@ -50,6 +50,12 @@ def _has_more_fields_than_files(form: dict[str, Any]) -> bool:
     """A batch with more formats or codes than files is refused, which a schema cannot say."""
     lists = [form[name] for name in ("outputFormats", "sourceEpsgs") if isinstance(form.get(name), list)]
     return bool(_files(form)) and any(len(values) > len(_files(form)) for values in lists)
+
+
+def _columns_go_together(form: dict[str, Any]) -> bool:
+    """Columns that do not go together are refused; an empty one is as good as none, which a schema cannot say."""
+    x, y, z, wkt = (str(form.get(name, "")).strip() for name in ("xField", "yField", "zField", "wktField"))
+    return bool(x) == bool(y) and not (wkt and (x or z)) and not (z and not x)
 
 
 @DESCRIPTION.auth()
