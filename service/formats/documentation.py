@@ -92,7 +92,9 @@ NOTES = """\
   refused.
 - **Read back**: a result as GeoPackage, SpatiaLite, Shapefile, CSV, GeoJSON or GeoJSON sequence is read again by code
   that did not write it, and compared: features, geometries, Z and M, columns, filled values, sums of numbers. CSV and
-  Shapefiles of more than 300,000 cells are compared without their values. Other outputs are not read back yet.
+  Shapefiles of more than 300,000 cells are compared without their values. A difference is a warning, and so is a result
+  that cannot be read back; one that holds none of its features or geometries is refused. Other outputs are not read
+  back yet.
 - **Measures** (M) are kept in GeoPackage, Shapefile, FlatGeobuf, SpatiaLite, OpenFileGDB and in columns of WKT.
 - **Unknown systems**: `keepCoordinates=true` writes coordinates as they are where the output can do without a system.
 - **CSV** may be in UTF-8, UTF-16 or Windows-1252, with comma, semicolon, tab or bar, with or without a header. Types

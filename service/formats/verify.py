@@ -61,18 +61,11 @@ def compare(plan: Plan, verified: Verified) -> tuple[str, ...]:
 def _differences(plan: Plan, dataset: Dataset, found: VerifiedLayer | None) -> Iterator[str]:
     writing, name = plan.writing, shown(dataset.name)
     features, geometries = _expected(writing, dataset)
-    if found is None or (features and not found.features):
+    if found is None:
         if features:
-            raise Rejection(
-                f"The result was read back and holds none of the {features:,} features of {name!r}. Nothing was "
-                f"counted; choose another outputFormat than {plan.target.title}."
-            )
+            yield f"{name!r} could not be read back, so nothing has shown that its {features:,} features are whole."
         return
-    if geometries and found.geometries == 0:
-        raise Rejection(
-            f"The result was read back and none of the {geometries:,} features of {name!r} has its geometry. Nothing "
-            f"was counted; choose another outputFormat than {plan.target.title}."
-        )
+    _refuse_empty(plan, name, found, (features, geometries))
     splits = writing.splits & dataset.layer.geometry_types.keys()
     if found.features != features and not splits:
         yield f"Read back, {name!r} holds {found.features:,} features; {features:,} were to be written."
@@ -87,6 +80,17 @@ def _differences(plan: Plan, dataset: Dataset, found: VerifiedLayer | None) -> I
             yield f"Read back, {name!r} has no measures (M); they were lost."
     if found.columns is not None and writing.attributes is None:
         yield from _column_differences(writing, dataset, found.columns)
+
+
+def _refuse_empty(plan: Plan, name: str, found: VerifiedLayer, expected: tuple[int, int]) -> None:
+    features, geometries = expected
+    remedy = f"Nothing was counted; choose another outputFormat than {plan.target.title}."
+    if features and not found.features:
+        raise Rejection(f"The result was read back and holds none of the {features:,} features of {name!r}. {remedy}")
+    if geometries and found.geometries == 0:
+        raise Rejection(
+            f"The result was read back and none of the {geometries:,} features of {name!r} has its geometry. {remedy}"
+        )
 
 
 def _expected(writing: Writing, dataset: Dataset) -> tuple[int, int]:
@@ -132,9 +136,9 @@ def _value_differences(writing: Writing, field: Field, found: VerifiedColumn) ->
 
 
 def verified_from(facts: Facts, dataset: Dataset) -> Verified:
-    """What was read back of a result of one layer, given as `facts` about it."""
+    """What was read back of a result of one layer, given as `facts` about it, in which features alone name columns."""
     layer = facts.layers[0]
-    columns = {field.name: VerifiedColumn(field.filled) for field in layer.fields}
+    columns = {field.name: VerifiedColumn(field.filled) for field in layer.fields} if layer.features else None
     found = VerifiedLayer(
         features=layer.features,
         geometries=sum(layer.geometry_types.values()),

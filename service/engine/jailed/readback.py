@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from service.engine.jailed.gpkg import quoted
-from service.engine.jailed.places import WKT
 
 MOST_CELLS = 300_000
 """In larger tables rows and geometries are counted, and no values, which would take as long as writing them."""
@@ -28,7 +27,8 @@ Z_TYPES = {11, 13, 15, 18}
 M_TYPES = {21, 23, 25, 28}
 DBF_FIELD_BYTES = 32
 END_OF_FIELDS = 0x0D
-PLACE_NAMES = {"X", "Y", "Z", "WKT", WKT}
+NULL_LETTERS = {"N": b"*", "F": b"*", "D": b"0", "L": b"?"}
+"""What a .dbf fills a cell with for null, beside blanks, by the type of the column; a text may hold any letter."""
 MALFORMED = (OSError, ValueError, LookupError, struct.error, sqlite3.Error, csv.Error)
 
 Counted = dict[str, object]
@@ -53,6 +53,8 @@ def _database(file: str, name: str, geometry_query: str, dimensions: Mapping[Any
         geometry = None if found is None else found[0]
         has_z, has_m = dimensions.get(found[1], (None, None)) if found is not None else (None, None)
         rows = connection.execute(f"PRAGMA table_info({quoted(name)})").fetchall()
+        if not rows:
+            return {"features": 0}  # the table is not there
         listed = [row[1] for row in rows if row[1] != geometry and not row[5]]
         asked = ["count(*)", f"count({quoted(geometry)})" if geometry else "0"]
         asked += [text for column in listed for text in _counts(column)]
@@ -124,12 +126,13 @@ def _dbf_fields(head: bytes) -> list[tuple[str, str, int, int]]:
 
 
 def _dbf_column(cells: list[bytes], kind: str) -> dict[str, object]:
-    filled = [cell for cell in cells if cell and not cell.startswith(b"*")]
+    filled = [cell for cell in cells if cell.strip(NULL_LETTERS.get(kind, b" "))]
     total = sum(abs(float(cell)) for cell in filled) if kind in "NF" else None
     return {"filled": len(filled), "total": _finite(total)}
 
 
 def _delimited(file: str, _: str) -> Counted:
+    """A blank line is the empty cell of a lone column, beside which the driver may also put an empty one."""
     csv.field_size_limit(Path(file).stat().st_size + 1)
     with Path(file).open(encoding="utf-8", newline="") as text:
         rows = csv.reader(text)
@@ -137,13 +140,12 @@ def _delimited(file: str, _: str) -> Counted:
         filled = [0] * len(header)
         features = cells = 0
         for row in rows:
-            if not row:
-                continue
             features += 1
             cells += len(row)
             if cells <= MOST_CELLS:
-                filled = [count + bool(cell) for count, cell in zip(filled, row, strict=True)]
-    columns = {name: {"filled": count} for name, count in zip(header, filled, strict=True) if name not in PLACE_NAMES}
+                for at in (at for at, cell in enumerate(row) if cell):
+                    filled[at] += 1
+    columns = {name: {"filled": count} for name, count in zip(header, filled, strict=True)}
     return {"features": features, **({"columns": columns} if cells <= MOST_CELLS else {})}
 
 

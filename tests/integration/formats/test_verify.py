@@ -18,7 +18,7 @@ from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
 from service.usecases.look_at_source import look_at_source
 from service.usecases.verify_output import verify_output
-from tests.integration.formats.pipeline import Pipeline, run_plainly, write_geojson
+from tests.integration.formats.pipeline import Json, Pipeline, feature, geometry, run_plainly, write_geojson
 from tests.integration.formats.samples import point
 
 ROWS = [point(1, 2, name="a", n=1), point(3, 4, name="b", n=20), point(5, 6, name=None, n=300)]
@@ -70,6 +70,30 @@ def _json(path: Path, _: Plan) -> None:
     path.write_text(json.dumps(document))
 
 
+def _unreadable(path: Path, _: Plan) -> None:
+    path.write_bytes(b"\xff" * 64)
+
+
+LINE = geometry("LineString", [[0, 0], [1, 1]])
+PECULIAR: Mapping[str, tuple[str, list[Json]]] = {
+    "a lone column": ("Csv", [feature(None, a=1), feature(None, a=None), feature(None, a=3)]),
+    "a lone column of nulls": ("Csv", [feature(None, a=None), feature(None, a=None)]),
+    "a lone column of nulls beside geometry": ("Csv", [point(1, 2, a=None), feature(None, a=None)]),
+    "columns of a table called as coordinates": ("Csv", [feature(None, X=1, Y=2, Z=3), feature(None, X=4)]),
+    "columns beside lines called as coordinates": ("Csv", [feature(LINE, X=1, y=2, _wkt="a", wkt="b")]),
+    "line breaks, quotes and separators": ("Csv", [point(1, 2, a="x\r\ny", b='"'), point(3, 4, a=",\t;", b="p\nq")]),
+    "a mark of byte order": ("Csv", [point(1, 2, **{"\ufeffa": "\ufeff", "b": 1})]),
+    "dates that are missing": ("Shapefile", [point(1, 2, a="2020-01-01"), point(3, 4, a=None)]),
+    "texts that begin with a star": ("Shapefile", [point(1, 2, a="*", b="0", c="?"), point(3, 4, a="*a", b="00")]),
+    "no geometry and no column": ("Shapefile", [feature(None), feature(None)]),
+    "families and missing geometries": ("Shapefile", [point(1, 2, a=1), feature(LINE, a=2), feature(None, a=3)]),
+    "names of the target's own columns": ("GeoPackage", [point(1, 2, fid="a", geom="b", ogc_fid=3)]),
+    "no feature": ("GeoJson", []),
+    "columns of nulls": ("GeoJson", [point(1, 2, a=None, id=None), feature(None, a=None, id=7)]),
+    "texts of JSON": ("GeoJson", [point(1, 2, a="[1, 2]", b='{"c": null}', d=True, e=2**53)]),
+}
+
+
 SOUND = ["GeoPackage", "SpatiaLite", "Shapefile", "Csv", "GeoJsonSeq", "Kml"]
 DAMAGED: Mapping[str, tuple[str, Callable[[Path, Plan], None], str]] = {
     "a row is gone": ("GeoPackage", _sql('DELETE FROM "{}" WHERE n = 1'), "holds 2 features; 3 were"),
@@ -94,6 +118,21 @@ async def test_nothing_is_told_of_a_sound_result(pipeline: Pipeline, tmp_path: P
     if target != "GeoPackage":
         database = (await pipeline.to("GeoPackage", path)).path
         assert await written(pipeline, database, target, _nothing) == ()
+
+
+@pytest.mark.parametrize("case", PECULIAR)
+async def test_nothing_is_told_of_what_a_driver_writes_its_own_way(
+    pipeline: Pipeline, tmp_path: Path, case: str
+) -> None:
+    """What a reader of the bytes could take for damage, and is none; columns without rows have no place in GeoJSON."""
+    target, features = PECULIAR[case]
+    path = write_geojson(tmp_path / "a.geojson", features)
+    if not features:
+        path = tmp_path / "a.csv"
+        path.write_text("a,b\n")
+    elif target != "GeoPackage":
+        path = (await pipeline.to("GeoPackage", path)).path
+    assert await written(pipeline, path, target, _nothing) == ()
 
 
 @pytest.mark.parametrize("case", DAMAGED)
@@ -124,3 +163,13 @@ async def test_a_result_that_nobody_would_want_is_refused(pipeline: Pipeline, tm
         await written(pipeline, path, "GeoPackage", _sql('DELETE FROM "{}"'))
     with pytest.raises(Rejection, match="none of the 3 features of 'a' has its geometry"):
         await written(pipeline, path, "GeoPackage", _sql('UPDATE "{}" SET geom = NULL'))
+    with pytest.raises(Rejection, match="none of the 3 features"):
+        await written(pipeline, path, "GeoPackage", _sql('DROP TABLE "{}"'))
+
+
+@pytest.mark.parametrize("target", ["SpatiaLite", "Csv", "GeoJson"])
+async def test_a_result_that_nothing_here_can_read_is_told(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
+    """It may be the reader that fails, so the result is not refused."""
+    path = (await pipeline.to("GeoPackage", write_geojson(tmp_path / "a.geojson", ROWS))).path
+    (told,) = await written(pipeline, path, target, _unreadable)
+    assert "'a' could not be read back, so nothing has shown that its 3 features are whole." in told
