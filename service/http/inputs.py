@@ -41,6 +41,8 @@ class UploadForm(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[Field, ...] = ()
     sample: Mapping[str, str] = {}
     many: bool = False
+    rules: Schema = {}
+    """Which fields go together, beyond what each of them says."""
 
     def spec(self) -> FormSpec:
         """Return what intake is told of it."""
@@ -85,7 +87,9 @@ TABLE_FIELDS = (
     Field("yField", f"The column with y, or latitude, {_TABLES}. Goes with xField.", _TEXT),
     Field("zField", "The column with elevations, beside xField and yField.", _TEXT),
     Field(
-        "wktField", f"The column with geometries as WKT, WKB or GeoJSON {_TABLES}. Goes without the other three.", _TEXT
+        "wktField",
+        f"The column with geometries as WKT, WKB or GeoJSON {_TABLES}. Goes without the other three.",
+        _TEXT,
     ),
     Field(
         "keepCoordinates",
@@ -94,6 +98,15 @@ TABLE_FIELDS = (
         _BOOLEAN,
     ),
 )
+_PAIR = ("xField", "yField")
+_WITHOUT_PAIR = dict.fromkeys((*_PAIR, "zField"), False)
+TABLE_RULES: Schema = {
+    "anyOf": [
+        {"properties": {**_WITHOUT_PAIR, "wktField": False}},
+        {"properties": {"wktField": False}, "required": list(_PAIR)},
+        {"properties": _WITHOUT_PAIR, "required": ["wktField"]},
+    ]
+}
 
 CONVERSION = UploadForm(
     file_field="file",
@@ -118,6 +131,7 @@ CONVERSION = UploadForm(
         ),
     ),
     sample={"outputFormat": "GeoPackage"},
+    rules=TABLE_RULES,
 )
 
 BATCH = UploadForm(
@@ -143,6 +157,7 @@ BATCH = UploadForm(
     ),
     sample={"outputFormats": "Kml"},
     many=True,
+    rules=TABLE_RULES,
 )
 
 ANALYSIS = UploadForm(

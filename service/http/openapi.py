@@ -110,7 +110,7 @@ def _form(form: UploadForm, limits: IntakeLimits) -> Object:
         file = {"type": "array", "items": file, "minItems": 1, "maxItems": limits.max_batch_files}
     properties = {form.file_field: {"description": form.file_description, **file}}
     properties |= {field.name: _field(field) for field in form.fields}
-    return {"type": "object", "properties": properties, "required": [form.file_field]}
+    return {"type": "object", "properties": properties, "required": [form.file_field], **form.rules}
 
 
 def _field(field: Field) -> Object:

@@ -33,7 +33,9 @@ DESCRIPTION = schemathesis.openapi.from_dict(describe(ENDPOINTS, IntakeLimits(),
 def filter_case(_context: schemathesis.HookContext, case: Case) -> bool:
     """Leave out what the description cannot tell right from wrong."""
     form = case.body if isinstance(case.body, dict) else {}
-    return all(map(_is_file, _files(form))) and not _has_more_fields_than_files(form) and _columns_go_together(form)
+    return all(map(_is_file, _files(form))) and not (
+        _has_more_fields_than_files(form) or _has_lone_values(form) or _has_blank_columns(form)
+    )
 
 
 def _files(form: dict[str, Any]) -> list[Any]:
@@ -52,10 +54,14 @@ def _has_more_fields_than_files(form: dict[str, Any]) -> bool:
     return bool(_files(form)) and any(len(values) > len(_files(form)) for values in lists)
 
 
-def _columns_go_together(form: dict[str, Any]) -> bool:
-    """Columns that do not go together are refused; an empty one is as good as none, which a schema cannot say."""
-    x, y, z, wkt = (str(form.get(name, "")).strip() for name in ("xField", "yField", "zField", "wktField"))
-    return bool(x) == bool(y) and not (wkt and (x or z)) and not (z and not x)
+def _has_lone_values(form: dict[str, Any]) -> bool:
+    """A value that is no list is sent as a list of one."""
+    return any(not isinstance(form.get(name, []), list) for name in ("outputFormats", "sourceEpsgs"))
+
+
+def _has_blank_columns(form: dict[str, Any]) -> bool:
+    """A blank field counts as absent, which the rules about fields that go together cannot say."""
+    return any(not str(form.get(name, "x")).strip() for name in ("xField", "yField", "zField", "wktField"))
 
 
 @DESCRIPTION.auth()

@@ -111,7 +111,8 @@ class Matrix:
             done = made[key].done
             assert done is not None
             reading = done.plan.target.reading
-            wishes = {} if reading is None or reading.records_crs else {"source_epsg": 4326}
+            is_table = key[0] == "table"  # has no coordinates that could be in a system
+            wishes = {} if reading is None or reading.records_crs or is_table else {"source_epsg": 4326}
             runs.append(self._attempt(done.path, "GeoJson", wishes))
         return dict(zip(keys, await asyncio.gather(*runs), strict=True))
 
