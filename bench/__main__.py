@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from bench.baselines import BASELINES
-from bench.meter import load_average
-from bench.results import LATEST, new_results, read_parts, read_results, write_results
-from bench.runner import Runner
-from bench.scenarios import SCENARIOS, STANDARD
-from bench.site import Site, given_site, own_site
-from bench.table import changes, goals, heading, line
+from bench.load.runner import Runner
+from bench.load.scenarios import SCENARIOS, STANDARD
+from bench.load.site import Site, given_site, own_site
+from bench.measure.baselines import BASELINES
+from bench.measure.meter import load_average
+from bench.report.results import LATEST, new_results, read_parts, read_results, write_results
+from bench.report.table import changes, goals, heading, line
 
 PARTS: dict[str, str] = {
     "admissions": "admissions and settlements per second",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import anyio
 
-from bench.launchers import environment, make_root
+from bench.parts.launchers import environment, make_root
 from sandbox import forkserver, probe
 from sandbox.command import Command
 from sandbox.config import Config, LauncherName, Ogr2ogr, PythonServer

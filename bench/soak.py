@@ -2,11 +2,11 @@
 
     python -m bench.soak [--minutes 30] [--load 0.5] [--url URL --key KEY … [--pid PID]]
 
-Eight clients do what clients do (`bench.mix`), and each of them rests between two things for so long that all of them
-together keep the given share of the converters busy: a slow machine is not overrun, it serves less. Meanwhile memory,
-processes, threads, descriptors, connections, files and tasks are sampled; what is flat, and by how much a figure may
-grow, is said in `bench.watch`. Afterwards nothing may be under way, the log may have no defect, and the books must
-agree with jobs and store (`geomill audit`).
+Eight clients do what clients do (`bench.load.mix`), and each of them rests between two things for so long that all of
+them together keep the given share of the converters busy: a slow machine is not overrun, it serves less. Meanwhile
+memory, processes, threads, descriptors, connections, files and tasks are sampled; what is flat, and by how much a
+figure may grow, is said in `bench.measure.watch`. Afterwards nothing may be under way, the log may have no defect,
+and the books must agree with jobs and store (`geomill audit`).
 
 Of a server of its own the results of half a minute ago are made to expire, as hours would, so that the sweep has as
 much to do as the conversions. Of any other server only what `--pid` and /metrics tell is judged.
@@ -28,14 +28,14 @@ from pathlib import Path
 import httpx
 import msgspec
 
-from bench.load import OK
-from bench.meter import load_average
-from bench.mix import TIMEOUT_SECONDS, Visitor, act, rows_for
-from bench.results import DIRECTORY, commit, write_json
-from bench.site import Site, given_site, own_site
-from bench.watch import QUARTERS, Sample, Verdict, judge, look
-from service.db.embedded import embedded_postgres
+from bench.load.load import OK
+from bench.load.mix import TIMEOUT_SECONDS, Visitor, act, rows_for
+from bench.load.site import Site, given_site, own_site
+from bench.measure.meter import load_average
+from bench.measure.watch import QUARTERS, Sample, Verdict, judge, look
+from bench.report.results import DIRECTORY, commit, write_json
 from service.db.pool import Database, open_pool
+from service.postgres_embedded import embedded_postgres
 from tests.support.server import Server
 
 RESULTS = DIRECTORY / "soak.json"

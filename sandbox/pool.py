@@ -12,12 +12,12 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from sandbox import places, policy
 from sandbox.command import Command
 from sandbox.config import Config, LauncherName
-from sandbox.connection import Connection
 from sandbox.exposure import exposed
-from sandbox.policy import SandboxUnavailable
+from sandbox.isolation import policy, readable_paths
+from sandbox.isolation.policy import SandboxUnavailable
+from sandbox.process.connection import Connection
 from sandbox.queue import AdmissionQueue, QueueFull, QueueTicket, State, TenantLimit
 from sandbox.report import Report
 from sandbox.selftest import SelfTest
@@ -151,7 +151,7 @@ async def _test(config: Config, private: Mapping[str, Path], connection: Connect
         return await connection.run(0, command, launcher)
 
     escapes, tried = await SelfTest(run, config, private).performed()
-    readable = tuple(map(str, places.everything(config)))
+    readable = tuple(map(str, readable_paths.everything(config)))
     complete = msgspec.structs.replace(report, launchers=tried, escapes=escapes, readable=readable)
     policy.enforce(config.mode, complete)
     connection.use(complete.active_launchers)
@@ -185,7 +185,7 @@ async def open_pool(
     secret = {"the work directory": config.work_root, **(private or {})}
     if config.memory_root is not None:
         secret["the memory directory"] = config.memory_root
-    if found := exposed(places.everything(config), secret, config.work_root):
+    if found := exposed(readable_paths.everything(config), secret, config.work_root):
         raise SandboxUnavailable(" ".join(found))
     connection = Connection(config)
     async with _plain_errors(), anyio.create_task_group() as tasks:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from sandbox import syscalls
-from sandbox.layers.privileges import drop_bounding_set, known_capabilities, set_capabilities
+from sandbox.isolation.privileges import drop_bounding_set, known_capabilities, set_capabilities
 
 CHOWN: Final = 0
 DAC_OVERRIDE: Final = 1

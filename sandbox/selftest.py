@@ -21,7 +21,7 @@ import anyio
 from sandbox import probe
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Ogr2ogr
-from sandbox.own_directory import OwnDirectory
+from sandbox.locked_directory import LockedDirectory
 from sandbox.report import LauncherReport
 from sandbox.verdict import Ending, Verdict
 
@@ -280,7 +280,7 @@ def _directory(parent: Path) -> Iterator[Path]:
 
 @contextmanager
 def _own_directory(work_root: Path) -> Iterator[Path]:
-    own = OwnDirectory(work_root, ".selftest")
+    own = LockedDirectory(work_root, ".selftest")
     try:
         yield own.path
     finally:

@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 
 from sandbox import syscalls
 from sandbox.command import MIB, Limits
-from sandbox.layers.user import become
+from sandbox.isolation.user import become
 from sandbox.quota import held_bytes
 from sandbox.report import Guard
 

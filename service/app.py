@@ -26,17 +26,16 @@ from service.accounts.identity import TrustedGateway, parse_identity_secrets
 from service.accounts.keys import Authenticator
 from service.clock import Clock, utc_now
 from service.confidential import confidential_places
-from service.db.embedded import EmbeddedPostgresError, embedded_postgres, has_database
 from service.db.migrate import migrate, require_schema
 from service.db.pool import Database, open_pool
 from service.engine.capabilities import Capabilities, ConverterMissing, probe
 from service.engine.convert import JAILED_PROGRAMS, Engine
 from service.engine.environment import prepared_environment, python_environment
 from service.errors import DatabaseUnavailable
-from service.http.application import FOR_CLIENTS, FOR_OPERATORS, Application, Surroundings
-from service.http.gateway import parse_networks
+from service.http.application import FOR_CLIENTS, FOR_OPERATORS, Application, DeploymentConfig
+from service.http.middleware.proxy_headers import parse_networks
 from service.http.routes import ROUTES
-from service.identifiers import ServerId
+from service.ids import ServerId
 from service.intake.form import IntakeLimits
 from service.intake.memory import memory_root
 from service.intake.workspace import open_work_area
@@ -44,12 +43,13 @@ from service.jobs.dispatch import LocalRunner
 from service.jobs.leases import Leases
 from service.jobs.promises import Promises
 from service.jobs.register import JobRegister
-from service.metering.books import Books, publish_plans
 from service.metering.history import History, Retention
+from service.metering.ledger import Ledger, publish_plans
 from service.metering.pricing import Pricing
+from service.postgres_embedded import EmbeddedPostgresError, embedded_postgres, has_database
 from service.settings import Settings
+from service.storage.bucket_config import BucketConfig, read_bucket_configs
 from service.storage.local import open_local
-from service.storage.places import Place, read_places
 from service.storage.port import Storage
 from service.storage.secrets import parse_secrets, stored_secrets
 from service.telemetry import metrics
@@ -57,10 +57,10 @@ from service.telemetry.exposition import sharing_metrics
 from service.telemetry.lag import watch_lag
 from service.telemetry.metrics import observe_statement
 from service.telemetry.tracing import tracing
-from service.usecases import look_at_source
+from service.usecases import inspect_source
+from service.usecases.maintenance import PERIODIC_TASKS, run_periodically
 from service.usecases.run_job import JobParts, run_job
 from service.usecases.services import Services
-from service.usecases.upkeep import CHORES, keep_up
 
 GOODBYE_SECONDS = 5.0
 WORK = "work"
@@ -126,10 +126,10 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
         capabilities = await look_at_host(settings)
         engine = Engine(capabilities, _conversion_limits(settings))
         pool = await stack.enter_async_context(open_converters(settings, capabilities))
-        books = Books(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib), storage.regions)
+        ledger = Ledger(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib), storage.regions)
         jobs = JobRegister(database)
         lease = timedelta(seconds=settings.lease_seconds)
-        parts = JobParts(books=books, jobs=jobs, engine=engine, pool=pool, storage=storage, work_area=work_area)
+        parts = JobParts(ledger=ledger, jobs=jobs, engine=engine, pool=pool, storage=storage, work_area=work_area)
         promises = Promises(
             converters=_converters(settings),
             most=_converters(settings) + settings.waiting_room,
@@ -145,7 +145,7 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
             authenticator=Authenticator(database, clock),
             gateway=TrustedGateway(parse_identity_secrets(settings.identity_secret), settings.identity_seconds),
             idempotency=IdempotencyKeys(database, lease),
-            books=books,
+            ledger=ledger,
             history=History(database, _retention(settings)),
             jobs=jobs,
             leases=Leases(database, ServerId(uuid4()), lease),
@@ -160,8 +160,8 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
         )
         try:
             await services.leases.beat()
-            for chore in CHORES:
-                tasks.start_soon(keep_up, services, chore)
+            for chore in PERIODIC_TASKS:
+                tasks.start_soon(run_periodically, services, chore)
             tasks.start_soon(watch_lag)
             yield services
         finally:
@@ -178,7 +178,7 @@ async def _close(services: Services, tasks: TaskGroup, drain_seconds: float) -> 
 
 def open_storage(settings: Settings, clock: Clock = utc_now) -> AbstractAsyncContextManager[Storage]:
     """Open the store of results that the settings name: buckets, or a directory of this host."""
-    if places := read_places(settings):
+    if places := read_bucket_configs(settings):
         return _open_buckets(places, settings, clock)
     given = settings.link_secrets
     secrets = parse_secrets(given) if given else stored_secrets(settings.data_path / "link-secrets")
@@ -225,7 +225,7 @@ def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractA
                 fork_server=forkserver.built(),
             ),
             python=PythonServer(
-                modules=(*JAILED_PROGRAMS, *look_at_source.JAILED_PROGRAMS),
+                modules=(*JAILED_PROGRAMS, *inspect_source.JAILED_PROGRAMS),
                 packages=capabilities.packages,
                 environment=python_environment(capabilities),
             ),
@@ -249,25 +249,25 @@ def build_app(settings: Settings) -> Application:
     Raises:
         SettingsError: a setting has no meaning.
     """
-    return Application(partial(open_services, settings), _surroundings(settings), _on_main_port(settings))
+    return Application(partial(open_services, settings), _deployment(settings), _on_main_port(settings))
 
 
 def application_for(services: Services, settings: Settings) -> Application:
     """Return the application of the service's port, over services that somebody else opens and closes."""
-    return Application(lambda: nullcontext(services), _surroundings(settings), _on_main_port(settings))
+    return Application(lambda: nullcontext(services), _deployment(settings), _on_main_port(settings))
 
 
 def operations_for(services: Services, settings: Settings) -> Application:
     """Return the application of the private port, over the same services."""
-    return Application(lambda: nullcontext(services), _surroundings(settings), FOR_OPERATORS)
+    return Application(lambda: nullcontext(services), _deployment(settings), FOR_OPERATORS)
 
 
 def _on_main_port(settings: Settings) -> Sequence[Route]:
     return ROUTES if settings.private_port is None else FOR_CLIENTS
 
 
-def _surroundings(settings: Settings) -> Surroundings:
-    return Surroundings(
+def _deployment(settings: Settings) -> DeploymentConfig:
+    return DeploymentConfig(
         public_url=settings.public_url,
         root_path=settings.root_path,
         trusted_proxies=parse_networks(settings.trusted_proxies),
@@ -277,7 +277,7 @@ def _surroundings(settings: Settings) -> Surroundings:
 
 
 def _open_buckets(
-    places: Mapping[str, Place], settings: Settings, clock: Clock
+    places: Mapping[str, BucketConfig], settings: Settings, clock: Clock
 ) -> AbstractAsyncContextManager[Storage]:
     # Loading the S3 client takes longer than all the rest of a start, and is of no use without a bucket.
     from service.storage.clients import Effort  # noqa: PLC0415 -- see above

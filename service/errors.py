@@ -1,4 +1,4 @@
-"""Every error that a caller can meet, in two families that never mix (contract 1).
+"""Every error that a caller can meet, in two families that never mix (interface 7.1).
 
 GeomillError
 ├── RequestFault                the request itself is wrong: problem+json, one status and code each
@@ -37,7 +37,7 @@ from typing import Literal
 import msgspec
 
 Limit = Literal["fileSize", "data", "conversions", "wallet", "access"]
-"""The values of `limit` (specification 7)."""
+"""The values of `limit` (interface 7)."""
 
 
 class GeomillError(Exception):
@@ -151,7 +151,7 @@ class Overloaded(RetryableFault):
 
 
 class DatabaseUnavailable(Overloaded):
-    """PostgreSQL cannot be reached or does not answer in time (contract 1: the answer is that of `Overloaded`)."""
+    """PostgreSQL cannot be reached or does not answer in time (interface 7.1: the answer is that of `Overloaded`)."""
 
 
 StorageFault = Literal["down", "slow", "full", "denied", "misconfigured"]
@@ -182,7 +182,7 @@ class Rejection(GeomillError):
 
 
 class LimitRefusal(Rejection):
-    """A limit of the plan, the wallet, access or a payment refused the file (specification 7)."""
+    """A limit of the plan, the wallet, access or a payment refused the file (interface 7)."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class LimitRefusal(Rejection):
 
 
 class MultipleLayers(Rejection):
-    """The input holds several layers and the target stores one (specification 7)."""
+    """The input holds several layers and the target stores one (interface 7)."""
 
     def __init__(self, message: str, *, target_format: str, layers: Sequence[LayerCount]) -> None:
         super().__init__(message)

@@ -19,9 +19,9 @@ import asyncpg
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from service.db.embedded import embedded_postgres
-from service.db.embedded.locks import can_lock
 from service.db.migrate import migrate
+from service.postgres_embedded import embedded_postgres
+from service.postgres_embedded.locks import can_lock
 
 _PREFIX = "geomill-tests-"
 _LEFT_BEHIND_SECONDS = 3600

@@ -14,7 +14,7 @@
  * Nothing passes from one command to another: a child gets open file descriptions of its own, since those of a fork are
  * shared with their flags, locks and leases, and the text of a command is wiped as soon as its child has it.
  *
- * What the layers do, and why in this order, is written down in sandbox/layers and sandbox/policy.py. The spawner
+ * What the layers do, and why in this order, is written down in sandbox/isolation and sandbox/isolation/policy.py. The spawner
  * compiles them into the message (`struct request`), built by sandbox/launchers/ogr2ogr_server.py; this file carries it out.
  */
 #define _GNU_SOURCE

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from sandbox.command import Command
 from sandbox.config import LauncherName
-from sandbox.launch import Child
+from sandbox.process.run import Child
 
-Born = Callable[[Child], None]
+OnSpawned = Callable[[Child], None]
 Failed = Callable[[str], None]
 
 
@@ -26,7 +26,7 @@ class Launcher(Protocol):
     def takes(self, command: Command, slot: int) -> bool:
         """Whether it can start this command, now."""
 
-    def start(self, command: Command, slot: int, born: Born, failed: Failed) -> None:
+    def start(self, command: Command, slot: int, spawned: OnSpawned, failed: Failed) -> None:
         """Start it; exactly one of the two is called, now or within a moment."""
 
     def ended(self, pid: int) -> None:
@@ -35,7 +35,7 @@ class Launcher(Protocol):
     def pids(self) -> Collection[int]:
         """The processes of its own that it holds ready."""
 
-    def rest(self, slot: int) -> None:
+    def prewarm(self, slot: int) -> None:
         """Nothing runs in this slot: time to make ready for the next command."""
 
     def close(self) -> None:

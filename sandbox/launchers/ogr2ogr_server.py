@@ -7,9 +7,9 @@ from typing import Final
 
 from sandbox.command import Command
 from sandbox.config import LauncherName, Ogr2ogr
-from sandbox.jail import Jail
+from sandbox.isolation import rlimits, seccomp
+from sandbox.isolation.jail import Jail
 from sandbox.launchers.environment import Started
-from sandbox.layers import rlimits, seccomp
 
 # As `enum layer` in forkserver.c.
 _BITS: Final[Mapping[str, int]] = MappingProxyType(

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection
 
-from sandbox import launch
 from sandbox.command import Command
 from sandbox.config import LauncherName
-from sandbox.enclosure import Enclosure
-from sandbox.launchers import Born, Failed
+from sandbox.isolation.context import IsolationContext
+from sandbox.launchers import Failed, OnSpawned
+from sandbox.process import run
 
 
 class PlainExec:
@@ -14,22 +14,22 @@ class PlainExec:
 
     name = LauncherName.EXEC
 
-    def __init__(self, enclosure: Enclosure) -> None:
-        self._enclosure = enclosure
+    def __init__(self, isolation: IsolationContext) -> None:
+        self._isolation = isolation
 
     def takes(self, command: Command, slot: int) -> bool:  # noqa: ARG002 - the protocol's
         """Everything."""
         return True
 
-    def start(self, command: Command, slot: int, born: Born, failed: Failed) -> None:
+    def start(self, command: Command, slot: int, spawned: OnSpawned, failed: Failed) -> None:
         """Fork."""
         try:
-            with self._enclosure.prepared(slot, command.argv[0], command.directory, command.limits) as jail:
-                child = launch.spawn(self._enclosure.layers, command.argv, command.environment, jail)
+            with self._isolation.prepared(slot, command.argv[0], command.directory, command.limits) as jail:
+                child = run.spawn(self._isolation.layers, command.argv, command.environment, jail)
         except OSError as error:
             failed(str(error))
         else:
-            born(child)
+            spawned(child)
 
     def ended(self, pid: int) -> None:
         """Nothing is held ready that could end."""
@@ -38,7 +38,7 @@ class PlainExec:
         """None."""
         return ()
 
-    def rest(self, slot: int) -> None:
+    def prewarm(self, slot: int) -> None:
         """Nothing is held ready."""
 
     def close(self) -> None:

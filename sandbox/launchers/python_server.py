@@ -1,4 +1,4 @@
-"""The server for Python commands, as the spawner sees it; the process itself is `sandbox.zygote`."""
+"""The server for Python commands, as the spawner sees it; the process itself is `sandbox.launchers.zygote`."""
 
 import os
 import sys
@@ -7,11 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from sandbox import probe, wire
+from sandbox import probe
 from sandbox.command import Command
 from sandbox.config import Config, LauncherName
-from sandbox.jail import Jail
+from sandbox.isolation.jail import Jail
 from sandbox.launchers.environment import Started
+from sandbox.process import wire
 
 
 class Introduction(msgspec.Struct, frozen=True):
@@ -55,7 +56,7 @@ class PythonServerKind:
         given = self._config.python.environment
         found = [str(Path(__file__).resolve().parents[2]), *filter(None, sys.path)]
         path = os.pathsep.join([*given.get("PYTHONPATH", "").split(os.pathsep), *found]).strip(os.pathsep)
-        return (sys.executable, "-s", "-P", "-m", "sandbox.zygote", str(link)), {**given, "PYTHONPATH": path}
+        return (sys.executable, "-s", "-P", "-m", "sandbox.launchers.zygote", str(link)), {**given, "PYTHONPATH": path}
 
     def introduction(self) -> bytes:
         """The configuration and the layers."""

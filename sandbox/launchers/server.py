@@ -18,11 +18,11 @@ from typing import Protocol
 
 from sandbox.command import Command
 from sandbox.config import LauncherName
-from sandbox.enclosure import Enclosure
-from sandbox.jail import Jail
-from sandbox.launch import Streams
-from sandbox.launchers import Born, Failed
-from sandbox.loop import Loop
+from sandbox.isolation.context import IsolationContext
+from sandbox.isolation.jail import Jail
+from sandbox.launchers import Failed, OnSpawned
+from sandbox.process.loop import Loop
+from sandbox.process.run import Streams
 
 # A server is silent on a busy host as well, and one that is ended then makes it busier.
 _SILENCE_SECONDS = 2.0
@@ -65,10 +65,10 @@ class _Server:
 class ServerLauncher:
     """Keeps one server of a kind up and has it start commands."""
 
-    def __init__(self, kind: Kind, enclosure: Enclosure, loop: Loop, commands: int) -> None:
+    def __init__(self, kind: Kind, isolation: IsolationContext, loop: Loop, commands: int) -> None:
         self._kind = kind
         self._commands = commands
-        self._enclosure = enclosure
+        self._isolation = isolation
         self._loop = loop
         self._current: _Server | None = None
         self._next: _Server | None = None
@@ -84,7 +84,7 @@ class ServerLauncher:
         """Commands of its program, while a server is up."""
         return self._current is not None and self._kind.takes(command)
 
-    def start(self, command: Command, slot: int, born: Born, failed: Failed) -> None:
+    def start(self, command: Command, slot: int, spawned: OnSpawned, failed: Failed) -> None:
         """Send the command to the server and wait for its child."""
         server = self._current
         if server is None:
@@ -96,7 +96,7 @@ class ServerLauncher:
             failed(str(error))
             return
         try:
-            with self._enclosure.prepared(slot, command.argv[0], command.directory, command.limits) as jail:
+            with self._isolation.prepared(slot, command.argv[0], command.directory, command.limits) as jail:
                 given = [streams.control_end.fileno(), streams.stderr_end, *jail.descriptors]
                 _send(server.link, self._kind.request(command, jail), given)
         except OSError as error:
@@ -107,9 +107,9 @@ class ServerLauncher:
             return
         streams.handed_over()
         self._count(server)
-        _Birth(self._loop, streams, born, lambda reason: self._stillborn(server, reason, failed))
+        _Spawning(self._loop, streams, spawned, lambda reason: self._spawn_failed(server, reason, failed))
 
-    def _stillborn(self, server: _Server, reason: str, failed: Failed) -> None:
+    def _spawn_failed(self, server: _Server, reason: str, failed: Failed) -> None:
         self._drop(server)
         failed(reason)
 
@@ -124,7 +124,7 @@ class ServerLauncher:
         """The server, and the one that is to follow it."""
         return [server.pid for server in (self._current, self._next) if server is not None]
 
-    def rest(self, slot: int) -> None:
+    def prewarm(self, slot: int) -> None:
         """A server needs no rest."""
 
     def close(self) -> None:
@@ -187,13 +187,13 @@ class ServerLauncher:
         server.link.close()
 
 
-class _Birth:
+class _Spawning:
     """The moment between asking a server and having its child."""
 
-    def __init__(self, loop: Loop, streams: Streams, born: Born, failed: Callable[[str], None]) -> None:
+    def __init__(self, loop: Loop, streams: Streams, spawned: OnSpawned, failed: Callable[[str], None]) -> None:
         self._loop = loop
         self._streams = streams
-        self._born = born
+        self._spawned = spawned
         self._failed = failed
         self._control = streams.control
         self._timer = loop.after(_SILENCE_SECONDS, lambda: self._fail("the server is silent"))
@@ -224,7 +224,7 @@ class _Birth:
             self._fail("the server's child has ended")
             return
         self._over()
-        self._born(self._streams.child(pid))
+        self._spawned(self._streams.child(pid))
 
     def _fail(self, reason: str) -> None:
         self._over()

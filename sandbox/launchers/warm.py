@@ -17,15 +17,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from sandbox import launch
 from sandbox.command import Command, Limits
 from sandbox.config import LauncherName, Ogr2ogr
-from sandbox.enclosure import Enclosure
-from sandbox.launch import Child, kill_group
-from sandbox.launchers import Born, Failed
-from sandbox.layers import rlimits
-from sandbox.loop import Loop
-from sandbox.own_directory import OwnDirectory
+from sandbox.isolation import rlimits
+from sandbox.isolation.context import IsolationContext
+from sandbox.launchers import Failed, OnSpawned
+from sandbox.locked_directory import LockedDirectory
+from sandbox.process import run
+from sandbox.process.loop import Loop
+from sandbox.process.run import Child, kill_group
 
 _WAITING: Final = ".waiting"
 _PER_SLOT: Final = 2
@@ -64,11 +64,11 @@ class WarmProcesses:
 
     name = LauncherName.WARM
 
-    def __init__(self, ogr2ogr: Ogr2ogr, enclosure: Enclosure, loop: Loop, root: Path, slots: int) -> None:
+    def __init__(self, ogr2ogr: Ogr2ogr, isolation: IsolationContext, loop: Loop, root: Path, slots: int) -> None:
         self._ogr2ogr = ogr2ogr
-        self._enclosure = enclosure
+        self._isolation = isolation
         self._loop = loop
-        self._home = OwnDirectory(root, _WAITING)
+        self._home = LockedDirectory(root, _WAITING)
         self._waiting: dict[int, list[_Waiting]] = {slot: [] for slot in range(slots)}
         self._last = dict.fromkeys(self._waiting, _Wish(ogr2ogr.environment, None))
         self._limits_at_start = False
@@ -85,7 +85,7 @@ class WarmProcesses:
             return False
         return self._find(slot, command) is not None and _can_be_told(command.argv[1:])
 
-    def start(self, command: Command, slot: int, born: Born, failed: Failed) -> None:
+    def start(self, command: Command, slot: int, spawned: OnSpawned, failed: Failed) -> None:
         """Give a waiting process the command's directory, limits and arguments."""
         waiting = self._find(slot, command)
         if waiting is None:
@@ -93,7 +93,7 @@ class WarmProcesses:
             return
         self._waiting[slot].remove(waiting)
         try:
-            self._enclosure.give_files(slot, str(command.directory))
+            self._isolation.give_files(slot, str(command.directory))
             _give_directory(str(command.directory), waiting.directory)
             if waiting.suits.limits is None:
                 self._limit(waiting, command.limits)
@@ -104,7 +104,7 @@ class WarmProcesses:
             waiting.discard()
             failed(str(error))
         else:
-            born(waiting.child)
+            spawned(waiting.child)
 
     def _limit(self, waiting: _Waiting, limits: Limits) -> None:
         try:
@@ -126,7 +126,7 @@ class WarmProcesses:
         """All that wait."""
         return [waiting.child.pid for waiting in self._all()]
 
-    def rest(self, slot: int) -> None:
+    def prewarm(self, slot: int) -> None:
         """Make a process ready for the slot's next command."""
         self._loop.after(_REST_SECONDS, lambda: self._make(slot))
 
@@ -177,8 +177,8 @@ class WarmProcesses:
         reader, writer = os.pipe2(os.O_CLOEXEC)
         argv = (str(self._ogr2ogr.program), "--optfile", "/vsistdin/")
         try:
-            with self._enclosure.prepared(slot, argv[0], directory, wish.limits) as jail:
-                child = launch.spawn(self._enclosure.layers, argv, wish.environment, jail, reader)
+            with self._isolation.prepared(slot, argv[0], directory, wish.limits) as jail:
+                child = run.spawn(self._isolation.layers, argv, wish.environment, jail, reader)
         except OSError:
             directory.rmdir()
             os.close(writer)

@@ -1,4 +1,4 @@
-"""Making and changing accounts, organisations and keys: what `geomill account` and `geomill key` do (contract 6)."""
+"""Making and changing accounts, organisations and keys: what `geomill account` and `geomill key` do (interface 10)."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from service.accounts.payers import AdministrationError, NewTerms, Owner, Terms,
 from service.clock import Clock
 from service.db.pool import Connection, Database
 from service.db.queries import load
-from service.identifiers import AccountId, KeyId, OrganizationId, uuid7
+from service.ids import AccountId, KeyId, OrganizationId, uuid7
 
 __all__ = ["Account", "Administration", "AdministrationError", "ChangedAccount", "Changes", "CreatedKey", "Terms"]
 

@@ -16,7 +16,7 @@ import msgspec
 from service.db.pool import Database
 from service.db.queries import load
 from service.errors import IdempotencyKeyInUse, IdempotencyKeyReused
-from service.identifiers import AccountId, JobId
+from service.ids import AccountId, JobId
 
 _SQL = load("idempotency")
 

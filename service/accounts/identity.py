@@ -13,7 +13,7 @@ from datetime import datetime
 from uuid import UUID
 
 from service.errors import InvalidIdentity
-from service.identifiers import AccountId
+from service.ids import AccountId
 from service.settings import SettingsError
 
 MIN_CHARACTERS = 32

@@ -20,7 +20,7 @@ from service.clock import Clock
 from service.db.pool import Database
 from service.db.queries import load
 from service.errors import InvalidApiKey, InvalidIdentity, MissingApiKey
-from service.identifiers import AccountId, KeyId
+from service.ids import AccountId, KeyId
 
 _SQL = load("accounts")
 _ALPHABET = string.digits + string.ascii_letters
@@ -97,7 +97,7 @@ class Authenticator:
         self._known: OrderedDict[bytes | AccountId, tuple[datetime, Caller | None]] = OrderedDict()
 
     async def authenticate(self, key: str | None) -> Caller:
-        """Return the caller whose key this is (specification 5).
+        """Return the caller whose key this is (interface 5).
 
         Raises:
             MissingApiKey: there is none.

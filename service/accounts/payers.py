@@ -13,7 +13,7 @@ import msgspec
 
 from service.db.pool import Connection
 from service.db.queries import load
-from service.identifiers import AccountId, OrganizationId, PayerId, uuid7
+from service.ids import AccountId, OrganizationId, PayerId, uuid7
 
 _SQL = load("accounts")
 

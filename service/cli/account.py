@@ -1,4 +1,4 @@
-"""`geomill account`: create, change and show accounts (contract 6)."""
+"""`geomill account`: create, change and show accounts (interface 10)."""
 
 import argparse
 
@@ -8,10 +8,10 @@ from service.accounts.administration import Account, Administration, Changes, Te
 from service.app import open_database
 from service.cli.command import JSON, Command, CommandError, argument, identifier, print_record
 from service.clock import utc_now
-from service.identifiers import AccountId, KeyId, OrganizationId
+from service.ids import AccountId, KeyId, OrganizationId
 from service.metering.plans import BY_ID
 from service.settings import Settings
-from service.storage.places import HOME, read_places
+from service.storage.bucket_config import HOME, read_bucket_configs
 
 _ACCOUNT = argument("account_id", metavar="ACCOUNT_ID", type=identifier, help="id of the account")
 _PLAN = argument("--plan", choices=tuple(BY_ID), help="plan of the account, or of its organization")
@@ -77,7 +77,7 @@ async def change(settings: Settings, arguments: argparse.Namespace) -> int:
 
 def _region(settings: Settings, text: str | None) -> str | None:
     """Read a region: one that the settings name, or home."""
-    known = sorted(set(read_places(settings)) - {HOME})
+    known = sorted(set(read_bucket_configs(settings)) - {HOME})
     if text in {None, *known}:
         return text
     if text == "home":

@@ -1,4 +1,4 @@
-"""`geomill audit`: whether books, jobs and store agree."""
+"""`geomill audit`: whether ledger, jobs and store agree."""
 
 import argparse
 
@@ -24,7 +24,7 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(msgspec.json.encode(Audit(differences=differences)).decode())
     else:
-        print("\n".join(differences) or "Books, jobs and store agree.")
+        print("\n".join(differences) or "Ledger, jobs and store agree.")
     return 1 if differences else 0
 
 

@@ -1,4 +1,4 @@
-"""`geomill doctor`: what this host offers, and whether it can serve (contract 6)."""
+"""`geomill doctor`: what this host offers, and whether it can serve (interface 10)."""
 
 import argparse
 from collections import Counter
@@ -10,11 +10,11 @@ import anyio.to_thread
 from sandbox.pool import SandboxUnavailable
 from service.app import look_at_host, open_converters, open_database, open_storage
 from service.cli.command import Command
-from service.db.embedded import EmbeddedPostgresError, has_database, installed_major
 from service.db.migrate import MigrationError
 from service.engine.capabilities import Capabilities, ConverterMissing
 from service.errors import DatabaseUnavailable, StorageUnavailable
 from service.intake.memory import leave_memory_root, memory_root
+from service.postgres_embedded import EmbeddedPostgresError, has_database, installed_major
 from service.settings import Settings
 
 YES, NO, UNUSED = "ok", "--", ".."

@@ -1,4 +1,4 @@
-"""`geomill key`: create and revoke API keys (contract 6)."""
+"""`geomill key`: create and revoke API keys (interface 10)."""
 
 import argparse
 
@@ -8,7 +8,7 @@ from service.accounts.administration import Administration
 from service.app import open_database
 from service.cli.command import JSON, Command, argument, identifier, print_record
 from service.clock import utc_now
-from service.identifiers import AccountId, KeyId
+from service.ids import AccountId, KeyId
 from service.settings import Settings
 
 

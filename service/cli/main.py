@@ -10,9 +10,9 @@ import anyio
 from service.accounts.administration import AdministrationError
 from service.cli import account, audit, doctor, key, migrate, serve, settings, usage
 from service.cli.command import Command, CommandError
-from service.db.embedded import EmbeddedPostgresError
 from service.db.migrate import MigrationError
 from service.errors import GeomillError
+from service.postgres_embedded import EmbeddedPostgresError
 from service.settings import SettingsError, read_settings
 from service.telemetry.build import VERSION
 

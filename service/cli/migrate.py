@@ -1,4 +1,4 @@
-"""`geomill migrate`: bring the database to this version's schema (contract 6)."""
+"""`geomill migrate`: bring the database to this version's schema (interface 10)."""
 
 import argparse
 

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Final
 
 from sandbox import rights
-from sandbox.layers import namespaces
-from sandbox.layers.namespaces import NEW_USER
+from sandbox.isolation import namespaces
+from sandbox.isolation.namespaces import NEW_USER
 
 NEEDED: Final[Mapping[int, str]] = MappingProxyType(
     {

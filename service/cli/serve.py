@@ -1,4 +1,4 @@
-"""`geomill serve`: run the gateway (contract 6)."""
+"""`geomill serve`: run the gateway (interface 10)."""
 
 import argparse
 import gc
@@ -98,7 +98,7 @@ async def _leave(settings: Settings, services: Services, stop: anyio.Event, clos
     """Readiness falls first, then the door closes, and at last the jobs that have not ended are."""
     await stop.wait()
     _log.info(events.SERVER_STOPPING, jobs=len(services.runner.active))
-    services.runner.leave(settings.drain_delay_seconds + settings.drain_seconds)
+    services.runner.begin_shutdown(settings.drain_delay_seconds + settings.drain_seconds)
     await anyio.sleep(settings.drain_delay_seconds)
     closing.set()
     await anyio.sleep(settings.drain_seconds)

@@ -1,4 +1,4 @@
-"""`geomill usage`: what an account has left this month (contract 6)."""
+"""`geomill usage`: what an account has left this month (interface 10)."""
 
 import argparse
 
@@ -8,8 +8,8 @@ from service.accounts.administration import Administration
 from service.app import open_database
 from service.cli.command import JSON, Command, argument, identifier, print_record
 from service.clock import utc_now
-from service.identifiers import AccountId, OrganizationId
-from service.metering.books import Books
+from service.ids import AccountId, OrganizationId
+from service.metering.ledger import Ledger
 from service.metering.period import period_of
 from service.metering.pricing import Pricing
 from service.settings import Settings
@@ -37,7 +37,7 @@ async def show(settings: Settings, arguments: argparse.Namespace) -> int:
     now = utc_now()
     async with open_database(settings) as database:
         account = await Administration(database, utc_now).find_account(arguments.account_id)
-        balance = await Books(database, Pricing()).balance(arguments.account_id, now)
+        balance = await Ledger(database, Pricing()).balance(arguments.account_id, now)
     usage = Usage(
         account_id=account.account_id,
         name=account.name,

@@ -1,14 +1,14 @@
-"""The rules of the data-loss report: what a Shapefile does to the findings of a scan (spec 2.4)."""
+"""The rules of the data-loss report: what a Shapefile does to the findings of a scan (interface 2.4)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from service.dataloss.findings import Scan
 from service.formats.dbf_names import VALUE_BYTES, shortened
 from service.formats.facts import FieldType
 from service.formats.geometry import FAMILIES, SPLIT_FAMILIES, Family
+from service.geojson.findings import Scan
 
 COLLECTION = "GeometryCollection"
 
@@ -58,7 +58,7 @@ class Summary(Wire, frozen=True):
 
 
 class Report(Wire, frozen=True):
-    """What a conversion from GeoJSON to Shapefile loses (spec 2.4)."""
+    """What a conversion from GeoJSON to Shapefile loses (interface 2.4)."""
 
     applicable: bool
     has_warnings: bool = False
@@ -72,7 +72,7 @@ class Report(Wire, frozen=True):
 
 
 def not_applicable() -> Report:
-    """The report for every direction but GeoJSON to Shapefile (spec 4.4)."""
+    """The report for every direction but GeoJSON to Shapefile (interface 4.4)."""
     return Report(applicable=False)
 
 

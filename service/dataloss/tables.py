@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from service.dataloss.findings import FieldFindings, Scan
 from service.formats.facts import Facts, Field, Layer
+from service.geojson.findings import FieldFindings, Scan
 
 
 def findings_of(facts: Facts) -> Scan:

@@ -1,13 +1,13 @@
-"""Losses for which the report has no member; they go into `warnings` (contract 2).
+"""Losses for which the report has no member; they go into `warnings` (interface 2.6).
 
 Some happen while GeoJSON is read, whatever it becomes, the others only where it becomes a Shapefile.
 """
 
 from collections.abc import Callable, Iterator
 
-from service.dataloss.findings import FieldFindings, Scan
 from service.formats.facts import FieldType
 from service.formats.names import shown
+from service.geojson.findings import FieldFindings, Scan
 
 NAMES_SHOWN = 5
 

@@ -6,7 +6,7 @@ A capability takes one for as long as its statements run, never while a file con
         row = await connection.fetchrow(QUERIES["read_job"], job_id)
 
 A database that cannot be reached, refuses, dies underway or is too slow raises `DatabaseUnavailable` from that block
-(contract 1: 503 with Retry-After). Whether a transaction that was underway took effect is then unknown, so callers
+(interface 7.1: 503 with Retry-After). Whether a transaction that was underway took effect is then unknown, so callers
 are built to be repeated. Every other error of a statement, such as a violated constraint, is its caller's to know.
 """
 

@@ -7,7 +7,7 @@ import msgspec
 
 from service.engine.jailed.gpkg import GEOMETRY, quoted
 from service.engine.reading import WORK_DRIVER, open_options
-from service.engine.workplace import OUT, WORK_FILE, staged_names
+from service.engine.workspace import OUT, WORK_FILE, staged_names
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
 from service.formats.format import Delivery, Writer, Writing, reading_of

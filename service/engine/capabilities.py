@@ -1,4 +1,4 @@
-"""What this host's GDAL offers, looked at once at start-up (spec 1 r2, contract 6)."""
+"""What this host's GDAL offers, looked at once at start-up (interface 1, 10)."""
 
 import importlib.util
 import re

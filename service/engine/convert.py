@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from sandbox.command import Limits
-from service.brief import do
+from service.blocking import run_blocking
 from service.engine.arguments import dataset_name, origin_of, table_of
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import Subject, UnreachableSystem
@@ -19,7 +19,7 @@ from service.engine.jailed.readback import READERS
 from service.engine.output import Output, collect
 from service.engine.reading import JAILED, WorkFile, read_into_work_file
 from service.engine.recount import count_unreachable
-from service.engine.workplace import FOLDER, INPUT, WORK_FILE, Run, Workplace
+from service.engine.workspace import FOLDER, INPUT, WORK_FILE, Run, Workplace
 from service.engine.writing import JAILED as WRITERS_JAILED
 from service.engine.writing import write
 from service.formats.crs import CrsCatalogue
@@ -117,7 +117,7 @@ class Engine:
         """
         place = directory / FOLDER
         is_little = holds_little(place)
-        return await do(partial(collect, place, plan, is_little=is_little), brief=is_little)
+        return await run_blocking(partial(collect, place, plan, is_little=is_little), inline=is_little)
 
     def _place(self, run: Run, directory: Path, source: Source, subject: Subject) -> Workplace:
         return Workplace(run, self.capabilities, self.limits, directory, source=source, subject=subject)

@@ -8,7 +8,7 @@ from service.engine.arguments import dataset_name, result_name
 from service.engine.diagnostics import EngineDefect
 from service.engine.files import size_of_written, written_files
 from service.engine.pack import Entry, write_zip
-from service.engine.workplace import OUT
+from service.engine.workspace import OUT
 from service.formats.datasets import Dataset
 from service.formats.format import Delivery
 from service.formats.plan import Plan

@@ -17,7 +17,7 @@ from service.engine.diagnostics import find_renames
 from service.engine.jailed import database, delimited, lines, relabel, sheets
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.jailed.places import WKT, X, Y, Z
-from service.engine.workplace import WORK_FILE, Workplace, staged_names
+from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.crs import MAX_CODE
 from service.formats.dbf_encoding import guess_encoding

@@ -4,7 +4,7 @@ from service.engine.arguments import Origin, systems
 from service.engine.diagnostics import REMEDY, UNREACHABLE, UnreachableSystem
 from service.engine.jailed import facts as facts_program
 from service.engine.reading import INTO_WORK_FILE, WORK_DRIVER
-from service.engine.workplace import Workplace
+from service.engine.workspace import Workplace
 from service.errors import Rejection
 from service.formats.facts import Facts
 from service.formats.plan import Plan

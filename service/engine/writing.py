@@ -28,7 +28,7 @@ from service.engine.environment import VIRTUAL_DRIVER
 from service.engine.jailed import declare, gather, wktlines
 from service.engine.jailed.gpkg import FID, GEOMETRY, quoted
 from service.engine.reading import ADD, CSV_DRIVER, WORK_DRIVER
-from service.engine.workplace import OUT, WORK_FILE, Workplace
+from service.engine.workspace import OUT, WORK_FILE, Workplace
 from service.formats.datasets import Dataset
 from service.formats.facts import FieldType
 from service.formats.format import Writer

@@ -1,4 +1,4 @@
-"""Which EPSG codes are coordinate systems for maps, asked of PROJ's own database (contract 5)."""
+"""Which EPSG codes are coordinate systems for maps, asked of PROJ's own database (interface 9)."""
 
 import sqlite3
 from contextlib import closing

@@ -19,7 +19,7 @@ def clip(text: str, limit_bytes: int) -> str:
 
 @lru_cache(maxsize=4096)
 def shortened(name: str) -> str:
-    """The name that `name` has in a Shapefile, before collisions are looked at (spec 2.4).
+    """The name that `name` has in a Shapefile, before collisions are looked at (interface 2.4).
 
     It equals `name` when the name fits.
     """

@@ -1,4 +1,4 @@
-"""What an upload is: its format by extension (spec 1), and the files that a converter will read.
+"""What an upload is: its format by extension (interface 1), and the files that a converter will read.
 
 Nothing here trusts the client's name beyond its extension, and nothing is parsed beyond what tells variants of one
 format apart.
@@ -91,7 +91,7 @@ def is_archive(untrusted_name: str) -> bool:
 
 
 def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | None = None) -> Source:
-    """Recognise the upload at `path` (spec 1, ZIP rules 1 to 3). Blocking: call it in a thread.
+    """Recognise the upload at `path` (interface 1, ZIP rules 1 to 3). Blocking: call it in a thread.
 
     Args:
         path: the upload as received.

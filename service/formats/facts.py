@@ -123,7 +123,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def feature_count(self) -> int:
-        """How many features there are in all layers (spec 2.1)."""
+        """How many features there are in all layers (interface 2.1)."""
         return sum(layer.features for layer in self.layers if not layer.is_derived)
 
     @property
@@ -136,7 +136,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def geometry_type(self) -> str:
-        """The dominant geometry type as GeoJSON names it, "None" for a table (spec 2.1, contract 2)."""
+        """The dominant geometry type as GeoJSON names it, "None" for a table (interface 2.1, 2.6)."""
         return dominant_type(self.histogram)
 
     @property

@@ -178,9 +178,9 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """What the driver needs to be told to keep elevations."""
     environment: Mapping[str, str] = MappingProxyType({})
     driver_is_optional: bool = False
-    """Not every build of GDAL can write it (spec 1 r2)."""
+    """Not every build of GDAL can write it (interface 1)."""
     loss_report: bool = False
-    """Whether the answer comes with a data-loss report (spec 2.4)."""
+    """Whether the answer comes with a data-loss report (interface 2.4)."""
 
 
 class Format(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Which layers of an input go into an output (issue of many layers and a target that stores one: spec 7)."""
+"""Which layers of an input go into an output (issue of many layers and a target that stores one: interface 7)."""
 
 from collections.abc import Sequence
 

@@ -19,7 +19,7 @@ WKT_PER_BYTE = 2.5
 
 
 def refuse_unrepresentable(target: Format, layers: Sequence[Layer]) -> None:
-    """Refuse what `target` cannot represent at all (spec 1 r5).
+    """Refuse what `target` cannot represent at all (interface 1).
 
     Raises:
         Rejection: names what the target cannot hold, how much of it there is, and what to do.

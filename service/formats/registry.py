@@ -513,7 +513,7 @@ _BY_OUTPUT_WORD = MappingProxyType({word: row for row in reversed(FORMATS) for w
 _BY_TOKEN = MappingProxyType({row.token: row for row in FORMATS})
 _BY_EXTENSION = MappingProxyType({extension: row for row in FORMATS for extension in row.extensions})
 _DEFAULT_OUTPUTS = MappingProxyType({"geojson": "shapefile"})
-"""Where the default direction is not GeoJSON (spec 1 r4)."""
+"""Where the default direction is not GeoJSON (interface 1)."""
 
 INPUT_EXTENSIONS = tuple(_BY_EXTENSION)
 
@@ -531,7 +531,7 @@ def find_output(text: str) -> Format:
 
 
 def default_output(source: Format) -> Format:
-    """The output for an input of the format `source` when outputFormat is omitted (spec 1 r4)."""
+    """The output for an input of the format `source` when outputFormat is omitted (interface 1)."""
     return _BY_TOKEN[_DEFAULT_OUTPUTS.get(source.token, "geojson")]
 
 

@@ -6,7 +6,7 @@ DEFAULT_EPSG = 4326
 
 
 class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The wishes of one conversion (spec 4.1, contract 2).
+    """The wishes of one conversion (interface 4.1, 2.6).
 
     `output` is the text of outputFormat, None for the default direction; `source_epsg` overrides what the file records;
     `layer` names the one layer to convert; `x_field`, `y_field`, `z_field` or `wkt_field` name the columns of a table

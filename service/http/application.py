@@ -20,12 +20,12 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from service.errors import RequestFault
-from service.http.answers import AnswerHeaders
-from service.http.draining import DrainingMiddleware
-from service.http.gateway import Gateway, Network
-from service.http.heads import HeadCheck
-from service.http.middleware import RequestContext
-from service.http.openapi import describe
+from service.http.docs.openapi import describe
+from service.http.middleware.draining import DrainingMiddleware
+from service.http.middleware.header_limits import HeaderLimits
+from service.http.middleware.proxy_headers import Gateway, Network
+from service.http.middleware.request_context import RequestContext
+from service.http.middleware.response_headers import ResponseHeaders
 from service.http.problems import problem_of_fault, problem_of_routing
 from service.http.routes import API, ENDPOINTS, ROUTES
 from service.http.unserved import refuse_websocket
@@ -33,10 +33,10 @@ from service.usecases.services import Services
 
 FOR_CLIENTS: tuple[Route, ...] = tuple(route for route in ROUTES if route.path.startswith((f"{API}/", "/files/")))
 FOR_OPERATORS: tuple[Route, ...] = tuple(route for route in ROUTES if route not in FOR_CLIENTS)
-"""The endpoints that may be put on a port of their own (contract 6)."""
+"""The endpoints that may be put on a port of their own (interface 10)."""
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+class DeploymentConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What the application has to know of whatever is between it and its clients."""
 
     public_url: str = ""
@@ -52,7 +52,7 @@ class Application(Starlette):
     def __init__(
         self,
         open_services: Callable[[], AbstractAsyncContextManager[Services]],
-        surroundings: Surroundings,
+        surroundings: DeploymentConfig,
         routes: Sequence[Route] = ROUTES,
     ) -> None:
         super().__init__(
@@ -88,12 +88,12 @@ class Application(Starlette):
         await super().__call__(scope, receive, send)
 
 
-def _middleware(surroundings: Surroundings) -> list[Middleware]:
+def _middleware(surroundings: DeploymentConfig) -> list[Middleware]:
     middleware = [
-        Middleware(AnswerHeaders),
+        Middleware(ResponseHeaders),
         Middleware(DrainingMiddleware),
         Middleware(RequestContext),
-        Middleware(HeadCheck, most_bytes=surroundings.max_header_bytes),
+        Middleware(HeaderLimits, most_bytes=surroundings.max_header_bytes),
     ]
     if surroundings.trusted_proxies or surroundings.root_path:
         trusted, root_path = surroundings.trusted_proxies, surroundings.root_path

@@ -1,4 +1,4 @@
-"""Faults as answers: which fault has which status and code is this one table (contract 1)."""
+"""Faults as answers: which fault has which status and code is this one table (interface 7.1)."""
 
 from http import HTTPStatus
 from typing import Annotated

@@ -21,8 +21,9 @@ from service.errors import (
     UploadTimeout,
     UploadTooLarge,
 )
-from service.http import inputs
-from service.http.endpoint import Answer, Keyed, Open
+from service.http.api import inputs
+from service.http.api.endpoint import Answer, Keyed, Open
+from service.http.api.schemas import Analysis, BatchResult, ConversionResult, JobRecord, PlanList, RecentJobs
 from service.http.endpoints.analyze import analyze
 from service.http.endpoints.convert import convert_file, convert_files, convert_upload
 from service.http.endpoints.documentation import docs, docs_asset, openapi
@@ -32,7 +33,6 @@ from service.http.endpoints.health import Alive, healthz, readyz
 from service.http.endpoints.jobs import job_status, recent_jobs
 from service.http.endpoints.metrics import metrics
 from service.http.endpoints.pricing import list_plans
-from service.http.schemas import Analysis, BatchResult, ConversionResult, JobRecord, PlanList, RecentJobs
 from service.usecases.check_readiness import Readiness
 
 API = "/api/geo"

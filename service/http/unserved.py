@@ -1,4 +1,4 @@
-"""Answers to what never becomes a request here, each told why as a request would be (contract 1).
+"""Answers to what never becomes a request here, each told why as a request would be (interface 7.1).
 
 A connection too many, a head that cannot be read, a WebSocket: no middleware sees them, so everything that an answer
 carries is put on here, its request id included.
@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from service.errors import MalformedRequest, Overloaded, RequestFault
-from service.http.answers import DEFAULTS
+from service.http.middleware.response_headers import DEFAULTS
 from service.http.problems import MEDIA_TYPE, body_of, kind_of, problem_of_fault
 from service.telemetry import events
 from service.telemetry.metrics import PROBLEMS

@@ -1,4 +1,4 @@
-"""The rules that a form must keep, applied to its events as they come (contract 1)."""
+"""The rules that a form must keep, applied to its events as they come (interface 7.1)."""
 
 from typing import assert_never
 

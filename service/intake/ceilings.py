@@ -1,4 +1,4 @@
-"""How large a body and a file may be, and what the client is told above it (specification 8)."""
+"""How large a body and a file may be, and what the client is told above it (interface 8)."""
 
 from service.errors import BatchTooLarge, RequestFault, UploadTooLarge
 from service.intake.form import MEBIBYTE, FormSpec, IntakeLimits

@@ -15,7 +15,7 @@ class FormSpec(msgspec.Struct, frozen=True, kw_only=True):
         file_field: name of the part that carries a file.
         fields: names of the text parts that are kept; of any other, read within the same caps, only the name is kept,
             so that a client may send the same form to two endpoints and is told what one of them ignored.
-        many: whether `file_field` may come several times (contract 1: a batch). A file above the ceiling then is one
+        many: whether `file_field` may come several times (interface 7.1: a batch). A file above the ceiling then is one
             entry's failure, else it is the request's.
         digest: whether the files' SHA-256 is computed while they arrive.
     """
@@ -27,7 +27,7 @@ class FormSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IntakeLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client may send, and how slowly (specification 8)."""
+    """What a client may send, and how slowly (interface 8)."""
 
     max_file_bytes: int = 100 * MEBIBYTE
     max_batch_bytes: int = 200 * MEBIBYTE

@@ -90,7 +90,7 @@ class FormParser:
         """Yield what `data`, the next chunk of the body, completes; must be exhausted before the next call.
 
         Raises:
-            MalformedRequest: the body is no form, breaks the syntax, or goes beyond a cap (contract 1).
+            MalformedRequest: the body is no form, breaks the syntax, or goes beyond a cap (interface 7.1).
         """
         if self._preamble is not None:
             data = self._skip_preamble(data)

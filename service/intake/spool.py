@@ -10,7 +10,7 @@ from collections.abc import AsyncIterable
 
 from anyio import CancelScope, current_time
 
-from service.brief import BRIEF_BYTES
+from service.blocking import INLINE_BYTES
 from service.errors import UploadTimeout
 from service.intake.assembly import Assembly
 from service.intake.ceilings import body_too_large, max_body_bytes
@@ -44,7 +44,7 @@ async def receive(
         limits: what a client may send, and how slowly.
 
     Raises:
-        MalformedRequest: it is no multipart form, is truncated, or lacks its file (contract 1).
+        MalformedRequest: it is no multipart form, is truncated, or lacks its file (interface 7.1).
         UploadTooLarge: the file of a single upload is above the ceiling.
         BatchTooLarge: the body of a batch is.
         TooManyFiles: the batch has more files than one request may carry.
@@ -54,7 +54,7 @@ async def receive(
     boundary = read_boundary(content_type)
     if content_length is not None and content_length > max_body_bytes(form, limits):
         raise body_too_large(form, limits)
-    small = content_length is not None and content_length <= BRIEF_BYTES
+    small = content_length is not None and content_length <= INLINE_BYTES
     reception = _Reception(boundary, form, workspace, limits, small=small)
     try:
         return await reception.run(body)
@@ -89,7 +89,7 @@ class _Reception:
         if waiting.cancelled_caught:
             raise UploadTimeout(self._pace.complaint)
         self._parser.finish()
-        await self._workspace.do(self._assembly.flush, brief=self._small)
+        await self._workspace.run_blocking(self._assembly.flush, inline=self._small)
         return self._assembly.form()
 
     def close(self) -> None:
@@ -114,5 +114,5 @@ class _Reception:
 
     async def _flush(self, waiting: CancelScope) -> None:
         waiting.deadline = math.inf
-        await self._workspace.do(self._assembly.flush)
+        await self._workspace.run_blocking(self._assembly.flush)
         self._pace.resume(current_time())

@@ -14,7 +14,7 @@ from typing import TypeVar
 import structlog
 from anyio import CancelScope, CapacityLimiter, to_thread
 
-from service.brief import do
+from service.blocking import run_blocking
 from service.errors import Overloaded
 from service.intake.areas import claim_area, sweep
 from service.intake.form import MEBIBYTE
@@ -91,20 +91,20 @@ class WorkArea:
         """Whether `new_directory` made it there."""
         return directory.parent == self._in_memory
 
-    async def do(self, work: Callable[[], _Result], *, brief: bool = False) -> _Result:
+    async def run_blocking(self, work: Callable[[], _Result], *, inline: bool = False) -> _Result:
         """Run `work`, which touches the disk, beside the event loop, or in it; a cancellation waits for its end."""
-        return await do(work, brief=brief, limiter=self._threads)
+        return await run_blocking(work, inline=inline, limiter=self._threads)
 
-    async def remove(self, directory: Path, *, brief: bool = False) -> None:
+    async def remove(self, directory: Path, *, inline: bool = False) -> None:
         """Remove `directory`, which `new_directory` made, and all in it; a rest that stays is swept with the area.
 
         Where it is known to hold little, that is `brief`.
         """
-        if brief:
+        if inline:
             _remove_or_log(directory)
             return
         with CancelScope(shield=True):
-            await self.do(lambda: _remove_or_log(directory))
+            await self.run_blocking(lambda: _remove_or_log(directory))
 
 
 class Workspace:
@@ -137,9 +137,9 @@ class Workspace:
         self._owned.remove(directory)
         return directory
 
-    async def do(self, work: Callable[[], _Result], *, brief: bool = False) -> _Result:
+    async def run_blocking(self, work: Callable[[], _Result], *, inline: bool = False) -> _Result:
         """See `WorkArea.do`."""
-        return await self._area.do(work, brief=brief)
+        return await self._area.run_blocking(work, inline=inline)
 
     async def close(self) -> None:
         """Remove what is still owned."""

@@ -20,7 +20,7 @@ from service.errors import Overloaded, TooManyRequests
 from service.formats.detect import Source
 from service.formats.format import Format
 from service.formats.request import ConversionRequest
-from service.identifiers import AccountId, JobId
+from service.ids import AccountId, JobId
 from service.jobs.records import Job
 from service.telemetry import events
 
@@ -29,7 +29,7 @@ LONGEST_RETRY_AFTER_SECONDS = 60
 _log = structlog.get_logger()
 
 
-class Ticket(msgspec.Struct, frozen=True, kw_only=True):
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """An accepted job: everything that running it needs.
 
     `directory` is its own, and is removed at its end; its output goes under `object_key`, which the job's row has.
@@ -45,7 +45,7 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True):
     object_key: str
 
 
-RunJob = Callable[[Ticket, QueueTicket], Awaitable[Job]]
+RunJob = Callable[[JobSpec, QueueTicket], Awaitable[Job]]
 """Runs a job to its end and returns it ended; uses its place in the queue and releases it."""
 
 
@@ -62,7 +62,7 @@ class Submission:
         self.job = job
         self._ended.set()
 
-    def lose_unless_finished(self) -> None:
+    def mark_lost(self) -> None:
         """Tell everybody who still waits that this process will not see the end."""
         if not self._ended.is_set():
             self._lost = True
@@ -100,7 +100,7 @@ class LocalRunner:
         self._admitting: set[JobId] = set()
         self._end_by = math.inf
         self._idle: anyio.Event | None = None
-        self.leaving = False
+        self.is_shutting_down = False
         """Whether this process is about to stop: it still takes jobs, but wants them sent elsewhere."""
 
     @property
@@ -137,21 +137,21 @@ class LocalRunner:
         finally:
             self._admitting.discard(job_id)
 
-    def submit(self, ticket: Ticket, place: QueueTicket) -> Submission:
+    def submit(self, ticket: JobSpec, place: QueueTicket) -> Submission:
         """Run an accepted job, whoever is listening."""
         submission = Submission(ticket.job)
         self._submissions[ticket.job.id] = submission
         self._handles[ticket.job.id] = self._tasks.start_soon(self._run, ticket, place, submission)
         return submission
 
-    def leave(self, seconds: float) -> None:
+    def begin_shutdown(self, seconds: float) -> None:
         """Announce that this process stops, in `seconds` at the latest."""
-        self.leaving = True
+        self.is_shutting_down = True
         self._end_by = anyio.current_time() + seconds
 
     async def drain(self, seconds: float) -> None:
         """Take no more jobs, wait for those under way for `seconds` or as long as was announced, and end the others."""
-        self.leaving = True
+        self.is_shutting_down = True
         self._idle = self._idle or anyio.Event()
         if self._submissions:
             with anyio.CancelScope(deadline=min(self._end_by, anyio.current_time() + seconds)):
@@ -181,7 +181,7 @@ class LocalRunner:
         expected = math.ceil(self._pool.queue.seconds_until_free(anyio.current_time()))
         return min(max(expected, RETRY_AFTER_SECONDS), LONGEST_RETRY_AFTER_SECONDS)
 
-    async def _run(self, ticket: Ticket, place: QueueTicket, submission: Submission) -> None:
+    async def _run(self, ticket: JobSpec, place: QueueTicket, submission: Submission) -> None:
         try:
             submission.finish(await self._run_job(ticket, place))
         except Exception:  # noqa: BLE001 -- one job must not end the others
@@ -189,7 +189,7 @@ class LocalRunner:
         finally:
             self._pool.release(place)
             self._forget(ticket.job.id)
-            submission.lose_unless_finished()
+            submission.mark_lost()
 
     def _forget(self, job_id: JobId) -> None:
         del self._submissions[job_id], self._handles[job_id]

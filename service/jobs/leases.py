@@ -11,7 +11,7 @@ import msgspec
 
 from service.db.pool import Database
 from service.db.queries import load
-from service.identifiers import JobId, ServerId
+from service.ids import JobId, ServerId
 
 _SQL = load("jobs")
 

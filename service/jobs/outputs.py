@@ -6,7 +6,7 @@ from uuid import UUID
 
 from service.db.pool import Database
 from service.db.queries import load
-from service.identifiers import JobId
+from service.ids import JobId
 
 _SQL = load("audit")
 _AT_ONCE = 1000

@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
 from service.errors import Overloaded
-from service.identifiers import AccountId
+from service.ids import AccountId
 
 QUEUE_SECONDS = 1.0
 """How long whoever is let in should wait at most, as far as the rate of late tells."""

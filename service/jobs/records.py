@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from service.errors import LayerCount, Limit
-from service.identifiers import JobId
+from service.ids import JobId
 from service.jobs.lifecycle import Status
 
 

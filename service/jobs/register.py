@@ -8,7 +8,7 @@ import msgspec
 from service.db.pool import Database
 from service.db.queries import load
 from service.errors import JobNotFound
-from service.identifiers import AccountId, JobId
+from service.ids import AccountId, JobId
 from service.jobs.records import Job, job_from
 
 _SQL = load("jobs")

@@ -1,4 +1,4 @@
-"""The books, derived again from ledger, sums of what was pruned of it, and jobs: every difference is a defect of ours.
+"""The ledger, derived again from ledger, sums of what was pruned of it, and jobs: every difference is a defect of ours.
 
 They are read in pages, each seen by one statement at one moment; what belongs together changes in one transaction.
 So an audit may take long and run beside everything else: it raises no false alarm, and holds up neither vacuum nor

@@ -1,4 +1,4 @@
-"""What an account has left, as the answers show it (specification 2.1)."""
+"""What an account has left, as the answers show it (interface 2.1)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def balance_from(row: Mapping[str, Any]) -> Balance:
-    """Read a balance from a row of the statements `settle` and `balance`: never below 0 (contract 4)."""
+    """Read a balance from a row of the statements `settle` and `balance`: never below 0 (interface 6)."""
     has_plan = row["plan_id"] is not None
     return Balance(
         used_conversions=row["used_conversions"],

@@ -1,4 +1,4 @@
-"""Which limit refuses a file: ordered rules over what the database saw; the first one is reported (contract 4).
+"""Which limit refuses a file: ordered rules over what the database saw; the first one is reported (interface 6).
 
 The database decides whether a file is admitted, atomically; these rules say why not, in the caller's words.
 """
@@ -11,7 +11,7 @@ from service.errors import Limit, LimitRefusal
 from service.metering.pricing import MIB
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class UsageSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """What an account may still do, as one admission saw it; sizes in bytes, money in US cents.
 
     A plan account has a `plan_id` and its caps, a wallet account has `wallet_cents`.
@@ -32,8 +32,8 @@ class Rule(msgspec.Struct, frozen=True):
     """One limit: when it refuses (standing, size in bytes, price in cents), and how that is said."""
 
     limit: Limit | None
-    refuses: Callable[[Standing, int, int], bool]
-    message: Callable[[Standing, int, int], str]
+    refuses: Callable[[UsageSnapshot, int, int], bool]
+    message: Callable[[UsageSnapshot, int, int], str]
     needs_upgrade: bool = True
     payment_past_due: bool = False
 
@@ -98,7 +98,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def refusal(standing: Standing, size_bytes: int, price_cents: int) -> LimitRefusal | None:
+def refusal(standing: UsageSnapshot, size_bytes: int, price_cents: int) -> LimitRefusal | None:
     """Return the refusal of the first rule that refuses, or None where every rule lets the file pass."""
     for rule in RULES:
         if rule.refuses(standing, size_bytes, price_cents):

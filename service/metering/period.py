@@ -1,4 +1,4 @@
-"""The metering period: the calendar month in UTC (contract 4)."""
+"""The metering period: the calendar month in UTC (interface 6)."""
 
 from datetime import UTC, date, datetime
 

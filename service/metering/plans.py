@@ -1,4 +1,4 @@
-"""The plans (specification 2.5 and 8): the one table of allowances and prices."""
+"""The plans (interface 2.5 and 8): the one table of allowances and prices."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ MIB = 1 << 20
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One plan, named as it is listed (specification 2.5)."""
+    """One plan, named as it is listed (interface 2.5)."""
 
     id: str
     name: str

@@ -1,4 +1,4 @@
-"""What a conversion costs an account that spends prepaid credit (contract 4)."""
+"""What a conversion costs an account that spends prepaid credit (interface 6)."""
 
 import msgspec
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, TypedDict
 import msgspec
 
 from service.clock import Clock
+from service.storage.bucket_config import BucketConfig
 from service.storage.bucket_links import BucketLinks
 from service.storage.clients import PROBE, Clients, Effort, open_clients
 from service.storage.disk import open_output
 from service.storage.faults import refusal, within
 from service.storage.names import content_disposition
-from service.storage.places import Place
 from service.storage.upload import Destination, Metadata, upload
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_bucket(place: Place, effort: Effort, clock: Clock) -> AsyncIterator["Bucket"]:
+async def open_bucket(place: BucketConfig, effort: Effort, clock: Clock) -> AsyncIterator["Bucket"]:
     """Open the bucket; nothing is asked of the server yet, which may be down.
 
     Raises:
@@ -54,7 +54,7 @@ async def open_bucket(place: Place, effort: Effort, clock: Clock) -> AsyncIterat
 class Bucket:
     """See the module; `open_bucket` opens it. `links` signs the links to its objects."""
 
-    def __init__(self, clients: Clients, place: Place, timeout_seconds: float, links: BucketLinks) -> None:
+    def __init__(self, clients: Clients, place: BucketConfig, timeout_seconds: float, links: BucketLinks) -> None:
         self.links = links
         self._client = clients.client
         self._probe = clients.probe

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from service.clock import Clock
+from service.storage.bucket_config import BucketConfig
 from service.storage.faults import within
 from service.storage.names import content_disposition
-from service.storage.places import Place
 from service.storage.port import Link, link_seconds
 from service.storage.presign import Credentials, presign
 
@@ -22,7 +22,7 @@ class BucketLinks:
     """Signs links to one bucket, whose address for clients is `url`."""
 
     def __init__(
-        self, url: str, place: Place, source: CredentialSource, *, clock: Clock, timeout_seconds: float
+        self, url: str, place: BucketConfig, source: CredentialSource, *, clock: Clock, timeout_seconds: float
     ) -> None:
         self._url = url
         self._place = place

@@ -10,9 +10,9 @@ from aiobotocore.session import AioSession, get_session
 from botocore import UNSIGNED
 
 from service.errors import StorageUnavailable
+from service.storage.bucket_config import BucketConfig
 from service.storage.bucket_links import CredentialSource
 from service.storage.faults import within
-from service.storage.places import Place
 
 if TYPE_CHECKING:
     from types_aiobotocore_s3.client import S3Client
@@ -40,7 +40,7 @@ class Clients(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_clients(place: Place, effort: Effort) -> AsyncIterator[Clients]:
+async def open_clients(place: BucketConfig, effort: Effort) -> AsyncIterator[Clients]:
     """Open the clients of a bucket; nothing is asked of the server.
 
     Raises:
@@ -67,7 +67,7 @@ def _client(session: AioSession, endpoint: str, config: AioConfig) -> "AbstractA
     return client
 
 
-def _config(place: Place, effort: Effort) -> AioConfig:
+def _config(place: BucketConfig, effort: Effort) -> AioConfig:
     # In the clear, the payload is signed after all: there is no TLS that would notice a changed byte.
     signing = {"payload_signing_enabled": False} if not place.endpoint.startswith("http://") else {}
     return AioConfig(
@@ -84,7 +84,7 @@ def _config(place: Place, effort: Effort) -> AioConfig:
     )
 
 
-async def _public_url(session: AioSession, place: Place) -> str:
+async def _public_url(session: AioSession, place: BucketConfig) -> str:
     """Return the address of the bucket for clients, as botocore makes it: path or host, by region and partition."""
     config = AioConfig(
         region_name=place.region, signature_version=UNSIGNED, s3={"addressing_style": place.addressing_style}

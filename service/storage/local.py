@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 from anyio import CapacityLimiter, fail_after, to_thread
 
-from service.brief import BRIEF_BYTES
+from service.blocking import INLINE_BYTES
 from service.clock import Clock, utc_now
 from service.errors import NotFound, StorageFault, StorageUnavailable
 from service.storage.disk import SHARDS, Disk, size_of_output
@@ -83,8 +83,8 @@ class LocalStorage:
     async def put(self, key: ObjectKey, path: Path, *, media_type: str, download_name: str) -> None:  # noqa: ARG002 - the link carries them
         """See `Storage.put`."""
         name = _name(key)
-        brief = size_of_output(path) <= BRIEF_BYTES
-        await self.run(partial(self._disk.place, name, path), brief=brief)
+        inline = size_of_output(path) <= INLINE_BYTES
+        await self.run(partial(self._disk.place, name, path), inline=inline)
         await self.run(partial(self._disk.sync, name))
 
     async def link(self, key: ObjectKey, *, expires_at: datetime, download_name: str, media_type: str) -> Link | None:
@@ -132,16 +132,16 @@ class LocalStorage:
             raise NotFound("This result is no longer stored. Convert the file again.")
         return Download(self._disk.path(grant.key), found, f'"{grant.key}"', grant.media_type, grant.download_name)
 
-    async def run(self, work: Callable[[], T], *, abandon: bool = False, brief: bool = False) -> T:
+    async def run(self, work: Callable[[], T], *, abandon: bool = False, inline: bool = False) -> T:
         """Do blocking work in a thread of this store's own allowance and translate what the system complains about.
 
-        What is `brief` is done here and now.
+        What is `inline` is done here and now.
 
         Cancellation waits for the thread, so that nothing is written behind the back of a caller who is gone;
         `abandon` is for work that leaves nothing.
         """
         try:
-            if brief:
+            if inline:
                 return work()
             return await to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=abandon)
         except OSError as error:

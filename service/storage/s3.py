@@ -9,13 +9,15 @@ from pathlib import Path
 from service.clock import Clock, utc_now
 from service.errors import StorageUnavailable
 from service.storage.bucket import Bucket, open_bucket
+from service.storage.bucket_config import HOME, BucketConfig
 from service.storage.clients import Effort
-from service.storage.places import HOME, Place
 from service.storage.port import Link, ObjectKey, StoredObject, is_key, split_key
 
 
 @asynccontextmanager
-async def open_s3(places: Mapping[str, Place], effort: Effort, *, clock: Clock = utc_now) -> AsyncIterator["S3Storage"]:
+async def open_s3(
+    places: Mapping[str, BucketConfig], effort: Effort, *, clock: Clock = utc_now
+) -> AsyncIterator["S3Storage"]:
     """Open the buckets, that of `HOME` among them; they need not be reachable yet.
 
     Raises:

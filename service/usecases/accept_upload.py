@@ -12,23 +12,23 @@ from service.formats.detect import Source
 from service.formats.format import Format
 from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
-from service.identifiers import AccountId, JobId
+from service.ids import AccountId, JobId
 from service.intake.form import MEBIBYTE, Upload
 from service.intake.workspace import Workspace
-from service.jobs.dispatch import Submission, Ticket, ended
+from service.jobs.dispatch import JobSpec, Submission, ended
 from service.jobs.lifecycle import Status
 from service.jobs.records import Details, Job
-from service.metering.books import Admission, Application
+from service.metering.ledger import Admission, AdmissionRequest
 from service.storage.port import new_key
 from service.telemetry import events, metrics
 from service.telemetry.stage import stage
-from service.usecases.recognise import recognise
+from service.usecases.detect_format import detect_format
 from service.usecases.services import Services
 
 _log = structlog.get_logger()
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class ConversionOrder(msgspec.Struct, frozen=True, kw_only=True):
     """An upload and what its sender asks for, under an Idempotency-Key if there is a `key`.
 
     With `durable` the sender is promised the job before it has ended.
@@ -54,8 +54,10 @@ async def straight(attempt: Attempt) -> Admission:
     return await attempt()
 
 
-async def accept_upload(services: Services, order: Order, place: QueueTicket, gate: Gate = straight) -> Submission:
-    """Turn a received file into a job that runs, or into a Failed one that says why not (contract 3).
+async def accept_upload(
+    services: Services, order: ConversionOrder, place: QueueTicket, gate: Gate = straight
+) -> Submission:
+    """Turn a received file into a job that runs, or into a Failed one that says why not (interface 3).
 
     The place is used, or released.
 
@@ -73,7 +75,7 @@ async def accept_upload(services: Services, order: Order, place: QueueTicket, ga
             services.pool.release(place)
 
 
-async def refuse_upload(services: Services, order: Order, rejection: Rejection) -> Submission:
+async def refuse_upload(services: Services, order: ConversionOrder, rejection: Rejection) -> Submission:
     """Turn a received file into a Failed job without looking at it.
 
     Raises:
@@ -82,7 +84,7 @@ async def refuse_upload(services: Services, order: Order, rejection: Rejection) 
     return await _refuse(services, order, _new_job(services, order), rejection)
 
 
-def _new_job(services: Services, order: Order) -> Job:
+def _new_job(services: Services, order: ConversionOrder) -> Job:
     return Job(
         id=order.job_id,
         status=Status.PENDING,
@@ -94,7 +96,7 @@ def _new_job(services: Services, order: Order) -> Job:
     )
 
 
-async def _submit_or_refuse(services: Services, order: Order, place: QueueTicket, gate: Gate) -> Submission:
+async def _submit_or_refuse(services: Services, order: ConversionOrder, place: QueueTicket, gate: Gate) -> Submission:
     job = _new_job(services, order)
     try:
         source = await _detect(services, order)
@@ -114,23 +116,23 @@ class _Admitted(msgspec.Struct, frozen=True):
     admission: Admission
 
 
-async def _detect(services: Services, order: Order) -> Source:
+async def _detect(services: Services, order: ConversionOrder) -> Source:
     upload = order.upload
     if upload.oversize:
         ceiling = services.intake.max_file_bytes // MEBIBYTE
         raise Rejection(
             f"The file is above {ceiling} MB, the most that the service takes. Split it into smaller files."
         )
-    return await recognise(upload)
+    return await detect_format(upload)
 
 
-async def _admit(services: Services, order: Order, job: Job) -> Admission:
+async def _admit(services: Services, order: ConversionOrder, job: Job) -> Admission:
     with stage("admit"):
-        return await services.books.admit(_application(services, order, job))
+        return await services.ledger.admit(_application(services, order, job))
 
 
-def _application(services: Services, order: Order, job: Job) -> Application:
-    return Application(
+def _application(services: Services, order: ConversionOrder, job: Job) -> AdmissionRequest:
+    return AdmissionRequest(
         job_id=job.id,
         account_id=order.account_id,
         server_id=services.leases.server_id,
@@ -144,10 +146,10 @@ def _application(services: Services, order: Order, job: Job) -> Application:
     )
 
 
-def _submit(services: Services, order: Order, place: QueueTicket, admitted: _Admitted) -> Submission:
+def _submit(services: Services, order: ConversionOrder, place: QueueTicket, admitted: _Admitted) -> Submission:
     metrics.JOBS_ADMITTED.labels(admitted.source.format.token).inc()
     _log.info(events.JOB_ADMITTED, job_id=admitted.job.id, input=admitted.job.input_format)
-    ticket = Ticket(
+    ticket = JobSpec(
         job=msgspec.structs.replace(admitted.job, created_at=admitted.admission.admitted_at),
         account_id=order.account_id,
         source=admitted.source,
@@ -160,7 +162,7 @@ def _submit(services: Services, order: Order, place: QueueTicket, admitted: _Adm
     return services.runner.submit(ticket, place)
 
 
-async def _refuse(services: Services, order: Order, job: Job, rejection: Rejection) -> Submission:
+async def _refuse(services: Services, order: ConversionOrder, job: Job, rejection: Rejection) -> Submission:
     failed = msgspec.structs.replace(
         job, status=Status.FAILED, error_message=rejection.message, details=details_of(rejection)
     )
@@ -178,7 +180,7 @@ def _reason(details: Details) -> str:
 
 
 def details_of(rejection: Rejection) -> Details:
-    """Return the flags of an answer that a rejection brings (specification 7)."""
+    """Return the flags of an answer that a rejection brings (interface 7)."""
     if isinstance(rejection, LimitRefusal):
         return Details(
             limit=rejection.limit,

@@ -1,19 +1,19 @@
-"""What a conversion to Shapefile would lose, without converting, counting or recording anything (specification 4.4)."""
+"""What a conversion to Shapefile would lose, without converting, counting or recording anything (interface 4.4)."""
 
 import msgspec
 
-from service.dataloss.findings import Scan
-from service.dataloss.refusals import OTHER_JSON, Unreadable
 from service.dataloss.rules import Report, not_applicable, report
 from service.dataloss.warnings import extra_warnings, reading_warnings
 from service.engine.convert import Engine
-from service.engine.workplace import Run
+from service.engine.workspace import Run
 from service.formats.detect import Source
-from service.identifiers import AccountId
+from service.geojson.findings import Scan
+from service.geojson.refusals import OTHER_JSON, Unreadable
+from service.ids import AccountId
 from service.intake.form import Upload
 from service.usecases.converter import RunCrashed, converter
-from service.usecases.look_at_source import is_document, scan_document
-from service.usecases.recognise import recognise
+from service.usecases.detect_format import detect_format
+from service.usecases.inspect_source import is_document, scan_document
 from service.usecases.services import Services
 
 NOT_ANALYSED = "The file is {}, not GeoJSON, which alone is analysed. It can be converted as it is."
@@ -33,7 +33,7 @@ async def analyze_file(services: Services, account_id: AccountId, upload: Upload
         Rejection: the file is none that the service accepts, or no GeoJSON though its name says so.
         Overloaded, TooManyRequests: there is no converter to scan it in.
     """
-    source = await recognise(upload)
+    source = await detect_format(upload)
     if not is_document(source):
         return Analysed(not_applicable())
     [place] = services.runner.enqueue(account_id)

@@ -1,4 +1,4 @@
-"""Whether books, jobs and store agree (contract 4)."""
+"""Whether ledger, jobs and store agree (interface 6)."""
 
 from service.clock import Clock
 from service.db.pool import Database

@@ -1,4 +1,4 @@
-"""Whether this process can take work: database, storage, sandbox, and room for one more file (contract 6)."""
+"""Whether this process can take work: database, storage, sandbox, and room for one more file (interface 10)."""
 
 from collections.abc import Awaitable, Callable
 
@@ -55,7 +55,7 @@ async def _check_sandbox(services: Services) -> str:
 
 
 async def _check_intake(services: Services) -> str:
-    if services.runner.leaving:
+    if services.runner.is_shutting_down:
         return "draining"
     return "full" if services.promises.is_full else "ok"
 

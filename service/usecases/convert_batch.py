@@ -1,4 +1,4 @@
-"""Several files of one request, each on its own, with the outcome of a strictly sequential run (contract 4).
+"""Several files of one request, each on its own, with the outcome of a strictly sequential run (interface 6).
 
 Conversions of one batch overlap. That cannot change an outcome: what runs holds its reservation, so a file that is
 admitted beside it would be admitted after it too. Only a refusal may be premature, while an earlier file can still fail
@@ -11,8 +11,8 @@ from service.errors import Limit, LimitRefusal
 from service.jobs.dispatch import Submission, ended
 from service.jobs.lifecycle import ENDED
 from service.jobs.records import Job
-from service.metering.books import Admission
-from service.usecases.accept_upload import Attempt, Order, accept_upload, refuse_upload
+from service.metering.ledger import Admission
+from service.usecases.accept_upload import Attempt, ConversionOrder, accept_upload, refuse_upload
 from service.usecases.services import Services
 
 SHARED: frozenset[Limit | None] = frozenset({"conversions", "data", "wallet"})
@@ -21,7 +21,7 @@ SHARED: frozenset[Limit | None] = frozenset({"conversions", "data", "wallet"})
 AS_BEFORE = "This file was not converted because an earlier one of the batch met a limit: "
 
 
-async def convert_batch(services: Services, files: Sequence[Order | Job]) -> list[Submission]:
+async def convert_batch(services: Services, files: Sequence[ConversionOrder | Job]) -> list[Submission]:
     """Accept the files in their order; those that wait for nothing more are under way when this returns.
 
     A file that an earlier request has brought to its end comes as its job, and stays as it is.
@@ -29,7 +29,7 @@ async def convert_batch(services: Services, files: Sequence[Order | Job]) -> lis
     Raises:
         Overloaded, TooManyRequests: there is no room for the whole batch now; none of it was accepted.
     """
-    orders = [file for file in files if isinstance(file, Order)]
+    orders = [file for file in files if isinstance(file, ConversionOrder)]
     places = services.runner.enqueue(orders[0].account_id, len(orders)) if orders else []
     submissions: list[Submission] = []
     gate = _BatchGate(submissions)

@@ -12,7 +12,7 @@ import structlog
 from sandbox.command import Command
 from sandbox.pool import Pool, QueueTicket, WorkerLease
 from sandbox.verdict import Ending, Verdict
-from service.engine.workplace import Run
+from service.engine.workspace import Run
 from service.telemetry import events, metrics
 from service.telemetry.stage import stage
 from service.telemetry.tracing import span

@@ -1,6 +1,6 @@
 """What is left after a conversion, whether it succeeded, failed or was refused."""
 
-from service.identifiers import AccountId
+from service.ids import AccountId
 from service.jobs.lifecycle import Status
 from service.jobs.records import Details, Job
 from service.metering.balance import Balance
@@ -13,5 +13,5 @@ Left = Balance | Details
 async def read_left(services: Services, account_id: AccountId, job: Job) -> Left:
     """Return what was left when a job was settled; nothing was taken for one that was not, so what is left now."""
     if job.status is Status.FAILED:
-        return await services.books.balance(account_id, services.clock())
+        return await services.ledger.balance(account_id, services.clock())
     return job.details

@@ -21,16 +21,16 @@ from service.dataloss.rules import report
 from service.dataloss.tables import findings_of
 from service.dataloss.warnings import extra_warnings
 from service.engine.convert import Engine, Output
-from service.engine.workplace import Run
+from service.engine.workspace import Run
 from service.errors import JobNotFound, Overloaded, Rejection, RetryableFault, StorageUnavailable
 from service.formats.facts import Facts
 from service.formats.plan import Plan, plan_conversion
 from service.intake.workspace import WorkArea
-from service.jobs.dispatch import RETRY_AFTER_SECONDS, Ticket
+from service.jobs.dispatch import RETRY_AFTER_SECONDS, JobSpec
 from service.jobs.lifecycle import ENDED, Status
 from service.jobs.records import Details, Job
 from service.jobs.register import JobRegister
-from service.metering.books import Books, Release, Settled, Settlement
+from service.metering.ledger import Ledger, Release, Settled, Settlement
 from service.storage.names import download_name
 from service.storage.observed import observed
 from service.storage.port import ObjectKey, Storage
@@ -38,7 +38,7 @@ from service.telemetry import events, metrics
 from service.telemetry.stage import stage
 from service.usecases.accept_upload import details_of
 from service.usecases.converter import RunCrashed, converter
-from service.usecases.look_at_source import Look, look_at_source
+from service.usecases.inspect_source import Inspection, inspect_source
 from service.usecases.verify_output import verify_output
 
 _log = structlog.get_logger()
@@ -47,7 +47,7 @@ _T = TypeVar("_T")
 Outcome = Literal["rejected", "storage", "stopped", "forgotten", "defect"]
 """Why a job failed, as operators count it."""
 
-BOOKING_SECONDS = 60.0
+DATABASE_RETRY_SECONDS = 60.0
 """How long the end of a job waits for a database that is away; after that, recovery ends the job."""
 
 MEMORY_BYTES = 64 << 20
@@ -72,7 +72,7 @@ class _OutgrownMemoryError(Exception):
 class JobParts(msgspec.Struct, frozen=True, kw_only=True):
     """What running a job needs."""
 
-    books: Books
+    ledger: Ledger
     jobs: JobRegister
     engine: Engine
     pool: Pool
@@ -80,7 +80,7 @@ class JobParts(msgspec.Struct, frozen=True, kw_only=True):
     work_area: WorkArea
 
 
-async def run_job(parts: JobParts, ticket: Ticket, place: QueueTicket) -> Job:
+async def run_job(parts: JobParts, ticket: JobSpec, place: QueueTicket) -> Job:
     """Run an admitted job to its end and return it ended."""
     run = _Run(parts, ticket)
     output: Output | None = None
@@ -104,14 +104,14 @@ async def run_job(parts: JobParts, ticket: Ticket, place: QueueTicket) -> Job:
         _log.exception(events.JOB_DEFECT, job_id=ticket.job.id)
         await run.fail("defect", DEFECT)
     finally:
-        await run.clean_up(brief=output is not None and output.is_little)
+        await run.clean_up(inline=output is not None and output.is_little)
     return run.job
 
 
 class _Converted(msgspec.Struct, frozen=True):
     """What was found in a file, and what was written of it by which plan."""
 
-    look: Look
+    look: Inspection
     plan: Plan
     differences: tuple[str, ...]
     """What reading the result back told."""
@@ -120,7 +120,7 @@ class _Converted(msgspec.Struct, frozen=True):
 class _Run:
     """One job while it runs: its record, which grows by being replaced."""
 
-    def __init__(self, parts: JobParts, ticket: Ticket) -> None:
+    def __init__(self, parts: JobParts, ticket: JobSpec) -> None:
         self.job = ticket.job
         self._parts = parts
         self._ticket = ticket
@@ -153,7 +153,7 @@ class _Run:
 
     async def store(self, output: Output) -> None:
         """Put the output where links lead to it, once its key is sure to be known whatever crashes."""
-        if not await _persist(lambda: self._parts.books.is_on_record(self.job.id)):
+        if not await _retry_while_unavailable(lambda: self._parts.ledger.is_durable(self.job.id)):
             raise _ForgottenError
         self._may_be_stored = True
         with stage("store"), observed("put"):
@@ -161,10 +161,10 @@ class _Run:
                 self._key, output.path, media_type=output.media_type, download_name=self._download_name(output)
             )
 
-    async def clean_up(self, *, brief: bool) -> None:
-        """Remove all files of the job; `brief` if they are known to be few."""
+    async def clean_up(self, *, inline: bool) -> None:
+        """Remove all files of the job; `inline` if they are known to be few."""
         for directory in self._directories:
-            await self._parts.work_area.remove(directory, brief=brief)
+            await self._parts.work_area.remove(directory, inline=inline)
 
     async def settle(self, output: Output) -> None:
         """Charge and publish the job. If somebody else has ended it meanwhile, take that end as it is.
@@ -174,7 +174,7 @@ class _Run:
         """
         settlement = self._settlement(output)
         with anyio.CancelScope(shield=True), stage("settle"):
-            settled = await _persist(lambda: self._parts.books.settle(settlement))
+            settled = await _retry_while_unavailable(lambda: self._parts.ledger.settle(settlement))
             if settled is not None:
                 self._complete(settlement, settled)
             elif not await self._yield_to_record():
@@ -221,14 +221,14 @@ class _Run:
             object_key=self._key if self._may_be_stored else None,  # the sweep makes sure that it goes
             interrupted=interrupted,
         )
-        ended_at = await _persist(lambda: self._parts.books.release(release))
+        ended_at = await _retry_while_unavailable(lambda: self._parts.ledger.release(release))
         if ended_at is not None:
             self.job = msgspec.structs.replace(failed, completed_at=ended_at)
             await self._discard_output()
             return True
         insert = partial(self._parts.jobs.insert_failed, failed, self._ticket.account_id, interrupted=interrupted)
         while not await self._yield_to_record():
-            inserted = await _persist(insert)
+            inserted = await _retry_while_unavailable(insert)
             if inserted is not None:
                 self.job = inserted
                 return True
@@ -237,7 +237,7 @@ class _Run:
     async def _convert(self, run: Run) -> _Converted:
         ticket, engine = self._ticket, self._parts.engine
         source, target, request = ticket.source, ticket.target, ticket.request
-        look = await look_at_source(engine, run, source, target, self._directory, request=request)
+        look = await inspect_source(engine, run, source, target, self._directory, request=request)
         self._learn(look.facts)
         plan = plan_conversion(look.source, target, look.facts, request, engine.catalogue)
         self._learn(plan.converted)
@@ -294,7 +294,7 @@ class _Run:
             Overloaded: another attempt has the job, and has not ended.
         """
         try:
-            found = await _persist(lambda: self._parts.jobs.find(self.job.id, self._ticket.account_id))
+            found = await _retry_while_unavailable(lambda: self._parts.jobs.find(self.job.id, self._ticket.account_id))
         except JobNotFound:
             await self._discard_output()
             return False
@@ -360,7 +360,7 @@ class _Run:
 
 
 def _details(output: Output, done: _Converted) -> Details:
-    """What the answer says of a success; a Shapefile comes with a report on what it lost (specification 2.4)."""
+    """What the answer says of a success; a Shapefile comes with a report on what it lost (interface 2.4)."""
     warnings = (*output.warnings, *done.differences)
     if not done.plan.writing.loss_report:
         return Details(warnings=warnings, output_epsg=output.output_epsg)
@@ -372,9 +372,9 @@ def _details(output: Output, done: _Converted) -> Details:
     )
 
 
-async def _persist(change: Callable[[], Awaitable[_T]]) -> _T:
+async def _retry_while_unavailable(change: Callable[[], Awaitable[_T]]) -> _T:
     """Make a change of the database that may be repeated, again and again while the database is away."""
-    give_up_at = anyio.current_time() + BOOKING_SECONDS
+    give_up_at = anyio.current_time() + DATABASE_RETRY_SECONDS
     pause = 0.1
     while True:
         try:

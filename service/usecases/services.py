@@ -17,8 +17,8 @@ from service.jobs.dispatch import LocalRunner
 from service.jobs.leases import Leases
 from service.jobs.promises import Promises
 from service.jobs.register import JobRegister
-from service.metering.books import Books
 from service.metering.history import History
+from service.metering.ledger import Ledger
 from service.storage.port import Storage
 
 
@@ -30,7 +30,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     authenticator: Authenticator
     gateway: TrustedGateway
     idempotency: IdempotencyKeys
-    books: Books
+    ledger: Ledger
     history: History
     jobs: JobRegister
     leases: Leases

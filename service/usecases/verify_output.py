@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from service.dataloss.refusals import Unreadable
 from service.engine.arguments import result_name
 from service.engine.convert import Engine
-from service.engine.workplace import FOLDER, Run
+from service.engine.workspace import FOLDER, Run
 from service.formats.detect import Part, Source
 from service.formats.plan import Plan
 from service.formats.verify import Verified, compare, verified_from
-from service.usecases.look_at_source import scan_document
+from service.geojson.refusals import Unreadable
+from service.usecases.inspect_source import scan_document
 
 JSON = "json"
 

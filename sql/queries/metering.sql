@@ -44,7 +44,7 @@ SELECT id, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
   FROM (SELECT unnest($11::uuid[]) AS id LIMIT cardinality($11)) asked JOIN job USING (id)
  WHERE completed_at IS NULL;
 
--- name: put_on_record
+-- name: flush_admissions
 -- Which of these jobs are open; when this is answered, they are on the disk. That takes a commit that waits for the
 -- disk, and only one that has written something does: hence the message, which nobody reads.
 SELECT id, pg_logical_emit_message(true, 'geomill', '')

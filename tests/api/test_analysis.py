@@ -1,4 +1,4 @@
-"""The analysis says what a Shapefile would lose, and the conversion says the same (specification 2.4, 4.4)."""
+"""The analysis says what a Shapefile would lose, and the conversion says the same (interface 2.4, 4.4)."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Several files in one request, each on its own (specification 4.2, contract 4)."""
+"""Several files in one request, each on its own (interface 4.2, 6)."""
 
 from tests.api.conftest import NewClient
 from tests.support.data import lakes
@@ -109,7 +109,7 @@ def test_a_wallet_pays_file_by_file(new_client: NewClient) -> None:
 
 
 def test_a_file_above_the_ceiling_is_an_entry_of_its_batch(client: Client) -> None:
-    """Within the batch's own limit it fails alone (contract 1)."""
+    """Within the batch's own limit it fails alone (interface 7.1)."""
     answer = client.batch(("a.geojson", b" " * (100 * MIB + 1)), ("b.geojson", lakes()))
     assert [entry["success"] for entry in answer["results"]] == [False, True]
     assert "100 MB" in answer["results"][0]["error"]

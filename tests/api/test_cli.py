@@ -1,4 +1,4 @@
-"""`geomill` works on the running server's database, embedded or not, at any time (contract 6)."""
+"""`geomill` works on the running server's database, embedded or not, at any time (interface 10)."""
 
 import time
 import tomllib

@@ -1,4 +1,4 @@
-"""One file in, one file out, and everything that the answer says (specification 2.1, 4.1, 4.3)."""
+"""One file in, one file out, and everything that the answer says (interface 2.1, 4.1, 4.3)."""
 
 import io
 import json
@@ -136,7 +136,7 @@ def test_a_target_system_is_kept_where_the_format_can(client: Client) -> None:
 
 
 def test_a_target_system_that_the_format_overrides_is_told(client: Client) -> None:
-    """KML is always WGS84: no error, but a warning and the true outputEpsg (contract 5)."""
+    """KML is always WGS84: no error, but a warning and the true outputEpsg (interface 9)."""
     answer = client.convert("lakes.geojson", lakes(), outputFormat="Kml", targetEpsg=3857)
     assert answer["success"]
     assert answer["outputEpsg"] == 4326

@@ -1,4 +1,4 @@
-"""A request that is wrong gets its status and its problem, and leaves nothing behind (contract 1)."""
+"""A request that is wrong gets its status and its problem, and leaves nothing behind (interface 7.1)."""
 
 import http.client
 import socket
@@ -35,7 +35,7 @@ def _nothing_is_left(server: Server) -> Iterator[None]:
 
 
 def assert_problem(response: httpx.Response, status: int, code: str) -> dict[str, object]:
-    """The answer is a problem of RFC 9457 with the members of contract 1."""
+    """The answer is a problem of RFC 9457 with the members of interface 7.1."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     problem: dict[str, object] = response.json()
@@ -188,7 +188,7 @@ def test_a_well_formed_request_id_is_taken_up(client: Client) -> None:
 
 
 def test_a_client_that_leaves_midway_leaves_nothing(client: Client) -> None:
-    """No job, no file, no reservation (contract 3)."""
+    """No job, no file, no reservation (interface 3)."""
     address = urlsplit(str(client.base_url))
     head = (
         f"POST {FILE} HTTP/1.1\r\nHost: x\r\nX-API-Key: {client.key.api_key}\r\n"

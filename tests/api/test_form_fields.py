@@ -1,4 +1,4 @@
-"""Fields of the form: unknown ones, names of formats, columns of tables (contract 7)."""
+"""Fields of the form: unknown ones, names of formats, columns of tables (interface 2.6)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Jobs can be asked for singly and as a list, by their owner alone (specification 2.3, 4.6, 4.7)."""
+"""Jobs can be asked for singly and as a list, by their owner alone (interface 2.3, 4.6, 4.7)."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_a_job_shows_what_its_conversion_answered(client: Client) -> None:
 
 
 def test_a_refused_file_has_a_job_that_says_why(client: Client) -> None:
-    """A lost refusal can be recovered too (contract 3)."""
+    """A lost refusal can be recovered too (interface 3)."""
     answer = client.convert("a.geojson", lakes(), outputFormat="GeoJson")
     job = client.get(f"/api/geo/convert/jobs/{answer['jobId']}/status").json()
     assert job["status"] == "Failed"

@@ -1,4 +1,4 @@
-"""A server starts, stops and dies: every accepted job ends, once, and data are kept (contract 3)."""
+"""A server starts, stops and dies: every accepted job ends, once, and data are kept (interface 3)."""
 
 import http.client
 import json
@@ -80,7 +80,7 @@ def test_a_stopping_server_finishes_what_it_has_accepted(tmp_path: Path, databas
 
 
 def test_an_accepted_job_outlives_its_client(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
-    """A client that leaves after its upload finds the job completed (contract 3)."""
+    """A client that leaves after its upload finds the job completed (interface 3)."""
     with running_server(tmp_path, database_url) as server, create_account(server, TEAM) as client:
         request = httpx.Request("POST", "http://x", files={"file": ("a.geojson", slow_file)})
         address = urlsplit(server.url)
@@ -188,7 +188,7 @@ def test_readiness_falls_while_no_converter_can_be_started(tmp_path: Path, datab
     """The process that starts them is gone; when another is up, readiness is back."""
     with running_server(tmp_path, database_url) as server:
         below = psutil.Process(server.process.pid).children()
-        [keeper] = [process for process in below if "sandbox.keeper" in process.cmdline()]
+        [keeper] = [process for process in below if "sandbox.process.keeper" in process.cmdline()]
         keeper.kill()
         assert _wait_for_sandbox(server, httpx.codes.SERVICE_UNAVAILABLE) == "not up"
         assert _wait_for_sandbox(server, httpx.codes.OK) == "ok"

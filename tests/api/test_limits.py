@@ -1,4 +1,4 @@
-"""Plan limits refuse a file in their order, say so in flags, and count nothing (specification 7, contract 4)."""
+"""Plan limits refuse a file in their order, say so in flags, and count nothing (interface 7, 6)."""
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_a_payment_past_due_refuses_until_it_is_paid(client: Client) -> None:
 
 
 def test_the_first_limit_in_order_is_reported(new_client: NewClient) -> None:
-    """Access, then payment, then the file's size (contract 4)."""
+    """Access, then payment, then the file's size (interface 6)."""
     free = new_client("free")
     free.change(Changes(past_due=True, may_convert=False))
     assert flags(free.convert("a.geojson", padded(6 * MIB))) == (False, "access", False)

@@ -1,4 +1,4 @@
-"""The metrics count what has happened (contract 6)."""
+"""The metrics count what has happened (interface 10)."""
 
 import http.client
 import signal

@@ -1,4 +1,4 @@
-"""The description of the interface is true: what the server takes and answers is what it says (contract 6)."""
+"""The description of the interface is true: what the server takes and answers is what it says (interface 10)."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import httpx
 import jsonschema
 import pytest
 
-from service.http.endpoint import Endpoint
+from service.http.api.endpoint import Endpoint
 from service.http.problems import KINDS
 from service.http.routes import ENDPOINTS, ROUTES
 from tests.support.data import collection, feature, lakes, point, square
@@ -107,7 +107,7 @@ def test_every_field_and_record_has_a_meaning(document: Document) -> None:
 
 
 def test_absent_members_are_optional_and_the_others_required(document: Document) -> None:
-    """What can be null is always there; what is only sometimes there is never null (contract 2)."""
+    """What can be null is always there; what is only sometimes there is never null (interface 2.6)."""
     result = document["components"]["schemas"]["ConversionResult"]
     required = set(result["required"])
     assert {"success", "limit", "remainingBytes", "truncationReport", "outputEpsg", "warnings"} <= required

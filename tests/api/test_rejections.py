@@ -60,7 +60,7 @@ def test_a_rejected_file_says_why_and_counts_nothing(client: Client, case: str) 
 
 
 def test_a_source_without_a_system_needs_one(client: Client) -> None:
-    """A shapefile without .prj is refused, and converted once sourceEpsg is there (specification 4.1)."""
+    """A shapefile without .prj is refused, and converted once sourceEpsg is there (interface 4.1)."""
     shapefile = client.download(client.convert("lakes.geojson", lakes(), targetEpsg=3857))
     buffer = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(shapefile)) as complete, zipfile.ZipFile(buffer, "w") as without:
@@ -74,7 +74,7 @@ def test_a_source_without_a_system_needs_one(client: Client) -> None:
 
 
 def test_a_wrapped_file_is_unwrapped(client: Client) -> None:
-    """A ZIP around one convertible file is converted as that file (specification 1, ZIP rule 1)."""
+    """A ZIP around one convertible file is converted as that file (interface 1, ZIP rule 1)."""
     answer = client.convert("a.zip", archive(a_geojson=lakes(), readme_txt=b"x"), outputFormat="Kml")
     assert answer["success"], answer
     assert answer["inputFormat"] == "geojson"

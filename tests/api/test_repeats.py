@@ -1,4 +1,4 @@
-"""The same request twice counts once, and one that will not wait is answered at once (contract 3)."""
+"""The same request twice counts once, and one that will not wait is answered at once (interface 3)."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

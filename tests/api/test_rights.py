@@ -8,8 +8,8 @@ from pathlib import Path
 
 from service.accounts.administration import Terms
 from service.cli.rights import NEEDED
-from service.db.embedded.home import open_home
-from service.db.embedded.server_user import own_name
+from service.postgres_embedded.home import open_home
+from service.postgres_embedded.server_user import own_name
 from tests.support.data import collection, feature, point
 from tests.support.server import Client, Server, create_account, running_server
 
@@ -36,7 +36,9 @@ def capabilities(found: dict[str, str]) -> set[int]:
 def helpers(server: Server) -> tuple[int, int]:
     """The processes of the sandbox's keeper and of its spawner."""
     (keeper,) = [
-        pid for pid in children(server.process.pid) if b"sandbox.keeper" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        pid
+        for pid in children(server.process.pid)
+        if b"sandbox.process.keeper" in Path(f"/proc/{pid}/cmdline").read_bytes()
     ]
     (spawner,) = children(keeper)
     return keeper, spawner

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.sizes import write_csv, write_gml, write_interleaved_gml, write_ods, write_xlsx
+from bench.parts.sizes import write_csv, write_gml, write_interleaved_gml, write_ods, write_xlsx
 from service.accounts.administration import Terms
 from service.formats.facts import MAX_LAYERS
 from service.formats.plan import MAX_DATASETS

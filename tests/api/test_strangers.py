@@ -9,7 +9,7 @@ from hypothesis import settings
 from schemathesis.config import SchemathesisConfig
 
 from service.accounts.administration import Terms
-from service.http.openapi import describe
+from service.http.docs.openapi import describe
 from service.http.routes import ENDPOINTS
 from service.intake.form import IntakeLimits
 from tests.support.server import Client, Server, create_account

@@ -1,4 +1,4 @@
-"""Kill -9 of anything at any moment under load: afterwards nothing is lost, charged twice or left behind (contract 3).
+"""Kill -9 of anything at any moment under load: afterwards nothing is lost, charged twice or left behind (interface 3).
 
 `CRASHES` in the environment says how many kills there are; `just crash-test` takes a hundred.
 """
@@ -139,7 +139,7 @@ def test_whatever_is_killed_the_books_agree(tmp_path: Path) -> None:
         load.stop()
         _assert_all_is_well(server, load)
     result = _audit(tmp_path)
-    assert (result.returncode, result.stdout) == (0, "Books, jobs and store agree.\n"), result.stdout + result.stderr
+    assert (result.returncode, result.stdout) == (0, "Ledger, jobs and store agree.\n"), result.stdout + result.stderr
 
 
 def _assert_all_is_well(server: Server, load: Load) -> None:

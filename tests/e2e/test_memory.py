@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.documents import document
+from bench.load.documents import document
 from service.accounts.administration import Terms
 from tests.support.processes import heaps_of_threads
 from tests.support.server import create_account, running_server

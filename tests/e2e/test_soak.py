@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.mix import MIX
-from bench.watch import WATCHED
+from bench.load.mix import MIX
+from bench.measure.watch import WATCHED
 
 ROOT = Path(__file__).parents[2]
 MINUTES = "0.35"

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from service.errors import BatchTooLarge, RequestFault, UploadTimeout, UploadTooLarge
-from service.http.draining import DrainingMiddleware
+from service.http.middleware.draining import DrainingMiddleware
 from service.intake.form import Form, FormSpec, IntakeLimits
 from service.intake.spool import receive
 from service.intake.workspace import WorkArea

@@ -1,4 +1,4 @@
-"""A defect of ours is answered, and tells nothing of itself (contract 1)."""
+"""A defect of ours is answered, and tells nothing of itself (interface 7.1)."""
 
 from pathlib import Path
 

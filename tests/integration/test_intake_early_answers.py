@@ -13,7 +13,7 @@ import urllib3
 from anyio import to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.http.draining import DrainingMiddleware
+from service.http.middleware.draining import DrainingMiddleware
 from tests.integration.intake_server import eventually, open_descriptors, resident_bytes, serving
 
 MEBIBYTE = 1024 * 1024

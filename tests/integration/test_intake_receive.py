@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
 
-from service.brief import BRIEF_BYTES
+from service.blocking import INLINE_BYTES
 from service.errors import (
     BatchTooLarge,
     MalformedRequest,
@@ -89,7 +89,7 @@ def contents_of(form: Form) -> list[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize("declared", [True, False])
-@pytest.mark.parametrize("size_bytes", [0, 1, 1000, BRIEF_BYTES, MEBIBYTE, 3 * MEBIBYTE + 1])
+@pytest.mark.parametrize("size_bytes", [0, 1, 1000, INLINE_BYTES, MEBIBYTE, 3 * MEBIBYTE + 1])
 async def test_a_file_is_received(area: WorkArea, tmp_path: Path, size_bytes: int, declared: bool) -> None:
     """A file of any size arrives byte for byte, declared or chunked, and goes with its workspace."""
     content = os.urandom(size_bytes)

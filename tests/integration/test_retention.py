@@ -1,4 +1,4 @@
-"""An output lives as long as its plan keeps it, however late the sweeper comes (specification 3, contract 3)."""
+"""An output lives as long as its plan keeps it, however late the sweeper comes (interface 3, 3)."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.usecases.audit import audit
-from service.usecases.upkeep import sweep
+from service.usecases.maintenance import sweep
 from tests.support.world import world
 
 
@@ -50,7 +50,7 @@ async def test_each_read_signs_a_fresh_link_that_ends_with_the_retention(databas
 
 
 async def test_a_new_month_has_its_whole_allowance(database_url: str, tmp_path: Path) -> None:
-    """The period is the calendar month in UTC (contract 4)."""
+    """The period is the calendar month in UTC (interface 6)."""
     async with world(database_url, tmp_path) as here:
         await here.move_to(datetime(2026, 5, 31, 23, 59, tzinfo=UTC))
         assert [(await here.convert())["remainingConversions"] for _ in range(2)] == [9, 8]

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from service.db.connection import open_connection
-from service.usecases.upkeep import Chore, forget, keep_up, sweep
+from service.usecases.maintenance import PeriodicTask, forget, run_periodically, sweep
 from tests.support.world import world
 
 
@@ -24,7 +24,9 @@ async def test_a_chore_that_fails_of_anything_is_tried_again(database_url: str, 
         await operator.execute("ALTER TABLE idempotency_key RENAME TO away")
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(keep_up, here.services, Chore(forget, lambda _services: timedelta(milliseconds=10)))
+                tasks.start_soon(
+                    run_periodically, here.services, PeriodicTask(forget, lambda _services: timedelta(milliseconds=10))
+                )
                 while failures("forget") < before + 2:  # noqa: ASYNC110 -- the chore fails in its own time
                     await anyio.sleep(0.01)
                 assert (await here.client.get("/api/geo/pricing/tiers")).status_code == 200

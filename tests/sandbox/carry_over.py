@@ -19,7 +19,7 @@ import msgspec
 
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Mode, Ogr2ogr, PythonServer
-from sandbox.connection import Connection
+from sandbox.process.connection import Connection
 from sandbox.verdict import Ending, Verdict
 
 SOURCE = Path(__file__).with_name("hijacked.c")

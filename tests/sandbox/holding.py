@@ -15,7 +15,7 @@ import msgspec
 
 from sandbox.command import MIB, Command, Limits
 from sandbox.config import Config, LauncherName, Mode, Ogr2ogr
-from sandbox.connection import Connection
+from sandbox.process.connection import Connection
 from sandbox.verdict import Verdict
 from tests.sandbox.ordinary_user import refuse_namespaces
 

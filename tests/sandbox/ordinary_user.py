@@ -14,7 +14,7 @@ import msgspec
 from sandbox import syscalls
 from sandbox.command import Command
 from sandbox.config import Config
-from sandbox.layers.namespaces import NEW_USER
+from sandbox.isolation.namespaces import NEW_USER
 from sandbox.pool import open_pool
 
 

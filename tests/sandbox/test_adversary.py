@@ -15,7 +15,7 @@ import pytest
 from sandbox import libraries
 from sandbox.command import MIB, Command, Limits
 from sandbox.config import Config, LauncherName, Mode, Ogr2ogr, PythonServer
-from sandbox.connection import Connection
+from sandbox.process.connection import Connection
 from sandbox.verdict import Ending, Verdict
 from tests.adversary.hijack import hijacked_ogr2ogr, orders, taken
 

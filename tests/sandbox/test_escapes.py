@@ -11,7 +11,7 @@ import pytest
 
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Mode, Ogr2ogr
-from sandbox.connection import Connection
+from sandbox.process.connection import Connection
 from sandbox.verdict import Ending, Verdict
 from tests.sandbox.escapes import compile_hostile, surroundings
 from tests.sandbox.processes import command_line, processes_below

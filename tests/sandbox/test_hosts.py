@@ -12,9 +12,9 @@ from typing import Any
 import anyio
 import pytest
 
-from sandbox import policy
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Mode
+from sandbox.isolation import policy
 from sandbox.pool import SandboxUnavailable, open_pool
 from sandbox.report import Guard, LauncherReport, LayerReport, Report
 from sandbox.verdict import Ending

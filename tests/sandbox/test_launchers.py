@@ -18,10 +18,10 @@ import pytest
 from sandbox import syscalls
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Mode, Ogr2ogr, PythonServer
-from sandbox.connection import Connection
 from sandbox.launchers.environment import Started
 from sandbox.launchers.warm import options
-from sandbox.own_directory import OwnDirectory
+from sandbox.locked_directory import LockedDirectory
+from sandbox.process.connection import Connection
 from sandbox.verdict import Ending, Verdict
 from tests.sandbox.processes import command_line, processes_below
 
@@ -389,7 +389,7 @@ async def test_the_directories_of_a_killed_service_are_removed_by_the_next(place
     abandoned = place.work_root / ".waiting-abandoned"
     abandoned.mkdir()
     (abandoned / "1").mkdir()
-    living = OwnDirectory(place.work_root, ".waiting")
+    living = LockedDirectory(place.work_root, ".waiting")
     async with opened(place) as pool:
         await pool.convert(LauncherName.EXEC, "-f", "CSV", "out.csv", "in.geojson")
         assert not abandoned.exists()

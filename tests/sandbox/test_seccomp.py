@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from sandbox.layers.seccomp import for_process, pid_offset, program
-from sandbox.layers.system_calls import ALLOWED, FIRST_SHARED
+from sandbox.isolation.seccomp import for_process, pid_offset, program
+from sandbox.isolation.system_calls import ALLOWED, FIRST_SHARED
 
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 REFUSED, UNKNOWN = 0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS

@@ -10,8 +10,8 @@ import anyio
 
 from sandbox.command import Command, Limits
 from sandbox.config import Config
-from sandbox.connection import Connection
 from sandbox.pool import Pool, open_pool
+from sandbox.process.connection import Connection
 from sandbox.queue import State
 from sandbox.verdict import Ending, Verdict
 from tests.sandbox.processes import command_line, processes_below

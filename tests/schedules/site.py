@@ -16,14 +16,14 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from service.accounts.administration import Account, Administration, CreatedKey, Terms
 from service.app import open_storage
 from service.clock import utc_now
-from service.db.embedded import embedded_postgres
-from service.db.embedded.home import SOCKET_NAME
 from service.db.migrate import migrate
 from service.db.pool import Database, open_pool
 from service.errors import DatabaseUnavailable
-from service.identifiers import AccountId
-from service.metering.books import Books, Settlement
+from service.ids import AccountId
+from service.metering.ledger import Ledger, Settlement
 from service.metering.pricing import Pricing
+from service.postgres_embedded import embedded_postgres
+from service.postgres_embedded.home import SOCKET_NAME
 from service.settings import Settings
 from service.storage.port import ObjectKey, Storage, new_key
 from service.usecases.audit import audit
@@ -149,7 +149,7 @@ class Site:
                 await anyio.sleep(0.05)
 
     def audit(self) -> list[str]:
-        """What is wrong with books, jobs and store."""
+        """What is wrong with ledger, jobs and store."""
         return self.portal.call(audit, self._database, self._storage, utc_now)
 
     def take_over(self, account_id: AccountId) -> "OtherAttempt":
@@ -181,7 +181,7 @@ class Site:
             media_type="text/csv",
             details={},
         )
-        return await Books(self._database, Pricing()).settle(settlement) is not None
+        return await Ledger(self._database, Pricing()).settle(settlement) is not None
 
     def crash_database(self) -> None:
         """Kill PostgreSQL, and wait until its keeper has brought it back."""

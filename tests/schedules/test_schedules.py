@@ -98,7 +98,7 @@ AWAY = frozenset({"freeze", "kill", "cut off"})
 """Faults after which clients turn to another server."""
 WEIGHTS = {"freeze": 6, "break": 6, "cut off": 4, "cut off from the store": 2, "crash the database": 3, "kill": 1}
 """How often the walk takes each; a start of a server takes long."""
-STATEMENTS = ("claim", "admit", "insert_failed", "put_on_record", "put", "settle", "release", "give_back")
+STATEMENTS = ("claim", "admit", "insert_failed", "flush_admissions", "put", "settle", "release", "give_back")
 
 
 class Schedule(msgspec.Struct, frozen=True):
@@ -207,13 +207,13 @@ def test_a_batch_that_broke_off_is_finished_by_its_repeat(site: Site) -> None:
     request = Request(site, Kind(files=(lakes(), lakes()), is_batch=True))
     node.database.hold("admit", "before").let_go()
     second = node.database.hold("admit", "before")
-    first_answer = request.begin(node)
+    replay_or_begin = request.begin(node)
     assert second.reached.wait(REACH_SECONDS)
     [row] = site.rows("SELECT id FROM job WHERE account_id = $1", request.account_id)
     while not request.charged():
         time.sleep(0.01)
     second.let_go(breaks=True)
-    response = first_answer.result()
+    response = replay_or_begin.result()
     assert response is not None
     assert response.status_code == 503
     entries = request.repeat(other)

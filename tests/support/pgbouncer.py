@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from service.db.embedded.home import handed_over
-from service.db.embedded.server_user import find_server_user
+from service.postgres_embedded.home import handed_over
+from service.postgres_embedded.server_user import find_server_user
 from tests.database import TestServer, database_name
 
 START_SECONDS = 30.0

@@ -14,11 +14,11 @@ from typing import Any
 import anyio
 import httpx
 
-from sandbox.own_directory import OwnDirectory
+from sandbox.locked_directory import LockedDirectory
 from service.accounts.administration import Account, Administration, Changes, CreatedKey, Terms
 from service.clock import utc_now
 from service.db.pool import open_pool
-from service.identifiers import AccountId
+from service.ids import AccountId
 from service.intake.areas import sweep
 from service.intake.memory import memory_path
 
@@ -107,7 +107,7 @@ def _leave_no_memory(root: Path) -> None:
     """Remove what a killed server left there, as the next start would, if there were one."""
     if root.exists():
         sweep(root)
-        OwnDirectory(root, ".waiting").remove()
+        LockedDirectory(root, ".waiting").remove()
         with suppress(OSError):  # another server of the same directory lives
             root.rmdir()
 

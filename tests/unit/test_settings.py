@@ -1,4 +1,4 @@
-"""Settings come from the environment, and what has no meaning is named (contract 6)."""
+"""Settings come from the environment, and what has no meaning is named (interface 10)."""
 
 from pathlib import Path
 

@@ -5,11 +5,11 @@ from starlette.responses import Response
 
 from service.accounts.keys import Caller
 from service.errors import Rejection
-from service.http.inputs import ANALYSIS
-from service.http.params import unknown_fields
+from service.http.api.inputs import ANALYSIS
+from service.http.api.params import unknown_fields
+from service.http.api.schemas import Analysis, json_response
+from service.http.api.upload import receive_form
 from service.http.promised import promised
-from service.http.schemas import Analysis, json_response
-from service.http.upload import receive_form
 from service.usecases.analyze_file import analyze_file
 from service.usecases.services import Services
 
@@ -17,7 +17,7 @@ _FORM = ANALYSIS.spec()
 
 
 async def analyze(request: Request, caller: Caller) -> Response:
-    """Report what a conversion of a GeoJSON document to Shapefile would lose (specification 4.4)."""
+    """Report what a conversion of a GeoJSON document to Shapefile would lose (interface 4.4)."""
     services: Services = request.state.services
     with promised(request, caller):
         async with services.work_area.workspace() as workspace:

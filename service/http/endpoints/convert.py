@@ -10,9 +10,9 @@ from starlette.responses import Response
 from service.accounts.idempotency import Claim
 from service.accounts.keys import Caller
 from service.formats.request import ConversionRequest
-from service.http.auth import KeyedHandler
-from service.http.inputs import BATCH, CONVERSION
-from service.http.params import (
+from service.http.api.auth import KeyedHandler
+from service.http.api.inputs import BATCH, CONVERSION
+from service.http.api.params import (
     read_batch,
     read_conversion,
     read_idempotency_key,
@@ -20,23 +20,23 @@ from service.http.params import (
     unknown_fields,
     wants_async,
 )
+from service.http.api.ratelimit import Remaining
+from service.http.api.render import accepted, accepted_batch, batch_result, conversion_result
+from service.http.api.schemas import json_response
+from service.http.api.upload import receive_form
 from service.http.promised import promised
-from service.http.ratelimit import Remaining
-from service.http.render import accepted, accepted_batch, batch_result, conversion_result
-from service.http.schemas import json_response
-from service.http.upload import receive_form
-from service.identifiers import JobId, uuid7
+from service.ids import JobId, uuid7
 from service.intake.form import Form, FormSpec
 from service.intake.workspace import Workspace
 from service.jobs.lifecycle import ENDED
 from service.jobs.promises import Promise
 from service.jobs.records import Job
 from service.metering.balance import Balance
-from service.usecases.accept_upload import Order
+from service.usecases.accept_upload import ConversionOrder
 from service.usecases.convert_batch import convert_batch
-from service.usecases.idempotent import fingerprint, still_to_do
+from service.usecases.idempotency import fingerprint, still_to_do
+from service.usecases.jobs import with_link
 from service.usecases.read_balance import read_left
-from service.usecases.read_jobs import with_link
 from service.usecases.services import Services
 
 _ONE = CONVERSION.spec()
@@ -50,7 +50,7 @@ async def _convert_one(request: Request, caller: Caller, *, always_with_balance:
             form = await exchange.receive(workspace)
             with_balance = read_include_wallet(form.fields) or always_with_balance
             jobs = await exchange.convert(form, [read_conversion(form.fields)], workspace)
-    if exchange.answers_now(jobs):
+    if exchange.should_return_202(jobs):
         return accepted(request, jobs[0])
     linked = await with_link(exchange.services, jobs[0])
     left = await read_left(exchange.services, caller.account_id, jobs[0]) if with_balance else None
@@ -61,24 +61,24 @@ async def _convert_one(request: Request, caller: Caller, *, always_with_balance:
 
 
 convert_file: KeyedHandler = partial(_convert_one, always_with_balance=False)
-"""Convert one file (specification 4.1)."""
+"""Convert one file (interface 4.1)."""
 
 convert_upload: KeyedHandler = partial(_convert_one, always_with_balance=True)
-"""Convert one file and say what is left (specification 4.3)."""
+"""Convert one file and say what is left (interface 4.3)."""
 
 
 async def convert_files(request: Request, caller: Caller) -> Response:
-    """Convert several files, each on its own (specification 4.2)."""
+    """Convert several files, each on its own (interface 4.2)."""
     with promised(request, caller) as promise:
         exchange = _Exchange(request, caller, _MANY, promise)
         async with exchange.services.work_area.workspace() as workspace:
             form = await exchange.receive(workspace)
             jobs = await exchange.convert(form, read_batch(form.fields, len(form.files)), workspace)
-    if exchange.answers_now(jobs):
+    if exchange.should_return_202(jobs):
         return accepted_batch(request, jobs)
     services = exchange.services
     linked = [await with_link(services, job) for job in jobs]
-    balance = await services.books.balance(caller.account_id, services.clock())
+    balance = await services.ledger.balance(caller.account_id, services.clock())
     request.state.remaining = Remaining(conversions=balance.remaining_conversions, size_bytes=balance.remaining_bytes)
     return json_response(batch_result(request, linked, balance, unknown_fields(form, _MANY.fields)))
 
@@ -102,7 +102,7 @@ class _Exchange:
         """Return the jobs, ended; or accepted, where the client will not wait."""
         now = self.services.clock()
         orders = [
-            Order(
+            ConversionOrder(
                 job_id=JobId(uuid7(now)),
                 account_id=self._caller.account_id,
                 upload=upload,
@@ -119,15 +119,15 @@ class _Exchange:
         if self._async:
             return [submission.job for submission in submissions]
         ended = [await submission.outcome() for submission in submissions]
-        if isinstance(files[-1], Order):  # the job of an earlier request tells what was left then
+        if isinstance(files[-1], ConversionOrder):  # the job of an earlier request tells what was left then
             self._request.state.remaining = _remaining(ended)
         return ended
 
-    def answers_now(self, jobs: Sequence[Job]) -> bool:
+    def should_return_202(self, jobs: Sequence[Job]) -> bool:
         """Whether the answer is that the jobs were accepted; jobs that have all ended are answered as ever."""
         return self._async and any(job.status not in ENDED for job in jobs)
 
-    def _claim(self, form: Form, orders: Sequence[Order]) -> Claim | None:
+    def _claim(self, form: Form, orders: Sequence[ConversionOrder]) -> Claim | None:
         if self._key is None:
             return None
         return Claim(

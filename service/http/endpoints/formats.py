@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from service.accounts.keys import Caller
 from service.engine.capabilities import Availability
-from service.http.schemas import json_response
+from service.http.api.schemas import json_response
 from service.usecases.services import Services
 
 
@@ -31,7 +31,7 @@ class FormatList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 async def list_formats(request: Request, _caller: Caller) -> Response:
-    """List every format with what this host can do with it (specification 1, output rule 2)."""
+    """List every format with what this host can do with it (interface 1)."""
     services: Services = request.state.services
     return json_response(FormatList(formats=tuple(map(_row, services.engine.capabilities.formats))))
 

@@ -1,4 +1,4 @@
-"""For whoever runs the service: is it alive, can it take work (contract 6). No key needed."""
+"""For whoever runs the service: is it alive, can it take work (interface 10). No key needed."""
 
 from http import HTTPStatus
 
@@ -6,7 +6,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.http.schemas import json_response
+from service.http.api.schemas import json_response
 from service.usecases.check_readiness import check_readiness
 
 

@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.accounts.keys import Caller
-from service.http.schemas import PlanList, json_response
+from service.http.api.schemas import PlanList, json_response
 from service.metering.plans import PLANS
 from service.usecases.services import Services
 
@@ -12,7 +12,7 @@ CURRENCY = "usd"
 
 
 async def list_plans(request: Request, _caller: Caller) -> Response:
-    """List the plans (specification 4.5); it costs nothing, so it serves as a check of the key."""
+    """List the plans (interface 4.5); it costs nothing, so it serves as a check of the key."""
     services: Services = request.state.services
     ceiling = services.intake.max_file_bytes
     return json_response(PlanList(currency=CURRENCY, max_file_size_bytes=ceiling, plans=PLANS))

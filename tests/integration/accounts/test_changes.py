@@ -12,14 +12,14 @@ from service.accounts.administration import Account, Administration, Administrat
 from service.db.connection import open_connection
 from service.db.pool import Database
 from service.errors import LimitRefusal
-from service.identifiers import JobId, uuid7
+from service.ids import JobId, uuid7
 from service.jobs.register import JobRegister
 from service.metering.audit import audit_books
 from service.metering.balance import Balance
-from service.metering.books import Books, Release
+from service.metering.ledger import Ledger, Release
 from service.metering.plans import BY_ID
 from service.metering.pricing import Pricing
-from tests.integration.metering.test_interleavings import START, application, ledger, settlement
+from tests.integration.metering.test_interleavings import START, application, open_ledger, settlement
 
 PRICE = Pricing().price_cents(1)
 
@@ -32,9 +32,9 @@ def to_plan(plan: str, organization: str | None = None) -> Changes:
 class Office:
     """Accounts, and the conversions that they pay for."""
 
-    def __init__(self, database: Database, books: Books) -> None:
+    def __init__(self, database: Database, ledger: Ledger) -> None:
         self.database = database
-        self.books = books
+        self.ledger = ledger
         self.jobs = JobRegister(database)
         self.administration = Administration(database, lambda: START)
 
@@ -50,18 +50,18 @@ class Office:
     async def admit(self, account: Account) -> JobId:
         """Reserve a conversion."""
         job_id = JobId(uuid7(START))
-        await self.books.admit(application(account.account_id, 1, job_id))
+        await self.ledger.admit(application(account.account_id, 1, job_id))
         return job_id
 
     async def convert(self, account: Account, times: int = 1) -> None:
         """Convert files, which must be admitted."""
         for _ in range(times):
-            assert await self.books.settle(settlement(await self.admit(account))) is not None
+            assert await self.ledger.settle(settlement(await self.admit(account))) is not None
 
     async def release(self, job_id: JobId) -> bool:
         """Fail a job."""
         release = Release(job_id=job_id, attempt=1, error_message="no", details={})
-        return await self.books.release(release) is not None
+        return await self.ledger.release(release) is not None
 
     async def fail(self, account: Account) -> None:
         """Try to convert a file that cannot be."""
@@ -73,7 +73,7 @@ class Office:
 
     async def balance(self, account: Account) -> Balance:
         """What it has left."""
-        return await self.books.balance(account.account_id, START)
+        return await self.ledger.balance(account.account_id, START)
 
     async def refusal(self, account: Account) -> LimitRefusal:
         """Why it may not convert."""
@@ -85,8 +85,8 @@ class Office:
 @asynccontextmanager
 async def opened(dsn: str) -> AsyncIterator[Office]:
     """An office whose books must agree in the end."""
-    async with ledger(dsn) as (database, books):
-        yield Office(database, books)
+    async with open_ledger(dsn) as (database, ledger):
+        yield Office(database, ledger)
         assert await audit_books(database) == []
 
 
@@ -212,9 +212,9 @@ async def test_what_was_reserved_ends_where_it_was_admitted(
         job_id = await office.admit(account)
         await office.change(account, change)
         if end == "settle":
-            assert await office.books.settle(settlement(job_id)) is not None
+            assert await office.ledger.settle(settlement(job_id)) is not None
         else:
-            assert await office.books.release(Release(job_id=job_id, attempt=1, error_message="no", details={}))
+            assert await office.ledger.release(Release(job_id=job_id, attempt=1, error_message="no", details={}))
         assert await audit_books(office.database) == []
         await office.change(account, way_back)
         balance = await office.balance(account)

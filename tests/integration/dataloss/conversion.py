@@ -6,13 +6,13 @@ from pathlib import Path
 
 import msgspec
 
-from service.dataloss.findings import Scan
 from service.engine.convert import Engine
 from service.formats.detect import detect
 from service.formats.plan import Plan, can_go_direct, plan_conversion
 from service.formats.registry import find_output
 from service.formats.request import ConversionRequest
-from service.usecases.look_at_source import made_fit, scan_document
+from service.geojson.findings import Scan
+from service.usecases.inspect_source import normalized, scan_document
 from tests.integration.dataloss.shapefile import Shapefile, read_archive
 from tests.integration.formats.pipeline import run_plainly
 
@@ -46,7 +46,7 @@ async def _convert(engine: Engine, document: bytes, folder: Path, *, direct: boo
     received = detect(upload, "upload.geojson", directory / "unpacked")
     target = find_output("Shapefile")
     found = await scan_document(engine, run_plainly, received)
-    source = await made_fit(engine, run_plainly, received, found)
+    source = await normalized(engine, run_plainly, received, found)
     facts = found.facts(source.stem)
     if not direct:
         facts = await engine.inspect(run_plainly, source, directory)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.dataloss.findings import Scan
-from service.dataloss.moments import read_moment
-from service.dataloss.refusals import Unreadable
-from service.dataloss.scan import scan_bytes
+from service.geojson.datetimes import read_moment
+from service.geojson.findings import Scan
+from service.geojson.refusals import Unreadable
+from service.geojson.scan import scan_bytes
 from tests.support.geojson import LINE, POINT, POLYGON, collection, feature, gathered, geometry, with_value
 
 FEATURE = json.dumps(feature({"a": 1}))

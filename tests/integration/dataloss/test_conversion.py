@@ -9,13 +9,13 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 
-from service.dataloss.findings import FieldFindings
-from service.dataloss.jsontext import json_text
 from service.dataloss.rules import report
 from service.engine.convert import Engine
 from service.formats.dbf_names import VALUE_BYTES, clip
 from service.formats.facts import FieldType
 from service.formats.geometry import FAMILIES
+from service.geojson.findings import FieldFindings
+from service.geojson.jsontext import json_text
 from tests.integration.dataloss.conversion import Result, convert_both_ways
 from tests.integration.dataloss.documents import features
 from tests.integration.dataloss.shapefile import Position, Shapefile

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from service.dataloss.findings import read_scan
+from service.geojson.findings import read_scan
 from tests.support.geojson import feature, geometry
 
 SIZE_BYTES = 40_000_000
@@ -16,7 +16,7 @@ PEAK_KILOBYTES = 100_000
 SCAN_AND_TELL = """
 import re, sys
 from pathlib import Path
-from service.dataloss.scan import main
+from service.geojson.scan import main
 main(sys.argv[1:])
 print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """

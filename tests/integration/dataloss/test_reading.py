@@ -15,7 +15,7 @@ from service.formats.detect import detect
 from service.formats.plan import plan_conversion
 from service.formats.registry import find_output
 from service.formats.request import ConversionRequest
-from service.usecases.look_at_source import look_at_source
+from service.usecases.inspect_source import inspect_source
 from tests.integration.formats.pipeline import run_plainly
 from tests.support.geojson import collection, feature
 
@@ -28,7 +28,7 @@ async def convert(engine: Engine, folder: Path, document: bytes, output: str, na
     upload = folder / name
     upload.write_bytes(document)
     source, target = detect(upload, name, folder / "unpacked"), find_output(output)
-    look = await look_at_source(engine, run_plainly, source, target, folder)
+    look = await inspect_source(engine, run_plainly, source, target, folder)
     plan = plan_conversion(look.source, target, look.facts, ConversionRequest(), engine.catalogue)
     await engine.convert(run_plainly, look.source, plan, folder)
     return await engine.collect(plan, folder)

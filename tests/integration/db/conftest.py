@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from service.db.embedded.home import Home
-from service.db.embedded.locks import can_lock
-from service.db.embedded.server_user import SpawnIdentity
+from service.postgres_embedded.home import Home
+from service.postgres_embedded.locks import can_lock
+from service.postgres_embedded.server_user import SpawnIdentity
 from tests.database import fast_directory
 
 PROJECT = Path(__file__).parents[3]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from service.db.embedded.home import SOCKET_NAME
-from service.db.embedded.server_user import SpawnIdentity
+from service.postgres_embedded.home import SOCKET_NAME
+from service.postgres_embedded.server_user import SpawnIdentity
 from tests.integration.db.conftest import Site, eventually, kill, parent_of, uid_of, working_directory
 
 INSERT = "INSERT INTO kept VALUES (1) RETURNING 'done'"

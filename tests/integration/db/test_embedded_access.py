@@ -17,12 +17,12 @@ import anyio
 import pytest
 
 from service.db.connection import open_connection
-from service.db.embedded import EmbeddedPostgresError, binaries, embedded_postgres
-from service.db.embedded.binaries import OLDEST_MAJOR, Installation
-from service.db.embedded.home import SOCKET_NAME, Home
-from service.db.embedded.keeper import remove_stale_pid_files
-from service.db.embedded.locks import can_lock
-from service.db.embedded.server_user import ServerUser, find_server_user, own_name
+from service.postgres_embedded import EmbeddedPostgresError, binaries, embedded_postgres
+from service.postgres_embedded.binaries import OLDEST_MAJOR, Installation
+from service.postgres_embedded.home import SOCKET_NAME, Home
+from service.postgres_embedded.keeper import remove_stale_pid_files
+from service.postgres_embedded.locks import can_lock
+from service.postgres_embedded.server_user import ServerUser, find_server_user, own_name
 from tests.database import fast_directory
 from tests.integration.db.conftest import environment, eventually, processes, working_directory
 

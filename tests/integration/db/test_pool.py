@@ -12,9 +12,9 @@ import pytest
 from anyio.abc import SocketStream
 
 from service.db.connection import open_connection
-from service.db.embedded.home import SOCKET_NAME
 from service.db.pool import Database, open_pool
 from service.errors import DatabaseUnavailable, Overloaded
+from service.postgres_embedded.home import SOCKET_NAME
 
 ADMIN_SHUTDOWN = b"57P01"
 

@@ -11,12 +11,12 @@ from service.db.migrate import migrate
 from service.db.pool import Database, open_pool
 from service.db.queries import sql_directory
 from service.errors import IdempotencyKeyInUse
-from service.identifiers import AccountId, JobId, ServerId, uuid7
+from service.ids import AccountId, JobId, ServerId, uuid7
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
 from service.jobs.register import JobRegister
 from service.metering.audit import audit_books
-from service.metering.books import Books, Release, publish_plans
+from service.metering.ledger import Ledger, Release, publish_plans
 from service.metering.pricing import Pricing
 from tests.integration.metering.test_interleavings import settlement
 
@@ -84,7 +84,7 @@ async def test_jobs_and_keys_of_the_version_before_go_on(empty_database_url: str
             await connection.execute(OLD_CLAIM, account_id, "has none yet", living, [late])
 
         assert await migrate(empty_database_url)
-        books, register = Books(database, Pricing()), JobRegister(database)
+        ledger, register = Ledger(database, Pricing()), JobRegister(database)
         keys = IdempotencyKeys(database, LEASE)
 
         def claim(key: str, files: int) -> Claim:
@@ -97,13 +97,13 @@ async def test_jobs_and_keys_of_the_version_before_go_on(empty_database_url: str
             await keys.claim(claim("has none yet", 1))
         assert await admit_as_before(database, account_id, living, [late]) == [True]
 
-        assert await books.settle(settlement(settled)) is not None
-        assert await books.release(Release(job_id=released, attempt=1, error_message="no", details={})) is not None
+        assert await ledger.settle(settlement(settled)) is not None
+        assert await ledger.release(Release(job_id=released, attempt=1, error_message="no", details={})) is not None
         assert await Leases(database, ServerId(uuid4()), LEASE).end_abandoned("gone") == 1
         assert (await register.find(abandoned, account_id)).status is Status.FAILED
         answered = await keys.claim(claim("has jobs", 2))
         assert (answered.is_answered, answered.job_ids) == (True, (settled, released))
-        assert await books.settle(settlement(late)) is not None
+        assert await ledger.settle(settlement(late)) is not None
         assert (await keys.claim(claim("has none yet", 1))).is_answered
-        assert (await books.balance(account_id, datetime.now(UTC))).used_conversions == 2
+        assert (await ledger.balance(account_id, datetime.now(UTC))).used_conversions == 2
         assert await audit_books(database) == []

@@ -13,9 +13,9 @@ import anyio
 import anyio.to_thread
 import structlog
 
-from service.db.embedded import EmbeddedPostgresError, embedded_postgres
 from service.db.pool import Database, open_pool
 from service.errors import DatabaseUnavailable
+from service.postgres_embedded import EmbeddedPostgresError, embedded_postgres
 
 
 def _say(answer: object) -> None:

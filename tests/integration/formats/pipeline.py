@@ -14,7 +14,7 @@ from sandbox.command import Command
 from sandbox.verdict import Ending, Verdict
 from service.engine.capabilities import Capabilities, probe
 from service.engine.convert import Engine, Output
-from service.engine.workplace import Run
+from service.engine.workspace import Run
 from service.formats.detect import Source, detect
 from service.formats.facts import Facts
 from service.formats.plan import Plan, can_go_direct, plan_conversion

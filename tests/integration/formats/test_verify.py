@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from service.engine.arguments import dataset_name
-from service.engine.workplace import FOLDER
+from service.engine.workspace import FOLDER
 from service.errors import Rejection
 from service.formats.plan import Plan, plan_conversion
 from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
-from service.usecases.look_at_source import look_at_source
+from service.usecases.inspect_source import inspect_source
 from service.usecases.verify_output import verify_output
 from tests.integration.formats.pipeline import Json, Pipeline, feature, geometry, run_plainly, write_geojson
 from tests.integration.formats.samples import point
@@ -29,7 +29,7 @@ async def written(pipeline: Pipeline, path: Path, output: str, damage: Callable[
     directory, source = pipeline.receive(path)
     target = choose_target(source.format, output)
     request = ConversionRequest(output=output)
-    look = await look_at_source(pipeline.engine, run_plainly, source, target, directory)
+    look = await inspect_source(pipeline.engine, run_plainly, source, target, directory)
     plan = plan_conversion(look.source, target, look.facts, request, pipeline.engine.catalogue)
     await pipeline.engine.convert(run_plainly, look.source, plan, directory)
     damage(directory / FOLDER / dataset_name(plan, plan.datasets[0]), plan)

@@ -11,13 +11,13 @@ import pytest
 
 from service.db.connection import open_connection
 from service.db.queries import load
-from service.identifiers import JobId, uuid7
+from service.ids import JobId, uuid7
 from service.metering.audit import CHECKS, audit_books
 from service.metering.history import PRUNED, History, Retention
 from service.usecases.audit import audit
-from service.usecases.upkeep import sweep
+from service.usecases.maintenance import sweep
 from tests.integration.accounts.test_changes import Office
-from tests.integration.metering.test_interleavings import START, _remove_nothing, application, ledger, settlement
+from tests.integration.metering.test_interleavings import START, _remove_nothing, application, open_ledger, settlement
 from tests.support.database_time import reach_time
 from tests.support.world import world
 
@@ -45,8 +45,8 @@ def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_pages")
 async def test_every_page_is_looked_at(database_url: str) -> None:
     """A difference is found wherever it is, and only there."""
-    async with ledger(database_url) as (database, books):
-        office = Office(database, books)
+    async with open_ledger(database_url) as (database, ledger):
+        office = Office(database, ledger)
         for _ in range(4):
             await office.convert(await office.account(plan="free"), 2)
             await office.convert(await office.account(wallet_cents=100), 2)
@@ -72,8 +72,8 @@ async def test_every_page_is_looked_at(database_url: str) -> None:
 
 async def test_no_page_reads_a_large_table_whole(database_url: str) -> None:
     """Each statement comes to its rows by an index, in whichever plan the server keeps."""
-    async with ledger(database_url) as (database, books):
-        office = Office(database, books)
+    async with open_ledger(database_url) as (database, ledger):
+        office = Office(database, ledger)
         for _ in range(20):
             await office.account(plan="free")
         async with open_connection(database_url) as connection:
@@ -89,8 +89,8 @@ async def test_no_page_reads_a_large_table_whole(database_url: str) -> None:
 @pytest.mark.usefixtures("small_pages")
 async def test_no_alarm_is_false_while_everything_changes(database_url: str) -> None:
     """Files are admitted, settled and released, credit is spent, months pass and are pruned, audit after audit."""
-    async with ledger(database_url) as (database, books):
-        office = Office(database, books)
+    async with open_ledger(database_url) as (database, ledger):
+        office = Office(database, ledger)
         accounts = [await office.account(plan="business"), await office.account(wallet_cents=10**6)]
         history = History(database, Retention(job_days=7, ledger_months=2, revoked_key_days=1))
         busy = 4
@@ -99,9 +99,9 @@ async def test_no_alarm_is_false_while_everything_changes(database_url: str) -> 
             nonlocal busy
             for turn in range(40):
                 job_id = JobId(uuid7(START))
-                await books.admit(application(accounts[number % len(accounts)].account_id, 1, job_id))
+                await ledger.admit(application(accounts[number % len(accounts)].account_id, 1, job_id))
                 if turn % 3:
-                    await books.settle(settlement(job_id))
+                    await ledger.settle(settlement(job_id))
                 else:
                     await office.release(job_id)
             busy -= 1

@@ -13,14 +13,14 @@ from service.accounts.idempotency import Claim, IdempotencyKeys
 from service.clock import utc_now
 from service.db.pool import Database
 from service.errors import IdempotencyKeyInUse, IdempotencyKeyReused
-from service.identifiers import AccountId, JobId, ServerId, uuid7
+from service.ids import AccountId, JobId, ServerId, uuid7
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
 from service.jobs.records import Job
 from service.jobs.register import JobRegister
 from service.metering.audit import audit_books
-from service.metering.books import Books, Release
-from tests.integration.metering.test_interleavings import START, application, ledger, settlement
+from service.metering.ledger import Ledger, Release
+from tests.integration.metering.test_interleavings import START, application, open_ledger, settlement
 from tests.support.database_time import stop_time
 
 LEASE = timedelta(seconds=30)
@@ -30,7 +30,7 @@ class Here(NamedTuple):
     """A server that is alive, another one's keys, and an account."""
 
     database: Database
-    books: Books
+    ledger: Ledger
     account_id: AccountId
     leases: Leases
     keys: IdempotencyKeys
@@ -44,7 +44,7 @@ class Here(NamedTuple):
     async def admit(self, job_id: JobId) -> None:
         """Admit a file under the key."""
         file = application(self.account_id, 1, job_id)
-        await self.books.admit(msgspec.structs.replace(file, key="k", server_id=self.leases.server_id))
+        await self.ledger.admit(msgspec.structs.replace(file, key="k", server_id=self.leases.server_id))
 
     async def pass_time(self, by: timedelta) -> None:
         """Let time go on from the start."""
@@ -60,12 +60,12 @@ async def here(database_url: str) -> AsyncIterator[Here]:
 
 @asynccontextmanager
 async def _here(dsn: str) -> AsyncIterator[Here]:
-    async with ledger(dsn) as (database, books):
+    async with open_ledger(dsn) as (database, ledger):
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
         leases = Leases(database, ServerId(uuid7(START)), LEASE)
         await leases.beat()
         keys = [IdempotencyKeys(database, LEASE) for _ in range(2)]
-        yield Here(database, books, account.account_id, leases, *keys)
+        yield Here(database, ledger, account.account_id, leases, *keys)
         assert await audit_books(database) == []
 
 
@@ -93,7 +93,7 @@ async def test_a_claim_that_was_taken_over_admits_nothing(here: Here) -> None:
     with pytest.raises(IdempotencyKeyInUse):
         await here.keys.claim(here.claim())
     await here.admit(second.job_ids[0])
-    assert (await here.books.balance(here.account_id, START)).used_conversions == 1
+    assert (await here.ledger.balance(here.account_id, START)).used_conversions == 1
 
 
 async def test_a_claim_ends_with_its_lease_unless_it_is_prolonged(here: Here) -> None:
@@ -136,10 +136,10 @@ async def test_what_a_silent_process_had_open_is_released_and_done_anew(here: He
         await here.others.claim(here.claim())
     await here.pass_time(2 * LEASE + timedelta(seconds=1))
     assert (await here.others.claim(second)).job_ids == second.job_ids
-    assert (await here.books.balance(here.account_id, START)).used_conversions == 0
-    assert await here.books.settle(settlement(first.job_ids[0])) is None
+    assert (await here.ledger.balance(here.account_id, START)).used_conversions == 0
+    assert await here.ledger.settle(settlement(first.job_ids[0])) is None
     await here.admit(second.job_ids[0])
-    assert await here.books.settle(settlement(second.job_ids[0])) is not None
+    assert await here.ledger.settle(settlement(second.job_ids[0])) is not None
     assert (await here.keys.claim(here.claim())).is_answered
 
 
@@ -150,10 +150,10 @@ async def test_a_batch_that_broke_off_is_left_to_its_repeat(here: Here) -> None:
     charged, failed, interrupted, _ = first.job_ids
     for job_id in (charged, failed, interrupted):
         await here.admit(job_id)
-    await here.books.settle(settlement(charged))
+    await here.ledger.settle(settlement(charged))
     release = Release(job_id=failed, attempt=1, error_message="no", details={})
-    await here.books.release(release)
-    await here.books.release(msgspec.structs.replace(release, job_id=interrupted, interrupted=True))
+    await here.ledger.release(release)
+    await here.ledger.release(msgspec.structs.replace(release, job_id=interrupted, interrupted=True))
     await here.keys.give_back(held)
     taken = await here.others.claim(second)
     assert taken.job_ids == (charged, failed, *second.job_ids[2:])
@@ -171,15 +171,15 @@ async def test_a_job_is_released_in_its_own_attempt_alone(here: Here) -> None:
     async with here.database.connection() as connection:
         await connection.execute("UPDATE job SET attempt = 2 WHERE id = $1", job_id)
     register = JobRegister(here.database)
-    assert await here.books.release(Release(job_id=job_id, attempt=1, error_message="no", details={})) is None
-    assert await here.books.settle(settlement(job_id)) is None
+    assert await here.ledger.release(Release(job_id=job_id, attempt=1, error_message="no", details={})) is None
+    assert await here.ledger.settle(settlement(job_id)) is None
     found = [
         await register.find(job_id, here.account_id),
         *await register.find_all([job_id], here.account_id),
         *await register.recent(here.account_id, 1),
     ]
     assert [(job.attempt, job.status) for job in found] == [(2, Status.PENDING)] * 3
-    assert await here.books.settle(settlement(job_id, attempt=2)) is not None
+    assert await here.ledger.settle(settlement(job_id, attempt=2)) is not None
 
 
 async def test_hosts_with_wrong_clocks_agree_on_who_is_silent(here: Here) -> None:

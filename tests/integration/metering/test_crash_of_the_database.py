@@ -11,16 +11,16 @@ import anyio
 
 from service.accounts.administration import Administration, Terms
 from service.clock import utc_now
-from service.db.embedded import embedded_postgres
 from service.db.migrate import migrate
 from service.db.pool import Database
 from service.errors import DatabaseUnavailable
-from service.identifiers import AccountId, JobId, uuid7
+from service.ids import AccountId, JobId, uuid7
 from service.metering.audit import audit_books
-from service.metering.books import Books
+from service.metering.ledger import Ledger
 from service.metering.pricing import Pricing
+from service.postgres_embedded import embedded_postgres
 from tests.database import fast_directory
-from tests.integration.metering.test_interleavings import START, application, ledger, settlement
+from tests.integration.metering.test_interleavings import START, application, open_ledger, settlement
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class Frail(NamedTuple):
 
     directory: Path
     database: Database
-    books: Books
+    ledger: Ledger
     account_id: AccountId
 
     async def crash(self) -> None:
@@ -69,45 +69,45 @@ async def frail() -> AsyncIterator[Frail]:
     with fast_directory() as directory:
         async with embedded_postgres(directory, durable=True) as dsn:
             await migrate(dsn)
-            async with ledger(dsn) as (database, books):
+            async with open_ledger(dsn) as (database, ledger):
                 account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
                 async with database.connection() as connection:
                     await connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")  # from the next start on
                 await crash(directory, database)
-                yield Frail(directory, database, books, account.account_id)
+                yield Frail(directory, database, ledger, account.account_id)
 
 
 async def test_only_what_is_on_record_outlives_a_crash() -> None:
     """An admission that was undone is found out before its output could be stored; all others stay, and add up."""
     async with frail() as frail_one:
-        books, account_id = frail_one.books, frail_one.account_id
+        ledger, account_id = frail_one.ledger, frail_one.account_id
         alone, asked, undone = (JobId(uuid7(START)) for _ in range(3))
-        await books.admit(application(account_id, 1, alone))
+        await ledger.admit(application(account_id, 1, alone))
         await frail_one.crash()
-        await once_it_is_back(lambda: books.admit(application(account_id, 1, asked)))
-        assert await books.is_on_record(asked)
-        await books.admit(application(account_id, 1, undone))
+        await once_it_is_back(lambda: ledger.admit(application(account_id, 1, asked)))
+        assert await ledger.is_durable(asked)
+        await ledger.admit(application(account_id, 1, undone))
         await frail_one.crash()
 
-        assert await books.is_on_record(alone)
-        assert not await once_it_is_back(lambda: books.is_on_record(undone))
-        assert (await books.balance(account_id, START)).used_conversions == 2
+        assert await ledger.is_durable(alone)
+        assert not await once_it_is_back(lambda: ledger.is_durable(undone))
+        assert (await ledger.balance(account_id, START)).used_conversions == 2
         for job_id, is_there in ((alone, True), (asked, True), (undone, False)):
-            assert (await books.settle(settlement(job_id)) is not None) == is_there
+            assert (await ledger.settle(settlement(job_id)) is not None) == is_there
         assert await audit_books(frail_one.database) == []
 
 
 async def test_the_settlement_of_one_job_records_the_admissions_of_the_others() -> None:
     """None of them has to be asked for, and none is undone by a crash that comes later."""
     async with frail() as frail_one:
-        books, account_id = frail_one.books, frail_one.account_id
+        ledger, account_id = frail_one.ledger, frail_one.account_id
         first, *others = (JobId(uuid7(START)) for _ in range(5))
         for job_id in (first, *others):
-            await books.admit(application(account_id, 1, job_id))
-        assert await books.settle(settlement(first)) is not None
+            await ledger.admit(application(account_id, 1, job_id))
+        assert await ledger.settle(settlement(first)) is not None
         await frail_one.crash()
 
-        recovered = Books(frail_one.database, Pricing())
-        assert [await recovered.is_on_record(job_id) for job_id in others] == [True] * 4
-        assert (await books.balance(account_id, START)).used_conversions == 5
+        recovered = Ledger(frail_one.database, Pricing())
+        assert [await recovered.is_durable(job_id) for job_id in others] == [True] * 4
+        assert (await ledger.balance(account_id, START)).used_conversions == 5
         assert await audit_books(frail_one.database) == []

@@ -10,7 +10,7 @@ import pytest
 from service.metering.audit import audit_books
 from service.metering.history import PRUNED, History, Retention
 from tests.integration.accounts.test_changes import PRICE, Office
-from tests.integration.metering.test_interleavings import START, _remove_nothing, ledger
+from tests.integration.metering.test_interleavings import START, _remove_nothing, open_ledger
 from tests.support.database_time import reach_time
 
 KEPT = Retention(job_days=30, ledger_months=2, revoked_key_days=10)
@@ -46,8 +46,8 @@ class Archive(Office):
 @asynccontextmanager
 async def archive(dsn: str) -> AsyncIterator[Archive]:
     """Open one; its books agree in the end."""
-    async with ledger(dsn) as (database, books):
-        yield Archive(database, books)
+    async with open_ledger(dsn) as (database, ledger):
+        yield Archive(database, ledger)
         assert await audit_books(database) == []
 
 
@@ -102,8 +102,8 @@ async def test_an_open_job_keeps_its_month(database_url: str) -> None:
 )
 async def test_what_differs_is_found_before_and_after(database_url: str, damage: str) -> None:
     """A job, a counter or a balance that was changed by hand is told as long as its time may be."""
-    async with ledger(database_url) as (database, books):
-        here = Archive(database, books)
+    async with open_ledger(database_url) as (database, ledger):
+        here = Archive(database, ledger)
         for account in (await here.account(plan="free"), await here.account(wallet_cents=100)):
             await here.convert(account, 2)
         await here.pass_days(1)

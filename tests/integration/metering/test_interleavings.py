@@ -16,10 +16,10 @@ from service.accounts.administration import Administration, Terms
 from service.clock import utc_now
 from service.db.pool import Connection, Database, open_pool
 from service.errors import LimitRefusal
-from service.identifiers import AccountId, JobId, ServerId, uuid7
+from service.ids import AccountId, JobId, ServerId, uuid7
 from service.jobs.register import JobRegister
 from service.metering.audit import audit_books
-from service.metering.books import Application, Books, Release, Settlement, publish_plans
+from service.metering.ledger import AdmissionRequest, Ledger, Release, Settlement, publish_plans
 from service.metering.plans import BY_ID
 from service.metering.pricing import Pricing
 from tests.support.database_time import reach_time, stop_time
@@ -50,12 +50,12 @@ STEPS = st.lists(
 
 
 @asynccontextmanager
-async def ledger(dsn: str) -> AsyncIterator[tuple[Database, Books]]:
+async def open_ledger(dsn: str) -> AsyncIterator[tuple[Database, Ledger]]:
     """The books on a database that has the plans."""
     async with open_pool(dsn, max_size=8) as database:
         await publish_plans(database)
         await stop_time(database, START)
-        yield database, Books(database, Pricing())
+        yield database, Ledger(database, Pricing())
 
 
 def settlement(job_id: JobId, attempt: int = 1) -> Settlement:
@@ -74,9 +74,9 @@ def settlement(job_id: JobId, attempt: int = 1) -> Settlement:
     )
 
 
-def application(account_id: AccountId, size_bytes: int, job_id: JobId | None = None) -> Application:
+def application(account_id: AccountId, size_bytes: int, job_id: JobId | None = None) -> AdmissionRequest:
     """A file that asks."""
-    return Application(
+    return AdmissionRequest(
         job_id=job_id or JobId(uuid7(START)),
         account_id=account_id,
         server_id=ServerId(uuid4()),
@@ -94,35 +94,35 @@ async def until_it_waits(connection: Connection) -> None:
         await anyio.sleep(0.01)
 
 
-async def go(database: Database, books: Books, account_id: AccountId, step: Step) -> None:
+async def go(database: Database, ledger: Ledger, account_id: AccountId, step: Step) -> None:
     """Take one file through its life; every change may come twice, and ends compete."""
     jobs = JobRegister(database)
     await reach_time(database, START + timedelta(minutes=step.minutes))
     job_id = JobId(uuid7(START))
     try:
-        await books.admit(application(account_id, step.size_bytes, job_id))
+        await ledger.admit(application(account_id, step.size_bytes, job_id))
     except LimitRefusal:
         return
-    assert await books.is_on_record(job_id)
+    assert await ledger.is_durable(job_id)
     settle, release = (
         settlement(job_id),
         Release(job_id=job_id, attempt=1, error_message="no", details={}),
     )
     if step.end == "both":
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(books.settle, settle)
-            tasks.start_soon(books.release, release)
+            tasks.start_soon(ledger.settle, settle)
+            tasks.start_soon(ledger.release, release)
         return
     if step.end.startswith(("settle", "expire")):
-        assert await books.settle(settle) is not None
+        assert await ledger.settle(settle) is not None
     if step.end == "settle twice":
-        assert await books.settle(settle) is None
-        assert not await books.release(release)
+        assert await ledger.settle(settle) is None
+        assert not await ledger.release(release)
     if step.end.startswith("release"):
-        assert await books.release(release)
+        assert await ledger.release(release)
     if step.end == "release twice":
-        assert not await books.release(release)
-        assert await books.settle(settle) is None
+        assert not await ledger.release(release)
+        assert await ledger.settle(settle) is None
     if step.end == "expire":
         await jobs.dispose(_remove_nothing, timedelta(hours=-5), 1000)
 
@@ -137,9 +137,9 @@ def test_no_interleaving_exceeds_a_plan(database_url: str, steps: list[Step]) ->
     """On plan free, over the end of a month: both months keep their caps, and the counters are the ledger's."""
 
     async def run() -> None:
-        async with ledger(database_url) as (database, books):
+        async with open_ledger(database_url) as (database, ledger):
             account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
-            processes = [books, Books(database, Pricing())]
+            processes = [ledger, Ledger(database, Pricing())]
             async with anyio.create_task_group() as tasks:
                 for number, step in enumerate(steps):
                     tasks.start_soon(go, database, processes[number % 2], account.account_id, step)
@@ -161,13 +161,13 @@ def test_no_interleaving_overdraws_a_wallet(database_url: str, steps: list[Step]
     """The balance is never below zero, and is the credit less the ledger."""
 
     async def run() -> None:
-        async with ledger(database_url) as (database, books):
+        async with open_ledger(database_url) as (database, ledger):
             account, _ = await Administration(database, utc_now).create_account("w", Terms(wallet_cents=CENTS))
-            processes = [books, Books(database, Pricing())]
+            processes = [ledger, Ledger(database, Pricing())]
             async with anyio.create_task_group() as tasks:
                 for number, step in enumerate(steps):
                     tasks.start_soon(go, database, processes[number % 2], account.account_id, step)
-            balance = await books.balance(account.account_id, START)
+            balance = await ledger.balance(account.account_id, START)
             assert 0 <= (balance.wallet_cents or 0) <= CENTS
             assert await audit_books(database) == []
 
@@ -187,14 +187,14 @@ async def test_what_another_process_takes_in_between_is_seen(
     database_url: str, terms: Terms, taken: str, limit: str | None
 ) -> None:
     """An admission that has seen enough, but finds less when it takes it, looks again and says what refuses now."""
-    async with ledger(database_url) as (database, books):
+    async with open_ledger(database_url) as (database, ledger):
         account, _ = await Administration(database, utc_now).create_account("a", terms)
-        await books.admit(application(account.account_id, 1))
+        await ledger.admit(application(account.account_id, 1))
         limits: list[str | None] = []
 
         async def admit() -> None:
             try:
-                await books.admit(application(account.account_id, 1))
+                await ledger.admit(application(account.account_id, 1))
             except LimitRefusal as refusal:
                 limits.append(refusal.limit)
             else:
@@ -215,13 +215,13 @@ async def test_what_another_process_takes_in_between_is_seen(
 async def test_files_that_are_admitted_together_are_told_apart(database_url: str, terms: Terms) -> None:
     """Those that came first get what is left; each refusal names the limit that its own file met."""
     sizes = [1, FREE.max_file_bytes + 1, *[FREE.max_file_bytes] * 12]
-    async with ledger(database_url) as (database, books):
+    async with open_ledger(database_url) as (database, ledger):
         account, _ = await Administration(database, utc_now).create_account("a", terms)
         told: dict[int, str | None] = {}
 
         async def admit(number: int) -> None:
             try:
-                await books.admit(application(account.account_id, sizes[number]))
+                await ledger.admit(application(account.account_id, sizes[number]))
             except LimitRefusal as refusal:
                 told[number] = refusal.limit
             else:
@@ -247,16 +247,16 @@ async def statements_of(database: Database) -> list[int]:
 
 async def test_jobs_are_settled_together_and_one_that_cannot_be_spoils_nothing(database_url: str) -> None:
     """What the database refuses of one job is that job's; each of the others is settled, once."""
-    async with ledger(database_url) as (database, books):
+    async with open_ledger(database_url) as (database, ledger):
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
         jobs = [JobId(uuid7(START)) for _ in range(6)]
         for job_id in jobs:
-            await books.admit(application(account.account_id, 1, job_id))
+            await ledger.admit(application(account.account_id, 1, job_id))
         outcomes: dict[JobId, object] = {}
 
         async def settle(change: Settlement) -> None:
             try:
-                outcomes[change.job_id] = await books.settle(change)
+                outcomes[change.job_id] = await ledger.settle(change)
             except asyncpg.PostgresError as error:
                 outcomes[change.job_id] = error
 
@@ -276,30 +276,30 @@ async def test_jobs_are_settled_together_and_one_that_cannot_be_spoils_nothing(d
 
 async def test_a_settlement_puts_admissions_on_record(database_url: str) -> None:
     """Then nobody has to ask for them; one that a crash has undone, or that was ended, is never taken for recorded."""
-    async with ledger(database_url) as (database, books):
+    async with open_ledger(database_url) as (database, ledger):
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
         first, second, undone, ended = (JobId(uuid7(START)) for _ in range(4))
         for job_id in (first, second, undone, ended):
-            await books.admit(application(account.account_id, 1, job_id))
+            await ledger.admit(application(account.account_id, 1, job_id))
         async with database.connection() as connection:
             await connection.execute("DELETE FROM job WHERE id = $1", undone)  # as if the database had lost it
-        other = Books(database, Pricing())
+        other = Ledger(database, Pricing())
         await other.release(Release(job_id=ended, attempt=1, error_message="no", details={}))
-        assert await books.settle(settlement(first)) is not None
+        assert await ledger.settle(settlement(first)) is not None
         async with database.connection() as connection:
             await connection.execute("ALTER TABLE job RENAME TO hidden")  # now nobody can be asked any more
-            assert await books.is_on_record(second)
+            assert await ledger.is_durable(second)
             await connection.execute("ALTER TABLE hidden RENAME TO job")
-        assert not await books.is_on_record(undone)
-        assert not await books.is_on_record(ended)
+        assert not await ledger.is_durable(undone)
+        assert not await ledger.is_durable(ended)
 
 
 async def test_the_schema_refuses_what_a_wrong_program_might_do(database_url: str) -> None:
     """Overspending, settling twice and changing the ledger are errors of the database itself."""
-    async with ledger(database_url) as (database, books):
+    async with open_ledger(database_url) as (database, ledger):
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
-        await go(database, books, account.account_id, Step(1, "settle", 0))
-        assert (await books.balance(account.account_id, START)).used_conversions == 1
+        await go(database, ledger, account.account_id, Step(1, "settle", 0))
+        assert (await ledger.balance(account.account_id, START)).used_conversions == 1
         for statement in (
             "UPDATE usage SET conversions = conversions_allowed + 1",
             "UPDATE usage SET bytes = -1",
@@ -320,11 +320,11 @@ async def test_the_schema_refuses_what_a_wrong_program_might_do(database_url: st
 
 async def test_a_difference_in_the_books_is_found(database_url: str) -> None:
     """A counter, a charge or a balance that was changed by hand is named."""
-    async with ledger(database_url) as (database, books):
+    async with open_ledger(database_url) as (database, ledger):
         administration = Administration(database, utc_now)
         account, _ = await administration.create_account("a", Terms(plan="free"))
         await administration.create_account("w", Terms(wallet_cents=CENTS))
-        await go(database, books, account.account_id, Step(7, "settle", 0))
+        await go(database, ledger, account.account_id, Step(7, "settle", 0))
         assert await audit_books(database) == []
         async with database.connection() as connection:
             await connection.execute("UPDATE usage SET conversions = 2")

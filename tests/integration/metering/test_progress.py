@@ -2,20 +2,20 @@
 
 from service.accounts.administration import Administration, Terms
 from service.clock import utc_now
-from service.identifiers import JobId, uuid7
+from service.ids import JobId, uuid7
 from service.jobs.lifecycle import Status
 from service.jobs.register import JobRegister
-from tests.integration.metering.test_interleavings import START, application, ledger, settlement
+from tests.integration.metering.test_interleavings import START, application, open_ledger, settlement
 
 
 async def test_what_has_its_converter_for_a_while_is_shown(database_url: str) -> None:
     """Neither what waits for one, nor what ends between two looks; and an end is never undone."""
-    async with ledger(database_url) as (database, books):
+    async with open_ledger(database_url) as (database, ledger):
         jobs = JobRegister(database)
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
         waits, short, long, ended = (JobId(uuid7(START)) for _ in range(4))
         for job_id in (waits, short, long, ended):
-            await books.admit(application(account.account_id, 1, job_id))
+            await ledger.admit(application(account.account_id, 1, job_id))
 
         async def status_of(job_id: JobId) -> Status:
             return (await jobs.find(job_id, account.account_id)).status
@@ -25,10 +25,10 @@ async def test_what_has_its_converter_for_a_while_is_shown(database_url: str) ->
         await jobs.show_begun()
         assert {await status_of(job_id) for job_id in (waits, short, long, ended)} == {Status.PENDING}
         jobs.end(short)
-        assert await books.settle(settlement(ended)) is not None
+        assert await ledger.settle(settlement(ended)) is not None
         await jobs.show_begun()
         shown = [await status_of(job_id) for job_id in (waits, short, long, ended)]
         assert shown == [Status.PENDING, Status.PENDING, Status.PROCESSING, Status.COMPLETED]
-        assert await books.settle(settlement(long)) is not None
+        assert await ledger.settle(settlement(long)) is not None
         await jobs.show_begun()
         assert await status_of(long) is Status.COMPLETED

@@ -21,11 +21,11 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multip
 from service.accounts.administration import Administration, AdministrationError, Changes, Terms
 from service.db.pool import Database, open_pool
 from service.errors import LimitRefusal
-from service.identifiers import AccountId, JobId, uuid7
+from service.ids import AccountId, JobId, uuid7
 from service.jobs.register import JobRegister
 from service.metering.audit import audit_books
-from service.metering.books import Books, Release, publish_plans
 from service.metering.history import PRUNED, History, Retention
+from service.metering.ledger import Ledger, Release, publish_plans
 from service.metering.period import period_of
 from service.metering.plans import BY_ID, MIB
 from service.metering.pricing import Pricing
@@ -74,7 +74,7 @@ class Bookkeeping(RuleBasedStateMachine):
         self._run(publish_plans(self._database))
         self._now = START
         self._run(stop_time(self._database, START))
-        self._books = Books(self._database, Pricing())
+        self._books = Ledger(self._database, Pricing())
         self._administration = Administration(self._database, lambda: self._now)
         self._used: dict[tuple[UUID, str], tuple[int, int]] = {}
         self._credit: dict[UUID, int] = {}

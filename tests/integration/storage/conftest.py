@@ -27,9 +27,9 @@ from service.errors import (
     StorageUnavailable,
 )
 from service.http.endpoints.files import download_file
+from service.storage.bucket_config import HOME, BucketConfig
 from service.storage.clients import Effort
 from service.storage.local import open_local
-from service.storage.places import HOME, Place
 from service.storage.port import Link, ObjectKey, Storage, new_key
 from service.storage.s3 import open_s3
 
@@ -108,16 +108,16 @@ async def local_stage(root: Path, clock: MovableClock, directory: Path) -> Async
 
 @asynccontextmanager
 async def s3_stage(
-    places: Mapping[str, Place], clock: MovableClock, directory: Path, effort: Effort = PATIENT
+    places: Mapping[str, BucketConfig], clock: MovableClock, directory: Path, effort: Effort = PATIENT
 ) -> AsyncIterator[Stage]:
     """Open an S3 store; its links lead to the server, and are signed for GET alone."""
     async with open_s3(places, effort, clock=clock) as storage, httpx.AsyncClient() as client:
         yield Stage(storage, client, clock, directory, head_status=403)
 
 
-def place(endpoint: str) -> Place:
+def place(endpoint: str) -> BucketConfig:
     """Return the bucket of a test's server, with the right keys."""
-    return Place(bucket=BUCKET, endpoint=endpoint, access_key=ACCESS_KEY, secret_key=SECRET_KEY)
+    return BucketConfig(bucket=BUCKET, endpoint=endpoint, access_key=ACCESS_KEY, secret_key=SECRET_KEY)
 
 
 def gateway(storage: Storage) -> Callable[..., Awaitable[None]]:

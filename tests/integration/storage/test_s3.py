@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from service.errors import StorageFault, StorageUnavailable
+from service.storage.bucket_config import HOME, BucketConfig
 from service.storage.clients import Effort
-from service.storage.places import HOME, Place
 from service.storage.port import ObjectKey, new_key
 from service.storage.s3 import open_s3
 from service.storage.upload import PART_BYTES
@@ -295,7 +295,7 @@ def make_certificate(certificate: Path, key_file: Path) -> None:
 
 async def test_the_path_style_and_the_region_are_those_that_are_set() -> None:
     """On AWS the bucket stands in the host of its region; the signature names the region."""
-    home = Place(bucket="results", region="eu-central-1", access_key="access", secret_key="secret")  # noqa: S106 -- of no server
+    home = BucketConfig(bucket="results", region="eu-central-1", access_key="access", secret_key="secret")  # noqa: S106 -- of no server
     async with open_s3({HOME: home}, HASTY) as storage:
         link = await storage.link(
             new_key(), expires_at=datetime.now(UTC) + timedelta(hours=1), download_name="a", media_type="text/csv"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.lag import Reading, lag_of, reading_of
+from bench.measure.lag import Reading, lag_of, reading_of
 
 SHOWN = """\
 # HELP geomill_event_loop_lag_seconds How late it is.

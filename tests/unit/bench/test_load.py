@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from bench.client import Address, Answer, Request, connect, get, upload
-from bench.figures import latency_of
-from bench.load import OK, Load, put_load
+from bench.load.client import Address, Answer, Request, connect, get, upload
+from bench.load.load import OK, Load, put_load
+from bench.measure.figures import latency_of
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 FINE = b"HTTP/1.1 200 \r\ncontent-length: 4\r\n\r\nfine"

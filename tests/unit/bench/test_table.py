@@ -4,12 +4,12 @@ from array import array
 
 import msgspec
 
-from bench.figures import Round, figures_of
-from bench.goals import GOALS
-from bench.load import OK, Tally
-from bench.meter import Usage
-from bench.results import Results, new_results
-from bench.table import changes, goals
+from bench.load.load import OK, Tally
+from bench.measure.figures import Round, figures_of
+from bench.measure.meter import Usage
+from bench.report.goals import GOALS
+from bench.report.results import Results, new_results
+from bench.report.table import changes, goals
 
 
 def a_round(milliseconds: list[float], elapsed: float, errors: int = 0) -> Round:

@@ -1,8 +1,8 @@
 """What a soak calls flat."""
 
-from bench.site import given_site
+from bench.load.site import given_site
+from bench.measure.watch import Sample, Watched, judge
 from bench.soak import Soak, problems
-from bench.watch import Sample, Watched, judge
 
 WATCHED = {
     "threads": Watched(about="threads", share=0.1, least=2),

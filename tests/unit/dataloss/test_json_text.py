@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.dataloss.jsontext import json_text
-from service.dataloss.refusals import MAX_NESTING, Unreadable
+from service.geojson.jsontext import json_text
+from service.geojson.refusals import MAX_NESTING, Unreadable
 
 
 @pytest.mark.parametrize(

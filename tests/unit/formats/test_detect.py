@@ -33,7 +33,7 @@ def received(
     [(extension, row.token) for row in FORMATS for extension in row.extensions if extension not in {".zip", ".kmz"}],
 )
 def test_every_extension_is_recognised_in_any_case(tmp_path: Path, extension: str, token: str) -> None:
-    """The extension decides, in upper case too (spec 1)."""
+    """The extension decides, in upper case too (interface 1)."""
     (tmp_path / "upload").write_bytes(b"x")
     source = detect(tmp_path / "upload", f"My Data{extension.upper()}", tmp_path)
     assert (source.format.token, source.stem) == (token, "My_Data")

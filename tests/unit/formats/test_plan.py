@@ -64,20 +64,20 @@ def test_output_names_match_in_any_case() -> None:
 
 @pytest.mark.parametrize(("token", "target"), [("geojson", "shapefile"), ("shapefile", "geojson"), ("kml", "geojson")])
 def test_default_directions(token: str, target: str) -> None:
-    """Specification 1, rule 4; a blank outputFormat is none."""
+    """Interface 1; a blank outputFormat is none."""
     assert default_output(by_token(token)).token == target
     assert choose_target(by_token(token), " ").token == target
 
 
 def test_the_output_must_differ_from_the_input() -> None:
-    """Specification 1, rule 3; SQLite and SpatiaLite are two formats."""
+    """Interface 1; SQLite and SpatiaLite are two formats."""
     with pytest.raises(Rejection, match="already"):
         choose_target(by_token("kml"), "KML")
     assert choose_target(by_token("sqlite"), "SpatiaLite").token == "spatialite"  # noqa: S105 -- a format's short name
 
 
 def test_what_the_host_cannot_write_is_refused_with_the_reason() -> None:
-    """Specification 1, rule 2."""
+    """Interface 1."""
     with pytest.raises(Rejection, match=r"GeoParquet cannot be written on this host: no driver\."):
         choose_target(by_token("kml"), "GeoParquet", {"geoparquet": "no driver."})
 
@@ -96,7 +96,7 @@ def test_an_unknown_source_system_is_refused_not_guessed(catalogue: CrsCatalogue
     [({"target_epsg": 999999}, "999999"), ({"source_epsg": 5773}, "5773"), ({"target_epsg": -1}, "-1")],
 )
 def test_unusable_codes_are_refused_with_the_code(catalogue: CrsCatalogue, wish: dict[str, Any], name: str) -> None:
-    """Contract 5."""
+    """Interface 9."""
     with pytest.raises(Rejection, match=f"EPSG:{name}"):
         planned(catalogue, "GeoPackage", layer(), **wish)
 

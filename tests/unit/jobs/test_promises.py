@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.errors import Overloaded
-from service.identifiers import AccountId
+from service.ids import AccountId
 from service.jobs.promises import BURST, PROMPT_SECONDS, VISITORS, Promise, Promises
 
 CONVERTERS = 2

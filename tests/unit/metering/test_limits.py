@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from service.metering.limits import RULES, Standing, refusal
+from service.metering.limits import RULES, UsageSnapshot, refusal
 
 MIB = 1 << 20
 
 
-def standing(**changes: Any) -> Standing:
+def standing(**changes: Any) -> UsageSnapshot:
     """An account on a plan that has used half of everything."""
     plan = {
         "may_convert": True,
@@ -22,10 +22,10 @@ def standing(**changes: Any) -> Standing:
         "used_bytes": 50 * MIB,
         "wallet_cents": None,
     }
-    return Standing(**{**plan, **changes})
+    return UsageSnapshot(**{**plan, **changes})
 
 
-def wallet(cents: int) -> Standing:
+def wallet(cents: int) -> UsageSnapshot:
     """An account with prepaid credit."""
     caps = dict.fromkeys(
         ("plan_id", "max_file_bytes", "monthly_conversions", "monthly_data_bytes", "used_conversions", "used_bytes")
@@ -46,7 +46,7 @@ def wallet(cents: int) -> Standing:
         (standing(may_convert=False), 1, "access"),
     ],
 )
-def test_a_limit_refuses_exactly_above_it(seen: Standing, size_bytes: int, limit: str | None) -> None:
+def test_a_limit_refuses_exactly_above_it(seen: UsageSnapshot, size_bytes: int, limit: str | None) -> None:
     """What still fits is let through; a plan without a cap has none."""
     found = refusal(seen, size_bytes, 5)
     assert (found and found.limit) == limit
@@ -74,7 +74,7 @@ def test_the_first_rule_that_refuses_is_reported() -> None:
         found = refusal(seen, 11 * MIB, 5)
         assert found is not None
         reported.append(found.limit)
-        seen = standing(**{name: getattr(seen, name) for name in Standing.__struct_fields__} | mended)
+        seen = standing(**{name: getattr(seen, name) for name in UsageSnapshot.__struct_fields__} | mended)
     assert reported == [rule.limit for rule in RULES[:-1]]
 
 

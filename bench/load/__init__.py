@@ -1,0 +1,1 @@
+"""Putting load on a server: scenarios, clients, the site under load."""

@@ -1,0 +1,285 @@
+"""The table of scenarios: what is sent, in what shape, and what it is to show."""
+
+import random
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from bench.load.client import Answer, Request, get, upload
+from bench.load.documents import document, small_document
+from bench.load.load import OK, Judge, Load
+from bench.load.site import Site
+
+MEGABYTE = 1_000_000
+LARGE_MB = 90
+AT_ONCE = 8
+SLOW_CLIENTS = 32
+SLOW_BYTES_PER_SECOND = 4000
+PROBES_PER_SECOND = 50.0
+ONLOOKERS_PER_SECOND = 40.0
+OVERLOAD, FLOOD = 10.0, 50.0
+REFUSED_UPLOADS = 300
+CONVERT = "/api/geo/convert/file"
+JOBS = "/api/geo/convert/jobs"
+MIXED_KB = ((1, 60), (100, 30), (1000, 9), (10_000, 1))
+"""Sizes and how many of a hundred requests have them."""
+
+WRONG_KEY = "gm_" + "0" * 38
+SUCCEEDED = b'"success":true'
+SUCCESS = range(200, 300)
+UNAUTHORIZED = 401
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """How requests come: see `Load`. `times_best` is a rate in multiples of the best that was measured."""
+
+    clients: int = 0
+    rate: float = 0.0
+    times_best: float = 0.0
+    count: int = 0
+    bytes_per_second: float = 0.0
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests in a shape, each judged; `beside` names a scenario that goes on meanwhile and is measured too."""
+
+    about: str
+    shape: Shape
+    requests: Callable[[Site], Sequence[Request]]
+    judge: Judge
+    beside: str = ""
+    needs_crowd: bool = False
+    needs_spent: bool = False
+    heavy: bool = False
+
+    def load(self, site: Site, seconds: float, best_rate: float) -> Load:
+        """Return the load that this is on `site`."""
+        return Load(
+            requests=self.requests(site),
+            judge=self.judge,
+            clients=self.shape.clients,
+            rate=self.shape.rate or self.shape.times_best * best_rate,
+            seconds=seconds,
+            count=self.shape.count,
+            bytes_per_second=self.shape.bytes_per_second,
+        )
+
+    def can_run(self, site: Site) -> bool:
+        """Whether the site has the accounts that it needs."""
+        return (bool(site.crowd) or not self.needs_crowd) and (bool(site.spent) or not self.needs_spent)
+
+
+def converted(answer: Answer) -> str:
+    """Every file is to be converted."""
+    return OK if answer.status in SUCCESS and SUCCEEDED in answer.body else _kind(answer)
+
+
+def answered(answer: Answer) -> str:
+    """Every request is to be answered with success."""
+    return OK if answer.status in SUCCESS else _kind(answer)
+
+
+def shown(answer: Answer) -> str:
+    """Every request is to be answered with success, or that the service is full."""
+    return OK if answer.status in SUCCESS or b'"intake":"full"' in answer.body else _kind(answer)
+
+
+def refused_key(answer: Answer) -> str:
+    """Every request is to be refused for its key."""
+    return OK if answer.status == UNAUTHORIZED else _kind(answer)
+
+
+def refused_limit(answer: Answer) -> str:
+    """Every file is to be refused by a limit."""
+    kind = _kind(answer)
+    return OK if kind == "limit wallet" else kind
+
+
+def _kind(answer: Answer) -> str:
+    """What else it is: the limit, the problem's code, or the status."""
+    try:
+        members = msgspec.json.decode(answer.body, type=dict[str, object])
+    except msgspec.DecodeError:
+        return f"status {answer.status}"
+    if members.get("limit"):
+        return f"limit {members['limit']}"
+    return str(members.get("code") or f"status {answer.status}: {members.get('error', '')}")
+
+
+def _conversion(site: Site, key: str, content: bytes) -> Request:
+    large = len(content) > MEGABYTE
+    return upload(
+        site.address,
+        site.prefix + CONVERT,
+        {"X-API-Key": key},
+        name="places.geojson",
+        content=content,
+        copy=not large,
+    )
+
+
+def _small(site: Site) -> list[Request]:
+    return [_conversion(site, site.key, small_document())]
+
+
+def _small_of_crowd(site: Site) -> list[Request]:
+    return [_conversion(site, key, small_document()) for key in site.crowd]
+
+
+def _of_size(megabytes: int) -> Callable[[Site], list[Request]]:
+    return lambda site: [_conversion(site, site.key, document(megabytes * MEGABYTE))]
+
+
+def _mixed(site: Site) -> list[Request]:
+    by_size = [[_conversion(site, site.key, document(size * 1000))] * share for size, share in MIXED_KB]
+    requests = [request for requests in by_size for request in requests]
+    random.Random(1).shuffle(requests)
+    return requests
+
+
+def _health(site: Site) -> list[Request]:
+    return [get(site.address, f"{site.prefix}/healthz", {})]
+
+
+def _wrong_key(content: Callable[[], bytes]) -> Callable[[Site], list[Request]]:
+    return lambda site: [_conversion(site, WRONG_KEY, content())]
+
+
+def _spent(site: Site) -> list[Request]:
+    return [_conversion(site, site.spent, small_document())]
+
+
+def _list(site: Site) -> list[Request]:
+    return [get(site.address, f"{site.prefix}{JOBS}?limit=20", {"X-API-Key": site.key})]
+
+
+def _status(site: Site) -> list[Request]:
+    paths = [f"{site.prefix}{JOBS}/{job}/status" for job in site.jobs]
+    return [get(site.address, path, {"X-API-Key": site.key}) for path in paths]
+
+
+def _looks(site: Site) -> list[Request]:
+    paths = ("/healthz", "/readyz", "/metrics")
+    return [*(get(site.address, site.prefix + path, {}) for path in paths), *_status(site)[:1]]
+
+
+def _burst(clients: int) -> Scenario:
+    about = f"small GeoJSON to Shapefile, {clients} at a time"
+    return Scenario(about=about, shape=Shape(clients=clients), requests=_small, judge=converted)
+
+
+def _size(megabytes: int) -> Scenario:
+    about = f"one GeoJSON of {megabytes} MB to Shapefile"
+    shape = Shape(clients=1, count=1)
+    return Scenario(about=about, shape=shape, requests=_of_size(megabytes), judge=converted, heavy=megabytes > 1)
+
+
+SCENARIOS: dict[str, Scenario] = {
+    "floor": Scenario(
+        about="GET /healthz, 64 at a time: the HTTP floor", shape=Shape(clients=64), requests=_health, judge=answered
+    ),
+    "burst-1": _burst(1),
+    "burst-8": _burst(8),
+    "burst-64": _burst(64),
+    "burst-256": _burst(256),
+    "steady": Scenario(
+        about="small conversions, arriving at half the best rate",
+        shape=Shape(times_best=0.5),
+        requests=_small,
+        judge=converted,
+    ),
+    "overload": Scenario(
+        about="small conversions of many accounts, arriving at ten times the best rate",
+        shape=Shape(times_best=OVERLOAD),
+        requests=_small_of_crowd,
+        judge=converted,
+        beside="onlookers",
+        needs_crowd=True,
+    ),
+    "flood": Scenario(
+        about="small conversions of many accounts, arriving at fifty times the best rate",
+        shape=Shape(times_best=FLOOD),
+        requests=_small_of_crowd,
+        judge=converted,
+        beside="onlookers",
+        needs_crowd=True,
+    ),
+    "mixed": Scenario(
+        about="1 KB to 10 MB, 8 at a time", shape=Shape(clients=AT_ONCE), requests=_mixed, judge=converted, heavy=True
+    ),
+    "hot-account": Scenario(
+        about="small conversions of one account, 64 at a time",
+        shape=Shape(clients=64),
+        requests=_small,
+        judge=converted,
+    ),
+    "many-accounts": Scenario(
+        about="small conversions of 64 accounts, 64 at a time",
+        shape=Shape(clients=64),
+        requests=_small_of_crowd,
+        judge=converted,
+        needs_crowd=True,
+    ),
+    "refused-key": Scenario(
+        about="small uploads with a wrong key, 32 at a time",
+        shape=Shape(clients=32),
+        requests=_wrong_key(small_document),
+        judge=refused_key,
+    ),
+    "refused-limit": Scenario(
+        about="small uploads of an account without credit, 32 at a time",
+        shape=Shape(clients=32),
+        requests=_spent,
+        judge=refused_limit,
+        needs_spent=True,
+    ),
+    "refused-uploads": Scenario(
+        about=f"{REFUSED_UPLOADS} uploads of 4 MB with a wrong key, 32 at a time",
+        shape=Shape(clients=32, count=REFUSED_UPLOADS),
+        requests=_wrong_key(lambda: document(4 * MEGABYTE)),
+        judge=refused_key,
+        heavy=True,
+    ),
+    "slow-clients": Scenario(
+        about="small conversions, 8 at a time, beside 32 clients that send 4 kB a second",
+        shape=Shape(clients=AT_ONCE),
+        requests=_small,
+        judge=converted,
+        beside="dripping",
+    ),
+    "dripping": Scenario(
+        about="32 clients that send 4 kB a second",
+        shape=Shape(clients=SLOW_CLIENTS, bytes_per_second=SLOW_BYTES_PER_SECOND),
+        requests=_small,
+        judge=converted,
+    ),
+    "polling": Scenario(
+        about="the status of jobs, 8 at a time", shape=Shape(clients=AT_ONCE), requests=_status, judge=answered
+    ),
+    "listing": Scenario(
+        about="the 20 newest jobs, 8 at a time", shape=Shape(clients=AT_ONCE), requests=_list, judge=answered
+    ),
+    "size-1": _size(1),
+    "size-10": _size(10),
+    "size-90": _size(LARGE_MB),
+    "large-uploads": Scenario(
+        about=f"{AT_ONCE} uploads of {LARGE_MB} MB at once, until they are converted",
+        shape=Shape(clients=AT_ONCE, count=AT_ONCE),
+        requests=_of_size(LARGE_MB),
+        judge=converted,
+        beside="probe",
+        heavy=True,
+    ),
+    "onlookers": Scenario(
+        about="health, readiness, metrics and the status of jobs, 40 requests a second",
+        shape=Shape(rate=ONLOOKERS_PER_SECOND),
+        requests=_looks,
+        judge=shown,
+    ),
+    "probe": Scenario(
+        about="GET /healthz 50 times a second", shape=Shape(rate=PROBES_PER_SECOND), requests=_health, judge=answered
+    ),
+}
+
+STANDARD = tuple(name for name in SCENARIOS if name not in {"dripping", "onlookers", "probe"})
+"""What runs where nothing is named; `dripping`, `onlookers` and `probe` go beside others."""

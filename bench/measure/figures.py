@@ -1,0 +1,174 @@
+"""From what happened in each round to the figures of a scenario."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from statistics import median
+
+import msgspec
+
+from bench.load.load import OK, Tally
+from bench.measure.lag import Lag, lag_of
+from bench.measure.meter import Usage
+
+FULL_CORE = 0.85
+"""The generator is one thread: from this share of a core on it may be what limits the rate."""
+LATE_MS = 20.0
+"""Arrivals that the generator sends later than this are its own delay."""
+CURVE = (0, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 100)
+
+
+class Latency(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Milliseconds at percentiles."""
+
+    p50: float
+    p95: float
+    p99: float
+    p999: float
+    curve: tuple[tuple[float, float], ...]
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Megabytes of the gateway, and of all processes together with shared pages counted once."""
+
+    gateway_before_mb: float
+    gateway_growth_mb: float
+    all_peak_mb: float
+    descriptors_left: int
+
+
+class Generator(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the load generator itself took."""
+
+    core_share: float
+    late_p99_ms: float
+    is_bottleneck: bool
+
+
+class Round(msgspec.Struct, frozen=True, kw_only=True):
+    """One round of a scenario as it was measured; `lag` is how often the server's loop was how late, if it tells."""
+
+    tally: Tally
+    usage: Usage | None
+    generator_seconds: float
+    beside: Tally | None = None
+    lag: Mapping[float, float] | None = None
+
+    @property
+    def done(self) -> int:
+        """How many requests went as they should."""
+        return len(self.tally.seconds_by_kind[OK])
+
+    @property
+    def rate(self) -> float:
+        """Those per second, counted while the load lasts where it comes whatever the answers take."""
+        window = self.tally.window_seconds
+        return self.tally.done_in_window / window if window else self.rate_until_drained
+
+    @property
+    def rate_until_drained(self) -> float:
+        """Those per second until the last answer: what waits when the load ends makes it look better."""
+        return self.done / self.tally.elapsed_seconds
+
+    @property
+    def requests(self) -> int:
+        """How many requests were answered or failed."""
+        return sum(map(len, self.tally.seconds_by_kind.values()))
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A scenario's figures: medians over its rounds, latencies over all requests of all rounds."""
+
+    about: str
+    requests: int
+    rate: float
+    rates: tuple[float, ...]
+    rates_until_drained: tuple[float, ...] = ()
+    p50s: tuple[float, ...]
+    latency_ms: Latency | None
+    errors: dict[str, int]
+    error_latency_ms: Latency | None
+    cpu_ms: dict[str, float] | None
+    memory: Memory | None
+    generator: Generator
+    beside_ms: Latency | None
+    lag_ms: Lag | None = None
+
+
+def figures_of(about: str, rounds: Sequence[Round]) -> Figures:
+    """Return the figures of a scenario's rounds."""
+    tallies = [each.tally for each in rounds]
+    return Figures(
+        about=about,
+        requests=sum(each.requests for each in rounds),
+        rate=round(median(each.rate for each in rounds), 2),
+        rates=tuple(round(each.rate, 3) for each in rounds),
+        rates_until_drained=tuple(round(each.rate_until_drained, 3) for each in rounds),
+        p50s=tuple(_p50_ms(each) for each in rounds if each.done),
+        latency_ms=_latency(tallies, lambda kind: kind == OK),
+        errors=_sum_errors(tallies),
+        error_latency_ms=_latency(tallies, lambda kind: kind != OK),
+        cpu_ms=_cpu_ms(rounds),
+        memory=_memory([each.usage for each in rounds if each.usage is not None and each.usage.all_peak_mb]),
+        generator=_generator(rounds),
+        beside_ms=_latency([each.beside for each in rounds if each.beside is not None], lambda _kind: True),
+        lag_ms=lag_of(each.lag for each in rounds),
+    )
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The nearest-rank percentile of ordered values."""
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share / 100))]
+
+
+def latency_of(seconds: Iterable[float]) -> Latency | None:
+    """The latency of requests that took so many seconds; None without any."""
+    ordered = sorted(seconds)
+    if not ordered:
+        return None
+    at = {share: round(1000 * percentile(ordered, share), 3) for share in CURVE}
+    return Latency(p50=at[50], p95=at[95], p99=at[99], p999=at[99.9], curve=tuple(at.items()))
+
+
+def _latency(tallies: Sequence[Tally], counts: Callable[[str], bool]) -> Latency | None:
+    kinds = (tally.seconds_by_kind.items() for tally in tallies)
+    return latency_of(chain.from_iterable(seconds for kind, seconds in chain(*kinds) if counts(kind)))
+
+
+def _p50_ms(one: Round) -> float:
+    return round(1000 * median(one.tally.seconds_by_kind[OK]), 3)
+
+
+def _sum_errors(tallies: Sequence[Tally]) -> dict[str, int]:
+    kinds = sorted({kind for tally in tallies for kind in tally.errors})
+    return {kind: sum(tally.errors.get(kind, 0) for tally in tallies) for kind in kinds}
+
+
+def _cpu_ms(rounds: Sequence[Round]) -> dict[str, float] | None:
+    used = [(each.usage.cpu_seconds, each.requests) for each in rounds if each.usage is not None and each.requests]
+    if not used:
+        return None
+    groups = used[0][0]
+    split = {group: round(median(1000 * cpu[group] / count for cpu, count in used), 3) for group in groups}
+    return {**split, "all": round(median(1000 * sum(cpu.values()) / count for cpu, count in used), 3)}
+
+
+def _memory(usages: Sequence[Usage]) -> Memory | None:
+    if not usages:
+        return None
+    return Memory(
+        gateway_before_mb=round(usages[0].gateway_before_mb, 1),
+        gateway_growth_mb=round(median(usage.gateway_peak_mb - usage.gateway_before_mb for usage in usages), 1),
+        all_peak_mb=round(median(usage.all_peak_mb for usage in usages), 1),
+        descriptors_left=max(usage.descriptors_left for usage in usages),
+    )
+
+
+def _generator(rounds: Sequence[Round]) -> Generator:
+    share = median(each.generator_seconds / each.tally.elapsed_seconds for each in rounds)
+    late = latency_of(chain.from_iterable(each.tally.late_seconds for each in rounds))
+    late_ms = late.p99 if late else 0.0
+    return Generator(
+        core_share=round(share, 3),
+        late_p99_ms=round(late_ms, 2),
+        is_bottleneck=share >= FULL_CORE or late_ms >= LATE_MS,
+    )

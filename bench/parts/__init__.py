@@ -1,0 +1,1 @@
+"""Parts of the service measured on their own."""

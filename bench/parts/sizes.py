@@ -1,0 +1,178 @@
+"""How large a file may be where a format needs memory: `python -m bench.parts.sizes [KIND …]`.
+
+The engine runs as in the service, in the jail with every layer that the host has, with the limits of the settings.
+Each kind of file is converted in growing sizes until one fails; how it fails is printed as the caller is told.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TextIO
+
+import anyio
+import msgspec
+
+from bench.measure.meter import load_average
+from bench.parts.targets import convert
+from sandbox.command import Limits
+from service.app import WORK, look_at_host, open_converters
+from service.engine.convert import Engine
+from service.formats.registry import find_output
+from service.settings import Settings
+
+_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_TYPES = '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">{}</Types>'
+_RELATIONS = '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{}</Relationships>'
+_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_SHEETS = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+_XLSX = {
+    "[Content_Types].xml": _TYPES.format(
+        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{_SHEETS}.sheet.main+xml"/>'
+        f'<Override PartName="/xl/worksheets/sheet1.xml" ContentType="{_SHEETS}.worksheet+xml"/>'
+    ),
+    "_rels/.rels": _RELATIONS.format(
+        f'<Relationship Id="r1" Type="{_OFFICE}/officeDocument" Target="xl/workbook.xml"/>'
+    ),
+    "xl/workbook.xml": f'<workbook xmlns="{_MAIN}" xmlns:r="{_OFFICE}">'
+    '<sheets><sheet name="places" sheetId="1" r:id="r1"/></sheets></workbook>',
+    "xl/_rels/workbook.xml.rels": _RELATIONS.format(
+        f'<Relationship Id="r1" Type="{_OFFICE}/worksheet" Target="worksheets/sheet1.xml"/>'
+    ),
+}
+_ODS_TYPE = "application/vnd.oasis.opendocument.spreadsheet"
+_ODS_NAMES = " ".join(
+    f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "table", "text")
+)
+_GML = (
+    '<gml:featureMember><d:{kind} gml:id="{kind}.{n}"><d:at><gml:Point gml:id="p.{kind}.{n}" '
+    'srsName="urn:ogc:def:crs:EPSG::4326"><gml:pos>{y} {x}</gml:pos></gml:Point></d:at>'
+    "<d:name>place number {n}</d:name><d:height>{n}.5</d:height></d:{kind}></gml:featureMember>\n"
+)
+
+
+def rows(count: int, columns: int) -> Iterator[list[str]]:
+    """A header and rows: two coordinates, then texts and numbers in turn."""
+    yield ["x", "y", *(f"c{number}" for number in range(columns - 2))]
+    for row in range(count):
+        rest = (f"text {row % 1000}" if number % 2 else str(row + number) for number in range(columns - 2))
+        yield [str(row % 360 - 180), str(row % 170 - 85), *rest]
+
+
+def write_csv(path: Path, count: int, columns: int) -> None:
+    """A table as CSV."""
+    with path.open("w", encoding="ascii") as file:
+        file.writelines(",".join(row) + "\n" for row in rows(count, columns))
+
+
+def write_xlsx(path: Path, count: int, columns: int) -> None:
+    """A workbook of one sheet."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in _XLSX.items():
+            archive.writestr(name, content)
+        with archive.open("xl/worksheets/sheet1.xml", "w", force_zip64=True) as sheet:
+            sheet.write(f'<worksheet xmlns="{_MAIN}"><sheetData>'.encode())
+            for number, row in enumerate(rows(count, columns), 1):
+                sheet.write(f'<row r="{number}">{"".join(map(_cell, row))}</row>'.encode())
+            sheet.write(b"</sheetData></worksheet>")
+
+
+def _cell(text: str) -> str:
+    if text.lstrip("-").isdigit():
+        return f"<c><v>{text}</v></c>"
+    return f'<c t="inlineStr"><is><t>{text}</t></is></c>'
+
+
+def write_ods(path: Path, count: int, columns: int) -> None:
+    """A spreadsheet of one sheet."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("mimetype", _ODS_TYPE)
+        with archive.open("content.xml", "w", force_zip64=True) as content:
+            content.write(f"<office:document-content {_ODS_NAMES}><office:body><office:spreadsheet>".encode())
+            content.write(b'<table:table table:name="places">')
+            for row in rows(count, columns):
+                content.write(f"<table:table-row>{''.join(map(_ods_cell, row))}</table:table-row>".encode())
+            content.write(b"</table:table></office:spreadsheet></office:body></office:document-content>")
+
+
+def _ods_cell(text: str) -> str:
+    number = text.lstrip("-").isdigit()
+    kind = f'"float" office:value="{text}"' if number else '"string"'
+    return f"<table:table-cell office:value-type={kind}><text:p>{text}</text:p></table:table-cell>"
+
+
+def write_gml(path: Path, count: int, types: int) -> None:
+    """Features of many types, type after type."""
+    _write_gml(path, ((f"t{kind}", n) for kind in range(types) for n in range(count // types)))
+
+
+def write_interleaved_gml(path: Path, count: int, types: int) -> None:
+    """The same, the types in turn."""
+    _write_gml(path, ((f"t{n % types}", n) for n in range(count)))
+
+
+def _write_gml(path: Path, features: Iterable[tuple[str, int]]) -> None:
+    with path.open("w", encoding="ascii") as file:
+        file.write('<d:all xmlns:d="http://example.com/d" xmlns:gml="http://www.opengis.net/gml/3.2">\n')
+        _write_features(file, features)
+        file.write("</d:all>\n")
+
+
+def _write_features(file: TextIO, features: Iterable[tuple[str, int]]) -> None:
+    file.writelines(_GML.format(kind=kind, n=n, x=n % 360 - 180, y=n % 170 - 85) for kind, n in features)
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A way in which files grow, and what they are converted to."""
+
+    write: Callable[[Path, int, int], None]
+    extension: str
+    target: str
+    sizes: Sequence[tuple[int, int]]
+    """Rows and columns, or features and types."""
+
+
+KINDS = {
+    "XLSX, read": Kind(write_xlsx, "xlsx", "GeoPackage", [(100_000, 10), (1_000_000, 10), (1_000_000, 45)]),
+    "ODS, read": Kind(write_ods, "ods", "GeoPackage", [(50_000, 10), (60_000, 10), (75_000, 10), (100_000, 10)]),
+    "XLSX, written": Kind(write_csv, "csv", "Xlsx", [(100_000, 10), (1_000_000, 13), (500_000, 60)]),
+    "ODS, written": Kind(write_csv, "csv", "Ods", [(100_000, 10), (1_000_000, 13), (500_000, 60)]),
+    "GML of many types": Kind(write_gml, "gml", "GeoPackage", [(400_000, 1), (400_000, 100), (400_000, 300)]),
+    "GML of many types, in turn": Kind(
+        write_interleaved_gml, "gml", "GeoPackage", [(100_000, 10), (400_000, 10), (100_000, 100), (400_000, 100)]
+    ),
+    "GML of many types, to KML": Kind(write_gml, "gml", "Kml", [(400_000, 100), (400_000, 1000)]),
+}
+
+
+async def main(names: Sequence[str]) -> None:
+    """Convert files of each kind in growing sizes."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        os.chmod(name, 0o711)  # noqa: PTH101, S103 -- the jail passes through it; nothing else runs in this loop
+        settings = Settings(data_dir=name)
+        work = settings.data_path / WORK
+        work.mkdir(mode=0o711)
+        capabilities = await look_at_host(settings)
+        limits = Limits(wall_seconds=settings.conversion_seconds, memory_bytes=settings.conversion_memory_bytes)
+        engine = Engine(capabilities, limits)
+        async with open_converters(settings, capabilities) as pool:
+            for kind in names:
+                row = KINDS[kind]
+                for size in row.sizes:
+                    path = work / f"large.{row.extension}"
+                    await anyio.to_thread.run_sync(row.write, path, *size)
+                    told = await convert(engine, pool, path, find_output(row.target), source_epsg=4326)
+                    sized = f"{size[0]:9,} x {size[1]:<5,} {path.stat().st_size / 1e6:6.1f} MB"
+                    print(f"{kind:32} {sized} {told}", flush=True)
+                    path.unlink()
+    print(f"load average {load_average()}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kinds", nargs="*", default=list(KINDS), help=", ".join(KINDS))
+    anyio.run(main, parser.parse_args(sys.argv[1:]).kinds)

@@ -1,0 +1,1 @@
+"""What is made of the figures: goals, tables, plots, the report."""

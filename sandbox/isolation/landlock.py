@@ -1,0 +1,128 @@
+"""Landlock: which files a run can open, whatever its user may; also no TCP, no abstract sockets, no signals outside.
+
+Works without any privilege on Linux 5.13 and later. The rules of a run are made by the spawner, which hands over a
+descriptor; entering is one call.
+"""
+
+import ctypes
+import os
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from stat import S_ISDIR
+from typing import Final
+
+from sandbox import syscalls
+from sandbox.isolation.jail import Jail
+from sandbox.report import Guard
+
+_CREATE_RULESET: Final = 444
+_ADD_RULE: Final = 445
+_RESTRICT_SELF: Final = 446
+_VERSION_FLAG: Final = 1
+_PATH_BENEATH: Final = 1
+
+_EXECUTE: Final = 1 << 0
+_WRITE_FILE: Final = 1 << 1
+_READ_FILE: Final = 1 << 2
+_READ_DIR: Final = 1 << 3
+_REMOVE_DIR: Final = 1 << 4
+_REMOVE_FILE: Final = 1 << 5
+_MAKE_DIR: Final = 1 << 7
+_MAKE_REG: Final = 1 << 8
+_REFER: Final = 1 << 13
+_TRUNCATE: Final = 1 << 14
+_ALL_BY_VERSION: Final = (0, (1 << 13) - 1, (1 << 14) - 1, (1 << 15) - 1, (1 << 15) - 1, (1 << 16) - 1)
+
+_OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
+READ: Final = _READ_FILE | _READ_DIR
+EXECUTE: Final = _EXECUTE | _READ_FILE
+DEVICE: Final = _READ_FILE | _WRITE_FILE
+# No links, sockets, pipes or devices are made, and nothing that was written can be executed.
+OWN: Final = READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _REFER | _TRUNCATE
+
+_add_rule: Final = syscalls.typed(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32)
+
+_TCP_SINCE: Final = 4
+_SCOPES_SINCE: Final = 6
+
+
+@cache
+def version() -> int:
+    """The kernel's version of Landlock.
+
+    Raises:
+        OSError: it has none.
+    """
+    return syscalls.call(_CREATE_RULESET, None, 0, _VERSION_FLAG)
+
+
+@cache
+def _handled() -> tuple[int, int, int]:
+    found = version()
+    files = _ALL_BY_VERSION[min(found, len(_ALL_BY_VERSION) - 1)]
+    return files, 3 if found >= _TCP_SINCE else 0, 3 if found >= _SCOPES_SINCE else 0
+
+
+class Rule:
+    """A path, held open, and what may be done below it."""
+
+    def __init__(self, path: str | Path, access: int) -> None:
+        self._descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        allowed = access if S_ISDIR(os.fstat(self._descriptor).st_mode) else access & _OF_FILES
+        # Packed once: every run adds all the rules anew.
+        self._attributes = struct.pack("=Qi", allowed & _handled()[0], self._descriptor)
+
+    def add_to(self, ruleset: int) -> None:
+        """Allow it in a set of rules."""
+        _add_rule(_ADD_RULE, ruleset, _PATH_BENEATH, self._attributes, 0)
+
+    def close(self) -> None:
+        """Let go of the path."""
+        os.close(self._descriptor)
+
+
+def ruleset(rules: Iterable[Rule]) -> int:
+    """A descriptor of a set of rules; what none of them names is refused."""
+    attributes = struct.pack("=QQQ", *_handled())
+    made = syscalls.call(_CREATE_RULESET, attributes, len(attributes), 0)
+    for rule in rules:
+        rule.add_to(made)
+    return made
+
+
+class Landlock:
+    """Opens nothing but what its program reads and the run's own directory."""
+
+    name = "Landlock"
+    stops = "reading and writing other files, executing other programs, TCP, abstract sockets"
+    guards = frozenset({Guard.FILES})
+
+    def __init__(self, by_program: Mapping[str, Sequence[Rule]], others: Sequence[Rule]) -> None:
+        self._by_program = by_program
+        self._others = others
+
+    def probe(self) -> None:
+        """See that a file outside is refused."""
+        syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+        syscalls.call(_RESTRICT_SELF, ruleset(()), 0)
+        try:
+            os.close(os.open("/", os.O_RDONLY | os.O_DIRECTORY))
+        except PermissionError:
+            return
+        raise OSError("a file outside could be opened")
+
+    def rules(self, program: str, directory: str) -> int:
+        """The rules of one run of `program`, an absolute path, as a descriptor."""
+        own = Rule(directory, OWN)
+        try:
+            return ruleset((*self._by_program.get(program, self._others), own))
+        finally:
+            own.close()
+
+    def enter(self, jail: Jail) -> None:
+        """Restrict this process to the rules of its run."""
+        if jail.ruleset is None:
+            raise OSError("the run has no rules")
+        syscalls.call(_RESTRICT_SELF, jail.ruleset, 0)

@@ -1,0 +1,149 @@
+"""A memory control group per slot: counts what the address-space limit does not, and tells who was killed for memory.
+
+Only the keeper can make the groups, before the spawner gives up its rights; the spawner keeps descriptors of their
+files, and a run joins by one write. For both versions of control groups, where this process may make any.
+"""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from sandbox.isolation.jail import Jail
+from sandbox.report import Guard
+
+NAME: Final = "memory group"
+_PREFIX: Final = "sandbox-"
+_REMOVAL_ATTEMPTS: Final = 100
+_REMOVAL_PAUSE_SECONDS: Final = 0.01
+_MOUNT: Final = Path("/sys/fs/cgroup")
+# (where to join, limit, file with the line "oom_kill N"), by version. A run has one thread when it joins. To move that
+# alone takes the kernel 50 microseconds; before it moves a process it waits until no processor is about to create or
+# end one: often 10 ms. Version 2 moves no thread without its process.
+_FILES: Final = (
+    ("cgroup.procs", "memory.max", "memory.events"),
+    ("tasks", "memory.limit_in_bytes", "memory.oom_control"),
+)
+
+
+class Group:
+    """The group of one slot, through descriptors that outlive the view of its files."""
+
+    def __init__(self, path: Path) -> None:
+        join, limit, events = next(names for names in _FILES if (path / names[1]).exists())
+        self.join = os.open(path / join, os.O_WRONLY | os.O_CLOEXEC)
+        self._limit = os.open(path / limit, os.O_WRONLY | os.O_CLOEXEC)
+        self._events = os.open(path / events, os.O_RDONLY | os.O_CLOEXEC)
+
+    def allow(self, memory_bytes: int) -> None:
+        """Set what its processes may use together."""
+        # Refused while more than that is in use: the cache of the last run, which the kernel takes back when it must.
+        with suppress(OSError):
+            os.pwrite(self._limit, str(memory_bytes).encode(), 0)
+
+    def kills(self) -> int:
+        """How many processes were killed in it for memory, ever."""
+        fields = os.pread(self._events, 4096, 0).split()
+        return int(fields[fields.index(b"oom_kill") + 1]) if b"oom_kill" in fields else 0
+
+
+class Groups:
+    """The groups of one keeper."""
+
+    def __init__(self) -> None:
+        self._made: list[Path] = []
+
+    def make(self, slots: int) -> tuple[Group, ...]:
+        """A group per slot.
+
+        Raises:
+            OSError: this process may not make any, or they do not count memory.
+        """
+        trouble = OSError("no control group for memory is mounted")
+        for parent in _parents():
+            try:
+                return self._make_below(parent, slots)
+            except OSError as error:
+                self.remove()
+                trouble = error
+        raise trouble
+
+    def _make_below(self, parent: Path, slots: int) -> tuple[Group, ...]:
+        _remove_abandoned(parent)
+        _pass_on(parent)
+        top = parent / f"{_PREFIX}{os.getpid()}"
+        for path in (top, *(top / str(slot) for slot in range(slots))):
+            path.mkdir()
+            self._made.append(path)
+            if path == top:
+                _pass_on(top)
+        if not any((self._made[-1] / limit).exists() for _, limit, _ in _FILES):
+            raise OSError("the memory controller is not delegated to this service")
+        return tuple(Group(path) for path in self._made[1:])
+
+    def remove(self) -> None:
+        """Remove them; to be done when nothing runs in them."""
+        while self._made:
+            _remove(self._made.pop())
+
+
+def _remove(group: Path) -> None:
+    """Remove a group; one whose last process has just been killed stays busy for a moment."""
+    for _ in range(_REMOVAL_ATTEMPTS):
+        try:
+            group.rmdir()
+        except OSError:
+            time.sleep(_REMOVAL_PAUSE_SECONDS)
+        else:
+            return
+
+
+def _parents() -> Iterator[Path]:
+    """Where groups may be made: below the own group, or beside it, if that is how the service manager delegates."""
+    for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers in {"memory", ""}:
+            own = _MOUNT / controllers / path.lstrip("/")
+            yield from (own, own.parent) if path != "/" else (own,)
+
+
+def _pass_on(group: Path) -> None:
+    """In version 2 a group counts memory for its children only when it is told to."""
+    with suppress(OSError):
+        (group / "cgroup.subtree_control").write_text("+memory", encoding="utf-8")
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove the groups of keepers that were killed."""
+    for path in parent.glob(f"{_PREFIX}*"):
+        command = Path("/proc") / path.name.removeprefix(_PREFIX) / "cmdline"
+        with suppress(OSError):
+            if not command.exists() or b"sandbox.process.keeper" not in command.read_bytes():
+                for group in (*path.glob("*/"), path):
+                    group.rmdir()
+
+
+class MemoryGroup:
+    """Joins the group of its slot."""
+
+    name = NAME
+    stops = "using more memory than allowed by several processes or files in memory"
+    guards: frozenset[Guard] = frozenset()
+
+    def __init__(self, groups: Sequence[Group], reason: str) -> None:
+        self._groups = groups
+        self._reason = reason
+
+    def probe(self) -> None:
+        """Join one."""
+        if not self._groups:
+            raise OSError(self._reason)
+        os.write(self._groups[0].join, b"0")
+
+    def enter(self, jail: Jail) -> None:
+        """Join."""
+        if jail.group is None:
+            raise OSError("the run has no group")
+        os.write(jail.group, b"0")

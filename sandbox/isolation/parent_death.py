@@ -1,0 +1,26 @@
+"""A run ends when its spawner does."""
+
+import os
+import signal
+
+from sandbox import syscalls
+from sandbox.isolation.jail import Jail
+from sandbox.report import Guard
+
+
+class ParentDeath:
+    """SIGKILL when the parent is gone. Entered after any change of user, which clears it."""
+
+    name = "dies with its parent"
+    stops = "running on after the service has been killed"
+    guards: frozenset[Guard] = frozenset()
+
+    def probe(self) -> None:
+        """Do it."""
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    def enter(self, jail: Jail) -> None:
+        """Ask for the signal, and notice a parent that went before."""
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != jail.spawner:
+            raise ProcessLookupError("the spawner is gone")

@@ -1,0 +1,63 @@
+"""Resource limits of the process: memory, processor time, file size, descriptors, no core."""
+
+import os
+import resource
+import signal
+from collections.abc import Sequence
+
+from sandbox.command import Limits
+from sandbox.isolation.jail import Jail
+from sandbox.report import Guard
+
+# The soft limit sends SIGXCPU, which tells the ending; the hard one kills whoever ignores it.
+_CPU_GRACE_SECONDS = 2
+_ALL = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
+
+
+def of(limits: Limits) -> tuple[tuple[int, int, int], ...]:
+    """The limits as (resource, soft, hard)."""
+    return (
+        (resource.RLIMIT_AS, limits.memory_bytes, limits.memory_bytes),
+        (resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + _CPU_GRACE_SECONDS),
+        (resource.RLIMIT_FSIZE, limits.file_bytes, limits.file_bytes),
+        (resource.RLIMIT_NOFILE, limits.open_files, limits.open_files),
+        (resource.RLIMIT_CORE, 0, 0),
+    )
+
+
+def of_this_process() -> Sequence[tuple[int, int]]:
+    """Every limit of the calling process, as (soft, hard)."""
+    return [resource.getrlimit(name) for name in _ALL]
+
+
+def impose(pid: int, limits: Limits) -> None:
+    """Limit another process, one that has none of these limits yet."""
+    for name, soft, hard in of(limits):
+        resource.prlimit(pid, name, (soft, hard))
+
+
+class ResourceLimits:
+    """Kernel limits on one process."""
+
+    name = "resource limits"
+    stops = "endless loops, memory hogs, endless files, descriptor floods"
+    guards = frozenset({Guard.LIMITS})
+
+    def probe(self) -> None:
+        """See that a descriptor limit refuses one more descriptor."""
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+        try:
+            descriptor = os.dup(0)
+        except OSError:
+            return
+        os.close(descriptor)
+        raise OSError("limits have no effect")
+
+    def enter(self, jail: Jail) -> None:
+        """Lower the limits, and let SIGXFSZ and SIGPIPE kill: Python ignores them and its children inherit that."""
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        for name, soft, hard in of(jail.limits) if jail.limits else ():
+            _, ceiling = resource.getrlimit(name)
+            allowed = (soft, hard) if ceiling == resource.RLIM_INFINITY else (min(soft, ceiling), min(hard, ceiling))
+            resource.setrlimit(name, allowed)

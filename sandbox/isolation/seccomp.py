@@ -1,0 +1,210 @@
+"""The system-call filter: a list of calls that a converter needs, and nothing else of the kernel.
+
+The filter is a program of the kernel's classic BPF machine, made once and given to every run. It refuses sockets, new
+processes, mounts, namespaces, tracing and signals to others, so it also covers the network where there is no namespace.
+It also refuses what would stay behind on a file: locks of a description, leases, and set-uid, set-gid and sticky bits.
+"""
+
+import ctypes
+import errno
+import os
+import platform
+import socket
+import struct
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from sandbox import syscalls
+from sandbox.isolation.jail import Jail
+from sandbox.isolation.system_calls import ALLOWED, FIRST_SHARED
+from sandbox.report import Guard
+
+_AUDIT_ARCH: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {
+        "x86_64": (0xC000003E, 1),
+        "aarch64": (0xC00000B7, 2),
+    }
+)
+_X32_BIT: Final = 0x40000000
+
+_LOAD: Final = 0x20
+_EQUAL: Final = 0x15
+_HAS_BITS: Final = 0x45
+_AT_LEAST: Final = 0x35
+_RETURN: Final = 0x06
+
+_ALLOW: Final = 0x7FFF0000
+_ERRNO: Final = 0x00050000
+_KILL: Final = 0x80000000
+
+_OFFSET_NUMBER: Final = 0
+_OFFSET_ARCH: Final = 4
+_OFFSET_ARGUMENTS: Final = 16
+
+_SPECIAL_BITS: Final = 0o7000
+_WRITES: Final = 0o3
+_CUTS_OFF: Final = 0o1000
+_MAKES: Final = 0o100 | 0o20000000  # O_CREAT, or O_TMPFILE
+_OWN_PID: Final = 0x7FFFFFF0
+"""Stands for the process id of whoever enters; `for_process` replaces it."""
+
+# (argument, values): the call is allowed when its argument is one of these, None stands for the own process id.
+_ONLY: Final[Mapping[str, tuple[int, tuple[int, ...]]]] = MappingProxyType(
+    {
+        "tgkill": (0, (_OWN_PID,)),
+        "prlimit64": (0, (0,)),
+        "prctl": (0, (15, 16, 3, 0x53564D41)),  # thread names, is-dumpable, names of memory
+        "ioctl": (1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),  # is-a-terminal, its size, flags of descriptors
+        "fcntl": (1, (0, 1030, 1, 2, 3, 4, 5, 6, 7)),  # copies and flags of descriptors, locks of a process's own
+    }
+)
+# Where the mode is of what a call makes: one with set-uid, set-gid or sticky bit is refused.
+_MODES: Final[Mapping[str, int]] = MappingProxyType({"creat": 1, "mkdir": 1, "mkdirat": 2})
+# Where the flags are of a call that opens a file, before its mode.
+_FLAGS: Final[Mapping[str, int]] = MappingProxyType({"open": 1, "openat": 2})
+# Refused as if there were no room for it, or as by a file system that does not have it: libraries then do without.
+# Threads: a run works alone. Room given to a file at once: a whole disk could be taken between two looks at it.
+_LACKING: Final[Mapping[str, int]] = MappingProxyType(
+    {"clone": errno.EAGAIN, "clone3": errno.ENOSYS, "fallocate": errno.EOPNOTSUPP}
+)
+
+_Instruction = tuple[int, int, int, int]
+_Code = tuple[_Instruction, ...]
+
+
+def _refuse(number: int) -> _Code:
+    return ((_RETURN, 0, 0, _ERRNO | number),)
+
+
+_ALLOWED: Final[_Code] = ((_RETURN, 0, 0, _ALLOW),)
+_REFUSED: Final[_Code] = _refuse(errno.EPERM)
+_UNKNOWN: Final[_Code] = _refuse(errno.ENOSYS)
+
+
+def _argument(place: int) -> _Instruction:
+    return (_LOAD, 0, 0, _OFFSET_ARGUMENTS + 8 * place)
+
+
+def _by_argument(argument: int, values: Sequence[int], listed: _Code, others: _Code) -> _Code:
+    tests = ((_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values))
+    return (_argument(argument), *tests, *others, *listed)
+
+
+def _with_plain_mode(mode: int) -> _Code:
+    return (_argument(mode), (_HAS_BITS, 1, 0, _SPECIAL_BITS), *_ALLOWED, *_REFUSED)
+
+
+def _opening(flags: int) -> _Code:
+    """Opens a file, but cuts off none that it cannot write, which Landlock has stopped since Linux 6.2 only."""
+    makes = _with_plain_mode(flags + 1)
+    return (
+        _argument(flags),
+        (_HAS_BITS, 1, 0, _WRITES),
+        (_HAS_BITS, len(makes), 0, _CUTS_OFF),
+        (_HAS_BITS, 0, len(makes) - 2, _MAKES),
+        *makes,
+    )
+
+
+def _answers(numbers: Mapping[str, int], *, executes: bool) -> dict[int, _Code]:
+    """What is done about each call that is not simply refused."""
+    answers = {number: _ALLOWED for name, number in numbers.items() if executes or name != "execve"}
+    answers |= {numbers[name]: _by_argument(*test, _ALLOWED, _REFUSED) for name, test in _ONLY.items()}
+    answers |= {numbers[name]: _with_plain_mode(mode) for name, mode in _MODES.items() if name in numbers}
+    answers |= {numbers[name]: _opening(flags) for name, flags in _FLAGS.items() if name in numbers}
+    return answers | {numbers[name]: _refuse(number) for name, number in _LACKING.items()}
+
+
+def _steps(answers: Mapping[int, _Code]) -> list[tuple[int, _Code]]:
+    """The same for all numbers: the first number of each stretch that has one answer."""
+    steps: list[tuple[int, _Code]] = []
+    for number in sorted({0, FIRST_SHARED, *answers, *(number + 1 for number in answers)}):
+        answer = answers.get(number, _REFUSED if number < FIRST_SHARED else _UNKNOWN)
+        if not steps or steps[-1][1] != answer:
+            steps.append((number, answer))
+    return steps
+
+
+def _search(steps: Sequence[tuple[int, _Code]]) -> _Code:
+    """A binary search for the call's stretch: the kernel tries every number when a filter is set."""
+    if len(steps) == 1:
+        return steps[0][1]
+    middle = len(steps) // 2
+    below = _search(steps[:middle])
+    return ((_AT_LEAST, len(below), 0, steps[middle][0]), *below, *_search(steps[middle:]))
+
+
+def program(machine: str, *, executes: bool) -> bytes:
+    """The filter; `executes` says whether its process still has to become another program.
+
+    Raises:
+        OSError: the calls of this machine are not known.
+    """
+    if machine not in _AUDIT_ARCH:
+        raise OSError(errno.ENOSYS, f"the system calls of {machine} are not known")
+    architecture, column = _AUDIT_ARCH[machine]
+    numbers = {row[0]: number for row in ALLOWED if isinstance(number := row[column], int)}
+    instructions = (
+        (_LOAD, 0, 0, _OFFSET_ARCH),
+        (_EQUAL, 1, 0, architecture),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, _OFFSET_NUMBER),
+        (_AT_LEAST, 0, 1, _X32_BIT),
+        (_RETURN, 0, 0, _KILL),
+        *_search(_steps(_answers(numbers, executes=executes))),
+    )
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
+
+
+def for_this_machine(*, executes: bool) -> bytes:
+    """The filter for the machine that this runs on.
+
+    Raises:
+        OSError: the calls of this machine are not known.
+    """
+    return program(platform.machine(), executes=executes)
+
+
+def for_process(filter_program: bytes, pid: int) -> bytes:
+    """The filter for one process: it may signal itself alone."""
+    return filter_program.replace(struct.pack("=I", _OWN_PID), struct.pack("=I", pid))
+
+
+def pid_offset(filter_program: bytes) -> int:
+    """Where `for_process` puts the process id."""
+    return filter_program.index(struct.pack("=I", _OWN_PID))
+
+
+class SystemCallFilter:
+    """Seccomp with a list of what is allowed. Entered last: it forbids what the other layers do."""
+
+    name = "system-call filter"
+    stops = "sockets, new processes and threads, tracing, mounts, links, most of the kernel"
+    guards = frozenset({Guard.NETWORK})
+
+    def __init__(self) -> None:
+        # Made once, before any fork: a child that made its own would do so for every run.
+        self._program = for_this_machine(executes=True) if platform.machine() in _AUDIT_ARCH else b""
+
+    def probe(self) -> None:
+        """See that a socket is refused."""
+        syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+        self._filter()
+        try:
+            socket.socket().close()
+        except PermissionError:
+            return
+        raise OSError("a socket could be opened")
+
+    def enter(self, jail: Jail) -> None:  # noqa: ARG002 - the protocol's
+        """Filter all further calls of this process."""
+        self._filter()
+
+    def _filter(self) -> None:
+        if not self._program:
+            raise OSError(errno.ENOSYS, f"the system calls of {platform.machine()} are not known")
+        code = for_process(self._program, os.getpid())
+        buffer = ctypes.create_string_buffer(code, len(code))
+        header = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer)))
+        syscalls.prctl(syscalls.PR_SET_SECCOMP, 2, ctypes.addressof(header))

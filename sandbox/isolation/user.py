@@ -1,0 +1,87 @@
+"""A user of its own for every slot, where the service is root.
+
+Then neither the service's files nor its processes, nor those of another slot, are this run's, and the kernel's limit on
+a user's processes counts this run alone. A service that is an ordinary user cannot change it and has nothing to lose.
+"""
+
+import os
+import resource
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from sandbox.isolation.jail import Jail
+from sandbox.report import Guard
+
+# The range that no distribution, container manager or directory service hands out.
+FIRST_USER: Final = 1_879_048_192
+# Threads count as well, and some libraries start one per core. As in forkserver.c.
+_THREADS: Final = 512
+_PASSABLE: Final = 0o011
+_REMEDY: Final = (
+    "Install it where every user can read it (`chmod -R go+rX`, directories above it included), or run the service as "
+    "an ordinary user"
+)
+
+
+class UnprivilegedUser:
+    """Becomes the user of its slot."""
+
+    name = "unprivileged user"
+    stops = "what root's files and processes, or those of another slot, would be open to"
+
+    def __init__(self, reads: Sequence[Path], work_root: Path, *, is_root: bool) -> None:
+        self._reads = reads
+        self._work_root = work_root
+        self._is_root = is_root
+        # An ordinary user has no rights that anybody would have to guard.
+        self.guards = frozenset({Guard.ROOT}) if is_root else frozenset[Guard]()
+
+    def probe(self) -> None:
+        """See that the user exists, reads what runs need and gets to where they run."""
+        if not self._is_root:
+            raise OSError("not needed: the service is an ordinary user")
+        directories = {path for path in self._reads if path.is_dir()}
+        become(FIRST_USER)
+        for path in self._reads:
+            if not os.access(path, os.R_OK | (os.X_OK if path in directories else 0)):
+                raise OSError(f"other users cannot read {path}. {_REMEDY}")
+        # The work root itself is opened when a run is given its directory.
+        if not os.access(self._work_root.parent, os.X_OK):
+            raise OSError(f"other users cannot get to {self._work_root}. Let them pass the directories above it")
+
+    def enter(self, jail: Jail) -> None:
+        """Change the user, and bound its processes."""
+        if jail.user is None:
+            raise OSError("the run has no user")
+        resource.setrlimit(resource.RLIMIT_NPROC, (_THREADS, _THREADS))
+        become(jail.user)
+
+
+def become(user: int) -> None:
+    """Be `user`, in the group of the same number and no other."""
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+
+
+def give(directory: str, user: int, root: str) -> None:
+    """Make `directory` and all in it `user`'s, and let it be passed through on the way from `root`."""
+    parent = os.path.dirname(directory)  # noqa: PTH120 - once per run
+    while parent.startswith(root):
+        mode = stat.S_IMODE(os.stat(parent).st_mode)  # noqa: PTH116 - once per run
+        if mode & _PASSABLE != _PASSABLE:
+            os.chmod(parent, mode | _PASSABLE)  # noqa: PTH101 - the same
+        parent = os.path.dirname(parent)  # noqa: PTH120 - the same
+    _own(directory, user)
+
+
+def _own(path: str, user: int) -> None:
+    os.chown(path, user, user, follow_symlinks=False)
+    with os.scandir(path) as listing:
+        for entry in listing:
+            if entry.is_dir(follow_symlinks=False):
+                _own(entry.path, user)
+            else:
+                os.chown(entry.path, user, user, follow_symlinks=False)

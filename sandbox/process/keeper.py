@@ -1,0 +1,151 @@
+"""The process between a service and its spawner: uses rights on the host to start it, gives them up, and outlives it.
+
+`python -m sandbox.process.keeper DESCRIPTOR PARENT`: the connection to the service, and the process id of the service.
+"""
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
+
+from sandbox import syscalls
+from sandbox.config import Config
+from sandbox.isolation import memory_group, namespaces, root
+from sandbox.isolation.memory_group import Group, Groups
+from sandbox.isolation.user import FIRST_USER
+from sandbox.process.spawner import HostContext, Spawner, receive_config
+from sandbox.report import Guard, LayerReport
+from sandbox.rights import keep_only
+from sandbox.unnamed import open_processes
+
+Serve = Callable[[tuple[LayerReport, ...]], NoReturn]
+
+
+def main() -> NoReturn:
+    """Run a spawner until the service is gone."""
+    link = socket.socket(fileno=int(sys.argv[1]))
+    link.set_inheritable(False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != int(sys.argv[2]):
+        sys.exit("the service is gone")
+    # Whatever the service keeps from others: the users of slots pass through the directories that are made here.
+    os.umask(0o022)
+    config = receive_config(link)
+    groups = Groups()
+    made, refusal = _make_groups(groups, config)
+    is_root, processes = os.geteuid() == 0, open_processes()
+    child = start_spawner(
+        config, lambda layers: Spawner(link, config, HostContext(layers, is_root, made, refusal, processes)).serve()
+    )
+    link.close()
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
+    # The spawner has its own rights by now; to wait for its end, and to remove groups, takes none.
+    with suppress(OSError):
+        keep_only()
+    _, status = os.waitpid(child, 0)
+    groups.remove()
+    sys.exit(os.waitstatus_to_exitcode(status) != 0)
+
+
+def _make_groups(groups: Groups, config: Config) -> tuple[tuple[Group, ...], str]:
+    if memory_group.NAME in config.without:
+        return (), ""
+    try:
+        return groups.make(config.slots), ""
+    except OSError as error:
+        return (), str(error)
+
+
+def start_spawner(config: Config, serve: Serve) -> int:
+    """Start the spawner in the best surroundings that this host gives; returns its process id."""
+    reasons: list[str] = []
+    if namespaces.NAME in config.without:
+        reasons.append("left out by configuration")
+    else:
+        for way, flags in namespaces.WAYS:
+            try:
+                return _start_in_namespaces(config, flags, serve)
+            except OSError as error:
+                reasons.append(f"{way}: {error}")
+    return _start_outside(serve, _reports("; ".join(reasons)))
+
+
+def _reports(reason: str) -> tuple[LayerReport, ...]:
+    return (
+        LayerReport(
+            name=namespaces.NAME,
+            stops=namespaces.STOPS,
+            guards=frozenset({Guard.NETWORK}),
+            active=not reason,
+            reason=reason,
+        ),
+        LayerReport(
+            name=namespaces.ROOT_NAME,
+            stops=namespaces.ROOT_STOPS,
+            guards=frozenset(),
+            active=not reason,
+            reason=reason,
+        ),
+    )
+
+
+def _start_in_namespaces(config: Config, flags: int, serve: Serve) -> int:
+    """Start it as process 1 of new namespaces, in a root of its own.
+
+    Raises:
+        OSError: something of that is refused here; nothing is left of the attempt.
+    """
+    slot_users = range(FIRST_USER, FIRST_USER + config.slots)
+    is_root = os.geteuid() == 0
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = namespaces.fork_into(flags)
+    if pid == 0:
+        ours.close()
+        _live(theirs, lambda: root.build(config, for_other_users=is_root), serve)
+    theirs.close()
+    with ours:
+        try:
+            if flags & namespaces.NEW_USER:
+                namespaces.map_users(pid, slot_users)
+            ours.send(b"go")
+            refusal = ours.recv(1000).decode()
+        except OSError as error:
+            os.kill(pid, signal.SIGKILL)
+            refusal = str(error)
+    if refusal:
+        os.waitpid(pid, 0)
+        raise OSError(refusal)
+    return pid
+
+
+def _live(keeper: socket.socket, set_up: Callable[[], None], serve: Serve) -> NoReturn:
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+    try:
+        # No word means that the keeper went before its death would have been told.
+        if keeper.recv(10) == b"go":
+            set_up()
+            keeper.close()
+            serve(_reports(""))
+    except OSError as error:
+        keeper.send(str(error).encode()[:1000])
+    finally:
+        os._exit(1)
+
+
+def _start_outside(serve: Serve, reports: tuple[LayerReport, ...]) -> int:
+    keeper = os.getpid()
+    child = os.fork()
+    if child == 0:
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == keeper:
+            serve(reports)
+        os._exit(1)
+    return child
+
+
+if __name__ == "__main__":
+    main()

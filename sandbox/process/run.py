@@ -1,0 +1,325 @@
+"""Where processes start and end; no other module forks a converter, signals one or waits for one.
+
+Theory of operation. `spawn` forks a child of the spawner. The child enters every layer, in order, and only then
+becomes the program. Between them stands the control socket: a layer or an exec that fails says so on it, and a
+program that starts closes it (close-on-exec). So a run either runs behind all its layers or ends with that failure.
+
+A `Run` watches one such child: it drains the error output, keeping the first part, looks at what the run holds from
+time to time, and keeps the deadline. Whatever ends a run early goes through `stop`, the kill ladder: SIGKILL to the
+group and to the process (which may not lead its group yet), the same again while it is still there, and at last a
+verdict without it. Converters are not asked politely first: all that they could tidy up is a directory that is thrown
+away.
+
+When the child has ended the spawner kills what is left of its group *before* it is reaped, while its id cannot belong
+to anyone else, and `exited` makes the verdict. That is for runs alone: a server is ended by itself and never with its
+group, in which each of its children is until it has entered its own session.
+"""
+
+import os
+import resource
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import NoReturn
+
+from sandbox import quota
+from sandbox.command import Command
+from sandbox.isolation import Layer
+from sandbox.isolation.jail import Jail
+from sandbox.process.loop import Loop, Timer
+from sandbox.verdict import Ending, ProcessEnd, Verdict, judge
+
+_INSIST_SECONDS = 1.0
+_INSIST_TIMES = 5
+_FIRST_LOOK_SECONDS = 0.1
+_LEAST_COMPUTING_SECONDS = 0.02
+_SKIPPED_SECONDS = 0.05
+_MOST_SKIPPED = 5
+# As the kernel numbers the clocks of processes: this kind beside the process id's complement.
+_COMPUTING_CLOCK = 2
+_CHUNK = 1 << 16
+NEVER_STARTED = 120
+
+
+class Child:
+    """A process that is or will be a program: its id, its control socket and the reading end of its error output."""
+
+    def __init__(self, pid: int, control: socket.socket, stderr: int) -> None:
+        self.pid = pid
+        self.control = control
+        self.stderr = stderr
+
+
+class Streams:
+    """What joins the spawner to a process that it starts: the control socket and the pipe of the error output."""
+
+    def __init__(self) -> None:
+        self.control, self.control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.stderr, self.stderr_end = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self.stderr, False)
+
+    def handed_over(self) -> None:
+        """The process has its ends; ours of them are closed."""
+        self.control_end.close()
+        os.close(self.stderr_end)
+
+    def child(self, pid: int) -> Child:
+        """The process that has the other ends."""
+        return Child(pid, self.control, self.stderr)
+
+    def abandon(self) -> None:
+        """No process came of it."""
+        self.control.close()
+        os.close(self.stderr)
+        if self.control_end.fileno() != -1:
+            self.handed_over()
+
+
+def spawn(
+    layers: Sequence[Layer],
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    jail: Jail,
+    stdin: int | None = None,
+) -> Child:
+    """Start a program behind `layers` and return at once; without `stdin` it reads nothing."""
+    streams = Streams()
+    pid = os.fork()
+    if pid == 0:
+        _become(streams, stdin, layers, (argv, environment), jail)
+    streams.handed_over()
+    return streams.child(pid)
+
+
+def _become(
+    streams: Streams,
+    stdin: int | None,
+    layers: Sequence[Layer],
+    program: tuple[Sequence[str], Mapping[str, str]],
+    jail: Jail,
+) -> NoReturn:
+    control = streams.control_end.fileno()
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        redirect(streams.stderr_end, stdin)
+        enter(layers, jail)
+        argv, environment = program
+        os.execve(argv[0], list(argv), dict(environment))  # noqa: S606 - no shell is wanted
+    except Exception as error:  # noqa: BLE001 - no failure may let anything else happen
+        tell_failure(control, error)
+    finally:
+        os._exit(NEVER_STARTED)
+
+
+def enter(layers: Sequence[Layer], jail: Jail) -> None:
+    """Put this process behind all `layers`, in the run's directory.
+
+    Raises:
+        OSError: one of them could not be entered; the message names it.
+    """
+    os.chdir(jail.directory)
+    for layer in layers:
+        try:
+            layer.enter(jail)
+        except Exception as error:
+            raise OSError(f"{layer.name}: {error}") from error
+
+
+def tell_failure(control: int, error: Exception) -> None:
+    """Say why the program does not start."""
+    # Not `send`, which the system-call filter refuses.
+    os.write(control, str(error).encode()[:1000])
+
+
+def redirect(stderr: int, stdin: int | None = None) -> None:
+    """Nothing to read but `stdin`, nowhere to print, errors to `stderr`."""
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(null if stdin is None else stdin, 0)
+    os.dup2(null, 1)
+    os.dup2(stderr, 2)
+
+
+def signal_group(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process and to its group, if they are there."""
+    for send in (os.killpg, os.kill):
+        with suppress(ProcessLookupError, PermissionError):
+            send(pid, number)
+
+
+def kill_group(pid: int) -> None:
+    """SIGKILL to a process and to its group, if they are there."""
+    signal_group(pid, signal.SIGKILL)
+
+
+class Run:
+    """One command from its child to its verdict."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        child: Child,
+        command: Command,
+        *,
+        launcher: str,
+        killed_for_memory: Callable[[], bool],
+        unnamed_files: Callable[[], Iterable[int]],
+        finished: Callable[[Verdict], None],
+    ) -> None:
+        self._loop = loop
+        self._child = child
+        self._directory = str(command.directory)
+        self._limits = command.limits
+        self._launcher = launcher
+        self._killed_for_memory = killed_for_memory
+        self._unnamed_files = unnamed_files
+        self._finished = finished
+        self._began = time.monotonic()
+        self._suspended_at: float | None = None
+        self._stopped_for: Ending | None = None
+        self._failure = ""
+        self._stderr = bytearray()
+        self._computed, self._skipped = 0.0, 0
+        self._over = False
+        self._listening = self._draining = True
+        loop.watch(child.stderr, self._drain)
+        loop.watch(child.control.fileno(), self._hear)
+        self._deadline = loop.after(self._limits.wall_seconds, lambda: self.stop(Ending.WALL_TIME))
+        first_look = min(_FIRST_LOOK_SECONDS, quota.NOTHING.seconds_of_room(self._limits))
+        self._look: Timer = loop.after(first_look, self._look_at_what_it_holds)
+
+    @property
+    def pid(self) -> int:
+        """The process that runs it."""
+        return self._child.pid
+
+    def stop(self, reason: Ending) -> None:
+        """End it early; the first reason counts."""
+        if self._stopped_for is None and not self._over:
+            self._stopped_for = reason
+            self._insist(_INSIST_TIMES)
+
+    def suspend(self) -> None:
+        """Hold its processes, and its clock."""
+        if self._suspended_at is None and not self._over:
+            self._suspended_at = time.monotonic()
+            self._deadline.cancel()
+            signal_group(self._child.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on, with the time that it had left."""
+        if self._suspended_at is not None and not self._over:
+            signal_group(self._child.pid, signal.SIGCONT)
+            left = self._limits.wall_seconds - self._wall_seconds()
+            self._began += time.monotonic() - self._suspended_at
+            self._suspended_at = None
+            self._deadline = self._loop.after(left, lambda: self.stop(Ending.WALL_TIME))
+
+    def _wall_seconds(self) -> float:
+        """How long it has run, without the time for which it was suspended."""
+        return (time.monotonic() if self._suspended_at is None else self._suspended_at) - self._began
+
+    def _insist(self, times: int) -> None:
+        if self._over:
+            return
+        if times == 0:
+            self._failure, self._stopped_for = "its process cannot be ended", None
+            self._conclude(0, 0.0, 0)
+            return
+        kill_group(self._child.pid)
+        self._loop.after(_INSIST_SECONDS, lambda: self._insist(times - 1))
+
+    def exited(self, status: int, usage: resource.struct_rusage) -> None:
+        """Its process has been reaped: make the verdict."""
+        if not self._over:
+            self._drain()
+            self._hear()
+            if quota.measure(self._directory, self._limits).exceeds(self._limits):
+                self._stopped_for = self._stopped_for or Ending.OUTPUT_SIZE
+            self._conclude(status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+
+    def _conclude(self, status: int, cpu_seconds: float, peak_memory_bytes: int) -> None:
+        self._over = True
+        self._deadline.cancel()
+        self._look.cancel()
+        self._stop_draining()
+        self._stop_listening()
+        end = ProcessEnd(
+            wait_status=status,
+            stopped_for=self._stopped_for,
+            failure=self._failure,
+            disk_full=quota.disk_is_full(self._directory),
+            killed_for_memory=self._killed_for_memory(),
+            over_cpu=cpu_seconds >= self._limits.cpu_seconds,
+            untrusted_stderr=bytes(self._stderr),
+        )
+        self._finished(
+            Verdict(
+                ending=judge(end),
+                exit_code=end.exit_code,
+                signal=end.signal,
+                wall_seconds=self._wall_seconds(),
+                cpu_seconds=cpu_seconds,
+                peak_memory_bytes=peak_memory_bytes,
+                untrusted_stderr=end.untrusted_stderr,
+                detail=self._failure,
+                launcher=self._launcher,
+            )
+        )
+
+    def _drain(self) -> None:
+        if not self._draining:
+            return
+        with suppress(BlockingIOError):
+            data = os.read(self._child.stderr, _CHUNK)
+            self._stderr += data[: self._limits.stderr_bytes - len(self._stderr)]
+            if not data:
+                self._stop_draining()
+
+    def _stop_draining(self) -> None:
+        if self._draining:
+            self._draining = False
+            self._loop.unwatch(self._child.stderr)
+            os.close(self._child.stderr)
+
+    def _hear(self) -> None:
+        if self._listening:
+            with suppress(BlockingIOError, ConnectionResetError):
+                self._failure = self._child.control.recv(_CHUNK, socket.MSG_DONTWAIT).decode(errors="replace")
+                self._stop_listening()
+
+    def _stop_listening(self) -> None:
+        if self._listening:
+            self._listening = False
+            self._loop.unwatch(self._child.control.fileno())
+            self._child.control.close()
+
+    def _look_at_what_it_holds(self) -> None:
+        computed = _computing_seconds(self._child.pid)
+        # Who has hardly computed has hardly written: on a busy host a small conversion waits for longer than it works.
+        if computed - self._computed < _LEAST_COMPUTING_SECONDS and self._skipped < _MOST_SKIPPED:
+            self._skipped += 1
+            pause = _SKIPPED_SECONDS
+        else:
+            self._skipped, self._computed = 0, computed
+            pause = self._look_closer()
+        self._look = self._loop.after(pause, self._look_at_what_it_holds)
+
+    def _look_closer(self) -> float:
+        """End the run if it holds too much; returns how soon to look again."""
+        # What has not become the program yet holds nothing, nor may the spawner look into all such processes.
+        unnamed = () if self._listening else self._unnamed_files()
+        use = quota.measure(self._directory, self._limits, unnamed)
+        if use.exceeds(self._limits):
+            self.stop(Ending.OUTPUT_SIZE)
+        return use.seconds_of_room(self._limits)
+
+
+def _computing_seconds(pid: int) -> float:
+    """What a process has computed since it began."""
+    try:
+        return time.clock_gettime(~pid << 3 | _COMPUTING_CLOCK)
+    except OSError:  # it has ended
+        return 0.0

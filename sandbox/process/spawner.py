@@ -1,0 +1,295 @@
+"""The process above all runs: takes commands from the service, starts them, watches them, answers with verdicts.
+
+It is the only thread of the only process that forks, so the parent-death signal of a run means what it says. When its
+service closes the connection, for whatever reason, it ends and takes everything below it along.
+"""
+
+import gc
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from sandbox import syscalls
+from sandbox.command import Command
+from sandbox.config import Config, LauncherName
+from sandbox.isolation import policy, rlimits
+from sandbox.isolation.context import IsolationContext
+from sandbox.isolation.memory_group import Group, MemoryGroup
+from sandbox.isolation.seccomp import SystemCallFilter
+from sandbox.isolation.user import FIRST_USER, UnprivilegedUser
+from sandbox.launchers import Launcher
+from sandbox.launchers.ogr2ogr_server import Ogr2ogrServerKind
+from sandbox.launchers.plain_exec import PlainExec
+from sandbox.launchers.python_server import PythonServerKind
+from sandbox.launchers.server import ServerLauncher
+from sandbox.launchers.warm import WarmProcesses
+from sandbox.process import orphans
+from sandbox.process.loop import Loop
+from sandbox.process.run import Child, Run, kill_group
+from sandbox.process.wire import (
+    Configure,
+    Finished,
+    Frames,
+    Ready,
+    Resume,
+    Start,
+    Stop,
+    Suspend,
+    ToSpawner,
+    Use,
+    decode_for_spawner,
+    encode,
+)
+from sandbox.report import LayerReport, Report
+from sandbox.unnamed import UnnamedFiles
+from sandbox.verdict import Ending, Verdict
+
+_CHUNK = 1 << 16
+
+
+class HostContext(msgspec.Struct, frozen=True):
+    """What the spawner lives in: the layers around all runs, whether it is root on the host, its memory groups.
+
+    `processes` is a descriptor of the host's /proc, None where there is none.
+    """
+
+    layers: tuple[LayerReport, ...]
+    is_root: bool
+    groups: tuple[Group, ...]
+    no_groups: str
+    processes: int | None
+
+    @property
+    def in_namespaces(self) -> bool:
+        """Whether mounts that are made here stay here."""
+        return all(layer.active for layer in self.layers)
+
+
+class Spawner:
+    """Runs what its service asks for, in slots."""
+
+    def __init__(self, link: socket.socket, config: Config, surroundings: HostContext) -> None:
+        syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
+        self._link = link
+        self._frames = Frames()
+        self._runs: dict[int, Run | None] = {}
+        self._unwanted: set[int] = set()
+        self._by_pid: dict[int, Run] = {}
+        self._by_slot: dict[int, Run] = {}
+        self._suspended: set[int] = set()
+        memory = MemoryGroup(surroundings.groups, surroundings.no_groups)
+        candidates = policy.layers(
+            config, in_namespaces=surroundings.in_namespaces, is_root=surroundings.is_root, memory=memory
+        )
+        layers, reports = policy.choose(candidates, config.without)
+        self._runs_may_fork = not any(isinstance(layer, SystemCallFilter) for layer in layers)
+        # The kernel lets a process limit any other of its user: only the filter, or another user, keeps runs from it.
+        self._runs_may_limit = self._runs_may_fork and not any(isinstance(layer, UnprivilegedUser) for layer in layers)
+        self._limits = rlimits.of_this_process()
+        self._loop = Loop(self._reap)
+        self._moved = _moved_roots(config, in_namespaces=surroundings.in_namespaces)
+        roots = (str(config.work_root), *self._moved.values())
+        user = FIRST_USER if any(isinstance(layer, UnprivilegedUser) for layer in layers) else None
+        count = UnnamedFiles(surroundings.processes, roots, user)
+        self._counts, counting = policy.choose((count,), config.without)
+        self._report = Report(layers=(*surroundings.layers, *reports, *counting))
+        self._isolation = IsolationContext(layers, roots, surroundings.groups)
+        self._launchers = _launchers(config, self._isolation, self._loop, Path(roots[-1]))
+        self._slots = config.converters
+        self._used: Sequence[Launcher] = self._launchers
+
+    def serve(self) -> NoReturn:
+        """Report what holds here, then take commands until the service is gone."""
+        self._loop.watch(self._link.fileno(), self._receive)
+        self._send(Ready(report=self._report))
+        gc.collect()
+        gc.freeze()
+        while True:
+            self._loop.turn()
+
+    def _receive(self) -> None:
+        data = self._link.recv(_CHUNK)
+        if not data:
+            self._end()
+        for body in self._frames.feed(data):
+            self._handle(decode_for_spawner(body))
+
+    def _handle(self, message: ToSpawner) -> None:
+        match message:
+            case Start():
+                self._runs[message.run] = None
+                start = msgspec.structs.replace(message, command=self._inside(message.command))
+                self._start(start, self._candidates(start), "no launcher takes it")
+            case Stop(run=number):
+                self._stop(number)
+            case Suspend(slot=slot):
+                self._suspended.add(slot)
+                if slot in self._by_slot:
+                    self._by_slot[slot].suspend()
+            case Resume(slot=slot):
+                self._suspended.discard(slot)
+                if slot in self._by_slot:
+                    self._by_slot[slot].resume()
+            case Use(launchers=names):
+                self._use(names)
+            case Configure():
+                pass
+
+    def _use(self, names: Sequence[LauncherName]) -> None:
+        self._used = [launcher for launcher in self._launchers if launcher.name in names]
+        for launcher in self._used:
+            for slot in range(self._slots):
+                launcher.prewarm(slot)
+
+    def _inside(self, command: Command) -> Command:
+        """The command with its directory under the name that it has here."""
+        directory = str(command.directory)
+        for root, here in self._moved.items():
+            if directory.startswith(f"{root}/"):
+                return msgspec.structs.replace(command, directory=Path(f"{here}{directory[len(root) :]}"))
+        return command
+
+    def _candidates(self, message: Start) -> list[Launcher]:
+        if message.launcher is None:
+            return [launcher for launcher in self._used if launcher.takes(message.command, message.slot)]
+        named = [launcher for launcher in self._launchers if launcher.name == message.launcher]
+        ready = [launcher for launcher in named if launcher.takes(message.command, message.slot)]
+        for launcher in named if not ready else ():
+            launcher.prewarm(message.slot)
+        return ready
+
+    def _start(self, message: Start, candidates: list[Launcher], reason: str) -> None:
+        """Ask one launcher after the other; `reason` is what the last one said."""
+        if not candidates or message.run in self._unwanted:
+            self._answer(message.run, Verdict(ending=Ending.INTERNAL, detail=f"start: {reason}"))
+            return
+        launcher, *rest = candidates
+        launcher.start(
+            message.command,
+            message.slot,
+            lambda child: self._spawned(message, launcher, child),
+            lambda failure: self._start(message, rest, failure),
+        )
+
+    def _spawned(self, message: Start, launcher: Launcher, child: Child) -> None:
+        def finished(verdict: Verdict) -> None:
+            del self._by_slot[message.slot]
+            self._answer(message.run, verdict)
+            for each in self._used:
+                each.prewarm(message.slot)
+
+        def unnamed_files() -> Iterator[int]:
+            return chain.from_iterable(count.sizes(child.pid, message.command.limits) for count in self._counts)
+
+        memory_watch = self._isolation.memory_watch(message.slot, message.command.limits.memory_bytes)
+        run = Run(
+            self._loop,
+            child,
+            message.command,
+            launcher=launcher.name,
+            killed_for_memory=memory_watch,
+            unnamed_files=unnamed_files,
+            finished=finished,
+        )
+        self._runs[message.run] = self._by_pid[child.pid] = self._by_slot[message.slot] = run
+        if message.slot in self._suspended:
+            run.suspend()
+        if message.run in self._unwanted:
+            run.stop(Ending.SIGNAL)
+
+    def _stop(self, number: int) -> None:
+        run = self._runs.get(number)
+        if run is not None:
+            run.stop(Ending.SIGNAL)
+        elif number in self._runs:
+            self._unwanted.add(number)
+
+    def _reap(self) -> None:
+        while (pid := _ended_child()) is not None:
+            run = self._by_pid.pop(pid, None)
+            if run is not None:
+                # Not reaped yet, so its id, and that of its group, cannot be anyone else's.
+                kill_group(pid)
+            _, status, usage = os.wait4(pid, 0)
+            if run is not None:
+                if self._runs_may_fork:
+                    orphans.end_all(pid, self._is_known)
+                run.exited(status, usage)
+                if self._runs_may_limit and rlimits.of_this_process() != self._limits:
+                    # Nothing can raise them again; the service starts another spawner.
+                    self._end()
+            else:
+                for launcher in self._launchers:
+                    launcher.ended(pid)
+
+    def _is_known(self, pid: int) -> bool:
+        return pid in self._by_pid or any(pid in launcher.pids() for launcher in self._launchers)
+
+    def _answer(self, number: int, verdict: Verdict) -> None:
+        del self._runs[number]
+        self._unwanted.discard(number)
+        self._send(Finished(run=number, verdict=verdict))
+
+    def _send(self, message: Ready | Finished) -> None:
+        try:
+            self._link.sendall(encode(message))
+        except OSError:
+            self._end()
+
+    def _end(self) -> NoReturn:
+        for launcher in self._launchers:
+            launcher.close()
+        for pid in self._by_pid:
+            kill_group(pid)
+        os._exit(0)
+
+
+def _moved_roots(config: Config, *, in_namespaces: bool) -> Mapping[str, str]:
+    """Roots of runs that have another name here than on the host."""
+    if config.memory_root is None:
+        return {}
+    return {str(config.memory_root): str(config.memory_inside if in_namespaces else config.memory_root)}
+
+
+def _launchers(config: Config, isolation: IsolationContext, loop: Loop, home: Path) -> tuple[Launcher, ...]:
+    """The launchers that the configuration allows, in the order in which they are asked; `home` is theirs to use."""
+    found: list[Launcher] = []
+    names = [layer.name for layer in isolation.layers]
+    ogr2ogr = config.ogr2ogr
+    commands = config.commands_per_server
+    if LauncherName.FORK_SERVER in config.launchers and ogr2ogr is not None and ogr2ogr.fork_server is not None:
+        kind = Ogr2ogrServerKind(ogr2ogr, names, str(config.work_root))
+        found.append(ServerLauncher(kind, isolation, loop, commands))
+    if LauncherName.WARM in config.launchers and ogr2ogr is not None:
+        found.append(WarmProcesses(ogr2ogr, isolation, loop, home, config.slots))
+    if LauncherName.PYTHON_SERVER in config.launchers:
+        found.append(ServerLauncher(PythonServerKind(config, names), isolation, loop, commands))
+    return (*found, PlainExec(isolation))
+
+
+def _ended_child() -> int | None:
+    try:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    return ended.si_pid if ended else None
+
+
+def receive_config(link: socket.socket) -> Config:
+    """Read the first message of the service.
+
+    Raises:
+        EOFError: the service went away first.
+    """
+    frames = Frames()
+    while data := link.recv(_CHUNK):
+        for body in frames.feed(data):
+            message = decode_for_spawner(body)
+            if isinstance(message, Configure):
+                return message.config
+    raise EOFError("the service left before it said what to do")

@@ -1,0 +1,150 @@
+"""The directory of one conversion, and the runs that happen in it."""
+
+import os
+import re
+import shutil
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path, PurePath
+from types import MappingProxyType
+from typing import TypeVar
+
+import msgspec
+
+from sandbox.command import Command, Limits
+from sandbox.verdict import Ending, Verdict
+from service.blocking import INLINE_BYTES, run_blocking
+from service.engine.capabilities import Capabilities
+from service.engine.diagnostics import Subject, require_program_success, require_success
+from service.engine.environment import converter_environment, python_environment
+from service.engine.files import holds_little, read_written, written_files
+from service.errors import Rejection
+from service.formats.detect import BOM, Source
+
+T = TypeVar("T")
+MAX_JSON_BYTES = 16 << 20
+Run = Callable[[Command], Awaitable[Verdict]]
+"""What starts a command and says how it ended."""
+
+WORK_FILE = "work.gpkg"
+OUT = "out"
+INPUT = "in"
+FOLDER = "convert"
+
+
+class Workplace:
+    """A directory that the converters of one job may write to, below the job's own.
+
+    Names in it are ours; nothing on a command line comes from the client.
+    """
+
+    def __init__(
+        self, run: Run, host: Capabilities, limits: Limits, directory: Path, *, source: Source, subject: Subject
+    ) -> None:
+        self._run = run
+        self.host = host
+        self._limits = limits
+        self._source = source
+        self._inline = source.size_bytes <= INLINE_BYTES
+        self._subject = subject
+        self.path = directory / FOLDER
+
+    async def clear(self) -> None:
+        """Start afresh: nothing there but the input under names of ours."""
+        await run_blocking(self._clear, inline=self._inline)
+
+    def _clear(self) -> None:
+        try:
+            self.path.mkdir()
+        except FileExistsError:
+            shutil.rmtree(self.path, ignore_errors=True)
+            self.path.mkdir()
+        (self.path / OUT).mkdir()
+        for number, part in enumerate(self._source.parts):
+            for extension, file in part.files.items():
+                _place(file, self.path / f"{INPUT}{number}{extension}", without_bom=bool(self._source.prefix))
+
+    async def ogr2ogr(
+        self,
+        arguments: Iterable[str],
+        drivers: Iterable[str],
+        extra: Mapping[str, str] = MappingProxyType({}),
+        tolerated: re.Pattern[str] | None = None,
+    ) -> str:
+        """Run ogr2ogr with only `drivers`; returns its messages, whatever they say if they match `tolerated`.
+
+        Raises:
+            Rejection: the file is at fault, or what it needs is beyond the limits.
+        """
+        environment = converter_environment(self.host, drivers, extra)
+        verdict = await self._start((self.host.ogr2ogr, *arguments), environment)
+        messages = verdict.untrusted_stderr.decode("utf-8", "replace")
+        if tolerated is not None and verdict.ending in {Ending.EXIT, Ending.OK} and tolerated.search(messages):
+            return messages
+        return require_success(verdict, self._subject)
+
+    async def python(self, module: str, *arguments: str) -> None:
+        """Run `module`, a program of ours, in the jail.
+
+        Raises:
+            Rejection: it found the file at fault, or went beyond the limits.
+        """
+        verdict = await self._start((self.host.python, "-m", module, *arguments), python_environment(self.host))
+        require_program_success(verdict, self._subject)
+
+    async def read_json(self, name: str, kind: type[T]) -> T:
+        """What a program of ours in the jail wrote to the file `name`, which is untrusted until it fits `kind`.
+
+        Raises:
+            Rejection: it does not.
+        """
+        path = self.path / name
+        content = await run_blocking(partial(read_written, path, MAX_JSON_BYTES), inline=holds_little(path))
+        try:
+            return msgspec.json.decode(content, type=kind)
+        except (msgspec.ValidationError, msgspec.DecodeError):
+            raise Rejection("What is in the file could not be made out. Is it damaged?") from None
+
+    async def discard(self, *names: str) -> None:
+        """Remove the files `names`."""
+        for name in names:
+            await run_blocking(partial((self.path / name).unlink, missing_ok=True), inline=self._inline)
+
+    async def list_output(self, stem: str) -> list[str]:
+        """The names of the outputs that differ from `stem` in their extension only."""
+        found = await run_blocking(partial(written_files, self.path / OUT), inline=False)
+        return [file.name for file in found if PurePath(file.name).stem == stem]
+
+    async def has(self, name: str) -> bool:
+        """Whether the file `name` is there."""
+        return await run_blocking((self.path / name).is_file, inline=self._inline)
+
+    async def rename(self, name: str, new_name: str) -> None:
+        """Give the file `name` another one."""
+        await run_blocking(lambda: (self.path / name).rename(self.path / new_name), inline=self._inline)
+
+    async def write_text(self, name: str, text: str) -> None:
+        """Put a file for a converter into the workplace."""
+        await run_blocking(lambda: (self.path / name).write_text(text, encoding="utf-8"), inline=self._inline)
+
+    async def _start(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> Verdict:
+        return await self._run(Command(argv=argv, directory=self.path, environment=environment, limits=self._limits))
+
+
+def staged_names(source: Source) -> list[str]:
+    """What to open for each part of `source`, as the converter is told."""
+    return [f"{source.prefix}{INPUT}{number}{part.extension}" for number, part in enumerate(source.parts)]
+
+
+def _place(file: Path, target: Path, *, without_bom: bool) -> None:
+    """Put `file` at `target`: linked if possible; copied without its byte order mark where that hides a line."""
+    if without_bom:
+        with file.open("rb") as content:
+            if content.read(len(BOM)) == BOM:
+                with target.open("xb") as copy:
+                    shutil.copyfileobj(content, copy)
+                return
+    try:
+        os.link(file, target)
+    except OSError:
+        shutil.copyfile(file, target)

@@ -1,0 +1,73 @@
+"""Recognises dates and times in texts as the converter does, which reads them into columns of those types."""
+
+import re
+from enum import Enum
+
+from service.formats.facts import FieldType
+
+_CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d"
+_MOMENT = re.compile(
+    r"\d{4}[-/](?:0[1-9]|1[0-2])[-/](?:0[1-9]|[12]\d|3[01])"
+    rf"([T ]{_CLOCK}(?::[0-5]\d(?:\.\d{{1,3}}(?P<fine>\d*))?)?(?:Z|[+-]\d\d(?::?(?:00|15|30|45))?)?)?"
+    rf"|({_CLOCK}:[0-5]\d(?:\.\d{{1,3}}(?P<finer>\d*))?)",
+    re.ASCII,
+)
+_MOMENT_TYPES = {None: FieldType.DATE, 1: FieldType.DATETIME, 3: FieldType.TIME}
+"""By the last group of the pattern that took part."""
+_DATE = re.compile(r" *(-\d{0,6}|\d{1,6})[-/](\d{1,6})[-/](\d{1,6})", re.ASCII)
+_TIME = re.compile(r" *(\d{1,6}+):(\d{1,6}+)(?::(\d{1,6})|(?!:))", re.ASCII)
+_LEAST_YEAR, _LAST_YEAR = -32768, 32767
+
+
+class Fidelity(Enum):
+    """How much of a text is left when it was read as a date or a time."""
+
+    WHOLE = "whole"
+    ROUNDED = "rounded"
+    """All but what is finer than a thousandth of a second."""
+    BEGINNING = "beginning"
+    """What it begins with, or other words for the same."""
+
+
+def read_moment(text: str) -> tuple[FieldType, Fidelity]:
+    """The type of column that `text` alone asks for, and how much of what the text says such a column holds.
+
+    The type is DATE, TIME or DATETIME, else TEXT. Only the beginning of a text decides: what follows a time is not
+    looked at.
+    """
+    moment = _MOMENT.fullmatch(text)
+    if moment:
+        finer = (moment["fine"] or moment["finer"] or "").strip("0")
+        return _MOMENT_TYPES[moment.lastindex], Fidelity.ROUNDED if finer else Fidelity.WHOLE
+    column = _moment_type(text)
+    return column, Fidelity.WHOLE if column is FieldType.TEXT else Fidelity.BEGINNING
+
+
+def _moment_type(text: str) -> FieldType:
+    has_time = ":" in text
+    if "-" not in text and "/" not in text:
+        return FieldType.TIME if has_time and _is_time(text) else FieldType.TEXT
+    date = _DATE.match(text)
+    if not date or not _is_date(*date.groups()):
+        return FieldType.TEXT
+    rest = text[date.end() :]
+    if rest and not rest.startswith("Z") and not (rest[0] in " T" and _is_time_or_nothing(rest[1:])):
+        return FieldType.TEXT
+    return FieldType.DATETIME if has_time else FieldType.DATE
+
+
+def _is_date(year: str, month: str, day: str) -> bool:
+    has_year = year == "-" or _LEAST_YEAR <= int(year) <= _LAST_YEAR
+    return has_year and 1 <= int(month) <= 12 and 1 <= int(day) <= 31  # noqa: PLR2004 - the calendar's
+
+
+def _is_time_or_nothing(rest: str) -> bool:
+    return not rest.strip(" ") or _is_time(rest)
+
+
+def _is_time(text: str) -> bool:
+    time = _TIME.match(text)
+    if not time:
+        return False
+    hour, minute, second = (int(part or 0) for part in time.groups())
+    return hour <= 23 and minute <= 59 and second <= 60  # noqa: PLR2004 - the clock's, leap seconds included

@@ -1,0 +1,280 @@
+"""Reads a GeoJSON document as batches of features, in one pass and in bounded memory.
+
+Theory of operation. The outermost object is walked member by member. Its array `features` is cut into windows that end
+where one element ends and the next begins. The cut is guessed, by searching backwards for the bytes that stood between
+two elements before, and proved by decoding: a window that was cut elsewhere is not valid JSON. A window that does not
+decode is read again element by element, and an element that the strict decoder refuses is read by the lenient one.
+"""
+
+import codecs
+import mmap
+import re
+from collections.abc import Iterator
+from operator import attrgetter
+from types import NoneType
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from service.formats.geometry import FAMILIES
+from service.geojson.cursor import SPACE_OR_SEPARATOR, Cursor, text_of
+from service.geojson.decoding import FeatureDecoder
+from service.geojson.features import Feature, Geometry, geometry_of, lenient_decode, normalised
+from service.geojson.members import OWN, is_repeated, may_repeat, member, repeats
+from service.geojson.refusals import Reason, Unreadable
+from service.geojson.surrogates import find_lone, replace_lone
+
+WINDOW_BYTES = 1 << 20
+KEPT_MEMBER_BYTES = 1 << 16
+KEPT_NAMES = 50
+KEPT_NAME_CHARACTERS = 200
+KEPT_MEMBERS = frozenset({"type", "name", "crs"})
+UNDERSTOOD = frozenset({*OWN, *KEPT_MEMBERS, "features", "bbox"})
+ESRI_MEMBERS = frozenset({"geometryType", "spatialReference", "fieldAliases"})
+COLLECTION = "FeatureCollection"
+
+_BETWEEN = re.compile(rb'[^ \t\r\n][ \t\r\n]*,[ \t\r\n]*\{(?:[ \t\r\n]*"[^"\\]{0,64}"[ \t\r\n]*:)?')
+_KINDS = {name.lower(): name for name in (COLLECTION, "Feature", *FAMILIES)}
+_ELEMENTS = msgspec.json.Decoder(list[Raw])
+_GEOMETRY = msgspec.json.Decoder(Geometry)
+_OBJECT_OR_NULL = frozenset({dict, NoneType})
+_SHAPES = frozenset({Geometry, NoneType})
+_properties, _geometry = attrgetter("properties"), attrgetter("geometry")
+
+
+class Document:
+    """A GeoJSON document, read once by iterating over `batches`.
+
+    `kind` (the type of its outermost object), `members` (those that say something about the whole), `skipped`
+    (elements of `features` that are no objects), `repeated` (features that have what is read once more than once),
+    `foreign` (names of members that are no part of GeoJSON) and `half_letters` are known when the iteration has ended.
+    """
+
+    def __init__(self, data: bytes | mmap.mmap) -> None:
+        self.kind = ""
+        self.members: dict[str, Any] = {}
+        self.skipped = 0
+        self.repeated = 0
+        self._cursor = Cursor(data)
+        self._decoder = FeatureDecoder()
+        self._others: list[str] = []
+        self._is_esri = False
+        self._has_features = False
+        self._has_begun = False
+        self._separator = b""
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """The names of foreign members, of features and of the document itself."""
+        own = self._others if self.kind == COLLECTION else ()
+        return tuple(dict.fromkeys(name for name in (*self._decoder.foreign, *own) if name not in UNDERSTOOD))
+
+    @property
+    def half_letters(self) -> int:
+        """How many halves of letters there are, for which U+FFFD is read."""
+        return sum(1 for _ in find_lone(self._cursor.data)) if self._cursor.was_lenient else 0
+
+    def batches(self) -> Iterator[list[Feature]]:
+        """The features in the order of the document, some at a time.
+
+        Raises:
+            Unreadable: the document is not GeoJSON that the converter would read.
+        """
+        cursor = self._cursor
+        start = self._open()
+        for name in self._names():
+            if name == "features" and cursor.byte() == b"[":
+                self._has_features = True
+                yield from self._elements()
+            else:
+                self._pass_member(name)
+        self._conclude()
+        if self.kind != COLLECTION:
+            yield [self._whole(start, cursor.position)]
+        yield from self._sequence()
+
+    def _open(self) -> int:
+        """Step into the outermost object and return where it begins."""
+        cursor = self._cursor
+        head = bytes(cursor.data[:4])
+        if b"\0" in head or head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise Unreadable(Reason.NOT_UTF8)
+        cursor.position = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
+        cursor.skip(SPACE_OR_SEPARATOR)
+        if not cursor.byte():
+            raise Unreadable(Reason.EMPTY)
+        if cursor.byte() != b"{":
+            raise Unreadable(Reason.NOT_GEOJSON if cursor.byte() in b'["0123456789tfn' else Reason.NOT_JSON)
+        cursor.position += 1
+        return cursor.position - 1
+
+    def _names(self) -> Iterator[str]:
+        """The names of the members; each time, the value has to be stepped behind. At last steps behind the object."""
+        cursor = self._cursor
+        cursor.skip()
+        if cursor.byte() != b"}":
+            yield cursor.name()
+            cursor.skip()
+            while cursor.byte() != b"}":
+                cursor.take(b",")
+                yield cursor.name()
+                cursor.skip()
+        cursor.position += 1
+
+    def _pass_member(self, name: str) -> None:
+        """Step behind the value of a member; keep it when it says something about the document."""
+        start = self._cursor.position
+        self._cursor.pass_value()
+        self._is_esri |= name in ESRI_MEMBERS
+        if name not in UNDERSTOOD and len(self._others) < KEPT_NAMES:
+            self._others.append(name[:KEPT_NAME_CHARACTERS])
+        if name in KEPT_MEMBERS and self._cursor.position - start <= KEPT_MEMBER_BYTES:
+            content = replace_lone(bytes(self._cursor.view[start : self._cursor.position]))
+            self.members[name], _ = lenient_decode(text_of(content))
+
+    def _conclude(self) -> None:
+        """Decide what the document is."""
+        kind = self.members.get("type")
+        self.kind = _KINDS.get(kind.lower(), "") if isinstance(kind, str) else ""
+        if kind == "Topology":
+            raise Unreadable(Reason.TOPOJSON)
+        if not self.kind:
+            raise Unreadable(Reason.ESRI_JSON if self._is_esri else Reason.NOT_GEOJSON)
+        if self.kind == COLLECTION and not self._has_features:
+            raise Unreadable(Reason.NO_FEATURES)
+
+    def _elements(self) -> Iterator[list[Feature]]:
+        """The elements of the array that begins here; steps behind it."""
+        cursor = self._cursor
+        cursor.take(b"[")
+        if cursor.byte() != b"]":
+            yield self._window()
+            cursor.skip()
+            while cursor.byte() != b"]":
+                cursor.take(b",")
+                yield self._window()
+                cursor.release()
+                cursor.skip()
+        cursor.position += 1
+
+    def _window(self) -> list[Feature]:
+        """The features of one window; steps behind it."""
+        cursor = self._cursor
+        start, end = cursor.position, cursor.position + WINDOW_BYTES
+        cut = cursor.data.rfind(self._separator, start, end) if self._separator else -1
+        if cut > start:
+            features = self._decoded(b"".join((b"[", cursor.view[start : cut + 1], b"]")))
+            if features is not None:
+                cursor.position = cut + 1
+                return features
+        return self._one_by_one(end if self._has_begun else start)
+
+    def _decoded(self, chunk: bytes) -> list[Feature] | None:
+        """The features of a window, None when the window is not strict JSON."""
+        try:
+            features = self._decoder.several(chunk)
+            properties = list(map(_properties, features))
+            if set(map(type, properties)) <= _OBJECT_OR_NULL and set(map(type, map(_geometry, features))) <= _SHAPES:
+                self._decoder.note(features)
+                if may_repeat(chunk, properties):
+                    self.repeated += sum(repeats(bytes(element)) for element in _ELEMENTS.decode(chunk))
+                return features
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass
+        try:
+            return [feature for element in _ELEMENTS.decode(chunk) for feature in self._feature(element)]
+        except (msgspec.DecodeError, RecursionError):
+            return None
+
+    def _one_by_one(self, limit: int) -> list[Feature]:
+        """The features of the elements that begin before `limit`, at least one."""
+        cursor = self._cursor
+        features = self._element()
+        self._has_begun = True
+        while True:
+            between = _BETWEEN.match(cursor.data, cursor.last_byte())
+            self._separator = between.group() if between else self._separator
+            cursor.skip()
+            if cursor.position >= limit or cursor.byte() != b",":
+                return features
+            cursor.take(b",")
+            features += self._element()
+
+    def _element(self) -> list[Feature]:
+        """The element that begins here, if it is a feature; steps behind it."""
+        cursor = self._cursor
+        start, end = cursor.position, cursor.strict_end()
+        if end is None:
+            value = cursor.lenient()
+            return self._as_feature(value, bytes(cursor.view[start : cursor.position]))
+        cursor.position = end
+        return self._feature(cursor.view[start:end])
+
+    def _feature(self, element: memoryview | Raw) -> list[Feature]:
+        """An element that is strict JSON, if it is a feature."""
+        try:
+            feature = self._decoder.one(element)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            feature = Feature()
+        text = bytes(element)
+        if type(feature.properties) is dict and type(feature.geometry) in _SHAPES:
+            self._decoder.note([feature])
+            self.repeated += may_repeat(text, [feature.properties]) and repeats(text)
+            return [feature]
+        return self._as_feature(lenient_decode(text_of(text))[0], text)
+
+    def _as_feature(self, value: Any, text: bytes) -> list[Feature]:
+        """An element that was decoded leniently, if it is a feature."""
+        if not isinstance(value, dict):
+            self.skipped += 1
+            return []
+        self.repeated += is_repeated(value) or (may_repeat(text, [None]) and repeats(text))
+        if not _becomes_columns(value):
+            self._decoder.foreign.update(
+                dict.fromkeys([name for name in value if name.lower() not in OWN][:KEPT_NAMES])
+            )
+        return [normalised(value)]
+
+    def _whole(self, start: int, end: int) -> Feature:
+        """The feature that the object between `start` and `end` is; a bare geometry is one without properties."""
+        cursor = self._cursor
+        cursor.position = start
+        feature = self._element()[0]
+        cursor.position = end
+        kind = feature.type.lower() if isinstance(feature.type, str) else ""
+        if kind == "feature":
+            feature.type = "Feature"
+        elif kind in _KINDS:
+            return Feature(type="Feature", properties={}, geometry=_bare_geometry(cursor.view[start:end]))
+        return feature
+
+    def _sequence(self) -> Iterator[list[Feature]]:
+        """The objects that follow the first one, as in newline-delimited GeoJSON; nothing follows a collection."""
+        cursor = self._cursor
+        cursor.skip(SPACE_OR_SEPARATOR)
+        while cursor.byte():
+            if self.kind == COLLECTION or cursor.byte() != b"{":
+                raise Unreadable(Reason.NOT_JSON)
+            limit = cursor.position + WINDOW_BYTES
+            batch = []
+            while cursor.position < limit and cursor.byte() == b"{":
+                start = cursor.position
+                cursor.pass_value()
+                batch.append(self._whole(start, cursor.position))
+                cursor.skip(SPACE_OR_SEPARATOR)
+            yield batch
+            cursor.release()
+
+
+def _bare_geometry(text: memoryview) -> Geometry:
+    try:
+        return _GEOMETRY.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return geometry_of(lenient_decode(text_of(bytes(text)))[0])
+
+
+def _becomes_columns(value: dict[str, Any]) -> bool:
+    """Whether the members of a feature itself become columns, for want of properties."""
+    properties = member(value, "properties")
+    return not (isinstance(properties, dict) or properties is None or properties == [])

@@ -1,0 +1,98 @@
+"""One feature of a GeoJSON document as the converter sees it, whatever shape it was written in."""
+
+import json
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from service.geojson.members import geometry_member, member
+from service.geojson.refusals import Reason, Unreadable
+
+INT64_MAX = (1 << 63) - 1
+INT64_DIGITS = 19
+
+NOT_PROPERTIES = frozenset({"type", "geometry", "centroid", "bbox", "center"})
+"""Members of a feature that never become columns when it has no member `properties`."""
+
+
+class Geometry(msgspec.Struct, gc=False):
+    """A geometry with its coordinates unread. A type that is None stands for something that is no geometry."""
+
+    type: Any = None
+    coordinates: Raw = Raw()
+    geometries: Raw = Raw()
+
+
+class Feature(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A feature. UNSET is a member that is absent; others than these are foreign to GeoJSON."""
+
+    type: Any = None
+    id: Any = UNSET
+    properties: Any = UNSET
+    geometry: Geometry | UnsetType | None = UNSET
+    bbox: Raw | UnsetType = UNSET
+
+
+def lenient_decode(text: str, start: int = 0) -> tuple[Any, int]:
+    """Decode the JSON value that begins at `start`, taking what the converter takes.
+
+    That is NaN and the infinities, control characters in texts, and numbers of any size.
+
+    Returns:
+        The value, and where it ends.
+
+    Raises:
+        json.JSONDecodeError: it is not JSON.
+        Unreadable: it is nested too deeply.
+    """
+    try:
+        return _LENIENT.raw_decode(text, start)
+    except RecursionError:
+        raise Unreadable(Reason.TOO_DEEP) from None
+
+
+def normalised(value: dict[str, Any]) -> Feature:
+    """The feature that the converter makes of `value`, an element of `features` that was decoded leniently."""
+    geometry = geometry_member(value)
+    return Feature(
+        type=value.get("type", UNSET),
+        id=member(value, "id"),
+        properties=_properties(value),
+        geometry=None if geometry is None or geometry is UNSET else geometry_of(geometry),
+    )
+
+
+def geometry_of(value: Any) -> Geometry:
+    """The geometry that the converter sees in `value`, an object that was decoded leniently."""
+    if not isinstance(value, dict):
+        return Geometry()
+    return Geometry(
+        type=member(value, "type"),
+        coordinates=_raw(member(value, "coordinates")),
+        geometries=_raw(member(value, "geometries")),
+    )
+
+
+def _properties(feature: dict[str, Any]) -> dict[str, Any]:
+    """The members that become columns: those of `properties`, or without it those of the feature itself."""
+    properties = member(feature, "properties")
+    if isinstance(properties, dict):
+        return properties
+    if properties is None or properties == []:
+        return {}
+    return {name: value for name, value in feature.items() if name not in NOT_PROPERTIES}
+
+
+def _raw(value: Any) -> Raw:
+    return Raw() if value is UNSET else Raw(json.dumps(value).encode())
+
+
+def _integer(digits: str) -> int:
+    """An integer clamped to just beyond 64 bits, so that no number of digits costs time."""
+    if len(digits.lstrip("-").lstrip("0")) <= INT64_DIGITS:
+        return int(digits)
+    return -INT64_MAX - 2 if digits.startswith("-") else INT64_MAX + 1
+
+
+_LENIENT = json.JSONDecoder(strict=False, parse_int=_integer)

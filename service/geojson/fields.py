@@ -1,0 +1,205 @@
+"""Tallies the values of one property over all features: the column that the converter makes of it, and what is lost.
+
+Values come as columns, many at a time, and are counted by functions that run outside Python's interpreter wherever
+nothing about them is remarkable.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import NoneType
+from typing import Any
+
+from service.formats.dbf_names import VALUE_BYTES
+from service.formats.facts import FieldType
+from service.geojson.datetimes import Fidelity, read_moment
+from service.geojson.features import INT64_MAX
+from service.geojson.findings import MOMENTS, FieldFindings
+from service.geojson.jsontext import holds_clamped, json_text
+
+INT64_MIN = -INT64_MAX - 1
+INTEGER_WIDTH = 18
+EXACT_IN_REAL = 1 << 53
+REAL_LIMIT = 1e23
+SMALLEST_REAL = 5e-7
+"""Below it fewer than nine significant digits fit into the 15 decimals of a .dbf number."""
+MOMENTS_CHARACTERS = 1 << 17
+"""How much of the dates and times of a column is known again: the same days are in a table again and again."""
+
+_COUNTERS = (
+    "values",
+    "nulls",
+    "too_long",
+    "nested",
+    "empty",
+    "trailing_blanks",
+    "cut_at_nul",
+    "inexact_integers",
+    "integers_over_width",
+    "integers_over_64_bits",
+    "reals_out_of_range",
+    "reworded",
+    "rounded",
+)
+_NUMBERS = (FieldType.BOOLEAN, FieldType.INTEGER, FieldType.REAL)
+
+
+def joined_type(one: FieldType | None, other: FieldType) -> FieldType:
+    """The type of a column that holds values of both types; None is a column of nulls so far."""
+    if one is None or one is other:
+        return other
+    if one in _NUMBERS and other in _NUMBERS:
+        return max(one, other, key=_NUMBERS.index)
+    if {one, other} == {FieldType.DATE, FieldType.DATETIME}:
+        return FieldType.DATETIME
+    return FieldType.TEXT
+
+
+class FieldTally:
+    """What has been seen of one property so far."""
+
+    def __init__(self) -> None:
+        self.type: FieldType | None = None
+        self.values = 0
+        self.nulls = 0
+        self.longest_bytes = 0
+        self.too_long = 0
+        self.nested = 0
+        self.empty = 0
+        self.trailing_blanks = 0
+        self.cut_at_nul = 0
+        self.inexact_integers = 0
+        self.integers_over_width = 0
+        self.integers_over_64_bits = 0
+        self.reals_out_of_range = 0
+        self.reworded = 0
+        self.rounded = 0
+
+        self._moments: dict[str, Fidelity] = {}
+        self._moments_characters = 0
+        self._adders: Mapping[type, Callable[[Sequence[Any]], None]] = {
+            NoneType: self._add_nulls,
+            bool: self._add_booleans,
+            int: self._add_integers,
+            float: self._add_reals,
+            str: self._add_texts,
+            list: self._add_nested,
+            dict: self._add_nested,
+        }
+
+    def add(self, column: Sequence[Any]) -> None:
+        """Count values, each as JSON was decoded."""
+        self.values += len(column)
+        types = set(map(type, column))
+        for kind in types:
+            values = column if len(types) == 1 else [value for value in column if type(value) is kind]
+            self._adders[kind](values)
+
+    def merge(self, other: "FieldTally") -> None:
+        """Count what another tally has counted, for a column of this one's type."""
+        for counter in _COUNTERS:
+            setattr(self, counter, getattr(self, counter) + getattr(other, counter))
+        self.longest_bytes = max(self.longest_bytes, other.longest_bytes)
+
+    def findings(self, name: str) -> FieldFindings:
+        """What has been seen, as a column of the type that all values together ask for."""
+        column = self.type or FieldType.TEXT
+        is_text = column is FieldType.TEXT
+        inexact = {
+            FieldType.INTEGER: self.inexact_integers if self.integers_over_width else 0,
+            FieldType.REAL: self.inexact_integers + self.reals_out_of_range,
+        }
+        return FieldFindings(
+            name=name,
+            type=column,
+            values=self.values,
+            nulls=self.nulls,
+            longest_bytes=self.longest_bytes if is_text or column in MOMENTS else 0,
+            too_long=self.too_long if is_text or column in MOMENTS else 0,
+            nested=self.nested,
+            empty=self.empty,
+            trailing_blanks=self.trailing_blanks,
+            cut_at_nul=self.cut_at_nul,
+            inexact_numbers=inexact.get(column, 0),
+            clamped_integers=self.integers_over_64_bits,
+            reworded_moments=0 if is_text else self.reworded,
+            rounded_moments=0 if is_text else self.rounded,
+        )
+
+    def _add_nulls(self, values: Sequence[None]) -> None:
+        self.nulls += len(values)
+
+    def _add_booleans(self, _values: Sequence[bool]) -> None:
+        self.type = joined_type(self.type, FieldType.BOOLEAN)
+
+    def _add_integers(self, values: Sequence[int]) -> None:
+        self.type = joined_type(self.type, FieldType.INTEGER)
+        if max(map(abs, values)) <= EXACT_IN_REAL:
+            return
+        self.inexact_integers += sum(int(float(value)) != value for value in values)
+        self.integers_over_width += sum(len(str(value)) > INTEGER_WIDTH for value in values)
+        self.integers_over_64_bits += sum(not INT64_MIN <= value <= INT64_MAX for value in values)
+
+    def _add_reals(self, values: Sequence[float]) -> None:
+        self.type = joined_type(self.type, FieldType.REAL)
+        sizes = list(map(abs, filter(None, values)))
+        if sizes and not (min(sizes) >= SMALLEST_REAL and max(sizes) < REAL_LIMIT and sum(sizes) < math.inf):
+            self.reals_out_of_range += sum(not SMALLEST_REAL <= size < REAL_LIMIT for size in sizes)
+
+    def _add_nested(self, values: Sequence[Any]) -> None:
+        self.type = FieldType.TEXT
+        self.nested += len(values)
+        texts = list(map(json_text, values))
+        self.integers_over_64_bits += sum(map(holds_clamped, values, texts))
+        self._add_lengths(_sizes(texts))
+
+    def _add_texts(self, values: Sequence[str]) -> None:
+        together = "\0".join(values)
+        if together.count("\0") >= len(values):
+            values = self._cut_at_nul(values)
+            together = "\0".join(values)
+        if self.type is not FieldType.TEXT:
+            self._look_for_moments(values)
+        self.empty += values.count("")
+        self.trailing_blanks += together.count(" \0") + together.endswith(" ")
+        if together.isascii():
+            self._add_lengths(list(map(len, values)))
+        else:
+            self._add_lengths(_sizes(values))
+
+    def _cut_at_nul(self, values: Sequence[str]) -> list[str]:
+        """The texts as the converter sees them, which ends each at its first NUL."""
+        self.cut_at_nul += sum("\0" in value for value in values)
+        return [value.partition("\0")[0] for value in values]
+
+    def _look_for_moments(self, values: Sequence[str]) -> None:
+        if self._moments_characters > MOMENTS_CHARACTERS:
+            self._forget_moments()
+        ways = self._moments
+        for text in set(values).difference(ways):
+            column, ways[text] = read_moment(text)
+            self._moments_characters += len(text)
+            self.type = joined_type(self.type, column)
+            if self.type is FieldType.TEXT:
+                self._forget_moments()
+                return
+        kept = list(map(ways.__getitem__, values))
+        self.reworded += kept.count(Fidelity.BEGINNING)
+        self.rounded += kept.count(Fidelity.ROUNDED)
+
+    def _forget_moments(self) -> None:
+        self._moments.clear()
+        self._moments_characters = 0
+
+    def _add_lengths(self, lengths: list[int]) -> None:
+        longest = max(lengths)
+        self.longest_bytes = max(self.longest_bytes, longest)
+        if longest > VALUE_BYTES:
+            self.too_long += sum(length > VALUE_BYTES for length in lengths)
+
+
+def _sizes(texts: Sequence[str]) -> list[int]:
+    """The size of each text in bytes of UTF-8; half a surrogate pair takes as much as what replaces it."""
+    try:
+        return list(map(len, map(str.encode, texts)))
+    except UnicodeEncodeError:
+        return [len(text.encode("utf-8", "surrogatepass")) for text in texts]

@@ -1,0 +1,166 @@
+"""What a scan finds: the record that leaves the jail, bounded and validated on the way back."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from service.formats.facts import Count, Crs, Facts, Field, FieldType, GeometryName, Layer
+from service.geojson.refusals import MAX_FIELDS, MAX_NAME_CHARACTERS, Reason, Unreadable
+
+MAX_FINDINGS_BYTES = 16 << 20
+MAX_FOREIGN = 100
+MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
+WGS84 = 4326
+
+Name = Annotated[str, Meta(max_length=MAX_NAME_CHARACTERS)]
+PerType = Annotated[Mapping[GeometryName, Count], Meta(max_length=7)]
+
+
+class FieldFindings(msgspec.Struct, frozen=True, kw_only=True):
+    """One property as a column.
+
+    Lengths are bytes of UTF-8 of texts, 0 where the column holds neither texts nor dates; all else counts values.
+    """
+
+    name: Name
+    type: FieldType
+    values: Count = 0
+    nulls: Count = 0
+    longest_bytes: Count = 0
+    too_long: Count = 0
+    nested: Count = 0
+    empty: Count = 0
+    trailing_blanks: Count = 0
+    cut_at_nul: Count = 0
+    inexact_numbers: Count = 0
+    clamped_integers: Count = 0
+    infinite_numbers: Count = 0
+    reworded_moments: Count = 0
+    """Texts of which a column of dates or times keeps the beginning only."""
+    rounded_moments: Count = 0
+    """Times with more than thousandths of a second."""
+    kept_texts: Count = 0
+    """Texts that would not have been kept whole if the column were one of dates or times."""
+
+    def as_text(self) -> "FieldFindings":
+        """The same where texts stay texts, also those that are dates and times."""
+        if self.type not in MOMENTS:
+            return self
+        kept = {"kept_texts": self.reworded_moments, "reworded_moments": 0, "rounded_moments": 0}
+        return msgspec.structs.replace(self, type=FieldType.TEXT, **kept)
+
+
+class Scan(msgspec.Struct, frozen=True, kw_only=True):
+    """What one pass over a GeoJSON document found."""
+
+    kind: Annotated[str, Meta(max_length=20)]
+    layer_name: Name | None = None
+    features: Count = 0
+    not_features: Count = 0
+    """Elements of `features` that are no Feature: the converter leaves out their properties, or all of them."""
+    repeated_members: Count = 0
+    """Features with more than one geometry, properties, id or type, of which one of each is read."""
+    foreign_members: Annotated[tuple[Name, ...], Meta(max_length=MAX_FOREIGN)] = ()
+    """The names of members that are no part of GeoJSON."""
+    half_letters: Count = 0
+    """Escapes of half a letter, for which U+FFFD is read."""
+    fields: Annotated[tuple[FieldFindings, ...], Meta(max_length=MAX_FIELDS)] = ()
+    """The properties in the order in which they were first seen."""
+    dropped_ids: Count = 0
+    """Features whose `id` beside the properties becomes no column."""
+    geometry_types: PerType = {}
+    types_with_z: PerType = {}
+    parts: PerType = {}
+    """The geometries inside collections."""
+    first: PerType = {}
+    """The number of the first feature of each type, from 1."""
+    null_geometries: Count = 0
+    empty_geometries: Count = 0
+    unreadable_geometries: Count = 0
+    damaged_geometries: Count = 0
+    """Geometries of which only a part can be read."""
+    exceeds_degrees: bool = False
+    """Whether coordinates are too large to be degrees: a longitude from 1000 on, a latitude from 100 on."""
+    has_crs: bool = False
+    """Whether there is a member `crs`, as before RFC 7946."""
+    crs_epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = WGS84
+    """The system of the coordinates; None where only the converter can tell."""
+
+    @property
+    def is_collection(self) -> bool:
+        """Whether the document is a FeatureCollection."""
+        return self.kind == "FeatureCollection"
+
+    @property
+    def dates_are_texts(self) -> bool:
+        """Whether the converter has to be told to leave dates as they are, lest more than dates is lost."""
+        return any(field.kept_texts for field in self.fields)
+
+    def keeping_texts(self) -> "Scan":
+        """The same where the converter is told to leave dates as they are if it would lose more than dates."""
+        if not any(field.reworded_moments for field in self.fields):
+            return self
+        return msgspec.structs.replace(self, fields=tuple(field.as_text() for field in self.fields))
+
+    @property
+    def is_mislabelled(self) -> bool:
+        """Whether coordinates that cannot be degrees are said to be, so that the converter has to look closely."""
+        return self.exceeds_degrees and self.crs_epsg in {WGS84, None}
+
+    def facts(self, name: str) -> Facts:
+        """The same as facts about a dataset of one layer that is called `name`."""
+        layer = Layer(
+            name=name,
+            features=self.features,
+            geometry_types=self.geometry_types,
+            null_geometries=self.features - sum(self.geometry_types.values()),
+            has_z=any(self.types_with_z.values()),
+            crs=Crs(known=self.crs_epsg is not None, epsg=self.crs_epsg),
+            fields=tuple(
+                Field(
+                    field.name,
+                    field.type,
+                    field.longest_bytes if field.type is FieldType.TEXT else 0,
+                    field.too_long if field.type is FieldType.TEXT else 0,
+                    filled=field.values - field.nulls,
+                    empty=field.empty,
+                )
+                for field in self.fields
+            ),
+        )
+        return Facts(layers=(layer,))
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a scan ended: with findings or with a reason why there are none."""
+
+    scan: Scan | None = None
+    refused: Reason | None = None
+
+
+_OUTCOME = msgspec.json.Decoder(Outcome)
+
+
+def write_outcome(path: Path, outcome: Outcome) -> None:
+    """Write what `read_scan` reads."""
+    path.write_bytes(msgspec.json.encode(outcome))
+
+
+def read_scan(path: Path) -> Scan:
+    """Read the findings that a scan in the jail wrote to `path`.
+
+    Raises:
+        Unreadable: the document is not GeoJSON, or what was written is not what a scan writes.
+    """
+    try:
+        with path.open("rb") as file:
+            untrusted = file.read(MAX_FINDINGS_BYTES + 1)
+        outcome = _OUTCOME.decode(untrusted) if len(untrusted) <= MAX_FINDINGS_BYTES else Outcome()
+    except (OSError, ValueError, RecursionError):
+        outcome = Outcome()
+    if outcome.scan is None:
+        raise Unreadable(outcome.refused or Reason.NO_SCAN)
+    return outcome.scan

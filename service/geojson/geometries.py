@@ -1,0 +1,258 @@
+"""Counts geometries by type and dimension, and finds those that the converter cannot read as they are.
+
+Coordinates are never turned into numbers where they are as they should be: all coordinates of one type in a batch are
+reduced together to their brackets and commas, and these say whether each is of its type and has two or three numbers.
+Only what this cannot settle is looked at one geometry at a time.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from service.formats.geometry import FAMILIES
+from service.geojson.features import Feature, Geometry, geometry_of, lenient_decode
+from service.geojson.refusals import Reason, Unreadable
+
+PIECE_BYTES = 1 << 20
+SAMPLE_BYTES = 1 << 16
+FLAT, WITH_Z = 2, 3
+MAX_COLLECTIONS = 200
+"""How many collections may be nested in each other."""
+COLLECTION = "GeometryCollection"
+_NUMBER_BYTES = b"0123456789+-.eE \t\r\n"
+_SPACE_AND_SIGNS = b" \t\r\n+-"
+_ANY_DIGIT = bytes.maketrans(b"0123456789", b"0" * 10)
+_TOO_LARGE = {FLAT: (b"[0000", b",000"), WITH_Z: (b"[0000",)}
+"""Longitudes from 1000 on, latitudes from 100 on; these cannot be told from elevations."""
+_LEVELS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
+_MARKS = (b"p", b"q", b"r", b"s")
+_TYPES = {name.lower(): name for name in FAMILIES}
+_geometry, _type = attrgetter("geometry"), attrgetter("type")
+
+
+class Shape(msgspec.Struct):
+    """What the converter makes of one geometry. `type` is None when it makes nothing of it."""
+
+    type: str | None = None
+    has_z: bool = False
+    is_empty: bool = False
+    lost_parts: int = 0
+    parts: list["Shape"] = []
+    """The geometries in a collection, collections in it dissolved."""
+
+
+class GeometryTally:
+    """What has been seen of the geometries of a document so far."""
+
+    def __init__(self) -> None:
+        self.types: Counter[str] = Counter()
+        self.types_with_z: Counter[str] = Counter()
+        self.first: dict[str, int] = {}
+        self.parts: Counter[str] = Counter()
+        self.empty = 0
+        self.null = 0
+        self.unreadable = 0
+        self.damaged = 0
+        self.exceeds_degrees = False
+
+    def add(self, features: Sequence[Feature], features_before: int) -> None:
+        """Count the geometries of a batch; `features_before` is how many features were in the batches before."""
+        geometries = list(map(_geometry, features))
+        kinds = list(map(_type, geometries)) if set(map(type, geometries)) == {Geometry} else []
+        if kinds and isinstance(kinds[0], str) and kinds.count(kinds[0]) == len(kinds):
+            kind = _TYPES.get(kinds[0].lower(), "")
+            self.first.setdefault(kind, features_before + 1)
+            self._add_group(kind, geometries)
+            return
+        groups: defaultdict[Any, list[Geometry]] = defaultdict(list)
+        for number, feature in enumerate(features, features_before + 1):
+            geometry = feature.geometry
+            if not isinstance(geometry, Geometry):
+                self.null += 1
+                continue
+            kind = geometry.type
+            group = groups[kind if isinstance(kind, str) else ""]
+            group.append(geometry)
+            if len(group) == 1:
+                self.first.setdefault(_TYPES.get(str(kind).lower(), ""), number)
+        for kind, group in groups.items():
+            self._add_group(_TYPES.get(kind.lower(), ""), group)
+
+    def _add_group(self, kind: str, group: list[Geometry]) -> None:
+        """Count geometries of one type."""
+        coordinates = [geometry.coordinates for geometry in group]
+        dimensions = _regular_dimensions(kind, coordinates)
+        self.exceeds_degrees = self.exceeds_degrees or _exceed_degrees(coordinates, dimensions or WITH_Z)
+        if dimensions is None:
+            for geometry in group:
+                self._add_shape(shape_of(geometry))
+            return
+        self.types[kind] += len(group)
+        if dimensions == WITH_Z:
+            self.types_with_z[kind] += len(group)
+
+    def _add_shape(self, shape: Shape) -> None:
+        """Count one geometry that was looked at by itself."""
+        if shape.type is None:
+            self.unreadable += 1
+            return
+        self.damaged += shape.lost_parts > 0
+        if shape.is_empty:
+            self.empty += 1
+            return
+        self.types[shape.type] += 1
+        self.types_with_z[shape.type] += shape.has_z
+        self.parts.update(part.type for part in shape.parts if part.type)
+
+
+def _regular_dimensions(kind: str, coordinates: Sequence[Raw]) -> int | None:
+    """2 or 3 when all coordinates are complete ones of their type with so many numbers each, else None."""
+    if kind not in _LEVELS:
+        return None
+    levels = _LEVELS[kind]
+    for dimensions, position in ((FLAT, b"[,]"), (WITH_Z, b"[,,]")):
+        rest = b"".join(
+            piece.replace(position, _MARKS[0]).replace(_MARKS[0] + b",", b"") for piece in _brackets(coordinates)
+        )
+        for inner, outer in pairwise(_MARKS[: levels + 1]):
+            rest = rest.replace(inner + b",", b"").replace(b"[" + inner + b"]", outer)
+        if rest == _MARKS[levels] * len(coordinates):
+            return dimensions
+    return None
+
+
+def _brackets(coordinates: Sequence[Raw]) -> Iterator[bytes]:
+    """Coordinates without their numbers, in pieces that end where a position does."""
+    rest = b""
+    for piece in _pieces(coordinates):
+        text = rest + piece.translate(None, _NUMBER_BYTES)
+        cut = text.rfind(b"],") + len(b"],") if b"]," in text else 0
+        yield text[:cut]
+        rest = text[cut:]
+    yield rest
+
+
+def _exceed_degrees(coordinates: Sequence[Raw], dimensions: int) -> bool:
+    """Whether numbers are so large that they cannot be degrees.
+
+    Their digits are counted, their values not asked for; and of many only the first, since coordinates that are in
+    another system are so all together.
+    """
+    first = next(_pieces(coordinates))[:SAMPLE_BYTES].translate(_ANY_DIGIT, _SPACE_AND_SIGNS)
+    return any(mark in first for mark in _TOO_LARGE[dimensions])
+
+
+def _pieces(coordinates: Sequence[Raw]) -> Iterator[bytes]:
+    """The text of coordinates: of many together, of one geometry, which may be huge, a piece at a time."""
+    if len(coordinates) > 1:
+        yield b"".join(coordinates)
+        return
+    view = memoryview(coordinates[0])
+    for start in range(0, max(len(view), 1), PIECE_BYTES):
+        yield bytes(view[start : start + PIECE_BYTES])
+
+
+def shape_of(geometry: Geometry) -> Shape:
+    """What the converter makes of one geometry.
+
+    Raises:
+        Unreadable: collections are nested too deeply.
+    """
+    try:
+        return _shape(geometry, MAX_COLLECTIONS)
+    except RecursionError:  # deeper still: what is encoded again on the way down does not fit on the stack
+        raise Unreadable(Reason.TOO_DEEP) from None
+
+
+def _shape(geometry: Geometry, collections: int) -> Shape:
+    """Its shape, if no more than so many collections are nested in it."""
+    kind = _TYPES.get(geometry.type.lower()) if isinstance(geometry.type, str) else None
+    content = geometry.geometries if kind == COLLECTION else geometry.coordinates
+    if kind is None or not bytes(content):
+        return Shape()
+    decoded = lenient_decode(bytes(content).decode())[0]
+    shape = _collection(decoded, collections) if kind == COLLECTION else _READERS[kind](decoded)
+    if shape is None:
+        return Shape()
+    shape.type = kind
+    return shape
+
+
+def _dimensions(position: Any) -> int:
+    """How many of a position's numbers count: 2 or 3, or 0 when it is no position."""
+    if not isinstance(position, list) or len(position) < FLAT:
+        return 0
+    if any(type(number) not in {int, float} for number in position[:WITH_Z]):
+        return 0
+    return min(len(position), WITH_Z)
+
+
+def _point(position: Any) -> Shape | None:
+    dimensions = _dimensions(position)
+    return Shape(has_z=dimensions == WITH_Z) if dimensions else None
+
+
+def _line(positions: Any) -> Shape | None:
+    """A line, a ring or a MultiPoint: one bad position spoils it."""
+    if not isinstance(positions, list):
+        return None
+    dimensions = set(map(_dimensions, positions))
+    return None if 0 in dimensions else Shape(has_z=WITH_Z in dimensions, is_empty=not positions)
+
+
+def _polygon(rings: Any) -> Shape | None:
+    """A polygon: a bad outer ring spoils it, a bad inner one is left out."""
+    if not isinstance(rings, list) or not rings:
+        return None
+    if rings[0] is None:
+        return Shape(is_empty=True, lost_parts=1)
+    outer = _line(rings[0])
+    return None if outer is None else _joined([outer, *map(_line, rings[1:])], is_empty=outer.is_empty)
+
+
+def _multi_line(lines: Any) -> Shape | None:
+    return _joined(list(map(_line, lines))) if isinstance(lines, list) else None
+
+
+def _multi_polygon(polygons: Any) -> Shape | None:
+    if not isinstance(polygons, list):
+        return None
+    return _joined([_polygon(rings) for rings in polygons if rings != []])
+
+
+def _collection(members: Any, collections: int) -> Shape | None:
+    if not isinstance(members, list):
+        return None
+    if collections == 0:
+        raise Unreadable(Reason.TOO_DEEP)
+    shapes = [_shape(geometry_of(member), collections - 1) for member in members if member is not None]
+    joined = _joined([shape if shape.type else None for shape in shapes])
+    for shape in shapes:
+        joined.parts.extend(shape.parts if shape.type == COLLECTION else [shape] if shape.type else [])
+    joined.parts = [part for part in joined.parts if not part.is_empty]
+    return joined
+
+
+def _joined(parts: Sequence[Shape | None], *, is_empty: bool | None = None) -> Shape:
+    """The whole of some parts, of which the unreadable ones are None."""
+    readable = [part for part in parts if part is not None]
+    return Shape(
+        has_z=any(part.has_z for part in readable),
+        is_empty=all(part.is_empty for part in readable) if is_empty is None else is_empty,
+        lost_parts=len(parts) - len(readable) + sum(part.lost_parts for part in readable),
+    )
+
+
+_READERS = {
+    "Point": _point,
+    "MultiPoint": _line,
+    "LineString": _line,
+    "MultiLineString": _multi_line,
+    "Polygon": _polygon,
+    "MultiPolygon": _multi_polygon,
+}

@@ -1,0 +1,66 @@
+"""The `id` of a feature beside its properties, which the converter turns into a number of its own or a column."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import UNSET
+
+from service.formats.facts import FieldType
+from service.geojson.features import Feature
+from service.geojson.fields import FieldTally, joined_type
+
+
+class IdTally:
+    """Follows what the converter makes of ids.
+
+    Whole numbers from 0 on number the features and are lost on the way to other formats. The first id that is none
+    makes a column `id`, unless the properties have had one before: then ids fill the gaps in that.
+    """
+
+    def __init__(self) -> None:
+        self.dropped = 0
+        self._count = 0
+        self._values = FieldTally()
+        self._number_features = False
+        self._make_column = False
+        self._has_column = False
+
+    def add(self, features: Sequence[Feature], *, has_property: bool) -> None:
+        """Count the ids of a batch; `has_property` says whether a feature before it has a property `id`."""
+        gaps = []
+        self._has_column |= has_property
+        for feature in features:
+            properties = feature.properties or {}
+            if feature.id is not UNSET and feature.id is not None:
+                self._count += 1
+                self._decide(feature.id, properties)
+                if "id" not in properties:
+                    gaps.append(feature.id)
+            self._has_column |= "id" in properties
+        if gaps:
+            self._values.add(gaps)
+
+    def column(self, properties: FieldTally | None) -> FieldTally | None:
+        """The column `id` of ids and `properties` of that name; what does not fit into it is counted as dropped."""
+        ids = self._values
+        if self._number_features:
+            self.dropped = self._count
+            return properties
+        if self._make_column and ids.type is not FieldType.INTEGER:
+            ids.type = FieldType.TEXT
+        column = properties or FieldTally()
+        joined = joined_type(column.type, ids.type or FieldType.TEXT)
+        if self._make_column or column.type in {None, joined}:
+            column.type = joined
+            column.merge(ids)
+        else:
+            self.dropped = ids.values
+        return column if column.values else None
+
+    def _decide(self, value: Any, properties: dict[str, Any]) -> None:
+        if self._has_column:
+            return
+        if type(value) is int:
+            self._number_features = value >= 0
+        if not self._number_features and properties.get("id") is None:
+            self._make_column = self._has_column = True

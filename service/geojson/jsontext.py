@@ -1,0 +1,99 @@
+"""Objects and arrays as the text that the converter writes into a column."""
+
+import json
+import math
+from typing import Any
+
+from service.geojson.features import INT64_MAX
+from service.geojson.refusals import MAX_NESTING, Reason, Unreadable
+
+_ESCAPES = str.maketrans({"/": "\\/"})
+
+
+class _Text(str):
+    """A finished piece of the text, told apart from a string value."""
+
+    __slots__ = ()
+
+
+_STEPS = {"{ ": 1, "[ ": 1, " }": -1, " ]": -1}
+LARGEST = (str(INT64_MAX), str(-INT64_MAX - 1))
+
+
+def holds_clamped(value: Any, text: str) -> bool:
+    """Whether a number in `value`, of which `text` is the JSON text, is beyond 64 bits and written as the largest."""
+    if not any(number in text for number in LARGEST):
+        return False
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, int) and not -INT64_MAX - 1 <= item <= INT64_MAX:
+            return True
+        pending.extend(item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
+    return False
+
+
+def json_text(value: Any) -> str:
+    """`value` as JSON text, as json-c writes it with spaces.
+
+    Iterative, so that depth costs no stack.
+
+    Raises:
+        Unreadable: it is nested too deeply.
+    """
+    pieces: list[str] = []
+    pending = [value]
+    depth = 0
+    while pending:
+        item = pending.pop()
+        if isinstance(item, _Text):
+            pieces.append(item)
+            depth += _STEPS.get(item, 0)
+        elif depth == MAX_NESTING and isinstance(item, dict | list):
+            raise Unreadable(Reason.TOO_DEEP)
+        elif isinstance(item, dict):
+            pending.extend(reversed(_object_pieces(item)))
+        elif isinstance(item, list):
+            pending.extend(reversed(_array_pieces(item)))
+        else:
+            pieces.append(_scalar_text(item))
+    return "".join(pieces)
+
+
+def _object_pieces(members: dict[str, Any]) -> list[Any]:
+    pieces: list[Any] = [_Text("{ ")]
+    for name, value in members.items():
+        if len(pieces) > 1:
+            pieces.append(_Text(", "))
+        pieces += [_Text(_string_text(name) + ": "), value]
+    return [*pieces, _Text(" }")] if members else [_Text("{ }")]
+
+
+def _array_pieces(elements: list[Any]) -> list[Any]:
+    pieces: list[Any] = [_Text("[ ")]
+    for value in elements:
+        if len(pieces) > 1:
+            pieces.append(_Text(", "))
+        pieces.append(value)
+    return [*pieces, _Text(" ]")] if elements else [_Text("[ ]")]
+
+
+def _scalar_text(value: Any) -> str:
+    if isinstance(value, str):
+        return _string_text(value)
+    if isinstance(value, float):
+        return _real_text(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(max(-INT64_MAX - 1, min(INT64_MAX, value)))
+    return json.dumps(value)
+
+
+def _string_text(value: str) -> str:
+    return json.dumps(value.partition("\0")[0], ensure_ascii=False).translate(_ESCAPES)
+
+
+def _real_text(value: float) -> str:
+    if not math.isfinite(value):
+        return json.dumps(value)
+    text = f"{value:.17g}"
+    return text if any(mark in text for mark in ".e") else text + ".0"

@@ -1,0 +1,92 @@
+"""A copy of a document such that the converter reads all of it, in the way in which it was scanned.
+
+Halves of letters are replaced, and what is no FeatureCollection, one object or one after another, becomes one: the
+converter reads that with another parser, which writes numbers in objects otherwise and knows fewer options.
+`python -m service.geojson.normalize FILE OUTPUT gather|leave`, in the jail.
+"""
+
+import codecs
+import json
+import mmap
+import shutil
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from msgspec import Raw
+
+from service.formats.geometry import FAMILIES
+from service.geojson.cursor import SPACE_OR_SEPARATOR, Cursor, text_of
+from service.geojson.document import COLLECTION
+from service.geojson.features import lenient_decode
+from service.geojson.surrogates import REPLACEMENT, find_lone, replace_lone
+
+_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
+_FEATURE = "feature"
+_AS_WRITTEN = b'"Feature"'
+GATHER, LEAVE = "gather", "leave"
+_GEOMETRIES = frozenset(map(str.lower, FAMILIES))
+
+
+def mend(document: Path, target: Path, *, gathers: bool) -> None:
+    """Write the mended copy of a document that was scanned; `gathers`: one that is no collection already."""
+    if gathers:
+        with document.open("rb") as file, target.open("wb") as out:
+            _gather(out, Cursor(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+        return
+    shutil.copyfile(document, target)
+    with target.open("r+b") as copy, mmap.mmap(copy.fileno(), 0) as text:
+        for at in find_lone(text):
+            text[at : at + len(REPLACEMENT)] = REPLACEMENT
+
+
+def _gather(out: BinaryIO, cursor: Cursor) -> None:
+    """Write objects, one after another, as the features of a collection."""
+    has_mark = bytes(cursor.view[: len(codecs.BOM_UTF8)]) == codecs.BOM_UTF8
+    cursor.position = len(codecs.BOM_UTF8) if has_mark else 0
+    cursor.skip(SPACE_OR_SEPARATOR)
+    text, members = _next(cursor)
+    crs = b'"crs": %b, ' % bytes(members["crs"]) if "crs" in members else b""
+    out.write(b'{"type": "%b", %b"features": [\n%b' % (COLLECTION.encode(), crs, _feature(text, members)))
+    cursor.skip(SPACE_OR_SEPARATOR)
+    while cursor.byte():
+        out.write(b",\n%b" % _feature(*_next(cursor)))
+        cursor.skip(SPACE_OR_SEPARATOR)
+        cursor.release()
+    out.write(b"\n]}\n")
+
+
+def _next(cursor: Cursor) -> tuple[bytes, dict[str, Raw]]:
+    """The object that begins here, mended, and its members; steps behind it."""
+    start = cursor.position
+    cursor.pass_value()
+    text = replace_lone(bytes(cursor.view[start : cursor.position]))
+    return text, _members(text)
+
+
+def _members(text: bytes) -> dict[str, Raw]:
+    try:
+        return _MEMBERS.decode(text)
+    except msgspec.DecodeError:
+        value = lenient_decode(text_of(text))[0]
+        return {name: Raw(json.dumps(member).encode()) for name, member in value.items()}
+
+
+def _type(members: dict[str, Raw]) -> str:
+    kind = msgspec.json.decode(members.get("type", b"null"))
+    return kind.lower() if isinstance(kind, str) else ""
+
+
+def _feature(text: bytes, members: dict[str, Raw]) -> bytes:
+    """An object as an element of `features`: a bare geometry gets a feature around it."""
+    kind = _type(members)
+    if kind in _GEOMETRIES:
+        return b'{"type": "Feature", "properties": {}, "geometry": %b}' % text
+    if kind == _FEATURE and bytes(members["type"]) != _AS_WRITTEN:
+        return msgspec.json.encode(members | {"type": Raw(_AS_WRITTEN)})
+    return text
+
+
+if __name__ == "__main__":
+    mend(Path(sys.argv[1]), Path(sys.argv[2]), gathers=sys.argv[3] == GATHER)

@@ -1,0 +1,98 @@
+"""One streaming pass over a GeoJSON document.
+
+`scan` is a function call for small files; `python -m service.geojson.scan FILE OUTPUT` is the same in the jail, where
+it writes its outcome to OUTPUT.
+"""
+
+import gc
+import mmap
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+
+from service.geojson.document import Document
+from service.geojson.features import Feature
+from service.geojson.findings import Outcome, Scan, read_scan, write_outcome
+from service.geojson.geometries import SAMPLE_BYTES
+from service.geojson.refusals import Reason, Unreadable
+from service.geojson.tally import Tally
+
+__all__ = ["INLINE_BYTES", "read_light", "read_scan", "scan", "scan_bytes"]
+
+INLINE_BYTES = 256 << 10
+INLINE_OBJECTS = 8 << 10
+INLINE_EMPTY_ARRAYS = 1 << 10
+NUMBERS_PER_ARRAY = 3
+WHOLE_BYTES = SAMPLE_BYTES
+"""Up to here all features are counted at once: a batch costs as much as dozens of features, and a document is cut into
+three at least. One whose coordinates are sampled is not."""
+
+
+def read_light(path: Path) -> bytes | None:
+    """The document at `path` if the gateway itself may scan it: it is small, and not made to take long.
+
+    A document of 256 KiB takes two milliseconds; one that is all brackets, which no data is, could take seconds.
+    """
+    if path.stat().st_size > INLINE_BYTES:
+        return None
+    data = path.read_bytes()
+    arrays = data.count(b"[")
+    is_light = (
+        data.count(b"{") <= INLINE_OBJECTS
+        and data.count(b"[[") <= INLINE_OBJECTS
+        and data.count(b"[]") <= INLINE_EMPTY_ARRAYS
+        and data.count(b",") <= NUMBERS_PER_ARRAY * arrays + data.count(b":") + INLINE_EMPTY_ARRAYS
+    )
+    return data if is_light else None
+
+
+def scan(path: Path) -> Scan:
+    """Scan the GeoJSON document at `path`.
+
+    Memory is bounded by a few megabytes beside the largest feature.
+
+    Raises:
+        Unreadable: the document is not GeoJSON that the converter would read.
+    """
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            raise Unreadable(Reason.EMPTY)
+        document = Document(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return _scan(document, document.batches())
+
+
+def scan_bytes(data: bytes) -> Scan:
+    """Scan a GeoJSON document that is in memory, as `scan` does."""
+    if not data:
+        raise Unreadable(Reason.EMPTY)
+    document = Document(data)
+    if len(data) > WHOLE_BYTES:
+        return _scan(document, document.batches())
+    return _scan(document, [list(chain.from_iterable(document.batches()))])
+
+
+def _scan(document: Document, batches: Iterable[Sequence[Feature]]) -> Scan:
+    tally = Tally()
+    try:
+        for batch in batches:
+            tally.add(batch)
+    except MemoryError:
+        raise Unreadable(Reason.NO_SCAN) from None
+    return tally.findings(document)
+
+
+def main(arguments: list[str]) -> None:
+    """Scan the file that is named first and write the outcome to the one that is named second."""
+    gc.disable()  # there are no cycles to find, only the features of a window to look through in vain
+    document, output = map(Path, arguments)
+    try:
+        outcome = Outcome(scan=scan(document))
+    except Unreadable as refusal:
+        outcome = Outcome(refused=refusal.reason)
+    write_outcome(output, outcome)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,67 @@
+"""The fields RateLimit-Policy and RateLimit: what an account may do, and how much of it is left.
+
+As draft-ietf-httpapi-ratelimit-headers-11 has it: how many files may be under way at once, and the conversions and
+bytes of a plan's month. The policy is known with the key. What is left of the month is told where the answer knows it,
+after a conversion: to ask the database for nothing else would cost every request a round trip.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+
+import msgspec
+
+from sandbox.queue import AdmissionQueue
+from service.accounts.keys import Allowance, Caller
+from service.jobs.dispatch import RETRY_AFTER_SECONDS
+from service.metering.period import period_of
+
+Header = tuple[bytes, bytes]
+
+
+class Remaining(msgspec.Struct, frozen=True, kw_only=True):
+    """What is left of a plan's month, as far as an answer knows it."""
+
+    conversions: int | None = None
+    size_bytes: int | None = None
+
+
+NOTHING_KNOWN = Remaining()
+
+
+def rate_limits(queue: AdmissionQueue, caller: Caller, remaining: Remaining, now: datetime) -> Iterator[Header]:
+    """Return both fields for an answer to `caller` at `now`."""
+    month = _seconds_of_month(now)
+    yield b"ratelimit-policy", _policy(queue.per_tenant, caller.allowance, sum(month))
+    yield b"ratelimit", ", ".join(_limits(queue.left(str(caller.account_id)), remaining, month[1])).encode("ascii")
+
+
+def _limits(places_left: int, remaining: Remaining, seconds: int) -> Iterator[str]:
+    again = f";t={RETRY_AFTER_SECONDS}" if places_left == 0 else ""
+    yield f'"concurrency";r={places_left}{again}'
+    if remaining.conversions is not None:
+        yield f'"conversions";r={remaining.conversions};t={seconds}'
+    if remaining.size_bytes is not None:
+        yield f'"data";r={remaining.size_bytes};t={seconds}'
+
+
+@lru_cache(maxsize=64)
+def _policy(most_at_once: int, allowance: Allowance | None, seconds: int) -> bytes:
+    policies = [f'"concurrency";q={most_at_once};qu="concurrent-requests"']
+    if allowance is not None:
+        policies.append(f'"conversions";q={allowance.monthly_conversions};w={seconds}')
+        policies.append(f'"data";q={allowance.monthly_data_bytes};qu="content-bytes";w={seconds}')
+    return ", ".join(policies).encode("ascii")
+
+
+def _seconds_of_month(now: datetime) -> tuple[int, int]:
+    """How much of the month, the metering period (interface 6), has passed, and how much is to come."""
+    first, following = _month(period_of(now))
+    passed = int((now - first).total_seconds())
+    return passed, int((following - first).total_seconds()) - passed
+
+
+@lru_cache(maxsize=4)
+def _month(first: date) -> tuple[datetime, datetime]:
+    following = (first + timedelta(days=31)).replace(day=1)
+    return datetime.combine(first, time(), UTC), datetime.combine(following, time(), UTC)

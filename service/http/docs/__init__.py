@@ -1,0 +1,1 @@
+"""The description of the interface: OpenAPI for programs, a page for people."""

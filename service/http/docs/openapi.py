@@ -1,0 +1,201 @@
+"""The description of the interface in OpenAPI 3.1, made from the rows that serve and the records that are answered."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from service.errors import RequestFault, RetryableFault
+from service.http.api.endpoint import JSON, Answer, Endpoint, Keyed, Open
+from service.http.api.inputs import Field, Parameter, UploadForm
+from service.http.docs.samples import in_curl, in_python
+from service.http.problems import MEDIA_TYPE, Problem, kind_of
+from service.intake.form import IntakeLimits
+
+Object = dict[str, Any]
+
+VERSION = "1.0.0"
+"""Of the interface: the last number for what is said better, the middle one for what is new, the first for a break."""
+
+_REFERENCE = re.compile(r" ?\((?:spec|specification|contract)\b[^)]*\)")
+_ROOT = "#/components"
+_EVERY_ANSWER = ("X-Request-Id", "traceparent")
+_OF_CALLERS = ("RateLimit-Policy", "RateLimit")
+_TEXT = {"type": "string"}
+
+_OF_STATUS: Mapping[int, Sequence[str]] = {
+    HTTPStatus.UNAUTHORIZED: ("WWW-Authenticate",),
+    HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE: ("Content-Range",),
+}
+
+_HEADERS: Mapping[str, str] = {
+    "X-Request-Id": "Identifies the request in the log; taken from the request where it is well-formed.",
+    "traceparent": "The trace that the request belongs to (W3C Trace Context); that of the request where it had one.",
+    "Retry-After": "Seconds until it makes sense to try again.",
+    "WWW-Authenticate": "How to authenticate.",
+    "Location": "Where to ask for the job, or the jobs.",
+    "Preference-Applied": "respond-async.",
+    "RateLimit-Policy": "How many files the account may have under way at the same time (concurrency), and with a plan "
+    "how many conversions and bytes of input it has in this month of so many seconds (conversions, data).",
+    "RateLimit": "How many more files there may be under way now; after a conversion also what is left of the month's "
+    "conversions and data, and for how many seconds.",
+    "ETag": "Names this very result.",
+    "Content-Range": "How many bytes the result has.",
+}
+
+_ABOUT = (
+    "Converts any geospatial file into any other format. A file that was understood is answered with status 200, "
+    "whether it could be converted or not: success tells. Every other status is a problem of RFC 9457."
+)
+
+
+def describe(endpoints: Iterable[Open | Keyed], limits: IntakeLimits, address: str) -> Object:
+    """Return the document; `address` is that of the service, or a path on its host, or empty for the host itself."""
+    paths: defaultdict[str, Object] = defaultdict(dict)
+    answered: dict[type, None] = {Problem: None}
+    for endpoint in endpoints:
+        paths[endpoint.path][endpoint.method.lower()] = _operation(endpoint, limits)
+        answered |= {answer.body: None for answer in endpoint.answers if answer.body is not None}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Geomill", "version": VERSION, "description": _ABOUT},
+        "servers": [{"url": address or "/"}],
+        "paths": dict(paths),
+        "components": {
+            "schemas": _schemas(list(answered)),
+            "headers": {name: {"description": text, "schema": _TEXT} for name, text in _HEADERS.items()},
+            "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-API-Key"}},
+        },
+    }
+
+
+def _operation(endpoint: Open | Keyed, limits: IntakeLimits) -> Object:
+    operation: Object = {
+        "operationId": endpoint.name,
+        "summary": endpoint.summary,
+        "security": [{"key": []}] if isinstance(endpoint, Keyed) else [],
+        "parameters": [_parameter(parameter) for parameter in endpoint.parameters],
+        "responses": _responses(endpoint),
+        "x-codeSamples": _samples(endpoint),
+    }
+    if endpoint.form is not None:
+        schema = _form(endpoint.form, limits)
+        operation["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": schema}}}
+    return operation
+
+
+def _samples(endpoint: Endpoint) -> list[Object]:
+    return [
+        {"lang": "Shell", "label": "curl", "source": in_curl(endpoint)},
+        {"lang": "Python", "label": "Python", "source": in_python(endpoint)},
+    ]
+
+
+def _parameter(parameter: Parameter) -> Object:
+    return {
+        "name": parameter.name,
+        "in": parameter.place,
+        "description": parameter.description,
+        "required": parameter.required,
+        "schema": parameter.schema,
+    }
+
+
+def _form(form: UploadForm, limits: IntakeLimits) -> Object:
+    file: Object = {"type": "string", "contentMediaType": "application/octet-stream"}
+    if form.many:
+        file = {"type": "array", "items": file, "minItems": 1, "maxItems": limits.max_batch_files}
+    properties = {form.file_field: {"description": form.file_description, **file}}
+    properties |= {field.name: _field(field) for field in form.fields}
+    return {"type": "object", "properties": properties, "required": [form.file_field], **form.rules}
+
+
+def _field(field: Field) -> Object:
+    schema = {"type": "array", "items": field.schema} if field.many else field.schema
+    return {"description": field.description, **schema}
+
+
+def _responses(endpoint: Open | Keyed) -> Object:
+    """Every status with every body that may come with it: answers in order, then problems."""
+    responses: dict[int, Object] = {}
+    for answer in endpoint.answers:
+        responses[answer.status] = _response(answer.meaning, _content(answer), answer.headers)
+    for status, faults in _by_status(endpoint.all_faults).items():
+        known = responses.setdefault(status, _response("", {}, _fault_headers(status, faults)))
+        meanings = [f"{kind_of(fault).code}: {_first_line(fault)}" for fault in faults]
+        known["description"] = " ".join(filter(None, [known["description"], *meanings]))
+        known["content"] = known.get("content", {}) | {MEDIA_TYPE: {"schema": _problem(faults)}}
+    defect = {MEDIA_TYPE: {"schema": _problem_with(["internal_error"])}}
+    responses[500] = _response("internal_error: A defect of the service, which was recorded.", defect)
+    if isinstance(endpoint, Keyed):
+        for status in responses.keys() - {HTTPStatus.UNAUTHORIZED}:
+            responses[status]["headers"] |= _header_references(_OF_CALLERS)
+    return {str(status.value if isinstance(status, HTTPStatus) else status): responses[status] for status in responses}
+
+
+def _content(answer: Answer) -> Object:
+    if answer.body is not None:
+        return {JSON: {"schema": {"$ref": f"{_ROOT}/schemas/{answer.body.__name__}"}}}
+    return {answer.media_type: {}} if answer.media_type else {}
+
+
+def _response(meaning: str, content: Object, headers: Sequence[str] = ()) -> Object:
+    response: Object = {
+        "description": meaning,
+        "headers": _header_references((*_EVERY_ANSWER, *headers)),
+    }
+    return {**response, "content": content} if content else response
+
+
+def _header_references(names: Iterable[str]) -> Object:
+    return {name: {"$ref": f"{_ROOT}/headers/{name}"} for name in names}
+
+
+def _by_status(faults: Iterable[type[RequestFault]]) -> dict[int, list[type[RequestFault]]]:
+    grouped: defaultdict[int, list[type[RequestFault]]] = defaultdict(list)
+    for fault in dict.fromkeys(faults):
+        grouped[kind_of(fault).status].append(fault)
+    return dict(grouped)
+
+
+def _fault_headers(status: int, faults: Iterable[type[RequestFault]]) -> list[str]:
+    repeatable = ["Retry-After"] if any(issubclass(fault, RetryableFault) for fault in faults) else []
+    return [*_OF_STATUS.get(status, ()), *repeatable]
+
+
+def _problem(faults: Iterable[type[RequestFault]]) -> Object:
+    return _problem_with([kind_of(fault).code for fault in faults])
+
+
+def _problem_with(codes: Sequence[str]) -> Object:
+    return {
+        "allOf": [{"$ref": f"{_ROOT}/schemas/{Problem.__name__}"}],
+        "properties": {"code": {"enum": list(dict.fromkeys(codes))}},
+    }
+
+
+def _schemas(answered: Sequence[type]) -> Object:
+    _, components = msgspec.json.schema_components(answered, ref_template=f"{_ROOT}/schemas/{{name}}")
+    return {name: _as_written(schema) for name, schema in components.items()}
+
+
+def _as_written(schema: Any) -> Any:
+    """Turn the schema of what may be read into that of what is written: a member with a default is always there."""
+    if isinstance(schema, list):
+        return [_as_written(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    written = {key: _as_written(value) for key, value in schema.items() if key != "default"}
+    if "description" in written and isinstance(written["description"], str):
+        written["description"] = _REFERENCE.sub("", written["description"])
+    if isinstance(members := schema.get("properties"), dict):
+        required = set(schema.get("required", ()))
+        written["required"] = [name for name, member in members.items() if name in required or "default" in member]
+    return written
+
+
+def _first_line(documented: type) -> str:
+    return (documented.__doc__ or "").partition("\n")[0]

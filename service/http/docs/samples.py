@@ -1,0 +1,50 @@
+"""Calls to copy and paste: each endpoint in curl and in Python, made from its row.
+
+Both take the service's address and the key from the environment: `URL` and `KEY`.
+"""
+
+from shlex import quote
+from urllib.parse import urlencode
+
+from service.http.api.endpoint import Endpoint, Keyed
+from service.http.api.inputs import UploadForm
+
+
+def in_curl(endpoint: Endpoint) -> str:
+    """Return a line for a shell."""
+    words = ["curl -sS"]
+    if isinstance(endpoint, Keyed):
+        words.append('-H "X-API-Key: $KEY"')
+    if endpoint.form is not None:
+        words += [f"-F {quote(part)}" for part in _form_parts(endpoint.form)]
+    return " ".join([*words, f'"$URL{_address(endpoint)}"'])
+
+
+def in_python(endpoint: Endpoint) -> str:
+    """Return a program that uses httpx."""
+    lines = ["import os", "", "import httpx", ""]
+    call = [f'os.environ["URL"] + "{_address(endpoint)}"']
+    if isinstance(endpoint, Keyed):
+        call.append('headers={"X-API-Key": os.environ["KEY"]}')
+    if (form := endpoint.form) is not None:
+        call.append(f'files={{"{form.file_field}": open("{form.sample_file}", "rb")}}')
+        if form.sample:
+            call.append(f"data={dict(form.sample)!r}".replace("'", '"'))
+        call.append("timeout=300")
+    lines += [f"response = httpx.{endpoint.method.lower()}(", *(f"    {argument}," for argument in call), ")"]
+    return "\n".join([*lines, "print(response.text)"])
+
+
+def _address(endpoint: Endpoint) -> str:
+    """Return path and query with the samples of the parameters filled in."""
+    query = {}
+    path = endpoint.path
+    for parameter in endpoint.parameters:
+        path = path.replace(f"{{{parameter.name}}}", parameter.sample)
+        if parameter.place == "query" and parameter.sample:
+            query[parameter.name] = parameter.sample
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _form_parts(form: UploadForm) -> list[str]:
+    return [f"{form.file_field}=@{form.sample_file}", *(f"{name}={value}" for name, value in form.sample.items())]

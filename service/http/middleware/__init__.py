@@ -1,0 +1,1 @@
+"""ASGI middleware, outermost first: request context, proxy headers, response headers, header limits, draining."""

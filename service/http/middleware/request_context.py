@@ -1,0 +1,108 @@
+"""The outermost layer of every request: its id and trace, its line in the log, its figures, the answer to a defect."""
+
+import re
+import secrets
+import time
+from http import HTTPStatus
+
+import structlog
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.http.problems import problem_of_defect
+from service.telemetry import events, metrics, traceparent
+from service.telemetry.tracing import RequestSpan, request_span
+
+_log = structlog.get_logger()
+_WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_TRACEPARENT = traceparent.HEADER.encode("ascii")
+CLIENT_LEFT = 499
+"""The status in the log of a request whose client left before it was answered; never sent."""
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class RequestContext:
+    """Gives each request an id (interface 7.1), binds it to the log, and answers what nobody expected."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        request_id = _request_id(headers)
+        scope.setdefault("state", {})["request_id"] = request_id
+        with request_span(headers) as span, metrics.REQUESTS_RUNNING.track_inprogress():
+            structlog.contextvars.clear_contextvars()
+            structlog.contextvars.bind_contextvars(request_id=request_id, trace_id=span.traceparent.trace_id)
+            await _Exchange(self._app, scope, receive, send, span).run()
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, span: RequestSpan) -> None:
+        self._app = app
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._span = span
+        self._request_id: str = scope["state"]["request_id"]
+        self._status = 0
+
+    async def run(self) -> None:
+        since = time.perf_counter()
+        try:
+            await self._app(self._scope, self._watch_receiving, self._watch_sending)
+        except ClientDisconnect:
+            self._status = CLIENT_LEFT
+        except Exception:  # noqa: BLE001 -- a defect of any kind is answered and recorded here
+            _log.exception(events.REQUEST_FAILED)
+            await self._answer_defect()
+        finally:
+            self._record(time.perf_counter() - since)
+
+    async def _watch_receiving(self) -> Message:
+        message = await self._receive()
+        if body := message.get("body"):
+            metrics.RECEIVED_BYTES.inc(len(body))
+        return message
+
+    async def _watch_sending(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            own = (
+                (b"x-request-id", self._request_id.encode("ascii")),
+                (_TRACEPARENT, str(self._span.traceparent).encode("ascii")),
+            )
+            message = {**message, "headers": [*message.get("headers", ()), *own]}
+        else:
+            metrics.SENT_BYTES.inc(len(message.get("body", b"")))
+        await self._send(message)
+
+    async def _answer_defect(self) -> None:
+        if not self._status:
+            await problem_of_defect(self._request_id)(self._scope, self._receive, self._watch_sending)
+
+    def _record(self, seconds: float) -> None:
+        method, status = self._scope["method"], self._status
+        route = getattr(self._scope.get("route"), "path", None)
+        _log.info(
+            events.REQUEST_FINISHED, method=method, route=route, status=status, milliseconds=round(seconds * 1000, 1)
+        )
+        known = method if method in _METHODS else "other"
+        metrics.REQUEST_SECONDS.labels(known, route or "none", status).observe(seconds)
+        self._span.finish(
+            f"{known} {route}" if route else known,
+            {"http.request.method": known, "http.route": route or "", "http.response.status_code": status},
+            failed=status >= HTTPStatus.INTERNAL_SERVER_ERROR,
+        )
+
+
+def _request_id(headers: Headers) -> str:
+    given = headers.get("x-request-id", "")
+    return given if _WELL_FORMED.fullmatch(given) else secrets.token_hex(16)

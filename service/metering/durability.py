@@ -1,0 +1,45 @@
+"""Which admissions are sure to be on the disk, as far as this process knows (architecture, decision 3)."""
+
+from collections.abc import Collection, Iterable
+from itertools import islice
+
+from service.ids import JobId
+
+MOST_AT_ONCE = 256
+
+
+class DurabilityTracker:
+    """The admitted jobs of this process that have stored nothing yet. Forgetting one is safe: its job asks then."""
+
+    def __init__(self) -> None:
+        self._unsure: dict[JobId, None] = {}
+        self._on_disk: set[JobId] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._unsure or self._on_disk)
+
+    def add(self, job_id: JobId, *, on_disk: bool) -> None:
+        """Note a new admission."""
+        if on_disk:
+            self._on_disk.add(job_id)
+        else:
+            self._unsure[job_id] = None
+
+    def unsure(self) -> list[JobId]:
+        """Return admissions that the next commit may put on the disk, the oldest first; some hundreds at the most."""
+        return list(islice(self._unsure, MOST_AT_ONCE))
+
+    def note(self, looked_for: Iterable[JobId], found: Collection[JobId]) -> None:
+        """Note which of the admissions that were looked for are on the disk."""
+        for job_id in looked_for:
+            if job_id in self._unsure:
+                del self._unsure[job_id]
+                if job_id in found:
+                    self._on_disk.add(job_id)
+
+    def take(self, job_id: JobId) -> bool:
+        """Forget an admission; return whether it is sure to be on the disk."""
+        self._unsure.pop(job_id, None)
+        is_sure = job_id in self._on_disk
+        self._on_disk.discard(job_id)
+        return is_sure

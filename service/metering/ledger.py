@@ -1,0 +1,258 @@
+"""The three changes of a reservation, each one round trip to PostgreSQL: admit, settle, release (interface 6)."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from service.db.batching import Batcher, BatcherByKey
+from service.db.pool import Database
+from service.db.queries import load
+from service.errors import GeomillError, IdempotencyKeyInUse, LimitRefusal
+from service.ids import AccountId, JobId, ServerId
+from service.metering.balance import Balance, balance_from
+from service.metering.durability import DurabilityTracker
+from service.metering.limits import UsageSnapshot, refusal
+from service.metering.plans import PLANS, WALLET_RETENTION_HOURS
+from service.metering.pricing import Pricing
+
+_SQL = load("metering")
+
+MOST_ADMISSIONS = 64
+MOST_SETTLEMENTS = 64
+
+
+class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that asks to be admitted; `size_bytes` is the upload as received.
+
+    Its output will be called `object_name` in the region of the account. A file that comes under an idempotency `key`
+    is admitted only while that key names its job. A `durable` admission survives a crash of the database from the
+    moment it is returned; another one may be undone by it until `Ledger.is_durable`.
+    """
+
+    job_id: JobId
+    account_id: AccountId
+    server_id: ServerId
+    file_name: str
+    input_format: str
+    output_format: str
+    size_bytes: int
+    object_name: str
+    durable: bool = False
+    key: str | None = None
+
+
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
+    """An admitted file: since when, for how many hours its output is kept, and under which key of the store."""
+
+    admitted_at: datetime
+    retention_hours: int
+    object_key: str
+
+
+class Settlement(msgspec.Struct, frozen=True, kw_only=True):
+    """The success of one attempt of a job, to be charged and published at once."""
+
+    job_id: JobId
+    attempt: int
+    retention_hours: int
+    processing_time_ms: int
+    feature_count: int
+    geometry_type: str
+    output_size_bytes: int
+    download_name: str
+    media_type: str
+    details: dict[str, Any]
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """When a job was completed, until when its output is kept, and what is left then."""
+
+    completed_at: datetime
+    expires_at: datetime
+    balance: Balance
+
+
+class Release(msgspec.Struct, frozen=True, kw_only=True):
+    """The failure of one attempt of a job: nothing is charged.
+
+    `object_key` names an output that may still be in the store. `interrupted` says that the failure is the service's,
+    so that a repeat under the same idempotency key converts the file anew.
+    """
+
+    job_id: JobId
+    attempt: int
+    error_message: str
+    details: dict[str, Any]
+    feature_count: int | None = None
+    geometry_type: str | None = None
+    processing_time_ms: int | None = None
+    object_key: str | None = None
+    interrupted: bool = False
+
+
+class Ledger:
+    """Admission and settlement on one database, in as few statements as there can be: see `service.db.batching`."""
+
+    def __init__(self, database: Database, pricing: Pricing, regions: Collection[str] = ()) -> None:
+        """Let outputs be kept in any of `regions`; an account that names another one has its outputs at home."""
+        self._database = database
+        self._pricing = pricing
+        self._regions = list(regions)
+        self._admissions = BatcherByKey(self._admit_all, MOST_ADMISSIONS)
+        self._settlements = Batcher(self._settle_all, MOST_SETTLEMENTS)
+        self._records = Batcher(self._flush_all, MOST_SETTLEMENTS)
+        self._known = DurabilityTracker()
+
+    async def admit(self, application: AdmissionRequest) -> Admission:
+        """Reserve one conversion and insert its job as Pending.
+
+        Raises:
+            LimitRefusal: the first limit that refuses, in the order of interface 6; nothing was written.
+            IdempotencyKeyInUse: another request has taken the file's idempotency key over; nothing was written.
+        """
+        admitted = await self._admissions.submit(application.account_id, application)
+        if isinstance(admitted, GeomillError):
+            raise admitted
+        return admitted
+
+    async def is_durable(self, job_id: JobId) -> bool:
+        """Wait until the admission of a job is on the disk; return False if a crash of the database has undone it.
+
+        Mostly it is there, because the settlement of another job has taken it along.
+        """
+        return self._known.take(job_id) or await self._records.submit(job_id)
+
+    async def settle(self, settlement: Settlement) -> Settled | None:
+        """Complete a job and write its ledger row; None if this attempt no longer holds it."""
+        return await self._settlements.submit(settlement)
+
+    async def release(self, release: Release) -> datetime | None:
+        """Fail a job, give its reservation back and return when; None if this attempt no longer holds it.
+
+        When this returns, the end of the job is on the disk.
+        """
+        self._known.take(release.job_id)
+        async with self._database.connection() as connection:
+            ended_at: datetime | None = await connection.fetchval(_SQL["release"], *msgspec.structs.astuple(release))
+        return ended_at
+
+    async def balance(self, account_id: AccountId, now: datetime) -> Balance:
+        """Return what the account has left in the month of `now`."""
+        async with self._database.connection() as connection:
+            row = await connection.fetchrow(_SQL["balance"], account_id, now)
+        if row is None:
+            message = "An authenticated account always exists"
+            raise AssertionError(message)
+        return balance_from(dict(row))
+
+    async def reservations(self) -> int:
+        """Return how many jobs of all processes hold a reservation now."""
+        async with self._database.connection() as connection:
+            return int(await connection.fetchval(_SQL["reservations"]))
+
+    async def _admit_all(
+        self, applications: Sequence[AdmissionRequest]
+    ) -> list[Admission | LimitRefusal | IdempotencyKeyInUse]:
+        """Admit files of one account, first come, first served.
+
+        What finds no other job under way is made durable at once, as no settlement is to come that could take it along.
+        """
+        first = applications[0]
+        durable = not self._known or any(application.durable for application in applications)
+        keys = [application.key for application in applications]
+        prices = [self._pricing.price_cents(application.size_bytes) for application in applications]
+        async with self._database.connection() as connection:
+            row = await connection.fetchrow(
+                _SQL["admit"],
+                first.account_id,
+                first.server_id,
+                durable,
+                self._regions,
+                [application.job_id for application in applications],
+                [application.file_name for application in applications],
+                [application.input_format for application in applications],
+                [application.output_format for application in applications],
+                [application.size_bytes for application in applications],
+                prices,
+                [application.object_name for application in applications],
+                keys if any(keys) else None,
+            )
+        if row is None:
+            message = "The statement `admit` always returns one row"
+            raise AssertionError(message)
+        answers: list[Admission | LimitRefusal | IdempotencyKeyInUse] = []
+        for number, application in enumerate(applications):
+            if row["admitted"][number]:
+                self._known.add(application.job_id, on_disk=durable)
+                answers.append(_admission(row, application))
+            elif row["lost"][number]:
+                answers.append(IdempotencyKeyInUse())
+            else:
+                answers.append(_refusal(row, number, application.size_bytes, prices[number]))
+        return answers
+
+    async def _settle_all(self, settlements: Sequence[Settlement]) -> list[Settled | None]:
+        """Settle jobs, and take the admissions along that are not on the disk yet."""
+        taken_along = self._known.unsure()
+        columns = zip(*map(msgspec.structs.astuple, settlements), strict=True)
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["settle"], *columns, taken_along)
+        settled = {row["id"]: _settled(row) for row in rows if row["settled"]}
+        if settled:
+            self._known.note(taken_along, {row["id"] for row in rows if not row["settled"]})
+        return [settled.pop(settlement.job_id, None) for settlement in settlements]
+
+    async def _flush_all(self, job_ids: Sequence[JobId]) -> list[bool]:
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["flush_admissions"], job_ids)
+        found = {row["id"] for row in rows}
+        return [job_id in found for job_id in job_ids]
+
+
+async def publish_plans(database: Database) -> None:
+    """Write the plans of `metering.plans` to the database, where admission reads them."""
+    async with database.connection() as connection:
+        for plan in PLANS:
+            await connection.execute(
+                _SQL["publish_plan"],
+                plan.id,
+                plan.owner,
+                plan.monthly_conversions,
+                plan.monthly_data_bytes,
+                plan.max_file_bytes,
+                plan.retention_hours,
+                plan.storage_region_choice,
+            )
+
+
+def _settled(row: Any) -> Settled:
+    return Settled(row["completed_at"], row["expires_at"], balance_from(dict(row)))
+
+
+def _admission(row: Any, application: AdmissionRequest) -> Admission:
+    return Admission(
+        admitted_at=row["admitted_at"],
+        retention_hours=row["retention_hours"] or WALLET_RETENTION_HOURS,
+        object_key=row["folder"] + application.object_name,
+    )
+
+
+def _refusal(row: Any, number: int, size_bytes: int, price_cents: int) -> LimitRefusal:
+    standing = UsageSnapshot(
+        may_convert=bool(row["may_convert"]),
+        past_due=bool(row["past_due"]),
+        plan_id=row["plan_id"],
+        max_file_bytes=row["max_file_bytes"],
+        monthly_conversions=row["monthly_conversions"],
+        monthly_data_bytes=row["monthly_data_bytes"],
+        used_conversions=row["found_conversions"][number],
+        used_bytes=row["found_bytes"][number],
+        wallet_cents=row["found_cents"][number],
+    )
+    refused = refusal(standing, size_bytes, price_cents)
+    if refused is None:
+        message = "The database refused a file that no rule refuses"
+        raise AssertionError(message)
+    return refused

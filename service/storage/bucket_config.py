@@ -1,0 +1,85 @@
+"""Which buckets there are: the settings GEOMILL_S3_… as one checked record per region."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from service.settings import Settings, SettingsError
+
+HOME = ""
+"""The region of objects whose account chose none."""
+
+RegionName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]{0,31}$")]
+
+
+class BucketConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A bucket and how it is reached. Without an access key, the credentials of the environment are used."""
+
+    bucket: Annotated[str, Meta(min_length=3)]
+    region: str = "us-east-1"
+    endpoint: str = ""
+    public_endpoint: str = ""
+    access_key: str = ""
+    secret_key: str = ""
+    addressing: Literal["auto", "path", "virtual"] = "auto"
+    prefix: str = "results/"
+    sse: Literal["", "AES256", "aws:kms"] = ""
+    sse_key_id: str = ""
+
+    def __repr__(self) -> str:
+        return f"BucketConfig({self.bucket!r}, {self.region!r})"
+
+    def __post_init__(self) -> None:
+        if bool(self.access_key) != bool(self.secret_key):
+            raise ValueError("an access key and a secret key go together")
+        for address in filter(None, (self.endpoint, self.public_endpoint)):
+            if not address.startswith(("http://", "https://")):
+                raise ValueError("an endpoint begins with https:// or http://")
+
+    @property
+    def addressing_style(self) -> Literal["path", "virtual"]:
+        """How the bucket stands in the address: `auto` is the host for AWS, and the path for every other server."""
+        if self.addressing == "auto":
+            return "path" if self.endpoint else "virtual"
+        return self.addressing
+
+
+def read_bucket_configs(settings: Settings) -> dict[str, BucketConfig]:
+    """Return the bucket of each region, that of `HOME` among them; empty when no bucket is set.
+
+    Raises:
+        SettingsError: the settings contradict each other; the message names the variable.
+    """
+    if not settings.s3_bucket:
+        if settings.s3_endpoint or settings.s3_access_key or settings.s3_regions:
+            raise SettingsError("`GEOMILL_S3_BUCKET` is missing: the other settings `GEOMILL_S3_…` need it.")
+        return {}
+    home = _home(settings)
+    places = {HOME: home, **_others(settings.s3_regions, home)}
+    if len({(place.endpoint, place.bucket, place.prefix) for place in places.values()}) < len(places):
+        raise SettingsError("`GEOMILL_S3_REGIONS` names one bucket twice: each region needs its own bucket or prefix.")
+    return places
+
+
+def _home(settings: Settings) -> BucketConfig:
+    try:
+        return msgspec.convert(
+            {name: getattr(settings, f"s3_{name}") for name in BucketConfig.__struct_fields__}, BucketConfig
+        )
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"The settings `GEOMILL_S3_…` do not fit together: {error}.") from None
+
+
+def _others(text: str, home: BucketConfig) -> Mapping[str, BucketConfig]:
+    """Read GEOMILL_S3_REGIONS: what a region does not say, it has in common with the home region."""
+    if not text:
+        return {}
+    try:
+        given = msgspec.json.decode(text, type=dict[RegionName, dict[str, str]])
+        return {
+            name: msgspec.convert(msgspec.structs.asdict(home) | fields, BucketConfig) for name, fields in given.items()
+        }
+    except msgspec.DecodeError as error:
+        raise SettingsError(f"`GEOMILL_S3_REGIONS` cannot be used: {error}.") from None

@@ -1,0 +1,26 @@
+"""What an upload is. A ZIP is unpacked for it, within bounds and a few at a time; nothing else waits for that."""
+
+from functools import partial
+
+import anyio
+
+from service.blocking import INLINE_BYTES, run_blocking
+from service.formats.detect import Source, detect, is_archive
+from service.intake.form import Upload
+
+AT_ONCE = 4
+_unpacking = anyio.CapacityLimiter(AT_ONCE)
+
+
+async def detect_format(upload: Upload) -> Source:
+    """Recognise an upload; what it holds is put beside it.
+
+    Raises:
+        Rejection: see `formats.detect.detect`.
+    """
+    unpacks = is_archive(upload.untrusted_name)
+    return await run_blocking(
+        partial(detect, upload.path, upload.untrusted_name, upload.directory / "unpacked"),
+        inline=upload.size_bytes <= INLINE_BYTES and not unpacks,
+        limiter=_unpacking if unpacks else None,
+    )

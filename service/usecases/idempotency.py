@@ -1,0 +1,55 @@
+"""A request that may come twice: its fingerprint, and what is left of it to do."""
+
+import hashlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+import anyio
+import msgspec
+
+from service.accounts.idempotency import Claim, Held
+from service.intake.form import Form
+from service.jobs.records import Job
+from service.usecases.accept_upload import ConversionOrder
+from service.usecases.services import Services
+
+
+def fingerprint(endpoint: str, form: Form) -> bytes:
+    """Return a hash over everything that tells one request from another: where it goes, its fields, its files."""
+    files = [(upload.untrusted_name, upload.size_bytes, upload.digest) for upload in form.files]
+    fields: Mapping[str, Sequence[str]] = dict(sorted(form.fields.items()))
+    return hashlib.sha256(msgspec.msgpack.encode((endpoint, fields, files))).digest()
+
+
+@asynccontextmanager
+async def still_to_do(
+    services: Services, claim: Claim | None, orders: Sequence[ConversionOrder]
+) -> AsyncIterator[Sequence[ConversionOrder | Job]]:
+    """Yield the orders of a request; in place of those that earlier requests with its key have done, their ended jobs.
+
+    Without a key (`claim` None) every request is a first one.
+
+    Raises:
+        IdempotencyKeyReused, IdempotencyKeyInUse: see `IdempotencyKeys.claim`.
+    """
+    if claim is None:
+        yield orders
+        return
+    held = await services.idempotency.claim(claim)
+    if held.is_answered:
+        yield await _merge(services, held, orders)
+        return
+    try:
+        yield await _merge(services, held, orders)
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await services.idempotency.give_back(held)
+        raise
+    services.idempotency.let_go(held)
+
+
+async def _merge(services: Services, held: Held, orders: Sequence[ConversionOrder]) -> list[ConversionOrder | Job]:
+    if not held.earlier:
+        return list(orders)
+    found = {job.id: job for job in await services.jobs.find_all(list(held.earlier), held.claim.account_id)}
+    return [found.get(job_id, order) for job_id, order in zip(held.job_ids, orders, strict=True)]

@@ -1,0 +1,115 @@
+"""What is in a source, found out the cheapest way that is right.
+
+GeoJSON is scanned as text, which the data-loss report needs anyway; where its target can be written straight from the
+upload, that is all. Any other source, and any other target, goes through the converter's work file.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio.to_thread
+import msgspec
+
+from sandbox.command import Command
+from service.dataloss.warnings import reading_warnings
+from service.engine.convert import UNASKED, Engine
+from service.engine.diagnostics import Subject, require_program_success
+from service.engine.environment import python_environment
+from service.engine.workspace import Run
+from service.formats.detect import Part, Source
+from service.formats.facts import Facts
+from service.formats.format import Format, Reader, reading_of, writing_of
+from service.formats.plan import can_go_direct
+from service.formats.request import ConversionRequest
+from service.geojson import normalize as mend_program
+from service.geojson import scan as scan_program
+from service.geojson.findings import Scan, read_scan
+from service.geojson.normalize import GATHER, LEAVE, mend
+from service.geojson.refusals import Unreadable
+from service.geojson.scan import read_light, scan_bytes
+
+SCAN_FILE = "scan.json"
+MENDED_FILE = "mended"
+MENDED_EXTENSION = ".geojson"
+JAILED_PROGRAMS = (scan_program.__name__, mend_program.__name__)
+"""The modules that run in the jail, for a launcher that holds them ready."""
+
+
+class Inspection(msgspec.Struct, frozen=True):
+    """The facts about a source, the source as it is to be converted, and the findings of its scan if it is GeoJSON."""
+
+    facts: Facts
+    source: Source
+    scan: Scan | None
+
+
+async def inspect_source(
+    engine: Engine, run: Run, source: Source, target: Format, directory: Path, *, request: ConversionRequest = UNASKED
+) -> Inspection:
+    """Find out what is in `source`; raises what `Engine.inspect` raises."""
+    try:
+        found = await scan_document(engine, run, source) if reading_of(source.format).json else None
+    except Unreadable:
+        # The converter reads more than GeoJSON under this name, and words its own refusal.
+        facts = await engine.inspect(run, source, directory, request)
+        return Inspection(facts, source, None)
+    if found is None:
+        return Inspection(await engine.inspect(run, source, directory, request), source, None)
+    fit = await normalized(engine, run, source, found)
+    facts = found.facts(source.stem)
+    # Numbers that cannot be degrees are looked at more closely in a work file.
+    if found.is_mislabelled or not can_go_direct(fit, target, facts):
+        facts = await engine.inspect(run, fit, directory, request)
+    return Inspection(_with(facts, reading_warnings(found, into_json=writing_of(target).json)), fit, found)
+
+
+def is_document(source: Source) -> bool:
+    """Whether the source is GeoJSON by its name, of which data loss is reported."""
+    return reading_of(source.format).reader is Reader.DOCUMENT
+
+
+async def scan_document(engine: Engine, run: Run, source: Source) -> Scan:
+    """Scan GeoJSON: here if it is small, else in the jail, where it may write beside itself.
+
+    Raises:
+        Unreadable: it is not GeoJSON that the converter would read.
+        Rejection: scanning it goes beyond the limits.
+    """
+    path = source.path
+    document = read_light(path)
+    if document is not None:
+        found = scan_bytes(document)
+    else:
+        await _run_program(engine, run, scan_program.__name__, path, SCAN_FILE)
+        found = await anyio.to_thread.run_sync(read_scan, path.parent / SCAN_FILE)
+    return found.keeping_texts()
+
+
+async def normalized(engine: Engine, run: Run, source: Source, found: Scan) -> Source:
+    """`source` such that the converter reads all of it that can be read."""
+    options = reading_of(source.format).text_options if found.dates_are_texts else ()
+    if found.is_collection and not found.half_letters:
+        return msgspec.structs.replace(source, options=options)
+    target = source.path.parent / MENDED_FILE
+    if read_light(source.path) is not None:
+        mend(source.path, target, gathers=not found.is_collection)
+    else:
+        way = LEAVE if found.is_collection else GATHER
+        await _run_program(engine, run, mend_program.__name__, source.path, MENDED_FILE, way)
+    part = Part({MENDED_EXTENSION: target}, source.parts[0].layer)
+    return msgspec.structs.replace(source, options=options, parts=(part,), prefix="")
+
+
+async def _run_program(engine: Engine, run: Run, module: str, path: Path, *arguments: str) -> None:
+    """Run a program of ours in the jail on the file at `path`; what it writes it puts beside it."""
+    command = Command(
+        argv=(engine.capabilities.python, "-m", module, path.name, *arguments),
+        directory=path.parent,
+        environment=python_environment(engine.capabilities),
+        limits=engine.limits,
+    )
+    require_program_success(await run(command), Subject(input="GeoJSON"))
+
+
+def _with(facts: Facts, warnings: Sequence[str]) -> Facts:
+    return msgspec.structs.replace(facts, warnings=(*facts.warnings, *warnings))

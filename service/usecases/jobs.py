@@ -1,0 +1,63 @@
+"""Jobs as their owner may see them, each with a fresh link while there is one (interface 2.3, 4.6, 4.7)."""
+
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from service.errors import JobNotFound, StorageUnavailable
+from service.ids import AccountId, JobId
+from service.jobs.lifecycle import Status
+from service.jobs.records import Job
+from service.storage.observed import observed
+from service.storage.port import Link, ObjectKey
+from service.telemetry import events
+from service.usecases.services import Services
+
+_log = structlog.get_logger()
+
+
+class LinkedJob(msgspec.Struct, frozen=True):
+    """A job as it stands now, and the link to its output where there is a valid one."""
+
+    job: Job
+    link: Link | None
+
+
+async def with_link(services: Services, job: Job) -> LinkedJob:
+    """Sign a link to the output of a Completed job within its retention; none while the store cannot sign."""
+    if job.status is not Status.COMPLETED or job.object_key is None or job.expires_at is None:
+        return LinkedJob(job, None)
+    try:
+        with observed("link"):
+            link = await services.storage.link(
+                ObjectKey(job.object_key),
+                expires_at=job.expires_at,
+                download_name=job.download_name or "",
+                media_type=job.media_type or "",
+            )
+    except StorageUnavailable as unavailable:
+        _log.warning(events.STORAGE_FAILED, job_id=job.id, fault=unavailable.fault, detail=unavailable.detail)
+        link = None
+    return LinkedJob(job, link)
+
+
+async def read_job(services: Services, account_id: AccountId, untrusted_id: str) -> LinkedJob:
+    """Return one job of the account.
+
+    Raises:
+        JobNotFound: there is no such job, it is another account's, or `untrusted_id` is no job id at all.
+    """
+    return await with_link(services, await services.jobs.find(_job_id(untrusted_id), account_id))
+
+
+async def read_recent_jobs(services: Services, account_id: AccountId, limit: int) -> list[LinkedJob]:
+    """Return the account's newest jobs, newest first."""
+    return [await with_link(services, job) for job in await services.jobs.recent(account_id, limit)]
+
+
+def _job_id(untrusted_id: str) -> JobId:
+    try:
+        return JobId(UUID(untrusted_id))
+    except ValueError:
+        raise JobNotFound("There is no such job in this account. A job id looks like a UUID.") from None

@@ -1,0 +1,138 @@
+"""What a serving process does beside its requests: keep its lease, end abandoned jobs, remove outputs past retention.
+
+Every serving process does all of it. Two that meet do no harm: ending a job is guarded by the state it leaves, and
+removing an output that is gone is no error.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import timedelta
+
+import anyio
+import msgspec
+import structlog
+
+from service.accounts.idempotency import INTERRUPTED
+from service.errors import DatabaseUnavailable, StorageUnavailable
+from service.jobs.leases import HeldJob
+from service.metering.history import PRUNED
+from service.metering.ledger import Release
+from service.storage.observed import observed
+from service.storage.port import ObjectKey
+from service.telemetry import events, metrics
+from service.usecases.services import Services
+
+_log = structlog.get_logger()
+
+GRACE = timedelta(minutes=1)
+"""How long an output outlives its link, for downloads that begin in the last moment."""
+PAUSE = timedelta(milliseconds=50)
+"""Between the batches of what is pruned, so that nobody waits for them."""
+_AT_ONCE = 500
+
+
+class PeriodicTask(msgspec.Struct, frozen=True):
+    """Something that is done again and again."""
+
+    work: Callable[[Services], Awaitable[None]]
+    every: Callable[[Services], timedelta]
+
+
+async def beat(services: Services) -> None:
+    """Say that this process is alive, and still at the requests that it is admitting."""
+    await services.leases.beat()
+    await services.idempotency.prolong()
+
+
+async def recover(services: Services) -> None:
+    """End jobs that no living process works on: nothing is charged, nothing of them is kept (interface 3)."""
+    before = services.runner.active
+    held = await services.leases.held()
+    ended = await _end(services, [job for job in held if job.id not in before | services.runner.active])
+    ended += await services.leases.end_abandoned(INTERRUPTED)
+    if ended:
+        _log.warning(events.JOBS_RECOVERED, jobs=ended)
+    await services.leases.forget_silent()
+
+
+async def sweep(services: Services) -> None:
+    """Remove outputs past their retention, and those of failed jobs that could not be removed at once."""
+
+    async def remove(keys: list[str]) -> None:
+        with observed("delete"):
+            await services.storage.delete([ObjectKey(key) for key in keys])
+
+    disposed = 0
+    while await services.leases.lead("sweep") and (count := await services.jobs.dispose(remove, GRACE, _AT_ONCE)):
+        disposed += count
+    if disposed:
+        _log.info(events.OUTPUTS_REMOVED, outputs=disposed)
+
+
+async def forget(services: Services) -> None:
+    """Remove idempotency keys past their day."""
+    await services.idempotency.forget_old()
+
+
+async def prune(services: Services) -> None:
+    """Remove jobs, charges, counters and revoked keys past the time that the operator keeps them, a few at once."""
+    pruned: dict[str, int] = {}
+    for table in PRUNED:
+        while await services.leases.lead("prune") and (count := await services.history.prune(table, _AT_ONCE)):
+            pruned[table] = pruned.get(table, 0) + count
+            await anyio.sleep(PAUSE.total_seconds())
+    if pruned:
+        _log.info(events.HISTORY_PRUNED, **pruned)
+
+
+async def show_begun(services: Services) -> None:
+    """Let whoever asks see which jobs have a converter."""
+    await services.jobs.show_begun()
+
+
+async def measure(services: Services) -> None:
+    """Show what nobody else tells of when it changes: tasks, the queue, reservations that are open."""
+    metrics.TASKS.set(len(anyio.get_running_tasks()))
+    queue = services.pool.queue
+    metrics.SEATS_TAKEN.set(queue.places_taken)
+    metrics.JOBS_SUSPENDED.set(queue.suspended)
+    metrics.QUEUE_AGE_SECONDS.set(queue.age(anyio.current_time()))
+    metrics.RESERVATIONS.set(await services.ledger.reservations())
+
+
+async def _end(services: Services, jobs: Iterable[HeldJob]) -> int:
+    ended = 0
+    for job in jobs:
+        release = Release(
+            job_id=job.id,
+            attempt=job.attempt,
+            error_message=INTERRUPTED,
+            details={},
+            object_key=job.object_key,  # the sweep removes it, now that nobody can settle the job any more
+            interrupted=True,
+        )
+        ended += await services.ledger.release(release) is not None
+    return ended
+
+
+PERIODIC_TASKS: tuple[PeriodicTask, ...] = (
+    PeriodicTask(beat, lambda services: services.leases.heartbeat),
+    PeriodicTask(show_begun, lambda _services: timedelta(seconds=0.25)),
+    PeriodicTask(recover, lambda services: 2 * services.leases.heartbeat),
+    PeriodicTask(sweep, lambda _services: timedelta(seconds=60)),
+    PeriodicTask(forget, lambda _services: timedelta(hours=1)),
+    PeriodicTask(prune, lambda _services: timedelta(hours=1)),
+    PeriodicTask(measure, lambda _services: timedelta(seconds=2)),
+)
+
+
+async def run_periodically(services: Services, task: PeriodicTask) -> None:
+    """Do a task for ever; whatever it fails of, it is tried again when its time comes, and nothing else ends."""
+    while True:
+        try:
+            await task.work(services)
+        except Exception as error:  # noqa: BLE001 -- see above
+            is_expected = isinstance(error, DatabaseUnavailable | StorageUnavailable)
+            tell = _log.warning if is_expected else _log.exception
+            tell(events.UPKEEP_FAILED, task=task.work.__name__, reason=type(error).__name__)
+            metrics.UPKEEP_FAILURES.labels(task.work.__name__).inc()
+        await anyio.sleep(task.every(services).total_seconds())

@@ -1,0 +1,143 @@
+"""What many callers ask at once is done in few pieces of work, and nobody suffers from another's trouble."""
+
+from collections.abc import Sequence
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from service.db.batching import Batcher, BatcherByKey
+from service.errors import DatabaseUnavailable
+
+
+class Work:
+    """Answers numbers with their squares, when it is allowed to; negative ones are refused."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[int]] = []
+        self.allowed = anyio.Event()
+        self.error: Exception | None = None
+
+    async def __call__(self, numbers: Sequence[int]) -> list[int]:
+        self.groups.append(list(numbers))
+        await self.allowed.wait()
+        if self.error is not None:
+            raise self.error
+        if min(numbers) < 0:
+            raise ValueError(numbers)
+        return [number**2 for number in numbers]
+
+
+class Callers:
+    """Callers of one `Batcher`, and what they got."""
+
+    def __init__(self, groups: Batcher[int, int]) -> None:
+        self._groups = groups
+        self.got: dict[int, int | str] = {}
+        self.scopes: dict[int, anyio.CancelScope] = {}
+
+    async def call(self, number: int) -> None:
+        with anyio.CancelScope() as self.scopes[number]:
+            try:
+                self.got[number] = await self._groups.submit(number)
+            except (ValueError, DatabaseUnavailable) as error:
+                self.got[number] = type(error).__name__
+
+
+async def test_what_is_asked_meanwhile_goes_together() -> None:
+    """The first goes alone and at once; the others are done in their order, so many at a time."""
+    work = Work()
+    callers = Callers(Batcher(work, most=3))
+    async with anyio.create_task_group() as tasks:
+        for number in range(8):
+            tasks.start_soon(callers.call, number)
+        await anyio.wait_all_tasks_blocked()
+        assert work.groups == [[0]]
+        work.allowed.set()
+    assert work.groups == [[0], [1, 2, 3], [4, 5, 6], [7]]
+    assert callers.got == {number: number**2 for number in range(8)}
+
+
+async def test_an_item_at_fault_fails_alone() -> None:
+    """The others of its group are done without it."""
+    work = Work()
+    callers = Callers(Batcher(work, most=9))
+    async with anyio.create_task_group() as tasks:
+        for number in (0, 1, -2, 3):
+            tasks.start_soon(callers.call, number)
+        await anyio.wait_all_tasks_blocked()
+        work.allowed.set()
+    assert callers.got == {0: 0, 1: 1, -2: "ValueError", 3: 9}
+
+
+async def test_an_absent_database_is_asked_once_for_a_group() -> None:
+    """Whether it did anything is unknown, so nothing is done again here."""
+    work = Work()
+    work.error = DatabaseUnavailable("away", 5)
+    callers = Callers(Batcher(work, most=9))
+    async with anyio.create_task_group() as tasks:
+        for number in range(4):
+            tasks.start_soon(callers.call, number)
+        await anyio.wait_all_tasks_blocked()
+        work.allowed.set()
+    assert work.groups == [[0], [1, 2, 3]]
+    assert set(callers.got.values()) == {"DatabaseUnavailable"}
+
+
+@pytest.mark.parametrize("leaving", [{0}, {1}, {0, 1}, {2}, {1, 2, 3}, {0, 1, 2, 3}])
+async def test_who_leaves_takes_only_its_own_item_along(leaving: set[int]) -> None:
+    """Whether it was at work or waiting; the others are served, and so is who comes later."""
+    work = Work()
+    groups: Batcher[int, int] = Batcher(work, most=9)
+    callers = Callers(groups)
+    async with anyio.create_task_group() as tasks:
+        for number in range(4):
+            tasks.start_soon(callers.call, number)
+        await anyio.wait_all_tasks_blocked()
+        for number in leaving:
+            callers.scopes[number].cancel()
+        work.allowed.set()
+    assert callers.got == {number: number**2 for number in set(range(4)) - leaving}
+    assert await groups.submit(7) == 49
+
+
+@pytest.mark.parametrize("leaving", [1, 2])
+async def test_who_leaves_during_the_work_of_its_group_leaves_the_others_theirs(leaving: int) -> None:
+    """Be it the one that does the work for all."""
+    work = Work()
+    work.allowed.set()
+    gate = anyio.Event()
+
+    async def second_waits(numbers: Sequence[int]) -> list[int]:
+        if len(numbers) > 1:
+            await gate.wait()
+        await anyio.lowlevel.checkpoint()
+        return await work(numbers)
+
+    groups: Batcher[int, int] = Batcher(second_waits, most=9)
+    callers = Callers(groups)
+    async with anyio.create_task_group() as tasks:
+        for number in range(4):
+            tasks.start_soon(callers.call, number)
+        await anyio.wait_all_tasks_blocked()
+        callers.scopes[leaving].cancel()
+        await anyio.wait_all_tasks_blocked()
+        gate.set()
+    assert work.groups == [[0], [1, 2, 3]]
+    assert {number: callers.got[number] for number in {0, 1, 2, 3} - {leaving}} == {
+        number: number**2 for number in {0, 1, 2, 3} - {leaving}
+    }
+    assert await groups.submit(7) == 49
+
+
+async def test_different_keys_do_not_wait_for_each_other() -> None:
+    """Only what has the same key does."""
+    work = Work()
+    groups: BatcherByKey[int, int] = BatcherByKey(work, most=9)
+    async with anyio.create_task_group() as tasks:
+        for key, number in (("a", 1), ("b", 2), ("a", 3), ("a", 4)):
+            tasks.start_soon(groups.submit, key, number)
+        await anyio.wait_all_tasks_blocked()
+        assert work.groups == [[1], [2]]
+        work.allowed.set()
+    assert work.groups == [[1], [2], [3, 4]]

@@ -1,0 +1,256 @@
+"""What is found about the values of a property."""
+
+import tracemalloc
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from service.formats.facts import FieldType
+from service.geojson.fields import FieldTally
+from service.geojson.findings import FieldFindings
+from service.geojson.scan import scan_bytes
+from tests.support.geojson import collection, feature, with_value
+
+
+def found(*values: Any) -> FieldFindings:
+    """The findings about a property that has these values in as many features."""
+    return scan_bytes(collection(*(feature({"a": value}) for value in values))).fields[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "column"),
+    [
+        ([None, None], "text"),
+        ([None, 1], "integer"),
+        ([True, False], "boolean"),
+        ([True, 2], "integer"),
+        ([1, 2.5], "real"),
+        ([True, 2.5, None], "real"),
+        ([1, "x"], "text"),
+        (["2020-01-01", None, "2021/02/03"], "date"),
+        (["2020-01-01", "2020-01-01T10:00:00Z"], "datetime"),
+        (["10:00", "11:30:15"], "time"),
+        (["2020-01-01", "10:00"], "text"),
+        (["2020-01-01", 5], "text"),
+        ([5, "2020-01-01"], "text"),
+        (["2020-01-01", "soon"], "text"),
+        ([""], "text"),
+        ([[1]], "text"),
+        ([{}, 1], "text"),
+    ],
+)
+def test_the_type_of_a_column_follows_from_all_values(values: list[Any], column: str) -> None:
+    """Numbers widen, dates take times in, and everything else meets as text, in whatever order."""
+    assert found(*values).type == column
+    assert found(*reversed(values)).type == column
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("x" * 254, 254),
+        ("x" * 255, 255),
+        ("é" * 127, 254),
+        ("é" * 128, 256),
+        ("日" * 85, 255),
+        ("😀" * 64, 256),
+        ("", 0),
+    ],
+)
+def test_texts_are_measured_in_bytes_of_utf_8(text: str, size: int) -> None:
+    """As the table counts; 254 bytes fit."""
+    field = found("short", text, None)
+    assert field.longest_bytes == max(size, len("short"))
+    assert field.too_long == (size > 254)
+
+
+def test_every_value_that_is_too_long_is_counted() -> None:
+    """Texts, objects and arrays alike."""
+    field = found("x" * 300, "y" * 255, "z", {"k": "v" * 300}, list(range(200)))
+    assert field.too_long == 4
+    assert field.longest_bytes == len(f"[ {', '.join(map(str, range(200)))} ]")
+
+
+def test_letters_written_as_escapes_count_as_letters() -> None:
+    """What counts is the text, not how the document spells it; half a pair becomes a replacement character."""
+    assert scan_bytes(with_value('"\\u00e9\\ud83d\\ude00\\/"')).fields[0].longest_bytes == 2 + 4 + 1
+    assert scan_bytes(with_value('"x\\ud800y"')).fields[0].longest_bytes == 1 + 3 + 1
+
+
+def test_a_text_ends_at_a_nul() -> None:
+    """As it does for the converter."""
+    field = found("ab\0" + "x" * 300, "c")
+    assert (field.longest_bytes, field.too_long, field.cut_at_nul) == (2, 0, 1)
+
+
+def test_the_last_of_equal_names_counts() -> None:
+    """A name that is there twice is one column with the last value."""
+    field = scan_bytes(with_value('1, "a": "text"')).fields[0]
+    assert (field.type, field.values) == ("text", 1)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "inexact", "clamped"),
+    [
+        ([10**18 - 1, 2**53 + 1], 0, 0),
+        ([10**18, 5], 0, 0),
+        ([10**18 + 1, 2**53 + 1, 5], 2, 0),
+        ([-(10**17) - 1], 1, 0),
+        ([-(10**16)], 0, 0),
+        ([2**53 + 1, 0.5], 1, 0),
+        ([2**63 - 1], 1, 0),
+        ([2**63, -(2**63) - 1], 1, 2),
+        ([10**5000], 0, 1),
+        ([1e23], 1, 0),
+        ([1e-9, 0.0, -0.0, 0.1], 1, 0),
+    ],
+)
+def test_numbers_that_do_not_fit_are_counted(numbers: list[Any], inexact: int, clamped: int) -> None:
+    """A whole column turns to floating point when one number in it has more than 18 characters."""
+    field = found_numbers(numbers)
+    assert (field.inexact_numbers, field.clamped_integers) == (inexact, clamped)
+
+
+def found_numbers(numbers: list[Any]) -> FieldFindings:
+    """The findings about numbers, also of those that Python does not like to write out."""
+    texts = ["1" + "0" * 5000 if number == 10**5000 else repr(number) for number in numbers]
+    document = b",".join(b'{"type":"Feature","geometry":null,"properties":{"a":%b}}' % text.encode() for text in texts)
+    return scan_bytes(b'{"type":"FeatureCollection","features":[%b]}' % document).fields[0]
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400"])
+def test_what_is_no_number_is_a_number_that_does_not_fit(number: str) -> None:
+    """The converter reads NaN and the infinities, strict JSON or not."""
+    field = scan_bytes(with_value(number)).fields[0]
+    assert (field.type, field.inexact_numbers) == ("real", 1)
+
+
+def test_small_things_are_counted() -> None:
+    """Nulls, empty texts and blanks at the end."""
+    field = found(None, "", "", "x ", " x", "x", None)
+    assert (field.values, field.nulls, field.empty, field.trailing_blanks) == (7, 2, 2, 1)
+
+
+def test_texts_that_only_begin_like_a_time_are_counted() -> None:
+    """In a column of times what follows a time is lost; in a column of texts nothing is."""
+    assert found("10:00 and on", "11:00:00").reworded_moments == 1
+    assert found("10:00 and on", "never").reworded_moments == 0
+
+
+@pytest.mark.parametrize(
+    ("ids", "columns", "dropped"),
+    [
+        (["a", 5], ["id", "n"], 0),
+        ([7, "a"], ["n"], 2),
+        ([-1, 5], ["id", "n"], 0),
+        ([0.5], ["id", "n"], 0),
+        ([None, None], ["n"], 0),
+        ([{"x": 1}], ["id", "n"], 0),
+    ],
+)
+def test_the_first_id_decides_what_ids_become(ids: list[Any], columns: list[str], dropped: int) -> None:
+    """A whole number from 0 on numbers features and is lost, anything else is a column."""
+    scan = scan_bytes(collection(*(feature({"n": number}, id=value) for number, value in enumerate(ids))))
+    assert [field.name for field in scan.fields] == columns
+    assert scan.dropped_ids == dropped
+
+
+@pytest.mark.parametrize(
+    ("rows", "column", "values", "dropped"),
+    [
+        ([({"id": 3}, "x")], "integer", 1, 0),
+        ([({"id": True}, "w0"), ({"n": 1}, "w1")], "boolean", 1, 1),
+        ([({"id": 5}, None), ({"n": 1}, 9)], "integer", 2, 0),
+        ([({"id": 0.5}, "w0"), ({"n": 1}, 7)], "real", 2, 0),
+        ([({"id": "x"}, 7), ({"n": 1}, 8)], "text", 1, 2),
+        ([({"id": None}, "w0"), ({"id": True}, "w1")], "text", 2, 0),
+        ([({"id": None}, None), ({"n": 1}, 8)], "integer", 2, 0),
+        ([({"id": "2020-01-01"}, "w0"), ({"n": 1}, "w1")], "date", 1, 1),
+        ([({"id": {"a": 1}}, "w0"), ({"n": 1}, "w1")], "text", 2, 0),
+        ([({"n": 1}, -3), ({"id": "x"}, 8), ({"n": 1}, 9)], "text", 3, 0),
+        ([({"n": 1}, 5), ({"n": 1}, -3)], "integer", 2, 0),
+        ([({"n": 1}, "2020-01-01")], "text", 1, 0),
+    ],
+)
+def test_ids_fill_the_gaps_of_a_property_called_id(
+    rows: list[tuple[dict[str, Any], Any]], column: str, values: int, dropped: int
+) -> None:
+    """Unless they number features or are of another type."""
+    scan = scan_bytes(
+        collection(*(feature(properties, **({} if id_ is None else {"id": id_})) for properties, id_ in rows))
+    )
+    field = next(field for field in scan.fields if field.name == "id")
+    assert (field.type, field.values, scan.dropped_ids) == (column, values, dropped)
+
+
+@pytest.mark.parametrize(
+    ("member", "epsg"),
+    [
+        (None, 4326),
+        ({"type": "name", "properties": {"name": "urn:ogc:def:crs:OGC:1.3:CRS84"}}, 4326),
+        ({"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::3857"}}, 3857),
+        ({"type": "name", "properties": {"name": "EPSG:2154"}}, 2154),
+        ({"type": "name", "properties": {"name": "something"}}, None),
+        ({"type": "link", "properties": {"href": "http://example.com/"}}, None),
+        ([], None),
+    ],
+)
+def test_an_old_crs_member_is_read(member: Any, epsg: int | None) -> None:
+    """Its code where it is written in one of the usual ways."""
+    scan = scan_bytes(collection(feature(), crs=member))
+    assert (scan.has_crs, scan.crs_epsg) == (True, epsg)
+    assert not scan_bytes(collection(feature())).has_crs
+
+
+def test_moments_are_counted_alike_in_one_batch_and_in_many() -> None:
+    """What was read before is known again, and counts again."""
+    texts = ["2020-01-01", "2020-01-01T10:00:00.123456Z", "2020-01-01 about noon", "-2020-1-1"] * 3
+    for kept in range(len(texts)):
+        whole, cut = FieldTally(), FieldTally()
+        whole.add(texts[: kept + 1])
+        for text in texts[: kept + 1]:
+            cut.add([text])
+        assert cut.findings("a") == whole.findings("a")
+
+
+def test_moments_of_many_batches_are_not_kept_for_ever() -> None:
+    """A text that begins with a time may go on for as long as a client likes."""
+    field = FieldTally()
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            field.add([f"12:30:{number % 60:02} {number}" + "x" * 100_000])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert field.findings("a").type is FieldType.TIME
+    assert peak < 2_000_000
+
+
+@pytest.mark.parametrize("letter", ["a", "ä", "日"])
+def test_blanks_at_the_end_are_counted_once_for_each_text(letter: str) -> None:
+    """Wherever else there are some, and in whatever order the texts come."""
+    texts = [f"{letter} ", f"{letter}  ", f" {letter}", f"{letter} {letter}", " ", "", letter]
+    for _ in texts:
+        texts.append(texts.pop(0))
+        assert found(*texts).trailing_blanks == 3
+
+
+def test_columns_are_those_of_the_names_in_whatever_order_they_stand() -> None:
+    """And also where only some features have a name, or as many features others."""
+    rows: list[dict[str, Any]] = [
+        {"a": 1, "b": "x"},
+        {"b": "y", "a": 2.5},
+        {"a": None, "c": "z"},
+        {"c": "2020-01-01"},
+        {},
+    ]
+    for some in permutations(rows):
+        fields = {field.name: field for field in scan_bytes(collection(*map(feature, some))).fields}
+        assert {name: (field.type, field.values, field.nulls) for name, field in fields.items()} == {
+            "a": ("real", 3, 1),
+            "b": ("text", 2, 0),
+            "c": ("text", 2, 0),
+        }
+        assert list(fields) == list(dict.fromkeys(name for row in some for name in row))

@@ -1,0 +1,202 @@
+"""What is found about geometries."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.geojson.findings import Scan
+from service.geojson.scan import scan_bytes
+from tests.support.geojson import LINE, POINT, POLYGON, collection, feature, gathered, geometry
+
+RING = [[0, 0], [0, 1], [1, 1], [0, 0]]
+WHOLE: dict[str, Any] = {
+    "Point": [1, 2],
+    "MultiPoint": [[1, 2], [3, 4]],
+    "LineString": [[1, 2], [3, 4]],
+    "MultiLineString": [[[1, 2], [3, 4]], [[5, 6], [7, 8]]],
+    "Polygon": [RING, RING],
+    "MultiPolygon": [[RING, RING], [RING]],
+}
+
+
+def found(*geometries: Any) -> Scan:
+    """The findings about features with these geometries."""
+    return scan_bytes(collection(*(feature(None, shape) for shape in geometries)))
+
+
+def raised(coordinates: Any) -> Any:
+    """Coordinates with a third number in each position."""
+    if isinstance(coordinates[0], int):
+        return [*coordinates, 9.5]
+    return [raised(inner) for inner in coordinates]
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+@pytest.mark.parametrize("count", [1, 3])
+def test_whole_geometries_are_counted_by_type(kind: str, count: int) -> None:
+    """In two dimensions, in three, and in both."""
+    flat, high = geometry(kind, WHOLE[kind]), geometry(kind, raised(WHOLE[kind]))
+    for shapes, with_z in (([flat] * count, 0), ([high] * count, count), ([flat, high] * count, count)):
+        scan = found(*shapes)
+        assert scan.geometry_types == {kind: len(shapes)}
+        assert scan.types_with_z == ({kind: with_z} if with_z else {})
+        assert scan.unreadable_geometries == scan.damaged_geometries == scan.empty_geometries == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "coordinates"),
+    [
+        ("Point", []),
+        ("Point", [1]),
+        ("Point", ["1", "2"]),
+        ("Point", [None, 1]),
+        ("Point", [1, 2, None]),
+        ("Point", [True, 1]),
+        ("Point", [[1, 2]]),
+        ("Point", [1, [2, 3]]),
+        ("Point", {}),
+        ("Point", None),
+        ("Point", 5),
+        ("LineString", [1, 2]),
+        ("LineString", [[1, 2], [3]]),
+        ("LineString", [[1, [2, 3], 4]]),
+        ("LineString", [[1, 2], None]),
+        ("LineString", [[1, 2], [[3, 4]]]),
+        ("MultiPoint", [[1, 2], []]),
+        ("Polygon", []),
+        ("Polygon", RING),
+        ("Polygon", [5]),
+        ("Polygon", [[[0, 0], ["x", 1]]]),
+        ("MultiLineString", {}),
+        ("MultiPolygon", "x"),
+        ("Circle", [1, 2]),
+        (None, [1, 2]),
+        (7, [1, 2]),
+    ],
+)
+def test_what_is_no_geometry_is_unreadable(kind: Any, coordinates: Any) -> None:
+    """It is lost, alone or among others, and spoils none of them."""
+    bad = geometry(kind, coordinates)
+    assert found(bad).unreadable_geometries == 1
+    among = found(POINT, LINE, bad, POLYGON, POINT)
+    assert among.unreadable_geometries == 1
+    assert among.geometry_types == {"Point": 2, "LineString": 1, "Polygon": 1}
+
+
+@pytest.mark.parametrize("bad", [5, "x", [], {}, True, {"type": "Point"}, {"coordinates": [1, 2]}])
+def test_a_geometry_that_is_none_is_unreadable(bad: Any) -> None:
+    """Null alone stands for no geometry."""
+    assert (found(bad).unreadable_geometries, found(bad).null_geometries) == (1, 0)
+    assert (found(None).unreadable_geometries, found(None).null_geometries) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        geometry("LineString", []),
+        geometry("MultiPoint", []),
+        geometry("Polygon", [[]]),
+        geometry("MultiLineString", [[]]),
+        geometry("MultiPolygon", []),
+        geometry("MultiPolygon", [[]]),
+        gathered(),
+        gathered(gathered(), geometry("LineString", [])),
+    ],
+)
+def test_an_empty_geometry_is_no_loss(shape: Any) -> None:
+    """It counts as empty, not as a geometry of its type."""
+    scan = found(shape, POINT)
+    assert (scan.empty_geometries, scan.geometry_types) == (1, {"Point": 1})
+    assert scan.unreadable_geometries == scan.damaged_geometries == 0
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        geometry("Polygon", [RING, [["x", 1]]]),
+        geometry("MultiLineString", [[[1, 2], [3, 4]], [[None]]]),
+        geometry("MultiPolygon", [[RING], [[[5]]]]),
+        gathered(POINT, geometry("Circle", [1])),
+        gathered(POINT, gathered(geometry("Point", [1]))),
+    ],
+)
+def test_a_geometry_of_which_a_part_is_lost_is_damaged(shape: Any) -> None:
+    """The rest of it is converted."""
+    scan = found(shape)
+    assert (scan.damaged_geometries, scan.unreadable_geometries) == (1, 0)
+    assert scan.geometry_types == {shape["type"]: 1}
+
+
+def test_four_numbers_are_three() -> None:
+    """The converter leaves a measure out."""
+    scan = found(geometry("LineString", [[1, 2, 3, 4], [5, 6, 7, 8]]))
+    assert scan.types_with_z == {"LineString": 1}
+
+
+def test_letters_of_a_type_may_be_large_or_small() -> None:
+    """As the converter reads them."""
+    assert found(geometry("POINT", [1, 2]), geometry("point", [1, 2])).geometry_types == {"Point": 2}
+
+
+def test_what_is_in_collections_is_counted() -> None:
+    """Collections in collections are dissolved."""
+    scan = found(gathered(POINT, gathered(LINE, raised_point := geometry("Point", [1, 2, 3])), None), raised_point)
+    assert scan.geometry_types == {"GeometryCollection": 1, "Point": 1}
+    assert scan.parts == {"Point": 2, "LineString": 1}
+    assert scan.types_with_z == {"GeometryCollection": 1, "Point": 1}
+
+
+def test_the_first_feature_of_each_type_is_told() -> None:
+    """Counted from one, features without geometry included."""
+    scan = found(None, POINT, POINT, LINE, gathered(POLYGON), LINE)
+    assert scan.first == {"Point": 2, "LineString": 4, "GeometryCollection": 5}
+
+
+@pytest.mark.parametrize(
+    ("shape", "exceeds"),
+    [
+        (geometry("Point", [179.99, -89.99]), False),
+        (geometry("Point", [-190, 0]), False),
+        (geometry("Point", [412345.6, 5712345.6]), True),
+        (geometry("Point", [-412345.6, 1.0]), True),
+        (geometry("Point", [5.5, 5712345.6]), True),
+        (geometry("Point", [5.5, -123.4]), True),
+        (geometry("Point", [5.5, 50.5, 4810.0]), False),
+        (geometry("Point", [412345.6, 5712345.6, 12.0]), True),
+        (geometry("LineString", [[1.12345678, 2.12345678], [3, 1234]]), True),
+        (geometry("LineString", [[1, 2], [3, 4, 5000]]), False),
+        (POLYGON, False),
+    ],
+)
+def test_numbers_too_large_for_degrees_are_seen(shape: Any, exceeds: bool) -> None:
+    """Alone or among others; elevations are no matter."""
+    assert found(shape).exceeds_degrees == exceeds
+    assert found(POINT, LINE, POLYGON, shape, POINT, LINE, POLYGON).exceeds_degrees == exceeds
+
+
+def test_large_numbers_under_the_name_of_degrees_are_mislabelled() -> None:
+    """A crs member that is not WGS 84 makes them right."""
+    far = feature(None, geometry("Point", [412345.6, 5712345.6]))
+    utm = {"type": "name", "properties": {"name": "EPSG:25832"}}
+    assert scan_bytes(collection(far)).is_mislabelled
+    assert not scan_bytes(collection(far, crs=utm)).is_mislabelled
+    assert not scan_bytes(collection(feature())).is_mislabelled
+
+
+nests = st.recursive(
+    st.one_of(st.integers(0, 9), st.floats(-9, 9), st.none(), st.text("[],", max_size=3)),
+    lambda inner: st.lists(inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.sampled_from(sorted(WHOLE)), nests)
+def test_looking_at_many_or_at_one_finds_the_same(kind: str, coordinates: Any) -> None:
+    """The fast way, over brackets and commas, agrees with the careful one about any coordinates."""
+    shape = geometry(kind, coordinates)
+    alone, inside = found(shape), found(gathered(shape))
+    assert max(alone.unreadable_geometries, alone.damaged_geometries) == inside.damaged_geometries
+    assert alone.geometry_types.get(kind, 0) == inside.parts.get(kind, 0)
+    assert alone.types_with_z.get(kind, 0) == inside.types_with_z.get("GeometryCollection", 0)
