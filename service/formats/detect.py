@@ -91,7 +91,7 @@ def is_archive(untrusted_name: str) -> bool:
 
 
 def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | None = None) -> Source:
-    """Recognise the upload at `path` (interface 1, ZIP rules 1 to 3). Blocking: call it in a thread.
+    """Recognise the upload at `path` (interface 1). Blocking: call it in a thread.
 
     Args:
         path: the upload as received.

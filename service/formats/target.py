@@ -9,7 +9,7 @@ from service.formats.registry import default_output, find_output
 
 
 def choose_target(source: Format, output: str | None, unavailable: Mapping[str, str] = MappingProxyType({})) -> Format:
-    """The output format (interface 1 to r4).
+    """The output format (interface 1).
 
     Args:
         source: the format of the input.

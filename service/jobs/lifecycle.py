@@ -1,4 +1,4 @@
-"""The states of a job and every transition between them (interface 3, 3)."""
+"""The states of a job and every transition between them (interface 3)."""
 
 from enum import StrEnum
 

@@ -92,12 +92,12 @@ def _all_orders(here: Serving, elsewhere: Path) -> dict[str, list[str]]:
     secrets = [data / "demo.json", data / "link-secrets", victim.identity_secret, victim.checkout / ".git" / "HEAD"]
     processes = [Path(f"/proc/{number}/{what}") for number in (pid, 1) for what in ("environ", "mem", "maps")]
     directories = [victim.checkout, victim.checkout / ".git", data, data / "store", data / "postgres", data / "work"]
-    places = [victim.memory_dir, victim.memory_dir.parent, *map(Path, ("/", "/etc", "/proc", "/tmp", "/home", ".."))]  # noqa: S108
+    places = [victim.memory_dir, victim.memory_dir.parent, *map(Path, ("/", "/etc", "/proc", "/tmp", "/home", ".."))]  # noqa: S108 -- tried
     return {
         "list": list(map(str, (".", *directories, *places))),
         "read": list(map(str, (*secrets, *database[:2], *stored[:2], "/etc/passwd", "/etc/hostname", *processes))),
         "find": [f"{root}|{name}" for root in (victim.checkout, data, "/") for name in ("link-secrets", "PG_VERSION")],
-        "write": [f"{root}/taken-over" for root in (victim.checkout, data, elsewhere / "writable", "..", "/tmp")],  # noqa: S108
+        "write": [f"{root}/taken-over" for root in (victim.checkout, data, elsewhere / "writable", "..", "/tmp")],  # noqa: S108 -- tried, not used
         "connect": list(map(str, sockets)),
         "tcp": [here.url.rpartition(":")[2]],
         "signal": [str(pid), "1", "-1"],

@@ -74,7 +74,7 @@ def test_a_source_without_a_system_needs_one(client: Client) -> None:
 
 
 def test_a_wrapped_file_is_unwrapped(client: Client) -> None:
-    """A ZIP around one convertible file is converted as that file (interface 1, ZIP rule 1)."""
+    """A ZIP around one convertible file is converted as that file (interface 1)."""
     answer = client.convert("a.zip", archive(a_geojson=lakes(), readme_txt=b"x"), outputFormat="Kml")
     assert answer["success"], answer
     assert answer["inputFormat"] == "geojson"

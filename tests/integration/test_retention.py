@@ -1,4 +1,4 @@
-"""An output lives as long as its plan keeps it, however late the sweeper comes (interface 3, 3)."""
+"""An output lives as long as its plan keeps it, however late the sweeper comes (interface 3)."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -46,3 +46,19 @@ def test_every_exception_from_a_rule_has_its_reason() -> None:
     for directory in ("service", "sandbox", "bench", "tests"):
         for path in (ROOT / directory).rglob("*.py"):
             assert not bare.findall(path.read_text(encoding="utf-8")), path
+
+
+def test_every_reference_to_the_interface_resolves() -> None:
+    """`interface 4.1` in code, tests and SQL is a heading of docs/interface.md."""
+    headings = set(
+        re.findall(r"^#+ (\d+(?:\.\d+)?) ", (ROOT / "docs" / "interface.md").read_text("utf-8"), re.MULTILINE)
+    )
+    number = r"\d+(?:\.\d+)?"
+    reference = re.compile(rf"\binterface ({number}(?:(?:, | and ){number})*)")
+    cited: set[str] = set()
+    for directory in ("service", "sandbox", "sql/queries", "bench", "tests"):
+        for path in (path for path in (ROOT / directory).rglob("*") if path.suffix in {".py", ".sql", ".c"}):
+            for numbers in reference.findall(path.read_text(encoding="utf-8")):
+                cited |= set(re.findall(number, numbers))
+    assert "4.1" in cited
+    assert cited <= headings, cited - headings

@@ -20,7 +20,7 @@ Object = dict[str, Any]
 VERSION = "1.0.0"
 """Of the interface: the last number for what is said better, the middle one for what is new, the first for a break."""
 
-_REFERENCE = re.compile(r" ?\((?:spec|specification|contract)\b[^)]*\)")
+_REFERENCE = re.compile(r" ?\(interface \d[^)]*\)")
 _ROOT = "#/components"
 _EVERY_ANSWER = ("X-Request-Id", "traceparent")
 _OF_CALLERS = ("RateLimit-Policy", "RateLimit")
