@@ -90,7 +90,7 @@ bench *ARGS: setup
 # Put a steady mixed load on a server for MINUTES, and tell what has grown; ARGS may name another server or the load.
 [group('maintain')]
 soak MINUTES="30" *ARGS: setup
-    @shift; exec python -m bench.soak --minutes {{ MINUTES }} "$@"
+    @shift; exec python -m bench.parts.soak --minutes {{ MINUTES }} "$@"
 
 # Compile the converters' fork server, where a C compiler is; without it each of them starts more slowly.
 [private]

@@ -32,14 +32,14 @@ PARTS: dict[str, str] = {
     "targets": "what a large document takes on its way to every target",
     "uploads": "receiving large uploads",
 }
-"""Programs of their own in this directory, which measure one part each."""
+"""Programs of their own in `bench.parts`, which measure one part each."""
 
 
 def main() -> None:
     """Run what the command line asks for."""
     if len(sys.argv) > 1 and sys.argv[1] in PARTS:
         name = sys.argv.pop(1)
-        runpy.run_module(f"bench.{name}", run_name="__main__")
+        runpy.run_module(f"bench.parts.{name}", run_name="__main__")
     else:
         _run(_arguments())
 

@@ -18,7 +18,7 @@ MINUTES = "0.35"
 def soaked(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
     """What `just soak` runs, for twenty seconds."""
     figures = tmp_path_factory.mktemp("soak") / "soak.json"
-    command = [sys.executable, "-m", "bench.soak", "--minutes", MINUTES, "--output", str(figures)]
+    command = [sys.executable, "-m", "bench.parts.soak", "--minutes", MINUTES, "--output", str(figures)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False), figures
 
 

@@ -236,7 +236,7 @@ async def test_a_refused_form_leaves_nothing(area: WorkArea, tmp_path: Path, cas
     assert type(refusal.value) is fault
     assert str(tmp_path) not in refusal.value.message
     assert left(tmp_path) == []
-    assert open_descriptors() == descriptors
+    assert open_descriptors() <= descriptors  # those of earlier tests may be collected meanwhile
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ async def test_a_client_that_leaves_leaves_nothing(area: WorkArea, tmp_path: Pat
     with pytest.raises(ClientLeft):
         await receive_into(area, broken_off())
     assert left(tmp_path) == []
-    assert open_descriptors() == descriptors
+    assert open_descriptors() <= descriptors  # those of earlier tests may be collected meanwhile
 
 
 async def test_a_cancelled_upload_leaves_nothing(area: WorkArea, tmp_path: Path) -> None:
@@ -346,7 +346,7 @@ async def test_a_full_disk_is_a_refusal_with_retry(
         await receive_into(area, chunks(body), content_length=len(body))
     assert refusal.value.retry_after_seconds > 0
     assert left(tmp_path) == []
-    assert open_descriptors() == descriptors
+    assert open_descriptors() <= descriptors  # those of earlier tests may be collected meanwhile
 
 
 async def upload_to(root: Path) -> None:

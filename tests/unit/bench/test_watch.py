@@ -2,7 +2,7 @@
 
 from bench.load.site import given_site
 from bench.measure.watch import Sample, Watched, judge
-from bench.soak import Soak, problems
+from bench.parts.soak import Soak, problems
 
 WATCHED = {
     "threads": Watched(about="threads", share=0.1, least=2),

@@ -1,4 +1,4 @@
-"""Whether replacing a fork server ever costs a run: `python -m bench.replacements [--runs 100000] [--commands 80]`.
+"""Whether replacing a fork server ever costs a run: `python -m bench.parts.replacements [--runs 100000]`.
 
 Many clients convert one good file again and again while the fork server is replaced after every `--commands` of them.
 Each run has to succeed; every other ending is printed, and the exit code is then 1. `--python` does the same with the

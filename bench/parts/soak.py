@@ -1,6 +1,6 @@
 """Half an hour of a steady mixed load, after which nothing may have grown.
 
-    python -m bench.soak [--minutes 30] [--load 0.5] [--url URL --key KEY … [--pid PID]]
+    python -m bench.parts.soak [--minutes 30] [--load 0.5] [--url URL --key KEY … [--pid PID]]
 
 Eight clients do what clients do (`bench.load.mix`), and each of them rests between two things for so long that all of
 them together keep the given share of the converters busy: a slow machine is not overrun, it serves less. Meanwhile
