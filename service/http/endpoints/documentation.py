@@ -50,4 +50,4 @@ async def docs_asset(request: Request) -> Response:
 
 @cache
 def _read(name: str) -> bytes:
-    return (files("service.http") / "page" / name).read_bytes()
+    return (files("service.http.docs") / "page" / name).read_bytes()
