@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import anyio
 import asyncpg
@@ -35,12 +36,15 @@ async def _send_all(servers: list[Server], key: str) -> list[dict[str, Any]]:
     limits = httpx.Limits(max_connections=None)
 
     async def send(client: httpx.AsyncClient, server: Server) -> None:
-        files = {"file": ("a.geojson", lakes())}
-        url = f"{server.url}/api/geo/convert/file"
-        response = await client.post(url, files=files, data={"outputFormat": "Csv"})
-        while response.status_code == HTTPStatus.SERVICE_UNAVAILABLE:  # hundreds at once are an overload
-            await anyio.sleep(min(float(response.headers["Retry-After"]), IMPATIENCE_SECONDS))
-            response = await client.post(url, files=files, data={"outputFormat": "Csv"})
+        """Come again while the server refuses, or closes the connection: hundreds at once are an overload."""
+        url, headers = f"{server.url}/api/geo/convert/file", {"Idempotency-Key": uuid4().hex}
+        while True:
+            with suppress(httpx.TransportError):
+                files = {"file": ("a.geojson", lakes())}
+                response = await client.post(url, files=files, data={"outputFormat": "Csv"}, headers=headers)
+                if response.status_code not in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.CONFLICT}:
+                    break
+            await anyio.sleep(IMPATIENCE_SECONDS)
         assert response.status_code == HTTPStatus.OK, response.text
         answers.append(response.json())
 
