@@ -4,10 +4,12 @@ Only the keeper can make the groups, before the spawner gives up its rights; the
 files, and a run joins by one write. For both versions of control groups, where this process may make any.
 """
 
+import fcntl
 import os
+import secrets
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -54,6 +56,7 @@ class Groups:
 
     def __init__(self) -> None:
         self._made: list[Path] = []
+        self._locked: list[int] = []
 
     def make(self, slots: int) -> tuple[Group, ...]:
         """A group per slot.
@@ -71,14 +74,17 @@ class Groups:
         raise trouble
 
     def _make_below(self, parent: Path, slots: int) -> tuple[Group, ...]:
-        _remove_abandoned(parent)
-        _pass_on(parent)
-        top = parent / f"{_PREFIX}{os.getpid()}"
-        for path in (top, *(top / str(slot) for slot in range(slots))):
-            path.mkdir()
-            self._made.append(path)
-            if path == top:
-                _pass_on(top)
+        with _locked(parent):
+            _remove_abandoned(parent)
+            _pass_on(parent)
+            # A process id alone is not unique: keepers of several PID namespaces may share this parent.
+            top = parent / f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+            for path in (top, *(top / str(slot) for slot in range(slots))):
+                path.mkdir()
+                self._made.append(path)
+                if path == top:
+                    self._locked.append(_lock(top))
+                    _pass_on(top)
         if not any((self._made[-1] / limit).exists() for _, limit, _ in _FILES):
             raise OSError("the memory controller is not delegated to this service")
         return tuple(Group(path) for path in self._made[1:])
@@ -87,6 +93,8 @@ class Groups:
         """Remove them; to be done when nothing runs in them."""
         while self._made:
             _remove(self._made.pop())
+        while self._locked:
+            os.close(self._locked.pop())
 
 
 def _remove(group: Path) -> None:
@@ -115,14 +123,46 @@ def _pass_on(group: Path) -> None:
         (group / "cgroup.subtree_control").write_text("+memory", encoding="utf-8")
 
 
+def _lock(directory: Path, *, wait: bool = False) -> int:
+    """Lock a directory until the returned descriptor, and every copy that a child has inherited, is closed.
+
+    Raises:
+        BlockingIOError: somebody else holds the lock, and `wait` is false.
+        OSError: it cannot be opened.
+    """
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Keep other keepers from making or removing groups here meanwhile."""
+    descriptor = _lock(directory, wait=True)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _remove_abandoned(parent: Path) -> None:
-    """Remove the groups of keepers that were killed."""
+    """Remove the groups of keepers that were killed: those that no process has locked.
+
+    A keeper is not looked for by its process id: one in another PID namespace, as in a second container, has another id
+    here or none, and would lose the groups that its next runs are to join.
+    """
     for path in parent.glob(f"{_PREFIX}*"):
-        command = Path("/proc") / path.name.removeprefix(_PREFIX) / "cmdline"
         with suppress(OSError):
-            if not command.exists() or b"sandbox.process.keeper" not in command.read_bytes():
+            lock = _lock(path)
+            try:
                 for group in (*path.glob("*/"), path):
                     group.rmdir()
+            finally:
+                os.close(lock)
 
 
 class MemoryGroup:

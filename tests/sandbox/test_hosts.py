@@ -180,7 +180,23 @@ async def test_the_memory_groups_of_a_killed_keeper_are_removed_by_the_next(work
         assert not abandoned.exists()
 
 
+@pytest.mark.skipif(not Path("/sys/fs/cgroup/memory").exists() or os.geteuid() != 0, reason="no memory groups to make")
+async def test_a_keeper_leaves_the_memory_groups_of_a_living_one_alone(work_root: Path, directory: Path) -> None:
+    """Runs go on after another service has started on this host, even one that cannot see the first one's processes."""
+    async with open_pool(Config(work_root=work_root)) as pool:
+        if not (made := groups()):
+            pytest.skip("memory groups cannot be made here")
+        program = "from sandbox.isolation.memory_group import Groups; own = Groups(); own.make(1); own.remove()"
+        elsewhere = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", program]
+        await anyio.run_process(elsewhere)
+        assert all(group.exists() for group in made)
+        async with pool.lease("a") as worker:
+            verdict = await worker.run(Command(argv=(sys.executable, "-c", ""), directory=directory))
+    assert verdict.ending is Ending.OK
+
+
 def groups() -> list[Path]:
     """The memory groups that keepers below this process have made."""
-    names = {f"sandbox-{pid}" for pid in processes_below()}
-    return [path for path in Path("/sys/fs/cgroup/memory").rglob("sandbox-*") if path.name in names]
+    owners = {str(pid) for pid in processes_below()}
+    found = Path("/sys/fs/cgroup/memory").rglob("sandbox-*")
+    return [path for path in found if path.name.split("-")[1] in owners]
