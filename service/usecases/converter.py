@@ -1,7 +1,8 @@
 """A converter for the work of one file, and what an operator learns of it: how long it was waited for, how runs end.
 
-A run that ends by a signal is no proof that its file is damaged: the host may have ended it. So the first one of a file
-is reported as `RunCrashed`, and the work is begun anew; only the second one counts.
+A run that ends by a signal is no proof that its file is damaged: the host may have ended it. Neither is one that the
+sandbox lost, or could not start. The first such run of a file raises `RunCrashed`, and the work begins anew; only the
+second one counts.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -21,7 +22,10 @@ _log = structlog.get_logger()
 
 
 class RunCrashed(Exception):
-    """A run of this file has ended by a signal for the first time: begin the work anew, without what it has written."""
+    """A run of this file has crashed or got lost for the first time: begin anew, without what it has written."""
+
+
+_MAY_BE_THE_HOSTS = frozenset({Ending.SIGNAL, Ending.INTERNAL})
 
 
 def _nothing() -> None:
@@ -33,8 +37,8 @@ async def converter(pool: Pool, place: QueueTicket, on_started: Callable[[], Non
     """Use a converter: yields what runs a command in it. The first command waits until one is free for `place`.
 
     `on_started` is called then. The place is released at the end, whether there was a command or not. A command that is
-    still running when the lease is over ends as one that took too long, and so do all after it. The first one that ends
-    by a signal raises `RunCrashed`.
+    still running when the lease is over ends as one that took too long, and so do all after it. The first one that
+    crashes or gets lost raises `RunCrashed`.
     """
     worker: WorkerLease | None = None
     has_crashed = False
@@ -49,10 +53,12 @@ async def converter(pool: Pool, place: QueueTicket, on_started: Callable[[], Non
         with span("run"):
             verdict = await worker.run(command)
         metrics.CONVERTER_RUNS.labels(verdict.ending).inc()
-        if verdict.ending is Ending.SIGNAL and not has_crashed:
+        if verdict.ending in _MAY_BE_THE_HOSTS and not has_crashed:
             has_crashed = True
             metrics.CONVERTER_RETRIES.inc()
-            _log.warning(events.CONVERTER_CRASHED, signal=verdict.signal, launcher=verdict.launcher)
+            _log.warning(
+                events.CONVERTER_CRASHED, signal=verdict.signal, launcher=verdict.launcher, detail=verdict.detail
+            )
             raise RunCrashed
         return verdict
 

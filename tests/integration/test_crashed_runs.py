@@ -1,8 +1,8 @@
-"""A run that a signal ends says nothing of its file: it is begun anew once, and only the second one counts."""
+"""A run that a signal ends, or that the sandbox loses, says nothing of its file: it is begun anew, once."""
 
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -27,15 +27,15 @@ def document() -> bytes:
 
 
 @asynccontextmanager
-async def killing(times: int) -> AsyncIterator[list[int]]:
-    """Kill converters that have begun to write a result, up to `times` of them; yields the process ids."""
+async def killing(times: int, victim: Callable[[int], int] = int) -> AsyncIterator[list[int]]:
+    """Kill what `victim` says of converters that have begun to write a result, up to `times`; yields their ids."""
     killed: list[int] = []
 
     async def kill() -> None:
         while len(killed) < times:
             for pid in processes_below() - set(killed):
                 if b"ogr2ogr" in command_line(pid) and has_written(Path(f"/proc/{pid}/cwd")):
-                    os.kill(pid, signal.SIGKILL)
+                    os.kill(victim(pid), signal.SIGKILL)
                     killed.append(pid)
                     break
             await anyio.sleep(0.002)
@@ -44,6 +44,11 @@ async def killing(times: int) -> AsyncIterator[list[int]]:
         tasks.start_soon(kill)
         yield killed
         tasks.cancel_scope.cancel()
+
+
+def spawner(_: int) -> int:
+    """The process that starts the runs of this process's sandbox."""
+    return max(pid for pid in processes_below() if b"sandbox.process.keeper" in command_line(pid))
 
 
 def has_written(directory: Path) -> bool:
@@ -67,12 +72,15 @@ def retries() -> float:
     return REGISTRY.get_sample_value("geomill_converter_retries_total") or 0.0
 
 
-async def test_a_run_that_is_killed_is_begun_anew(database_url: str, tmp_path: Path, document: bytes) -> None:
-    """The result is that of a run that nobody killed, it is charged once, and the half-written one is left nowhere."""
+@pytest.mark.parametrize("victim", [int, spawner])
+async def test_a_run_that_is_killed_is_begun_anew(
+    database_url: str, tmp_path: Path, document: bytes, victim: Callable[[int], int]
+) -> None:
+    """It ends as if nobody had killed anything, is charged once, and leaves no half-written result."""
     async with world(database_url, tmp_path, plan="team") as here:
         expected = await convert(here, document)
         before = retries()
-        async with killing(1) as killed:
+        async with killing(1, victim) as killed:
             answer = await convert(here, document)
         assert len(killed) == 1
         assert retries() == before + 1
