@@ -81,9 +81,16 @@ async def _until_it_answers(port: int) -> None:
                 await stream.receive()
 
 
-def open_descriptors() -> int:
-    """How many file descriptors this process has open."""
-    return len(tuple(Path("/proc/self/fd").iterdir()))
+def open_descriptors() -> frozenset[tuple[str, str]]:
+    """The file descriptors that this process has open, each by its number and what it refers to.
+
+    Compare them as sets, for what is new: what earlier tests left open may be closed at any time.
+    """
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # it was closed meanwhile, as the listing's own is
+            found.add((entry.name, str(entry.readlink())))
+    return frozenset(found)
 
 
 def resident_bytes() -> int:
