@@ -1,3 +1,3 @@
 """What every test may use: see the plugins."""
 
-pytest_plugins = ["tests.database"]
+pytest_plugins = ["tests.database", "tests.support.skips"]

@@ -1,0 +1,30 @@
+"""A pytest plugin: in CI a test may be skipped for what the host is, never for what was not installed on it.
+
+A test that is skipped for a missing program would stay so unseen. What is skipped is listed at the end of a run.
+"""
+
+import os
+import re
+from collections.abc import Generator
+
+import pytest
+
+WHAT_HOSTS_ARE = re.compile(
+    r"only root|what root does"  # rights
+    r"|no memory groups|memory groups cannot|lets (nobody|no test) mount"  # the kernel, and what a container takes away
+    r"|no file system in memory|no second file system|another C library|on Linux only"
+)
+"""Reasons that stand in CI too; everything else can be installed."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Make a failure of a skip that CI does not allow."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CI"):
+        assert isinstance(report.longrepr, tuple)
+        path, line, reason = report.longrepr
+        if not WHAT_HOSTS_ARE.search(reason):
+            report.outcome = "failed"
+            report.longrepr = f"{path}:{line}: {reason}. CI must have what its tests need."
+    return report
