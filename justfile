@@ -5,10 +5,11 @@ set shell := ["sh", "-eu", "-c"]
 
 container := env("CONTAINER_ENGINE", "docker")
 compose := env("COMPOSE", container + " compose")
-export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
+venv := justfile_directory() / env("VENV", ".venv")
+export PATH := venv / "bin:" + env("PATH")
 export PYTHONDONTWRITEBYTECODE := ""  # a test run starts hundreds of Pythons: they compile once, whatever is set here
 export UV_SYSTEM_CERTS := "1"  # private certificate authorities are in the system's store
-export VIRTUAL_ENV := justfile_directory() / ".venv"
+export VIRTUAL_ENV := venv
 
 # List the recipes.
 [private]
@@ -33,6 +34,32 @@ ready: (environment "serve") gdal build
 [no-exit-message]
 test *ARGS: setup
     @exec pytest {{ if ARGS == "" { "--numprocesses=logical --maxprocesses=4 --dist=loadgroup" } else { "--numprocesses=0" } }} "$@"
+
+# Run the unit tests.
+[group('check')]
+[no-exit-message]
+test-fast: (environment "dev")
+    @exec pytest --numprocesses=logical --maxprocesses=4 tests/unit
+
+# Run the unit tests, or what pytest makes of ARGS, on another Python, as 3.13, in an environment of its own.
+[group('check')]
+[no-exit-message]
+[script("sh", "-eu")]
+test-on-python VERSION *ARGS:
+    python=$(just which-python {{ VERSION }}) || { echo "There is no Python {{ VERSION }} here." >&2; exit 1; }
+    shift
+    if [ $# = 0 ]; then set -- test-fast; else set -- test "$@"; fi
+    PYTHON=$python VENV=.venv-{{ VERSION }} exec ./just "$@"
+
+# Print where a Python of this version is: on the PATH, or among pyenv's.
+[private]
+[no-exit-message]
+[script("sh", "-eu")]
+which-python VERSION:
+    for python in python{{ VERSION }} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/{{ VERSION }}.*/bin/python; do
+        if "$python" -c 'import sys, ensurepip; print(sys.executable)' 2>/dev/null; then exit; fi
+    done
+    exit 1
 
 # Run every check that a change must pass, the tests last.
 [group('check')]
@@ -166,7 +193,7 @@ locked: (environment "dev")
 # Remove the environment, caches and builds, but no data.
 [group('maintain')]
 clean:
-    rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+    rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
     find service sandbox tests bench -name __pycache__ -prune -exec rm -rf {} +
 
 # Bring the environment to what a lock says, unless it is there; "dev" holds all that "serve" does.
@@ -174,7 +201,7 @@ clean:
 [private]
 [script("sh", "-eu")]
 environment lock:
-    stamp=.venv/environment.stamp
+    stamp={{ venv }}/environment.stamp
     wanted=$(cat pyproject.toml requirements/*.lock | cksum)
     is_prepared() { case $(cat $stamp 2>/dev/null) in "{{ lock }} $wanted" | "dev $wanted") ;; *) false ;; esac; }
     if is_prepared; then exit; fi

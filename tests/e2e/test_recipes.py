@@ -1,4 +1,4 @@
-"""The recipes that set up a machine, tried with package managers that only say what they were asked."""
+"""The recipes that set up a machine, tried with programs that only say what they were asked."""
 
 import subprocess
 import sys
@@ -72,6 +72,23 @@ def test_gdal_that_is_here_is_left_alone(machine: Path, present: str) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
+def test_another_python_is_found_on_the_path_or_among_pyenv_s(machine: Path) -> None:
+    """A shim on the path without an interpreter behind it is passed over."""
+    kept = machine / "versions" / "3.13.7" / "bin"
+    kept.mkdir(parents=True)
+    _program(kept, "python", "echo of pyenv")
+    _program(machine, "python3.13", "exit 127")
+    assert _which_python(machine, "3.13").stdout == "of pyenv\n"
+    _program(machine, "python3.13", "echo of the path")
+    assert _which_python(machine, "3.13").stdout == "of the path\n"
+
+
+def test_a_python_that_is_missing_is_told(machine: Path) -> None:
+    """By the exit code: CI goes on to the next."""
+    result = _which_python(machine, "3.13")
+    assert (result.returncode, result.stdout) == (1, "")
+
+
 def _program(directory: Path, name: str, script: str) -> None:
     path = directory / name
     path.unlink(missing_ok=True)
@@ -80,10 +97,13 @@ def _program(directory: Path, name: str, script: str) -> None:
 
 
 def _gdal(machine: Path, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [JUST, "--justfile", JUSTFILE, "gdal"],
-        env={"PATH": str(machine)} | (environment or {}),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return _just({"PATH": str(machine)} | (environment or {}), "gdal")
+
+
+def _which_python(machine: Path, version: str) -> subprocess.CompletedProcess[str]:
+    return _just({"PATH": str(machine), "PYENV_ROOT": str(machine)}, "which-python", version)
+
+
+def _just(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(JUST), "--justfile", str(JUSTFILE), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -78,6 +78,14 @@ def test_a_name_without_an_interpreter_behind_it_is_passed_over(project: Path, f
     assert (project / ".venv" / "pyvenv.cfg").exists()
 
 
+def test_the_environment_may_be_another(prepared: Path) -> None:
+    """VENV names it, so that the tests can run on several Pythons beside each other."""
+    (prepared / ".venv").rename(prepared / ".venv-other")
+    environment = _environment(SYSTEM_PATH) | {"VENV": ".venv-other"}
+    result = subprocess.run([prepared / "just", "x"], env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout == "<x>"
+
+
 def test_without_python_it_says_what_is_needed(project: Path, few_programs: Path) -> None:
     """No Python and no right to install one: the versions are named, and nothing is made."""
     result = _call(project, path=str(few_programs))
