@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -73,9 +74,15 @@ def test_a_name_without_an_interpreter_behind_it_is_passed_over(project: Path, f
     """A pyenv shim that cannot run does not hide the Python that can."""
     _program(few_programs / "python3", "echo 'pyenv: python3: command not found' >&2; exit 127")
     _program(few_programs / "python3.12", f'exec "{sys.executable}" "$@"')
-    result = _call(project, path=str(few_programs))
-    assert result.stderr.startswith("Preparing .venv.\n")
-    assert (project / ".venv" / "pyvenv.cfg").exists()
+    environment = _environment(str(few_programs))
+    call = subprocess.Popen([project / "just"], env=environment, stderr=subprocess.PIPE, start_new_session=True)
+    with call:
+        assert call.stderr
+        assert call.stderr.readline() == b"Preparing .venv.\n"
+        while not (project / ".venv" / "pyvenv.cfg").exists():
+            assert call.poll() is None
+            time.sleep(0.01)
+        os.killpg(call.pid, signal.SIGKILL)  # the rest takes ten seconds and is another test's
 
 
 def test_the_environment_may_be_another(prepared: Path) -> None:
