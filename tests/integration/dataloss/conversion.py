@@ -1,12 +1,9 @@
 """Converts GeoJSON to a Shapefile by both ways that the service has, and reads the result without GDAL."""
 
 import json
-import tempfile
-from pathlib import Path
 
 import msgspec
 
-from service.engine.convert import Engine
 from service.formats.detect import detect
 from service.formats.plan import Plan, can_go_direct, plan_conversion
 from service.formats.registry import find_output
@@ -14,7 +11,7 @@ from service.formats.request import ConversionRequest
 from service.geojson.findings import Scan
 from service.usecases.inspect_source import normalized, scan_document
 from tests.integration.dataloss.shapefile import Shapefile, read_archive
-from tests.integration.formats.pipeline import run_plainly
+from tests.support.converters import Converters
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -25,13 +22,14 @@ class Result(msgspec.Struct, frozen=True):
     files: dict[str, Shapefile]
 
 
-async def convert_both_ways(engine: Engine, document: bytes) -> list[Result]:
+async def convert_both_ways(converters: Converters, document: bytes) -> list[Result]:
     """Convert through the work file, straight from the upload where the plan allows it, and as lines of features."""
-    with tempfile.TemporaryDirectory() as folder:
-        ways = [await _convert(engine, document, Path(folder), direct=False)]
-        straight = await _convert(engine, document, Path(folder), direct=True)
-        lines = await _convert(engine, _as_lines(document), Path(folder), direct=False)
-        return [way for way in (*ways, straight, lines) if way is not None]
+    ways = (
+        await _convert(converters, document, direct=False),
+        await _convert(converters, document, direct=True),
+        await _convert(converters, _as_lines(document), direct=False),
+    )
+    return [way for way in ways if way is not None]
 
 
 def _as_lines(document: bytes) -> bytes:
@@ -39,20 +37,20 @@ def _as_lines(document: bytes) -> bytes:
     return b"".join(json.dumps(feature).encode() + b"\n" for feature in json.loads(document)["features"])
 
 
-async def _convert(engine: Engine, document: bytes, folder: Path, *, direct: bool) -> Result | None:
-    upload = folder / "upload.geojson"
+async def _convert(converters: Converters, document: bytes, *, direct: bool) -> Result | None:
+    engine, directory = converters.engine, converters.new_directory()
+    upload = directory / "upload.geojson"
     upload.write_bytes(document)
-    directory = Path(tempfile.mkdtemp(dir=folder))
     received = detect(upload, "upload.geojson", directory / "unpacked")
     target = find_output("Shapefile")
-    found = await scan_document(engine, run_plainly, received)
-    source = await normalized(engine, run_plainly, received, found)
+    found = await scan_document(engine, converters.run, received)
+    source = await normalized(engine, converters.run, received, found)
     facts = found.facts(source.stem)
     if not direct:
-        facts = await engine.inspect(run_plainly, source, directory)
+        facts = await engine.inspect(converters.run, source, directory)
     elif not can_go_direct(source, target, facts):
         return None
     plan = plan_conversion(source, target, facts, ConversionRequest(), engine.catalogue)
-    await engine.convert(run_plainly, source, plan, directory)
+    await engine.convert(converters.run, source, plan, directory)
     output = await engine.collect(plan, directory)
     return Result(found, plan, read_archive(output.path))

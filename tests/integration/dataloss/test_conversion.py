@@ -10,7 +10,6 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 
 from service.dataloss.rules import report
-from service.engine.convert import Engine
 from service.formats.dbf_names import VALUE_BYTES, clip
 from service.formats.facts import FieldType
 from service.formats.geometry import FAMILIES
@@ -19,6 +18,7 @@ from service.geojson.jsontext import json_text
 from tests.integration.dataloss.conversion import Result, convert_both_ways
 from tests.integration.dataloss.documents import features
 from tests.integration.dataloss.shapefile import Position, Shapefile
+from tests.support.converters import Converters
 from tests.support.geojson import collection
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "30"))
@@ -31,9 +31,9 @@ WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
 
 @settings(max_examples=EXAMPLES, deadline=None, phases=WITHOUT_SHRINKING, suppress_health_check=list(HealthCheck))
 @given(features())
-def test_nothing_is_lost_that_is_not_reported(engine: Engine, made: list[dict[str, Any]]) -> None:
+def test_nothing_is_lost_that_is_not_reported(converters: Converters, made: list[dict[str, Any]]) -> None:
     """For documents of every kind, by the way through the work file and by the direct one."""
-    for result in asyncio.run(convert_both_ways(engine, collection(*made))):
+    for result in asyncio.run(convert_both_ways(converters, collection(*made))):
         _check_columns(result)
         _check_rows(result, made)
         _check_values(result, made)

@@ -9,28 +9,28 @@ from pathlib import Path
 
 import pytest
 
-from service.engine.convert import Engine
 from service.engine.output import Output
 from service.formats.detect import detect
 from service.formats.plan import plan_conversion
 from service.formats.registry import find_output
 from service.formats.request import ConversionRequest
 from service.usecases.inspect_source import inspect_source
-from tests.integration.formats.pipeline import run_plainly
+from tests.support.converters import Converters
 from tests.support.geojson import collection, feature
 
 Values = list[str | None]
 LARGE = 300_000
 
 
-async def convert(engine: Engine, folder: Path, document: bytes, output: str, name: str = "upload.geojson") -> Output:
-    """Convert as a job does, but for the jail."""
+async def convert(converters: Converters, document: bytes, output: str, name: str = "upload.geojson") -> Output:
+    """Convert as a job does."""
+    engine, folder = converters.engine, converters.new_directory()
     upload = folder / name
     upload.write_bytes(document)
     source, target = detect(upload, name, folder / "unpacked"), find_output(output)
-    look = await inspect_source(engine, run_plainly, source, target, folder)
+    look = await inspect_source(engine, converters.run, source, target, folder)
     plan = plan_conversion(look.source, target, look.facts, ConversionRequest(), engine.catalogue)
-    await engine.convert(run_plainly, look.source, plan, folder)
+    await engine.convert(converters.run, look.source, plan, folder)
     return await engine.collect(plan, folder)
 
 
@@ -57,20 +57,18 @@ HALVES_TOLD = "4 escapes of half a letter"
 
 @pytest.mark.parametrize("output", READERS)
 @pytest.mark.parametrize("padding", [0, LARGE])
-async def test_half_a_letter_takes_no_whole_one_along(
-    engine: Engine, tmp_path: Path, output: str, padding: int
-) -> None:
+async def test_half_a_letter_takes_no_whole_one_along(converters: Converters, output: str, padding: int) -> None:
     """The converter would swallow what follows some; each becomes U+FFFD, and how many is told."""
     rows = [feature({"a": text}) for text in [*TEXTS, "x" * padding]]
-    done = await convert(engine, tmp_path, collection(*rows), output)
+    done = await convert(converters, collection(*rows), output)
     assert READERS[output](done.path)[: len(TEXTS)] == TEXTS_READ
     assert any(HALVES_TOLD in warning for warning in done.warnings)
 
 
-async def test_half_letters_of_a_sequence_are_told(engine: Engine, tmp_path: Path) -> None:
+async def test_half_letters_of_a_sequence_are_told(converters: Converters) -> None:
     """There nothing is swallowed."""
     lines = b"".join(json.dumps(feature({"a": text})).encode() + b"\n" for text in TEXTS)
-    done = await convert(engine, tmp_path, lines, "Csv", "upload.geojsonl")
+    done = await convert(converters, lines, "Csv", "upload.geojsonl")
     assert _of_csv(done.path) == TEXTS_READ
     assert any(HALVES_TOLD in warning for warning in done.warnings)
 
@@ -80,45 +78,43 @@ CODES = ["2024-01-01T10:00:00 or later", "1-2-3", "10:20 and more"]
 
 @pytest.mark.parametrize("output", READERS)
 @pytest.mark.parametrize("code", CODES)
-async def test_a_text_that_begins_like_a_date_is_kept_whole(
-    engine: Engine, tmp_path: Path, output: str, code: str
-) -> None:
+async def test_a_text_that_begins_like_a_date_is_kept_whole(converters: Converters, output: str, code: str) -> None:
     """In a column where all do, of which the converter would make dates or times."""
-    done = await convert(engine, tmp_path, collection(feature({"a": code}), feature({"a": code})), output)
+    done = await convert(converters, collection(feature({"a": code}), feature({"a": code})), output)
     assert READERS[output](done.path) == [code, code]
     told = any("kept as text" in warning for warning in done.warnings)
     assert told is (output != "GeoJsonSeq")
 
 
-async def test_dates_stay_dates_where_nothing_is_lost(engine: Engine, tmp_path: Path) -> None:
+async def test_dates_stay_dates_where_nothing_is_lost(converters: Converters) -> None:
     """A database has types for them; thousandths of a second are all that these hold, which is told."""
     moment = "2024-01-01T10:00:00.123456Z"
-    done = await convert(engine, tmp_path, collection(feature({"a": "2024-01-01", "t": moment})), "GeoPackage")
+    done = await convert(converters, collection(feature({"a": "2024-01-01", "t": moment})), "GeoPackage")
     with closing(sqlite3.connect(done.path)) as database:
         types = {row[1]: row[2] for row in database.execute("PRAGMA table_info(upload)")}
         assert (types["a"], types["t"]) == ("DATE", "DATETIME")
     assert any("thousandth" in warning for warning in done.warnings)
 
 
-async def test_between_json_formats_times_are_texts(engine: Engine, tmp_path: Path) -> None:
+async def test_between_json_formats_times_are_texts(converters: Converters) -> None:
     """They are kept letter by letter, so nothing is told."""
     moment = "2024-01-01T10:00:00.123456Z"
-    done = await convert(engine, tmp_path, collection(feature({"a": moment})), "GeoJsonSeq")
+    done = await convert(converters, collection(feature({"a": moment})), "GeoJsonSeq")
     assert _of_lines(done.path) == [moment]
     assert done.warnings == ()
 
 
-async def test_foreign_members_are_kept_or_told(engine: Engine, tmp_path: Path) -> None:
+async def test_foreign_members_are_kept_or_told(converters: Converters) -> None:
     """Only another JSON format has a place for them."""
     document = collection({**feature({"a": "x"}), "style": {"color": "red"}})
-    kept = await convert(engine, tmp_path, document, "GeoJsonSeq")
+    kept = await convert(converters, document, "GeoJsonSeq")
     assert json.loads(kept.path.read_text())["style"] == {"color": "red"}
     assert kept.warnings == ()
-    told = await convert(engine, tmp_path, document, "Kml")
+    told = await convert(converters, document, "Kml")
     assert any("not kept: style." in warning for warning in told.warnings)
 
 
-async def test_a_geometry_that_is_there_twice_is_told(engine: Engine, tmp_path: Path) -> None:
+async def test_a_geometry_that_is_there_twice_is_told(converters: Converters) -> None:
     """One is read, as the scan says."""
-    done = await convert(engine, tmp_path, collection({**feature({"a": "x"}), "Geometry": None}), "Csv")
+    done = await convert(converters, collection({**feature({"a": "x"}), "Geometry": None}), "Csv")
     assert any("more than once" in warning for warning in done.warnings)

@@ -1,19 +1,11 @@
-"""One look at the host's converter for all tests, and a pipeline for each."""
-
-from pathlib import Path
+"""A pipeline for each test."""
 
 import pytest
 
-from service.engine.capabilities import Capabilities
-from tests.integration.formats.pipeline import Pipeline, host_capabilities
-
-
-@pytest.fixture(scope="session")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Capabilities:
-    return host_capabilities(tmp_path_factory.mktemp("data"))
+from tests.integration.formats.pipeline import Pipeline
+from tests.support.converters import Converters
 
 
 @pytest.fixture
-def pipeline(host: Capabilities, tmp_path: Path) -> Pipeline:
-    (tmp_path / "jobs").mkdir()
-    return Pipeline(host, tmp_path / "jobs")
+def pipeline(converters: Converters) -> Pipeline:
+    return Pipeline(converters)

@@ -1,27 +1,25 @@
 """Every input into every output, and every kind of data into every output, read by readers of their own."""
 
-import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import product
 from pathlib import Path
 
 import msgspec
 import pytest
+from _pytest.mark import ParameterSet
 
-from service.engine.capabilities import Capabilities
 from service.errors import Rejection
+from service.formats.format import Format, reading_of
 from service.formats.registry import FORMATS, OUTPUT_NAMES
 from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
 from tests.integration.formats.readers import geojson, read_content
 from tests.integration.formats.samples import NAMES, SAMPLES
+from tests.support.converters import Converters
 
-# All in one process, so that what they look at is converted once.
-pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("matrix")]
-
-AT_ONCE = 3
-INPUTS = [row for row in FORMATS if row.reading is not None]
-WRITES_FOR_INPUT = {"sqlite": "SpatiaLite"}
-"""Which output makes the input of formats that are only read."""
+INPUTS = {row.token: row for row in FORMATS if row.reading is not None}
+MAKERS = {token: row.name or {"sqlite": "SpatiaLite"}[token] for token, row in INPUTS.items()}
+"""Which output makes the input of a format: its own, but for formats that are only read."""
 OUTPUTS = [name for name in OUTPUT_NAMES if name != "GeoJson"]
 GEOMETRY_ONLY = {"Gpx", "FlatGeobuf", "Dxf", "Wkt"}
 REFUSED = {
@@ -40,6 +38,8 @@ COUNTS = {
 """How many features there are where it is not as many as in the sample."""
 ROUND_TRIPS = ("points", "lines", "polygons", "mixed", "points_3d", "lines_3d", "codes", "dates", "table", "nulls")
 ROUND_TRIP_OUTPUTS = [row.name for row in FORMATS if row.reading and row.name not in {None, "GeoJson", "Dxf"}]
+DIRECT = {("points", name) for name in ("Shapefile", "GeoPackage", "Kml", "GeoJsonSeq")}
+"""The plain files that make up most requests, for which the direct way must be taken."""
 SHARES_MIXED = {"Shapefile"}
 """Formats out of which a mixed dataset comes as several layers."""
 KML = {"Kml", "Kmz"}
@@ -66,121 +66,97 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Matrix:
-    """Conversions by the pipeline, several at once, each made once."""
+    """Conversions by the pipeline. What several tests look at is made once, when the first of them asks."""
 
     def __init__(self, pipeline: Pipeline, root: Path) -> None:
         self._pipeline = pipeline
-        self._places = asyncio.Semaphore(AT_ONCE)
-        self._root = root
+        self._files = {name: write_geojson(root / f"{name}.geojson", rows) for name, rows in SAMPLES.items()}
+        self._made: dict[tuple[str, str], Attempt] = {}
 
-    async def by_sample(self) -> dict[tuple[str, str], Attempt]:
-        files = {name: write_geojson(self._root / f"{name}.geojson", rows) for name, rows in SAMPLES.items()}
-        keys = [(sample, output) for sample in files for output in OUTPUTS]
-        done = await asyncio.gather(*(self._attempt(files[sample], output) for sample, output in keys))
-        return dict(zip(keys, done, strict=True))
+    async def sample(self, sample: str, output: str) -> Attempt:
+        """Convert a sample."""
+        if (sample, output) not in self._made:
+            self._made[sample, output] = await self._attempt(self._files[sample], output)
+        return self._made[sample, output]
 
-    async def by_input(self, made: Mapping[tuple[str, str], Attempt]) -> dict[tuple[str, str], Attempt]:
-        keys, runs = [], []
-        for row in INPUTS:
-            path = self._input(row.name or WRITES_FOR_INPUT[row.token], made)
-            wishes = {} if row.reading is None or row.reading.records_crs else {"source_epsg": 4326}
-            for output in OUTPUT_NAMES:
-                if output != row.name:
-                    keys.append((row.token, output))
-                    runs.append(self._attempt(path, output, wishes))
-        return dict(zip(keys, await asyncio.gather(*runs), strict=True))
+    async def pair(self, source: str, output: str) -> Attempt:
+        """Convert the points as an input of the format `source`."""
+        maker = MAKERS[source]
+        path = self._files["points"] if maker == "GeoJson" else (await self.done("points", maker)).path
+        return await self._attempt(path, output, crs_of(INPUTS[source]))
 
-    def _input(self, name: str, made: Mapping[tuple[str, str], Attempt]) -> Path:
-        if name == "GeoJson":
-            return self._root / "points.geojson"
-        done = made["points", name].done
-        assert done is not None
-        return done.path
+    async def back(self, sample: str, output: str) -> Attempt:
+        """Convert what was made of a sample back to GeoJSON."""
+        done = await self.done(sample, output)
+        return await self._attempt(done.path, "GeoJson", crs_of(done.plan.target) if done.facts.is_spatial else {})
 
-    async def directly(self, made: Mapping[tuple[str, str], Attempt]) -> dict[tuple[str, str], Converted]:
-        keys = [(sample, output) for (sample, output), attempt in made.items() if attempt.done is not None]
-        done = await asyncio.gather(*(self._attempt_directly(*key, made[key].done) for key in keys))
-        return {key: found for key, found in zip(keys, done, strict=True) if found is not None}
+    async def directly(self, sample: str, output: str) -> Converted | None:
+        """Convert a sample without the work file; None where that way may not be taken."""
+        staged = await self.done(sample, output)
+        return await self._pipeline.convert_directly(self._files[sample], output, staged.facts)
 
-    async def there_and_back(self, made: Mapping[tuple[str, str], Attempt]) -> dict[tuple[str, str], Attempt]:
-        keys = [
-            (sample, output) for sample in ROUND_TRIPS for output in ROUND_TRIP_OUTPUTS if made[sample, output].done
-        ]
-        runs = []
-        for key in keys:
-            done = made[key].done
-            assert done is not None
-            reading = done.plan.target.reading
-            is_table = key[0] == "table"  # has no coordinates that could be in a system
-            wishes = {} if reading is None or reading.records_crs or is_table else {"source_epsg": 4326}
-            runs.append(self._attempt(done.path, "GeoJson", wishes))
-        return dict(zip(keys, await asyncio.gather(*runs), strict=True))
-
-    async def _attempt_directly(self, sample: str, output: str, staged: Converted | None) -> Converted | None:
-        assert staged is not None
-        async with self._places:
-            return await self._pipeline.convert_directly(self._root / f"{sample}.geojson", output, staged.facts)
+    async def done(self, sample: str, output: str) -> Converted:
+        """Convert a sample; it must succeed."""
+        attempt = await self.sample(sample, output)
+        assert attempt.done is not None, attempt.refusal
+        return attempt.done
 
     async def _attempt(self, path: Path, output: str, wishes: Mapping[str, object] | None = None) -> Attempt:
-        async with self._places:
-            try:
-                return Attempt(await self._pipeline.to(output, path, **(wishes or {})))
-            except Rejection as rejection:
-                return Attempt(refusal=rejection.message)
+        try:
+            return Attempt(await self._pipeline.to(output, path, **(wishes or {})))
+        except Rejection as rejection:
+            return Attempt(refusal=rejection.message)
 
 
-class Results(msgspec.Struct, frozen=True):
-    """All conversions of this module."""
-
-    by_sample: dict[tuple[str, str], Attempt]
-    by_input: dict[tuple[str, str], Attempt]
-    there_and_back: dict[tuple[str, str], Attempt]
-    directly: dict[tuple[str, str], Converted]
+def crs_of(row: Format) -> Mapping[str, object]:
+    """The system of coordinates, where a file does not say it."""
+    return {} if reading_of(row).records_crs else {"source_epsg": 4326}
 
 
 @pytest.fixture(scope="module")
-def results(host: Capabilities, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    root = tmp_path_factory.mktemp("matrix")
-    (root / "jobs").mkdir()
-    matrix = Matrix(Pipeline(host, root / "jobs"), root)
-
-    async def convert_all() -> Results:
-        by_sample = await matrix.by_sample()
-        return Results(
-            by_sample,
-            await matrix.by_input(by_sample),
-            await matrix.there_and_back(by_sample),
-            await matrix.directly(by_sample),
-        )
-
-    return asyncio.run(convert_all())
+def matrix(converters: Converters, tmp_path_factory: pytest.TempPathFactory) -> Matrix:
+    return Matrix(Pipeline(converters), tmp_path_factory.mktemp("matrix"))
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
-@pytest.mark.parametrize("sample", SAMPLES)
-def test_every_kind_of_data_into_every_output(results: Results, sample: str, output: str) -> None:
-    """It is all there, or refused in words that name the format and what to choose instead."""
-    attempt = results.by_sample[sample, output]
-    if (sample, output) in REFUSED:
-        assert attempt.done is None
-        assert "Choose" in attempt.refusal
-        return
-    assert attempt.done is not None, attempt.refusal
+def cells(pairs: Iterable[tuple[str, str]], makers: Mapping[str, str] | None = None) -> list[ParameterSet]:
+    """Pairs as parameters; those that look at the same conversions run in the same process."""
+    return [
+        pytest.param(start, output, marks=pytest.mark.xdist_group(makers[start] if makers else output))
+        for start, output in pairs
+    ]
+
+
+CONVERTED = cells(pair for pair in product(SAMPLES, OUTPUTS) if pair not in REFUSED)
+
+
+@pytest.mark.parametrize(("sample", "output"), CONVERTED)
+async def test_every_kind_of_data_into_every_output(matrix: Matrix, sample: str, output: str) -> None:
+    """It is all there."""
+    done = await matrix.done(sample, output)
     rows = SAMPLES[sample]
-    found = read_content(attempt.done.plan.target.token, attempt.done.path)
+    found = read_content(done.plan.target.token, done.path)
     assert found.features == COUNTS.get((sample, output), len(rows))
-    assert attempt.done.facts.feature_count == len(rows)
-    assert attempt.done.output.output_epsg == (4326 if attempt.done.facts.is_spatial else None)
+    assert done.facts.feature_count == len(rows)
+    assert done.output.output_epsg == (4326 if done.facts.is_spatial else None)
     if found.features != len(rows):
-        assert attempt.done.output.warnings, "what is left out or split is told"
+        assert done.output.warnings, "what is left out or split is told"
+
+
+@pytest.mark.parametrize(("sample", "output"), cells(sorted(REFUSED)))
+async def test_what_a_format_cannot_hold_is_refused(matrix: Matrix, sample: str, output: str) -> None:
+    """In words that say what to choose instead."""
+    attempt = await matrix.sample(sample, output)
+    assert attempt.done is None
+    assert "Choose" in attempt.refusal
 
 
 @pytest.mark.parametrize(
-    ("source", "output"), [(row.token, name) for row in INPUTS for name in OUTPUT_NAMES if name != row.name]
+    ("source", "output"),
+    cells((pair for pair in product(INPUTS, OUTPUT_NAMES) if pair[1] != INPUTS[pair[0]].name), MAKERS),
 )
-def test_every_input_into_every_output(results: Results, source: str, output: str) -> None:
+async def test_every_input_into_every_output(matrix: Matrix, source: str, output: str) -> None:
     """Features, letters of all languages and coordinates survive every pair that can hold them."""
-    attempt = results.by_input[source, output]
+    attempt = await matrix.pair(source, output)
     assert attempt.done is not None, attempt.refusal
     found = read_content(attempt.done.plan.target.token, attempt.done.path)
     expected = [tuple(row["geometry"]["coordinates"]) for row in SAMPLES["points"]]  # type: ignore[index]  # a geometry is a mapping
@@ -201,13 +177,12 @@ def assert_names(source: str, names: list[str], done: Converted) -> None:
     assert sorted(names) == sorted(NAMES)
 
 
-@pytest.mark.parametrize("output", ROUND_TRIP_OUTPUTS)
-@pytest.mark.parametrize("sample", ROUND_TRIPS)
-def test_there_and_back(results: Results, sample: str, output: str) -> None:
+@pytest.mark.parametrize(
+    ("sample", "output"), cells(pair for pair in product(ROUND_TRIPS, ROUND_TRIP_OUTPUTS) if pair not in REFUSED)
+)
+async def test_there_and_back(matrix: Matrix, sample: str, output: str) -> None:
     """GeoJSON through a format and back gives the same features, as far as the format's documented limits allow."""
-    if (sample, output) in REFUSED:
-        return
-    attempt = results.there_and_back[sample, output]
+    attempt = await matrix.back(sample, output)
     if sample == "mixed" and output in SHARES_MIXED:
         assert "layers" in attempt.refusal
         return
@@ -252,22 +227,14 @@ def geometry_of(place: object, output: str) -> object:
     return json.dumps([kind, coordinates]).replace(".0", "")
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
-@pytest.mark.parametrize("sample", SAMPLES)
-def test_the_direct_way_gives_what_the_work_file_gives(results: Results, sample: str, output: str) -> None:
+@pytest.mark.parametrize(("sample", "output"), CONVERTED)
+async def test_the_direct_way_gives_what_the_work_file_gives(matrix: Matrix, sample: str, output: str) -> None:
     """Where it may be taken at all."""
-    if (sample, output) not in results.directly:
+    direct, staged = await matrix.directly(sample, output), await matrix.done(sample, output)
+    if direct is None:
+        assert (sample, output) not in DIRECT
         return
-    direct, staged = results.directly[sample, output], results.by_sample[sample, output].done
-    assert staged is not None
     token = direct.plan.target.token
     assert read_content(token, direct.path) == read_content(token, staged.path)
     assert direct.output.warnings == staged.output.warnings
     assert direct.output.output_epsg == staged.output.output_epsg
-
-
-def test_the_direct_way_is_taken(results: Results) -> None:
-    """For the plain files that make up most requests."""
-    assert {("points", "Shapefile"), ("points", "GeoPackage"), ("points", "Kml"), ("points", "GeoJsonSeq")} <= set(
-        results.directly
-    )

@@ -7,12 +7,12 @@ import pytest
 
 from sandbox.command import Command
 from sandbox.verdict import Verdict
-from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import EngineDefect
 from service.errors import Rejection
 from service.formats.request import ConversionRequest
 from tests.integration.formats import readers
-from tests.integration.formats.pipeline import Pipeline, feature, geometry, run_plainly, write_geojson
+from tests.integration.formats.pipeline import Pipeline, feature, geometry, write_geojson
+from tests.support.converters import Converters
 
 DEFAULT = ConversionRequest()
 POINTS = [
@@ -40,18 +40,17 @@ async def test_geojson_becomes_a_shapefile_by_default(pipeline: Pipeline, points
     assert done.output.output_epsg == 4326
 
 
-async def test_a_shapefile_without_its_system_is_no_success(host: Capabilities, tmp_path: Path, points: Path) -> None:
+async def test_a_shapefile_without_its_system_is_no_success(converters: Converters, points: Path) -> None:
     """A converter that could not look the system up leaves the .prj out and ends with code 0."""
 
     async def run_and_lose_the_system(command: Command) -> Verdict:
-        verdict = await run_plainly(command)
+        verdict = await converters.run(command)
         for path in (command.directory / "out").rglob("*.prj"):
             path.unlink()
         return verdict
 
-    (tmp_path / "jobs").mkdir()
     with pytest.raises(EngineDefect, match="EPSG:4326"):
-        await Pipeline(host, tmp_path / "jobs", run_and_lose_the_system).convert(points, DEFAULT)
+        await Pipeline(converters, run_and_lose_the_system).convert(points, DEFAULT)
 
 
 async def test_a_shapefile_becomes_geojson_by_default(pipeline: Pipeline, points: Path) -> None:

@@ -18,7 +18,7 @@ from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
 from service.usecases.inspect_source import inspect_source
 from service.usecases.verify_output import verify_output
-from tests.integration.formats.pipeline import Json, Pipeline, feature, geometry, run_plainly, write_geojson
+from tests.integration.formats.pipeline import Json, Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.samples import point
 
 ROWS = [point(1, 2, name="a", n=1), point(3, 4, name="b", n=20), point(5, 6, name=None, n=300)]
@@ -29,11 +29,11 @@ async def written(pipeline: Pipeline, path: Path, output: str, damage: Callable[
     directory, source = pipeline.receive(path)
     target = choose_target(source.format, output)
     request = ConversionRequest(output=output)
-    look = await inspect_source(pipeline.engine, run_plainly, source, target, directory)
+    look = await inspect_source(pipeline.engine, pipeline.run, source, target, directory)
     plan = plan_conversion(look.source, target, look.facts, request, pipeline.engine.catalogue)
-    await pipeline.engine.convert(run_plainly, look.source, plan, directory)
+    await pipeline.engine.convert(pipeline.run, look.source, plan, directory)
     damage(directory / FOLDER / dataset_name(plan, plan.datasets[0]), plan)
-    return await verify_output(pipeline.engine, run_plainly, look.source, plan, directory)
+    return await verify_output(pipeline.engine, pipeline.run, look.source, plan, directory)
 
 
 def _nothing(_: Path, __: Plan) -> None:

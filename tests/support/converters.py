@@ -1,0 +1,48 @@
+"""The service's own converters, in the jail and by the fastest launcher, for tests of what comes out of them."""
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from sandbox.command import Command
+from sandbox.pool import Pool
+from sandbox.verdict import Verdict
+from service.app import WORK, look_at_host, open_converters
+from service.engine.convert import Engine
+from service.settings import Settings
+
+
+class Converters:
+    """Converters that live in an event loop of their own, so that every test's loop can share them."""
+
+    def __init__(self, portal: BlockingPortal, pool: Pool, engine: Engine, work_root: Path) -> None:
+        self.engine = engine
+        self._portal = portal
+        self._pool = pool
+        self._work_root = work_root
+
+    async def run(self, command: Command) -> Verdict:
+        """Run a command in the jail; its directory lies below one of `new_directory`."""
+        return await asyncio.wrap_future(self._portal.start_task_soon(self._run, command))
+
+    async def _run(self, command: Command) -> Verdict:
+        async with self._pool.lease("test") as worker:
+            return await worker.run(command)
+
+    def new_directory(self) -> Path:
+        """Make a directory for one job."""
+        return Path(tempfile.mkdtemp(dir=self._work_root))
+
+
+@contextmanager
+def running_converters(data_dir: Path) -> Iterator[Converters]:
+    """Open converters as the service does by default."""
+    settings = Settings(data_dir=str(data_dir), memory_dir="")
+    with start_blocking_portal() as portal:
+        host = portal.call(look_at_host, settings)
+        with portal.wrap_async_context_manager(open_converters(settings, host)) as pool:
+            yield Converters(portal, pool, Engine(host), data_dir / WORK)
