@@ -22,13 +22,12 @@ class LauncherName(StrEnum):
     """The ways to start a program, fastest first."""
 
     FORK_SERVER = "fork server"
-    WARM = "warm process"
     PYTHON_SERVER = "Python server"
     EXEC = "plain exec"
 
 
 class Ogr2ogr(msgspec.Struct, frozen=True, kw_only=True):
-    """The program that the fork server and the warm processes hold ready.
+    """The program that the fork server holds ready.
 
     `environment` is the part that all its commands share. `fork_server` is the compiled library, None without one.
     """

@@ -188,16 +188,14 @@ def _was_reached(listener: socket.socket) -> bool:
     return True
 
 
-def _unavailable(name: LauncherName, config: Config) -> str:
-    if name not in config.launchers:
+def _unavailable(ogr2ogr: Ogr2ogr, config: Config) -> str:
+    if LauncherName.FORK_SERVER not in config.launchers:
         return "left out by configuration"
-    if name is LauncherName.FORK_SERVER and (config.ogr2ogr is None or config.ogr2ogr.fork_server is None):
-        return "its library is not built: that takes a C compiler"
-    return ""
+    return "" if ogr2ogr.fork_server else "its library is not built: that takes a C compiler"
 
 
 class _Trial:
-    """Conversions by several launchers, to be compared, and conversions of what is private."""
+    """Conversions by both launchers of ogr2ogr, to be compared, and conversions of what is private."""
 
     def __init__(
         self, run: RunBy, config: Config, directory: Path, canaries: _Canaries, files: Mapping[str, Path]
@@ -207,34 +205,37 @@ class _Trial:
         self._directory = directory
         self._canaries = canaries
         self._files = files
-        self._expected = b""
         self.reached: list[str] = []
 
     async def reports(self) -> list[LauncherReport]:
-        """Try the launchers of ogr2ogr, the fastest first and only until one does what plain exec does."""
-        reports: list[LauncherReport] = []
+        """Try the fork server, and plain exec where it is not to be used."""
         ogr2ogr = self._config.ogr2ogr
-        if ogr2ogr is not None:
-            for name in (LauncherName.FORK_SERVER, LauncherName.WARM):
-                found = any(report.active for report in reports)
-                reason = "not needed: a faster one is in use" if found else _unavailable(name, self._config)
-                reason = reason or await self._trouble(name, ogr2ogr)
-                reports.append(LauncherReport(name=name, active=not reason, reason=reason))
-        return [*reports, LauncherReport(name=LauncherName.EXEC, active=True)]
+        plain = LauncherReport(name=LauncherName.EXEC, active=True)
+        if ogr2ogr is None:
+            return [plain]
+        reason = _unavailable(ogr2ogr, self._config) or await self._trouble(ogr2ogr)
+        if reason:
+            await self._attack(plain.name, ogr2ogr)
+        return [LauncherReport(name=LauncherName.FORK_SERVER, active=not reason, reason=reason), plain]
 
-    async def _trouble(self, name: LauncherName, ogr2ogr: Ogr2ogr) -> str:
-        """Why a launcher cannot be used, or nothing."""
-        self._expected = self._expected or await self._convert(LauncherName.EXEC, ogr2ogr, _SAMPLE_NAME)
-        if not self._expected:
+    async def _trouble(self, ogr2ogr: Ogr2ogr) -> str:
+        """Why the fork server cannot be used, or nothing."""
+        expected = await self._convert(LauncherName.EXEC, ogr2ogr, _SAMPLE_NAME)
+        if not expected:
             return "even plain exec does not convert a sample"
-        if await self._convert(name, ogr2ogr, _SAMPLE_NAME) != self._expected:
+        if await self._convert(LauncherName.FORK_SERVER, ogr2ogr, _SAMPLE_NAME) != expected:
             return "it does not convert a sample as plain exec does"
+        got = await self._attack(LauncherName.FORK_SERVER, ogr2ogr)
+        return f"a conversion that it started reached {', '.join(got)}" if got else ""
+
+    async def _attack(self, name: LauncherName, ogr2ogr: Ogr2ogr) -> list[str]:
+        """What conversions that this launcher starts get at."""
         # The prefix makes GDAL open a file as CSV that is not named so.
         got = [what for what, path in self._files.items() if await self._convert(name, ogr2ogr, f"CSV:{path}")]
         await self._convert(name, ogr2ogr, f"/vsicurl/http://127.0.0.1:{self._canaries.addresses['tcp']}/canary.csv")
         got += self._canaries.heard()
         self.reached += got
-        return f"a conversion that it started reached {', '.join(got)}" if got else ""
+        return got
 
     async def _convert(self, launcher: LauncherName, ogr2ogr: Ogr2ogr, source: str) -> bytes:
         """What is at `source` as CSV; nothing if it does not come to that."""

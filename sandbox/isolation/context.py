@@ -25,7 +25,7 @@ class IsolationContext:
         self._changes_user = any(isinstance(layer, UnprivilegedUser) for layer in layers)
 
     @contextmanager
-    def prepared(self, slot: int, program: str, path: Path, limits: Limits | None) -> Iterator[Jail]:
+    def prepared(self, slot: int, program: str, path: Path, limits: Limits) -> Iterator[Jail]:
         """What the layers need for a run of `program` in the directory at `path`, as long as it takes to start.
 
         Raises:

@@ -30,12 +30,6 @@ def of_this_process() -> Sequence[tuple[int, int]]:
     return [resource.getrlimit(name) for name in _ALL]
 
 
-def impose(pid: int, limits: Limits) -> None:
-    """Limit another process, one that has none of these limits yet."""
-    for name, soft, hard in of(limits):
-        resource.prlimit(pid, name, (soft, hard))
-
-
 class ResourceLimits:
     """Kernel limits on one process."""
 
@@ -57,7 +51,7 @@ class ResourceLimits:
         """Lower the limits, and let SIGXFSZ and SIGPIPE kill: Python ignores them and its children inherit that."""
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        for name, soft, hard in of(jail.limits) if jail.limits else ():
+        for name, soft, hard in of(jail.limits):
             _, ceiling = resource.getrlimit(name)
             allowed = (soft, hard) if ceiling == resource.RLIM_INFINITY else (min(soft, ceiling), min(hard, ceiling))
             resource.setrlimit(name, allowed)

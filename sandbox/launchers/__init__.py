@@ -23,7 +23,7 @@ class Launcher(Protocol):
     def name(self) -> LauncherName:
         """What reports call it."""
 
-    def takes(self, command: Command, slot: int) -> bool:
+    def takes(self, command: Command) -> bool:
         """Whether it can start this command, now."""
 
     def start(self, command: Command, slot: int, spawned: OnSpawned, failed: Failed) -> None:
@@ -34,9 +34,3 @@ class Launcher(Protocol):
 
     def pids(self) -> Collection[int]:
         """The processes of its own that it holds ready."""
-
-    def prewarm(self, slot: int) -> None:
-        """Nothing runs in this slot: time to make ready for the next command."""
-
-    def close(self) -> None:
-        """Leave nothing on the disk; its processes end with the spawner."""

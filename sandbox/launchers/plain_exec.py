@@ -17,7 +17,7 @@ class PlainExec:
     def __init__(self, isolation: IsolationContext) -> None:
         self._isolation = isolation
 
-    def takes(self, command: Command, slot: int) -> bool:  # noqa: ARG002 - the protocol's
+    def takes(self, command: Command) -> bool:  # noqa: ARG002 - the protocol's
         """Everything."""
         return True
 
@@ -37,9 +37,3 @@ class PlainExec:
     def pids(self) -> Collection[int]:
         """None."""
         return ()
-
-    def prewarm(self, slot: int) -> None:
-        """Nothing is held ready."""
-
-    def close(self) -> None:
-        """Nothing is on the disk."""

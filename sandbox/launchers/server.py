@@ -80,7 +80,7 @@ class ServerLauncher:
         """What reports call it."""
         return self._kind.name
 
-    def takes(self, command: Command, slot: int) -> bool:  # noqa: ARG002 - the protocol's
+    def takes(self, command: Command) -> bool:
         """Commands of its program, while a server is up."""
         return self._current is not None and self._kind.takes(command)
 
@@ -123,12 +123,6 @@ class ServerLauncher:
     def pids(self) -> Collection[int]:
         """The server, and the one that is to follow it."""
         return [server.pid for server in (self._current, self._next) if server is not None]
-
-    def prewarm(self, slot: int) -> None:
-        """A server needs no rest."""
-
-    def close(self) -> None:
-        """Nothing is on the disk."""
 
     def _count(self, server: _Server) -> None:
         server.commands += 1

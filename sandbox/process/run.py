@@ -82,20 +82,18 @@ def spawn(
     argv: Sequence[str],
     environment: Mapping[str, str],
     jail: Jail,
-    stdin: int | None = None,
 ) -> Child:
-    """Start a program behind `layers` and return at once; without `stdin` it reads nothing."""
+    """Start a program behind `layers` and return at once."""
     streams = Streams()
     pid = os.fork()
     if pid == 0:
-        _become(streams, stdin, layers, (argv, environment), jail)
+        _become(streams, layers, (argv, environment), jail)
     streams.handed_over()
     return streams.child(pid)
 
 
 def _become(
     streams: Streams,
-    stdin: int | None,
     layers: Sequence[Layer],
     program: tuple[Sequence[str], Mapping[str, str]],
     jail: Jail,
@@ -104,7 +102,7 @@ def _become(
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        redirect(streams.stderr_end, stdin)
+        redirect(streams.stderr_end)
         enter(layers, jail)
         argv, environment = program
         os.execve(argv[0], list(argv), dict(environment))  # noqa: S606 - no shell is wanted
@@ -134,10 +132,10 @@ def tell_failure(control: int, error: Exception) -> None:
     os.write(control, str(error).encode()[:1000])
 
 
-def redirect(stderr: int, stdin: int | None = None) -> None:
-    """Nothing to read but `stdin`, nowhere to print, errors to `stderr`."""
+def redirect(stderr: int) -> None:
+    """Nothing to read, nowhere to print, errors to `stderr`."""
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    os.dup2(null if stdin is None else stdin, 0)
+    os.dup2(null, 0)
     os.dup2(null, 1)
     os.dup2(stderr, 2)
 

@@ -27,7 +27,6 @@ from sandbox.launchers.ogr2ogr_server import Ogr2ogrServerKind
 from sandbox.launchers.plain_exec import PlainExec
 from sandbox.launchers.python_server import PythonServerKind
 from sandbox.launchers.server import ServerLauncher
-from sandbox.launchers.warm import WarmProcesses
 from sandbox.process import orphans
 from sandbox.process.loop import Loop
 from sandbox.process.run import Child, Run, kill_group
@@ -99,8 +98,7 @@ class Spawner:
         self._counts, counting = policy.choose((count,), config.without)
         self._report = Report(layers=(*surroundings.layers, *reports, *counting))
         self._isolation = IsolationContext(layers, roots, surroundings.groups)
-        self._launchers = _launchers(config, self._isolation, self._loop, Path(roots[-1]))
-        self._slots = config.converters
+        self._launchers = _launchers(config, self._isolation, self._loop)
         self._used: Sequence[Launcher] = self._launchers
 
     def serve(self) -> NoReturn:
@@ -136,15 +134,9 @@ class Spawner:
                 if slot in self._by_slot:
                     self._by_slot[slot].resume()
             case Use(launchers=names):
-                self._use(names)
+                self._used = [launcher for launcher in self._launchers if launcher.name in names]
             case Configure():
                 pass
-
-    def _use(self, names: Sequence[LauncherName]) -> None:
-        self._used = [launcher for launcher in self._launchers if launcher.name in names]
-        for launcher in self._used:
-            for slot in range(self._slots):
-                launcher.prewarm(slot)
 
     def _inside(self, command: Command) -> Command:
         """The command with its directory under the name that it has here."""
@@ -155,13 +147,9 @@ class Spawner:
         return command
 
     def _candidates(self, message: Start) -> list[Launcher]:
-        if message.launcher is None:
-            return [launcher for launcher in self._used if launcher.takes(message.command, message.slot)]
-        named = [launcher for launcher in self._launchers if launcher.name == message.launcher]
-        ready = [launcher for launcher in named if launcher.takes(message.command, message.slot)]
-        for launcher in named if not ready else ():
-            launcher.prewarm(message.slot)
-        return ready
+        wanted = message.launcher
+        asked = [each for each in self._launchers if each.name == wanted] if wanted else self._used
+        return [launcher for launcher in asked if launcher.takes(message.command)]
 
     def _start(self, message: Start, candidates: list[Launcher], reason: str) -> None:
         """Ask one launcher after the other; `reason` is what the last one said."""
@@ -180,8 +168,6 @@ class Spawner:
         def finished(verdict: Verdict) -> None:
             del self._by_slot[message.slot]
             self._answer(message.run, verdict)
-            for each in self._used:
-                each.prewarm(message.slot)
 
         def unnamed_files() -> Iterator[int]:
             return chain.from_iterable(count.sizes(child.pid, message.command.limits) for count in self._counts)
@@ -242,8 +228,6 @@ class Spawner:
             self._end()
 
     def _end(self) -> NoReturn:
-        for launcher in self._launchers:
-            launcher.close()
         for pid in self._by_pid:
             kill_group(pid)
         os._exit(0)
@@ -256,8 +240,8 @@ def _moved_roots(config: Config, *, in_namespaces: bool) -> Mapping[str, str]:
     return {str(config.memory_root): str(config.memory_inside if in_namespaces else config.memory_root)}
 
 
-def _launchers(config: Config, isolation: IsolationContext, loop: Loop, home: Path) -> tuple[Launcher, ...]:
-    """The launchers that the configuration allows, in the order in which they are asked; `home` is theirs to use."""
+def _launchers(config: Config, isolation: IsolationContext, loop: Loop) -> tuple[Launcher, ...]:
+    """The launchers that the configuration allows, in the order in which they are asked."""
     found: list[Launcher] = []
     names = [layer.name for layer in isolation.layers]
     ogr2ogr = config.ogr2ogr
@@ -265,8 +249,6 @@ def _launchers(config: Config, isolation: IsolationContext, loop: Loop, home: Pa
     if LauncherName.FORK_SERVER in config.launchers and ogr2ogr is not None and ogr2ogr.fork_server is not None:
         kind = Ogr2ogrServerKind(ogr2ogr, names, str(config.work_root))
         found.append(ServerLauncher(kind, isolation, loop, commands))
-    if LauncherName.WARM in config.launchers and ogr2ogr is not None:
-        found.append(WarmProcesses(ogr2ogr, isolation, loop, home, config.slots))
     if LauncherName.PYTHON_SERVER in config.launchers:
         found.append(ServerLauncher(PythonServerKind(config, names), isolation, loop, commands))
     return (*found, PlainExec(isolation))

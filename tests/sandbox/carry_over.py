@@ -28,7 +28,7 @@ MARK = "what-nobody-else-may-see"
 LEFT = MARK * 120
 """An argument so long that the next, shorter command does not write over all of it."""
 SPECIAL_BITS = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
-LAUNCHERS = (LauncherName.EXEC, LauncherName.WARM, LauncherName.FORK_SERVER)
+LAUNCHERS = (LauncherName.EXEC, LauncherName.FORK_SERVER)
 MODULE = """
 import fcntl, os, re, sys
 if __name__ == "__main__":
@@ -176,7 +176,7 @@ async def main(place: Place) -> None:
     place.prepare()
     status = place.database.stat()
     found: dict[str, list[str]] = {}
-    launchers = (*(LAUNCHERS if place.library else LAUNCHERS[:2]), LauncherName.PYTHON_SERVER)
+    launchers = (*(LAUNCHERS if place.library else LAUNCHERS[:1]), LauncherName.PYTHON_SERVER)
     for without in (frozenset[str](), frozenset({"namespaces"})):
         for launcher in launchers:
             async with hijacker(place, launcher, without) as hijacked:

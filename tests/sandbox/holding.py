@@ -19,7 +19,7 @@ from sandbox.process.connection import Connection
 from sandbox.verdict import Verdict
 from tests.sandbox.ordinary_user import refuse_namespaces
 
-LAUNCHERS = (LauncherName.EXEC, LauncherName.WARM, LauncherName.FORK_SERVER)
+LAUNCHERS = (LauncherName.EXEC, LauncherName.FORK_SERVER)
 LIMITS = Limits(
     wall_seconds=20, directory_bytes=8 * MIB, file_bytes=4 * MIB, directory_files=50, memory_bytes=1024 * MIB
 )

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("ogr2ogr") is None, reason="no ogr2ogr"),
     pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler"),
 ]
-LAUNCHERS = (LauncherName.FORK_SERVER, LauncherName.WARM, LauncherName.EXEC)
+LAUNCHERS = (LauncherName.FORK_SERVER, LauncherName.EXEC)
 DATA = tuple(path for path in (Path("/usr/share/gdal"), Path("/usr/share/proj")) if path.exists())
 ENVIRONMENT = {"PATH": "/usr/bin", "LC_ALL": "C.UTF-8", "GDAL_DRIVER_PATH": "disable"}
 ALONE = {

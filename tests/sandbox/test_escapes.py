@@ -55,7 +55,7 @@ HARMLESS_CONTROL = (
     "fork",
     "symbolic link",
 )
-OGR2OGR_LAUNCHERS = (LauncherName.EXEC, LauncherName.WARM, LauncherName.FORK_SERVER)
+OGR2OGR_LAUNCHERS = (LauncherName.EXEC, LauncherName.FORK_SERVER)
 NOTHING = frozenset(
     {
         "namespaces",

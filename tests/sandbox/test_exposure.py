@@ -101,7 +101,7 @@ async def test_a_pool_that_would_show_something_private_does_not_open(tree: Tree
 
 
 @pytest.mark.skipif(not OGR2OGR, reason="no ogr2ogr")
-@pytest.mark.parametrize("launcher", [LauncherName.FORK_SERVER, LauncherName.WARM, LauncherName.PYTHON_SERVER])
+@pytest.mark.parametrize("launcher", [LauncherName.FORK_SERVER, LauncherName.PYTHON_SERVER])
 async def test_the_self_test_is_set_upon_what_is_private(
     tree: Tree, library: Path | None, launcher: LauncherName
 ) -> None:

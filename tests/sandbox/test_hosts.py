@@ -142,10 +142,10 @@ def test_the_launcher_in_use_is_the_first_that_passed() -> None:
     """Whoever reads the report sees what runs."""
     rows = (
         LauncherReport(name=LauncherName.FORK_SERVER, active=False, reason="no compiler"),
-        LauncherReport(name=LauncherName.WARM, active=True),
         LauncherReport(name=LauncherName.EXEC, active=True),
+        LauncherReport(name=LauncherName.PYTHON_SERVER, active=True),
     )
-    assert Report(layers=(), launchers=rows).launcher == "warm process"
+    assert Report(layers=(), launchers=rows).launcher == "plain exec"
 
 
 @pytest.mark.skipif(not Path("/sys/fs/cgroup/memory").exists() or os.geteuid() != 0, reason="no memory groups to make")

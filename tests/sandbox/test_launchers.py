@@ -6,7 +6,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,12 +14,9 @@ import anyio
 import msgspec
 import pytest
 
-from sandbox import syscalls
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Mode, Ogr2ogr, PythonServer
 from sandbox.launchers.environment import Started
-from sandbox.launchers.warm import options
-from sandbox.locked_directory import LockedDirectory
 from sandbox.process.connection import Connection
 from sandbox.verdict import Ending, Verdict
 from tests.sandbox.processes import command_line, processes_below
@@ -30,12 +26,10 @@ NEEDS_OGR2OGR = pytest.mark.skipif(OGR2OGR is None, reason="GDAL is not installe
 NEEDS_COMPILER = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 LAUNCHERS = (
     pytest.param(LauncherName.FORK_SERVER, marks=NEEDS_COMPILER),
-    LauncherName.WARM,
     LauncherName.EXEC,
 )
 DATA = tuple(path for path in (Path("/usr/share/gdal"), Path("/usr/share/proj")) if path.exists())
 ENVIRONMENT = {"PATH": "/usr/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "GDAL_DRIVER_PATH": "disable"}
-CAP_SYS_RESOURCE = 24
 MODULE = """
 import json, os, sys, threading
 from pathlib import Path
@@ -196,12 +190,11 @@ async def test_every_launcher_gives_the_same_answer(place: Place, arguments: tup
     async with opened(place) as pool:
         expected, directory = await pool.convert(LauncherName.EXEC, *arguments)
         files = content(directory)
-        for launcher in (LauncherName.FORK_SERVER, LauncherName.WARM):
-            verdict, directory = await pool.convert(launcher, *arguments)
-            assert verdict.launcher == launcher
-            assert (verdict.ending, verdict.exit_code) == (expected.ending, expected.exit_code)
-            assert content(directory) == files
-            assert verdict.untrusted_stderr.splitlines()[:1] == expected.untrusted_stderr.splitlines()[:1]
+        verdict, directory = await pool.convert(LauncherName.FORK_SERVER, *arguments)
+    assert verdict.launcher == LauncherName.FORK_SERVER
+    assert (verdict.ending, verdict.exit_code) == (expected.ending, expected.exit_code)
+    assert content(directory) == files
+    assert verdict.untrusted_stderr.splitlines()[:1] == expected.untrusted_stderr.splitlines()[:1]
 
 
 @NEEDS_OGR2OGR
@@ -256,47 +249,6 @@ async def test_limits_hold_whatever_the_launcher(place: Place, launcher: Launche
         assert (await pool.convert(launcher, *query, wall_seconds=0.3))[0].ending is Ending.WALL_TIME
         hog = ("-f", "CSV", "out.csv", "in.geojson", "-dialect", "SQLITE", "-sql", "SELECT zeroblob(900000000) AS z")
         assert (await pool.convert(launcher, *hog, memory_bytes=400 << 20))[0].ending is Ending.MEMORY
-
-
-@NEEDS_OGR2OGR
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root's runs have a user of their own")
-def test_a_waiting_process_is_limited_where_root_may_not_limit_others(place: Place) -> None:
-    """As root of many containers: limits that cannot be set on another user's process are set before it starts."""
-    query = ("-f", "CSV", "out.csv", "in.geojson", "-dialect", "SQLITE", "-sql", "SELECT zeroblob(900000) AS z")
-    endings: list[Ending] = []
-
-    async def run() -> None:
-        # Not strict: without namespaces other users get to Python only where the way to it is open to them.
-        async with opened(place, without=frozenset({"namespaces"}), mode=Mode.BEST_EFFORT) as pool:
-            for file_bytes in (10_000_000, 10_000, 10_000_000):
-                verdict, _ = await pool.convert(LauncherName.WARM, *query, file_bytes=file_bytes)
-                assert verdict.launcher == LauncherName.WARM
-                endings.append(verdict.ending)
-
-    def in_a_thread_of_its_own() -> None:
-        syscalls.prctl(syscalls.PR_CAPBSET_DROP, CAP_SYS_RESOURCE)  # holds for this thread and what it starts
-        anyio.run(run)
-
-    thread = threading.Thread(target=in_a_thread_of_its_own)
-    thread.start()
-    thread.join()
-    assert endings == [Ending.OK, Ending.OUTPUT_SIZE, Ending.OK]
-
-
-@NEEDS_OGR2OGR
-async def test_an_argument_that_cannot_be_told_goes_another_way(place: Place) -> None:
-    """A line break would make two arguments of one; such a command is never given to a waiting process."""
-    async with opened(place) as pool:
-        await pool.convert(LauncherName.WARM, "-f", "CSV", "out.csv", "in.geojson")
-        arguments = ("-f", "CSV", "out.csv", "in.geojson", "-nln", "a\n-append")
-        verdict, _ = await pool.convert(None, *arguments)
-    assert verdict.launcher != LauncherName.WARM
-    assert verdict.ending is Ending.OK
-
-
-def test_arguments_are_told_in_quotes() -> None:
-    """Nothing in an argument ends it."""
-    assert options(["-f", 'a "b" \\c', "ž"]) == '"-f"\n"a \\"b\\" \\\\c"\n"ž"\n'.encode()
 
 
 @NEEDS_OGR2OGR
@@ -381,29 +333,6 @@ async def test_a_run_outlives_a_dead_or_silent_server(place: Place, loss: signal
             verdict, _ = await pool.convert(None, "-f", "CSV", "out.csv", "in.geojson", slot=1)
     assert verdict.ending is Ending.OK
     assert endings == [Ending.WALL_TIME]
-
-
-@NEEDS_OGR2OGR
-async def test_the_directories_of_a_killed_service_are_removed_by_the_next(place: Place) -> None:
-    """What has no living owner goes; what has one stays."""
-    abandoned = place.work_root / ".waiting-abandoned"
-    abandoned.mkdir()
-    (abandoned / "1").mkdir()
-    living = LockedDirectory(place.work_root, ".waiting")
-    async with opened(place) as pool:
-        await pool.convert(LauncherName.EXEC, "-f", "CSV", "out.csv", "in.geojson")
-        assert not abandoned.exists()
-        assert living.path.exists()
-    living.remove()
-
-
-@NEEDS_OGR2OGR
-async def test_waiting_processes_leave_no_directory(place: Place) -> None:
-    """What was held ready is gone with the pool."""
-    async with opened(place) as pool:
-        await pool.convert(LauncherName.WARM, "-f", "CSV", "out.csv", "in.geojson")
-        assert any(path.name.startswith(".waiting") for path in (place.work_root).iterdir())
-    assert all(path.name.startswith("run") for path in (place.work_root).iterdir())
 
 
 @pytest.mark.parametrize("launcher", [LauncherName.PYTHON_SERVER, LauncherName.EXEC])

@@ -91,15 +91,14 @@ def converting(
 
 
 @pytest.mark.skipif(OGR2OGR is None, reason="no ogr2ogr")
-@pytest.mark.parametrize("launcher", [LauncherName.EXEC, LauncherName.WARM, LauncherName.FORK_SERVER])
+@pytest.mark.parametrize("launcher", [LauncherName.EXEC, LauncherName.FORK_SERVER])
 @pytest.mark.parametrize("without", LEVELS, ids=["all", "no namespaces", "no user"])
 async def test_every_launcher_converts_below_either_root(
     roots: tuple[Path, Path], library: Path | None, launcher: LauncherName, without: frozenset[str]
 ) -> None:
-    """A process that waits on the one file system leaves what is on the other to plain execution."""
+    """On whichever file system the directory of the run is."""
     config = converting(roots, launcher, library, without)
     async with open_pool(config) as pool:
-        used = {report.name for report in pool.report().launchers if report.active}
         for number, root in enumerate((roots[1], roots[0], roots[1])):
             directory = new_run(root, f"run{number}")
             argv = (str(OGR2OGR), "-f", "CSV", "out.csv", "in.geojson")
@@ -107,10 +106,7 @@ async def test_every_launcher_converts_below_either_root(
                 verdict = await worker.run(Command(argv=argv, directory=directory, environment=ENVIRONMENT))
             assert verdict.ending is Ending.OK, verdict
             assert (directory / "out.csv").read_text() == 'n,\n"1"\n'
-            if launcher is not LauncherName.WARM or launcher not in used:
-                assert verdict.launcher == launcher
-            elif root == roots[0]:
-                assert verdict.launcher == LauncherName.EXEC
+            assert verdict.launcher == launcher
 
 
 async def test_limits_hold_below_the_second_root(roots: tuple[Path, Path]) -> None:
@@ -126,12 +122,16 @@ async def test_limits_hold_below_the_second_root(roots: tuple[Path, Path]) -> No
 
 
 @pytest.mark.skipif(OGR2OGR is None, reason="no ogr2ogr")
-async def test_a_directory_that_is_not_there_costs_its_own_run_only(roots: tuple[Path, Path]) -> None:
-    """The helper that is asked for it goes on, whichever launcher is asked first."""
-    async with open_pool(converting(roots, LauncherName.WARM)) as pool, pool.lease("a") as worker:
+@pytest.mark.parametrize("launcher", [LauncherName.EXEC, LauncherName.FORK_SERVER])
+async def test_a_directory_that_is_not_there_costs_its_own_run_only(
+    roots: tuple[Path, Path], library: Path | None, launcher: LauncherName
+) -> None:
+    """The helper that is asked for it goes on, and so does the server, whichever launcher is asked first."""
+    async with open_pool(converting(roots, launcher, library)) as pool, pool.lease("a") as worker:
         argv = (str(OGR2OGR), "--version")
         missing = await worker.run(Command(argv=argv, directory=roots[1] / "missing", environment=ENVIRONMENT))
         verdict = await worker.run(Command(argv=argv, directory=new_run(roots[1], "there"), environment=ENVIRONMENT))
     assert missing.ending is Ending.INTERNAL
     assert missing.detail.startswith("start: ")
     assert verdict.ending is Ending.OK
+    assert verdict.launcher == launcher

@@ -11,6 +11,7 @@ import pytest
 
 from sandbox.command import Command, Limits
 from sandbox.config import Config
+from sandbox.locked_directory import LockedDirectory
 from sandbox.pool import QueueFull, open_pool
 from sandbox.verdict import Ending
 from tests.sandbox.processes import processes_below
@@ -152,3 +153,14 @@ async def test_the_environment_is_only_what_the_command_says(
     async with open_pool(config) as pool, pool.lease("a") as worker:
         await worker.run(command)
     assert (directory / "e").read_text() == "['GIVEN', 'LC_ALL']"
+
+
+async def test_the_directories_of_a_killed_service_are_removed_by_the_next(work_root: Path) -> None:
+    """What has no living owner goes; what has one stays."""
+    abandoned = work_root / ".selftest-abandoned"
+    (abandoned / "1").mkdir(parents=True)
+    living = LockedDirectory(work_root, ".selftest")
+    async with open_pool(Config(work_root=work_root)):
+        assert not abandoned.exists()
+        assert living.path.exists()
+    living.remove()

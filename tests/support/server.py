@@ -107,7 +107,7 @@ def _leave_no_memory(root: Path) -> None:
     """Remove what a killed server left there, as the next start would, if there were one."""
     if root.exists():
         sweep(root)
-        LockedDirectory(root, ".waiting").remove()
+        LockedDirectory(root, ".selftest").remove()
         with suppress(OSError):  # another server of the same directory lives
             root.rmdir()
 
