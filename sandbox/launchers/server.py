@@ -52,6 +52,10 @@ class Kind(Protocol):
         """One command, in its language."""
 
 
+class _ServerLost(OSError):
+    """A server takes no command."""
+
+
 class _Server:
     """One server process."""
 
@@ -101,7 +105,7 @@ class ServerLauncher:
                 _send(server.link, self._kind.request(command, jail), given)
         except OSError as error:
             streams.abandon()
-            if not isinstance(error, PermissionError):
+            if isinstance(error, _ServerLost):
                 self._drop(server)
             failed(str(error))
             return
@@ -247,4 +251,7 @@ def _execute(argv: Sequence[str], environment: dict[str, str], link: socket.sock
 
 def _send(link: socket.socket, message: bytes, descriptors: Sequence[int]) -> None:
     rights = array.array("i", descriptors)
-    link.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+    try:
+        link.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+    except OSError as error:
+        raise _ServerLost(*error.args) from error
