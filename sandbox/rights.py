@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from sandbox import syscalls
-from sandbox.isolation.privileges import drop_bounding_set, known_capabilities, set_capabilities
+from sandbox.isolation.privileges import keep
+from sandbox.isolation.steps import take
 
 CHOWN: Final = 0
 DAC_OVERRIDE: Final = 1
@@ -31,8 +32,7 @@ def keep_only(wanted: Iterable[int] = ()) -> None:
     """
     had = _permitted()
     kept = [number for number in wanted if had >> number & 1]
-    drop_bounding_set(number for number in range(known_capabilities()) if number not in kept)
-    set_capabilities(*kept)
+    take(keep(kept, bounding=kept))
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
 

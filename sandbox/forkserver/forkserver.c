@@ -15,7 +15,8 @@
  * shared with their flags, locks and leases, and the text of a command is wiped as soon as its child has it.
  *
  * What the layers do, and why in this order, is written down in sandbox/isolation and sandbox/isolation/policy.py. The spawner
- * compiles them into the message (`struct request`), built by sandbox/launchers/ogr2ogr_server.py; this file carries it out.
+ * sends it as steps, system calls that are taken here in order without a word about what they are for: see
+ * sandbox/isolation/steps.py, and sandbox/launchers/ogr2ogr_server.py for the message around them.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -23,9 +24,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
-#include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -33,7 +31,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -41,33 +38,32 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum layer {
-    OWN_SESSION = 1,
-    PRIVATE_VIEW = 2,
-    RESOURCE_LIMITS = 4,
-    NO_CAPABILITIES = 8,
-    UNPRIVILEGED_USER = 16,
-    NO_NEW_PRIVILEGES = 32,
-    LANDLOCK = 64,
-    PARENT_DEATH = 128,
-    SYSTEM_CALL_FILTER = 256,
-    MEMORY_GROUP = 512,
-};
-
-struct limit {
-    uint64_t resource, soft, hard;
-};
-
-/* Followed by the limits, the filter, and strings: work root, directory, arguments, environment. */
+/* Followed by the steps, and strings: arguments, environment. */
 struct request {
-    uint32_t layers, user, spawner, limits, filter_bytes, pid_offset, arguments, variables;
+    uint32_t step_bytes, arguments, variables, unused;
 };
 
-enum { MESSAGE_BYTES = 1 << 18, STRINGS = 4096, NEVER_STARTED = 120, THREADS = 512, LOW_PRIORITY = 10 };
+/* One layer: followed by its steps, and the data that they point to. */
+struct part {
+    char layer[32];
+    uint32_t steps, data_bytes;
+};
+
+/* A system call. It fails the run unless it returns `expected`, or anything where nothing is, or fails with `tolerated`. */
+struct step {
+    int64_t number, arguments[6], expected, tolerated, result;
+    uint8_t kinds[8];
+};
+
+/* What an argument stands for: itself, data at this offset, the result of this step, or this descriptor of those sent. */
+enum kind { VALUE, ADDRESS, RESULT, DESCRIPTOR };
+/* No call: writes as many bytes of a value as a third argument says to an address. */
+enum { STORE = -1 };
+#define ANYTHING INT64_MIN
+
+enum { MESSAGE_BYTES = 1 << 18, STRINGS = 4096, NEVER_STARTED = 120, MOST_SENT = 4 };
 enum { LARGE_PAGE = 2 << 20, MOST_DESCRIPTORS = 1024, UNKNOWN = -1 };
 enum { TRADITIONAL_GIS_ORDER = 0 };
-enum { SYS_OPEN_TREE = 428, SYS_MOVE_MOUNT = 429, SYS_MOUNT_SETATTR = 442, SYS_LANDLOCK_RESTRICT_SELF = 446 };
-enum { MOVE_FROM_EMPTY_PATH = 4, TREE_CLONE = 1, TREE_RECURSIVE = 0x8000, ATTRIBUTE_READ_ONLY = 1 };
 
 typedef int main_function(int, char **, char **);
 
@@ -75,8 +71,8 @@ static main_function *real_main;
 static int is_child;
 static _Alignas(8) char message[MESSAGE_BYTES];
 static int control, error_end;
-/* In the order in which they are sent: the rules if Landlock is in use, the group if there is one. */
-static int ruleset = -1, group = -1;
+/* What is sent after these two: descriptors that the steps need. */
+static int sent[MOST_SENT];
 /* PROJ's database: where it is, the descriptor by which PROJ reads it, and one for the next child alone. */
 static char database_path[PATH_MAX];
 static struct stat database_status;
@@ -94,121 +90,51 @@ static void need(int result, const char *what)
         fail(what);
 }
 
-static void join_group(void)
+static int64_t value_of(const struct step *steps, const struct step *step, int place, char *data)
 {
-    need((int)write(group, "0", 1), "memory group");
-}
-
-static void make_directories(const char *root, const char *path)
-{
-    char part[PATH_MAX];
-    if (strlen(path) >= sizeof part)
-        fail("private view");
-    strcpy(part, path);
-    for (char *slash = part + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = 0;
-        if (mkdir(part, 0755) < 0 && errno != EEXIST)
-            fail("private view");
-        *slash = '/';
+    int64_t given = step->arguments[place];
+    switch (step->kinds[place]) {
+    case ADDRESS:
+        return (int64_t)(data + given);
+    case RESULT:
+        return steps[given].result;
+    case DESCRIPTOR:
+        return sent[given];
+    default:
+        return given;
     }
-    if (mkdir(part, 0755) < 0)
-        fail("private view");
 }
 
-static void hide_other_directories(const char *root, const char *directory)
+static void take_step(struct step *step, const int64_t *values, const char *layer)
 {
-    struct {
-        uint64_t set, clear, propagation, user;
-    } attributes = {ATTRIBUTE_READ_ONLY, 0, 0, 0};
-    need(unshare(CLONE_NEWNS), "private view");
-    int own = (int)syscall(SYS_OPEN_TREE, AT_FDCWD, directory, TREE_CLONE | O_CLOEXEC | TREE_RECURSIVE);
-    need(own, "private view");
-    need(mount("sandbox", root, "tmpfs", MS_NOSUID | MS_NODEV, "size=256k,nr_inodes=1024,mode=755"), "private view");
-    make_directories(root, directory);
-    need((int)syscall(SYS_MOVE_MOUNT, own, "", AT_FDCWD, directory, MOVE_FROM_EMPTY_PATH), "private view");
-    close(own);
-    need((int)syscall(SYS_MOUNT_SETATTR, AT_FDCWD, root, 0, &attributes, sizeof attributes), "private view");
-    need(chdir(directory), "private view");
+    if (step->number == STORE) {
+        memcpy((char *)values[0], &values[1], (size_t)values[2]);
+        return;
+    }
+    step->result = syscall(step->number, values[0], values[1], values[2], values[3], values[4], values[5]);
+    if (step->result < 0 && errno != step->tolerated)
+        fail(layer);
+    if (step->expected != ANYTHING && step->result != step->expected) {
+        errno = ESRCH;
+        fail(layer);
+    }
 }
 
-static void limit_resources(const struct limit *limits, uint32_t count)
+/* Get behind all layers. */
+static void take_steps(char *next, const char *end)
 {
-    for (const struct limit *each = limits; each < limits + count; each++) {
-        struct rlimit wanted = {each->soft, each->hard}, found;
-        need(getrlimit((int)each->resource, &found), "resource limits");
-        if (found.rlim_max != RLIM_INFINITY) {
-            wanted.rlim_cur = wanted.rlim_cur < found.rlim_max ? wanted.rlim_cur : found.rlim_max;
-            wanted.rlim_max = wanted.rlim_max < found.rlim_max ? wanted.rlim_max : found.rlim_max;
+    while (next < end) {
+        struct part *part = (struct part *)next;
+        struct step *steps = (struct step *)(part + 1);
+        char *data = (char *)(steps + part->steps);
+        for (struct step *step = steps; (char *)step < data; step++) {
+            int64_t values[6];
+            for (int place = 0; place < 6; place++)
+                values[place] = value_of(steps, step, place, data);
+            take_step(step, values, part->layer);
         }
-        need(setrlimit((int)each->resource, &wanted), "resource limits");
+        next = data + part->data_bytes;
     }
-}
-
-static void drop_capabilities(int keep_change_of_user)
-{
-    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-    struct __user_cap_data_struct data[2] = {{0}};
-    for (int number = 0; prctl(PR_CAPBSET_READ, number, 0, 0, 0) >= 0; number++)
-        if (prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0 && errno != EPERM)
-            fail("no capabilities");
-    if (keep_change_of_user)
-        data[0].effective = data[0].permitted = 1u << CAP_SETUID | 1u << CAP_SETGID;
-    need((int)syscall(SYS_capset, &header, data), "no capabilities");
-}
-
-static void change_user(uint32_t user)
-{
-    struct rlimit processes = {THREADS, THREADS};
-    need(setrlimit(RLIMIT_NPROC, &processes), "unprivileged user");
-    /* The bare calls: the library's would look for other threads to change along. */
-    need((int)syscall(SYS_setgroups, 0, NULL), "unprivileged user");
-    need((int)syscall(SYS_setresgid, user, user, user), "unprivileged user");
-    need((int)syscall(SYS_setresuid, user, user, user), "unprivileged user");
-}
-
-static void die_with_parent(uint32_t spawner)
-{
-    need(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "dies with its parent");
-    if ((uint32_t)getppid() != spawner)
-        fail("dies with its parent");
-}
-
-static void filter_calls(char *filter, uint32_t bytes, uint32_t pid_offset)
-{
-    uint32_t pid = (uint32_t)getpid();
-    struct sock_fprog program = {(unsigned short)(bytes / sizeof(struct sock_filter)), (struct sock_filter *)filter};
-    memcpy(filter + pid_offset, &pid, sizeof pid);
-    need(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0), "system-call filter");
-}
-
-static void enter_layers(const struct request *request, char *filter, const char *root, const char *directory)
-{
-    const struct limit *limits = (const struct limit *)(request + 1);
-    uint32_t layers = request->layers;
-    need(chdir(directory), "directory");
-    if (layers & OWN_SESSION) {
-        need(setsid(), "own session");
-        if (getpriority(PRIO_PROCESS, 0) < LOW_PRIORITY) /* of a service that is nicer itself it may not be raised */
-            need(setpriority(PRIO_PROCESS, 0, LOW_PRIORITY), "own session");
-    }
-    if (layers & MEMORY_GROUP)
-        join_group();
-    if (layers & PRIVATE_VIEW)
-        hide_other_directories(root, directory);
-    if (layers & RESOURCE_LIMITS)
-        limit_resources(limits, request->limits);
-    if (layers & NO_CAPABILITIES)
-        drop_capabilities(layers & UNPRIVILEGED_USER);
-    if (layers & UNPRIVILEGED_USER)
-        change_user(request->user);
-    if (layers & NO_NEW_PRIVILEGES)
-        need(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges");
-    if (layers & LANDLOCK)
-        need((int)syscall(SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0), "Landlock");
-    if (layers & PARENT_DEATH)
-        die_with_parent(request->spawner);
-    if (layers & SYSTEM_CALL_FILTER)
-        filter_calls(filter, request->filter_bytes, request->pid_offset);
 }
 
 static char *take_strings(char *text, char **into, uint32_t count)
@@ -238,29 +164,23 @@ static void become(int link)
 {
     static char *arguments[STRINGS], *variables[STRINGS];
     struct request *request = (struct request *)message;
-    char *filter = message + sizeof *request + request->limits * sizeof(struct limit);
-    char *root = filter + request->filter_bytes;
-    char *directory = root + strlen(root) + 1;
+    char *steps = (char *)(request + 1), *strings = steps + request->step_bytes;
     char word;
 
-    /* Ignored signals are inherited from the spawner, which is Python; a cut-off file must not look whole. */
-    signal(SIGXFSZ, SIG_DFL);
-    signal(SIGPIPE, SIG_DFL);
     dprintf(control, "P%d", (int)getpid());
     own_descriptions();
-    enter_layers(request, filter, root, directory);
+    take_steps(steps, strings);
     /* One command, one process: a child that comes too late is never told to go on. */
     if (read(control, &word, 1) != 1)
         _exit(NEVER_STARTED);
     close(link);
     close(control);
     close(error_end);
-    close(ruleset);
-    close(group);
+    for (int number = 0; number < MOST_SENT; number++)
+        close(sent[number]);
     if (request->arguments >= STRINGS || request->variables >= STRINGS)
         _exit(NEVER_STARTED);
-    take_strings(take_strings(directory + strlen(directory) + 1, arguments, request->arguments), variables,
-                 request->variables);
+    take_strings(take_strings(strings, arguments, request->arguments), variables, request->variables);
     environ = variables;
     is_child = 1;
     int code = real_main((int)request->arguments, arguments, variables);
@@ -273,7 +193,7 @@ static size_t receive(int link, int *descriptors, int most, int *count)
 {
     union {
         struct cmsghdr header;
-        char space[CMSG_SPACE(4 * sizeof(int))];
+        char space[CMSG_SPACE((2 + MOST_SENT) * sizeof(int))];
     } extra;
     struct iovec part = {message, sizeof message - 1};
     struct msghdr envelope = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &extra, .msg_controllen = sizeof extra};
@@ -517,13 +437,12 @@ static int serve(int argc, char **argv, char **environment)
     if (!knows_its_descriptors(link) || write(link, "ready", 5) != 5)
         return 1;
     for (;;) {
-        int descriptors[4] = {-1, -1, -1, -1}, count, next = 2;
-        size_t size = receive(link, descriptors, 4, &count);
-        uint32_t layers = ((struct request *)message)->layers;
+        int descriptors[2 + MOST_SENT], count;
+        memset(descriptors, -1, sizeof descriptors);
+        size_t size = receive(link, descriptors, 2 + MOST_SENT, &count);
         control = descriptors[0];
         error_end = descriptors[1];
-        ruleset = layers & LANDLOCK ? descriptors[next++] : -1;
-        group = layers & MEMORY_GROUP ? descriptors[next++] : -1;
+        memcpy(sent, descriptors + 2, sizeof sent);
         open_own_database();
         /* The C library keeps the thread's id where the kernel is told to write it, as its own fork() does. */
         unsigned long flags = CLONE_PARENT | SIGCHLD | (thread_id ? CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID : 0);

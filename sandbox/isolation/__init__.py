@@ -1,7 +1,8 @@
 """One isolation layer a file.
 
-A layer says what it stops and which guard it is part of, can be probed by doing it, and is entered by the process that
-becomes the program. It keeps no state between runs. Order and requirements are `policy`'s.
+A layer says what it stops and which guard it is part of, can be probed by doing it, and writes down the steps that put
+a process behind it. It keeps no state between runs. Order and requirements are `policy`'s; whoever takes the steps
+knows no layer.
 """
 
 from typing import Protocol
@@ -36,9 +37,9 @@ class Probed(Protocol):
 class Layer(Probed, Protocol):
     """A barrier between a program and its host."""
 
-    def enter(self, jail: Jail) -> None:
-        """Put the calling process behind the barrier, for good.
+    def steps(self, jail: Jail) -> bytes:
+        """What the process that becomes the program of this run has to do, as `Steps` pack it.
 
         Raises:
-            OSError: it could not; the process must not go on.
+            OSError: the calls of this machine are not known.
         """

@@ -2,16 +2,22 @@
 
 import errno
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from typing import Final
 
-from sandbox.command import Limits
+from sandbox.command import Command
 from sandbox.isolation import Layer
-from sandbox.isolation.jail import Jail
+from sandbox.isolation.jail import Confinement, Jail
 from sandbox.isolation.landlock import Landlock
 from sandbox.isolation.memory_group import Group, MemoryGroup
+from sandbox.isolation.steps import Steps
 from sandbox.isolation.user import FIRST_USER, UnprivilegedUser, give
+
+# The kernel's `struct sigaction` for what a signal does by default, and the size of its set of signals.
+_DEFAULT_ACTION: Final = bytes(32)
+_SIGNALS_BYTES: Final = 8
 
 
 class IsolationContext:
@@ -25,31 +31,36 @@ class IsolationContext:
         self._changes_user = any(isinstance(layer, UnprivilegedUser) for layer in layers)
 
     @contextmanager
-    def prepared(self, slot: int, program: str, path: Path, limits: Limits) -> Iterator[Jail]:
-        """What the layers need for a run of `program` in the directory at `path`, as long as it takes to start.
+    def prepared(self, slot: int, command: Command, *, executes: bool) -> Iterator[Confinement]:
+        """What puts a process behind the layers of this run, as long as it takes to start.
+
+        `executes` says whether it has yet to become the program.
 
         Raises:
             OSError: the directory is not below the work root, is not there, or is not ours to give.
         """
-        directory = str(path)
+        directory = str(command.directory)
         if os.path.normpath(directory) != directory or self._root_of(directory) is None:
             raise PermissionError(errno.EPERM, "a run's directory must lie below a work root")
-        user = self.give_files(slot, directory)
-        ruleset = self._landlock.rules(program, directory) if self._landlock else None
+        user = self._give_files(slot, directory)
+        ruleset = self._landlock.rules(command.argv[0], directory) if self._landlock else None
         try:
-            yield Jail(
+            jail = Jail(
                 directory=directory,
-                limits=limits,
+                limits=command.limits,
                 spawner=os.getpid(),
+                executes=executes,
                 user=user,
                 ruleset=ruleset,
                 group=self._groups[slot].join if self._groups else None,
             )
+            steps = (_start(directory), *(layer.steps(jail) for layer in self.layers))
+            yield Confinement(b"".join(steps), jail.descriptors)
         finally:
             if ruleset is not None:
                 os.close(ruleset)
 
-    def give_files(self, slot: int, directory: str) -> int | None:
+    def _give_files(self, slot: int, directory: str) -> int | None:
         """Let the slot's user own `directory` with all in it; return that user, None where runs keep the service's."""
         user = FIRST_USER + slot if self._changes_user else None
         if user is not None:
@@ -67,3 +78,12 @@ class IsolationContext:
         group.allow(memory_bytes)
         before = group.kills()
         return lambda: group.kills() > before
+
+
+def _start(directory: str) -> bytes:
+    """Go to the run's directory, and let end a run what Python ignores: a file that was cut off must not look whole."""
+    steps = Steps("directory")
+    steps.call("chdir", os.fsencode(directory))
+    for number in (signal.SIGXFSZ, signal.SIGPIPE):
+        steps.call("rt_sigaction", number, _DEFAULT_ACTION, 0, _SIGNALS_BYTES)
+    return steps.packed()

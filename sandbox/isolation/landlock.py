@@ -8,18 +8,18 @@ import ctypes
 import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from stat import S_ISDIR
 from typing import Final
 
 from sandbox import syscalls
 from sandbox.isolation.jail import Jail
+from sandbox.isolation.steps import Argument, Steps, descriptor, take
 from sandbox.report import Guard
 
 _CREATE_RULESET: Final = 444
 _ADD_RULE: Final = 445
-_RESTRICT_SELF: Final = 446
 _VERSION_FLAG: Final = 1
 _PATH_BENEATH: Final = 1
 
@@ -106,7 +106,7 @@ class Landlock:
     def probe(self) -> None:
         """See that a file outside is refused."""
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-        syscalls.call(_RESTRICT_SELF, ruleset(()), 0)
+        take(_steps(self.name, descriptor(0)), [ruleset(())])
         try:
             os.close(os.open("/", os.O_RDONLY | os.O_DIRECTORY))
         except PermissionError:
@@ -121,8 +121,13 @@ class Landlock:
         finally:
             own.close()
 
-    def enter(self, jail: Jail) -> None:
-        """Restrict this process to the rules of its run."""
-        if jail.ruleset is None:
-            raise OSError("the run has no rules")
-        syscalls.call(_RESTRICT_SELF, jail.ruleset, 0)
+    def steps(self, jail: Jail) -> bytes:
+        """Keep to the rules of the run."""
+        return _steps(self.name, jail.as_argument(jail.ruleset))
+
+
+@lru_cache
+def _steps(layer: str, rules: Argument) -> bytes:
+    steps = Steps(layer)
+    steps.call("landlock_restrict_self", rules, 0)
+    return steps.packed()

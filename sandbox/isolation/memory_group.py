@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from sandbox.isolation.jail import Jail
+from sandbox.isolation.steps import Steps
 from sandbox.report import Guard
 
 NAME: Final = "memory group"
@@ -182,8 +183,8 @@ class MemoryGroup:
             raise OSError(self._reason)
         os.write(self._groups[0].join, b"0")
 
-    def enter(self, jail: Jail) -> None:
+    def steps(self, jail: Jail) -> bytes:
         """Join."""
-        if jail.group is None:
-            raise OSError("the run has no group")
-        os.write(jail.group, b"0")
+        steps = Steps(self.name)
+        steps.call("write", jail.as_argument(jail.group), b"0", 1)
+        return steps.packed()

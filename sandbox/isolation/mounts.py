@@ -10,11 +10,13 @@ _OPEN_TREE: Final = 428
 _MOVE_MOUNT: Final = 429
 _MOUNT_SETATTR: Final = 442
 
-_AT_FDCWD: Final = -100
+AT_FDCWD: Final = -100
 _AT_EMPTY_PATH: Final = 0x1000
 _AT_RECURSIVE: Final = 0x8000
 _OPEN_TREE_CLONE: Final = 1
-_MOVE_FROM_EMPTY_PATH: Final = 4
+FROM_EMPTY_PATH: Final = 4
+COPY: Final = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_RECURSIVE
+"""How to open a mount of what is at a path, with all that is mounted below it."""
 
 READ_ONLY: Final = 1
 NO_SETUID: Final = 2
@@ -26,36 +28,35 @@ SMALL: Final = b"size=256k,nr_inodes=1024,mode=755"
 ROOMY: Final = b"size=2g,nr_inodes=200k,mode=755"
 """One for copies of packages; it takes what is in it, not more."""
 
-_MS_NOSUID_NODEV: Final = 2 | 4
+NO_SETUID_NO_DEVICES: Final = 2 | 4
 _MS_PRIVATE_RECURSIVE: Final = (1 << 18) | (1 << 14)
 _MNT_DETACH: Final = 2
 
 
-def copy(path: str, attributes: int = 0) -> int:
+def copy(path: str, added: int = 0) -> int:
     """A mount of what is at `path`, not attached anywhere yet, as a descriptor."""
-    flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_RECURSIVE
-    tree = syscalls.call(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags)
-    if attributes:
-        _set_attributes(tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, attributes)
+    tree = syscalls.call(_OPEN_TREE, AT_FDCWD, os.fsencode(path), COPY)
+    if added:
+        _set_attributes(tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, added)
     return tree
 
 
 def attach(tree: int, path: str) -> None:
     """Attach a copied mount at `path` and close its descriptor."""
     try:
-        syscalls.call(_MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(path), _MOVE_FROM_EMPTY_PATH)
+        syscalls.call(_MOVE_MOUNT, tree, b"", AT_FDCWD, os.fsencode(path), FROM_EMPTY_PATH)
     finally:
         os.close(tree)
 
 
 def cover(path: str, size: bytes = SMALL) -> None:
     """Hide what is at `path` behind an empty file system in memory."""
-    syscalls.named("mount", b"sandbox", os.fsencode(path), b"tmpfs", _MS_NOSUID_NODEV, size)
+    syscalls.named("mount", b"sandbox", os.fsencode(path), b"tmpfs", NO_SETUID_NO_DEVICES, size)
 
 
 def seal(path: str) -> None:
     """Make the file system that is mounted at `path` read-only."""
-    _set_attributes(_AT_FDCWD, os.fsencode(path), 0, READ_ONLY)
+    _set_attributes(AT_FDCWD, os.fsencode(path), 0, READ_ONLY)
 
 
 def make_private() -> None:
@@ -71,6 +72,11 @@ def change_root(path: str) -> None:
     os.chdir("/")
 
 
-def _set_attributes(directory: int, path: bytes, flags: int, attributes: int) -> None:
-    request = struct.pack("=QQQQ", attributes, 0, 0, 0)
+def attributes(added: int) -> bytes:
+    """The request to add attributes to a mount."""
+    return struct.pack("=QQQQ", added, 0, 0, 0)
+
+
+def _set_attributes(directory: int, path: bytes, flags: int, added: int) -> None:
+    request = attributes(added)
     syscalls.call(_MOUNT_SETATTR, directory, path, flags, request, len(request))

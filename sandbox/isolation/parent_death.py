@@ -1,10 +1,10 @@
 """A run ends when its spawner does."""
 
-import os
 import signal
 
 from sandbox import syscalls
 from sandbox.isolation.jail import Jail
+from sandbox.isolation.steps import Steps
 from sandbox.report import Guard
 
 
@@ -19,8 +19,9 @@ class ParentDeath:
         """Do it."""
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
 
-    def enter(self, jail: Jail) -> None:
+    def steps(self, jail: Jail) -> bytes:
         """Ask for the signal, and notice a parent that went before."""
-        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != jail.spawner:
-            raise ProcessLookupError("the spawner is gone")
+        steps = Steps(self.name)
+        steps.call("prctl", syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+        steps.call("getppid", expected=jail.spawner)
+        return steps.packed()

@@ -1,12 +1,14 @@
 """Rights that a run must not have: capabilities, and gaining any."""
 
+import errno
 import struct
 from collections.abc import Iterable
-from contextlib import suppress
+from functools import lru_cache
 from typing import Final
 
 from sandbox import syscalls
 from sandbox.isolation.jail import Jail
+from sandbox.isolation.steps import Steps, take
 from sandbox.report import Guard
 
 _VERSION_3: Final = 0x20080522
@@ -15,20 +17,16 @@ _SETUID: Final = 7
 _MOST: Final = 64
 
 
-def set_capabilities(*kept: int) -> None:
-    """Have these capabilities and no other."""
+def keep(kept: Iterable[int], *, bounding: Iterable[int]) -> bytes:
+    """The steps by which a process has the capabilities `kept`, and no program gives it any but those of `bounding`."""
+    steps = Steps(NoCapabilities.name)
+    for number in set(range(known_capabilities())).difference(bounding):
+        # Without the right to drop it there is nothing in it that could be gained after no-new-privileges.
+        steps.call("prctl", syscalls.PR_CAPBSET_DROP, number, tolerated=errno.EPERM)
     low = sum(1 << number for number in kept)
-    header = struct.pack("=Ii", _VERSION_3, 0)
     # Effective, permitted, inheritable: for numbers below 32, then for those above.
-    syscalls.named("capset", header, struct.pack("=6I", low, low, 0, 0, 0, 0))
-
-
-def drop_bounding_set(dropped: Iterable[int]) -> None:
-    """Make sure that no program gives one of these capabilities back."""
-    # Without the right to drop it there is nothing in it that could be gained after no-new-privileges.
-    with suppress(PermissionError):
-        for number in dropped:
-            syscalls.prctl(syscalls.PR_CAPBSET_DROP, number)
+    steps.call("capset", struct.pack("=Ii", _VERSION_3, 0), struct.pack("=6I", low, low, 0, 0, 0, 0))
+    return steps.packed()
 
 
 def known_capabilities() -> int:
@@ -48,18 +46,18 @@ class NoCapabilities:
     stops = "whatever root, or root of a namespace, may do"
     guards: frozenset[Guard] = frozenset()
 
-    def __init__(self) -> None:
-        self._known = range(known_capabilities())
-
     def probe(self) -> None:
         """Do it."""
-        drop_bounding_set(self._known)
-        set_capabilities()
+        take(keep((), bounding=()))
 
-    def enter(self, jail: Jail) -> None:
+    def steps(self, jail: Jail) -> bytes:
         """Drop them, for good."""
-        drop_bounding_set(self._known)
-        set_capabilities(*(() if jail.user is None else (_SETGID, _SETUID)))
+        return _keep_only(() if jail.user is None else (_SETGID, _SETUID))
+
+
+@lru_cache
+def _keep_only(kept: tuple[int, ...]) -> bytes:
+    return keep(kept, bounding=())
 
 
 class NoNewPrivileges:
@@ -73,6 +71,8 @@ class NoNewPrivileges:
         """Do it."""
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
 
-    def enter(self, jail: Jail) -> None:  # noqa: ARG002 - the protocol's
+    def steps(self, jail: Jail) -> bytes:  # noqa: ARG002 - the protocol's
         """Do it."""
-        syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+        steps = Steps(self.name)
+        steps.call("prctl", syscalls.PR_SET_NO_NEW_PRIVS, 1)
+        return steps.packed()

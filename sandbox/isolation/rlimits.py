@@ -2,11 +2,13 @@
 
 import os
 import resource
-import signal
+import struct
 from collections.abc import Sequence
+from functools import lru_cache
 
 from sandbox.command import Limits
 from sandbox.isolation.jail import Jail
+from sandbox.isolation.steps import Steps
 from sandbox.report import Guard
 
 # The soft limit sends SIGXCPU, which tells the ending; the hard one kills whoever ignores it.
@@ -47,11 +49,17 @@ class ResourceLimits:
         os.close(descriptor)
         raise OSError("limits have no effect")
 
-    def enter(self, jail: Jail) -> None:
-        """Lower the limits, and let SIGXFSZ and SIGPIPE kill: Python ignores them and its children inherit that."""
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        for name, soft, hard in of(jail.limits):
-            _, ceiling = resource.getrlimit(name)
-            allowed = (soft, hard) if ceiling == resource.RLIM_INFINITY else (min(soft, ceiling), min(hard, ceiling))
-            resource.setrlimit(name, allowed)
+    def steps(self, jail: Jail) -> bytes:
+        """Lower the limits."""
+        return _steps(self.name, jail.limits)
+
+
+@lru_cache
+def _steps(layer: str, limits: Limits) -> bytes:
+    steps = Steps(layer)
+    for name, soft, hard in of(limits):
+        # That of this process is that of all that it starts.
+        _, ceiling = resource.getrlimit(name)
+        most = max(soft, hard) if ceiling == resource.RLIM_INFINITY else ceiling
+        steps.call("prlimit64", 0, name, struct.pack("=QQ", min(soft, most), min(hard, most)), 0)
+    return steps.packed()

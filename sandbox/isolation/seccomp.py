@@ -5,27 +5,22 @@ processes, mounts, namespaces, tracing and signals to others, so it also covers 
 It also refuses what would stay behind on a file: locks of a description, leases, and set-uid, set-gid and sticky bits.
 """
 
-import ctypes
 import errno
-import os
 import platform
 import socket
 import struct
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
 from sandbox import syscalls
 from sandbox.isolation.jail import Jail
-from sandbox.isolation.system_calls import ALLOWED, FIRST_SHARED
+from sandbox.isolation.steps import Steps, take
+from sandbox.isolation.system_calls import ALLOWED, COLUMNS, FIRST_SHARED
 from sandbox.report import Guard
 
-_AUDIT_ARCH: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
-    {
-        "x86_64": (0xC000003E, 1),
-        "aarch64": (0xC00000B7, 2),
-    }
-)
+_AUDIT_ARCH: Final[Mapping[str, int]] = MappingProxyType({"x86_64": 0xC000003E, "aarch64": 0xC00000B7})
 _X32_BIT: Final = 0x40000000
 
 _LOAD: Final = 0x20
@@ -47,7 +42,11 @@ _WRITES: Final = 0o3
 _CUTS_OFF: Final = 0o1000
 _MAKES: Final = 0o100 | 0o20000000  # O_CREAT, or O_TMPFILE
 _OWN_PID: Final = 0x7FFFFFF0
-"""Stands for the process id of whoever enters; `for_process` replaces it."""
+"""Stands for the process id of whoever sets the filter."""
+_PID_BYTES: Final = 4
+_ADDRESS_OFFSET: Final = 8
+_ADDRESS_BYTES: Final = 8
+_FILTER_MODE: Final = 2
 
 # (argument, values): the call is allowed when its argument is one of these, None stands for the own process id.
 _ONLY: Final[Mapping[str, tuple[int, tuple[int, ...]]]] = MappingProxyType(
@@ -116,23 +115,23 @@ def _answers(numbers: Mapping[str, int], *, executes: bool) -> dict[int, _Code]:
     return answers | {numbers[name]: _refuse(number) for name, number in _LACKING.items()}
 
 
-def _steps(answers: Mapping[int, _Code]) -> list[tuple[int, _Code]]:
+def _stretches(answers: Mapping[int, _Code]) -> list[tuple[int, _Code]]:
     """The same for all numbers: the first number of each stretch that has one answer."""
-    steps: list[tuple[int, _Code]] = []
+    stretches: list[tuple[int, _Code]] = []
     for number in sorted({0, FIRST_SHARED, *answers, *(number + 1 for number in answers)}):
         answer = answers.get(number, _REFUSED if number < FIRST_SHARED else _UNKNOWN)
-        if not steps or steps[-1][1] != answer:
-            steps.append((number, answer))
-    return steps
+        if not stretches or stretches[-1][1] != answer:
+            stretches.append((number, answer))
+    return stretches
 
 
-def _search(steps: Sequence[tuple[int, _Code]]) -> _Code:
+def _search(stretches: Sequence[tuple[int, _Code]]) -> _Code:
     """A binary search for the call's stretch: the kernel tries every number when a filter is set."""
-    if len(steps) == 1:
-        return steps[0][1]
-    middle = len(steps) // 2
-    below = _search(steps[:middle])
-    return ((_AT_LEAST, len(below), 0, steps[middle][0]), *below, *_search(steps[middle:]))
+    if len(stretches) == 1:
+        return stretches[0][1]
+    middle = len(stretches) // 2
+    below = _search(stretches[:middle])
+    return ((_AT_LEAST, len(below), 0, stretches[middle][0]), *below, *_search(stretches[middle:]))
 
 
 def program(machine: str, *, executes: bool) -> bytes:
@@ -143,7 +142,7 @@ def program(machine: str, *, executes: bool) -> bytes:
     """
     if machine not in _AUDIT_ARCH:
         raise OSError(errno.ENOSYS, f"the system calls of {machine} are not known")
-    architecture, column = _AUDIT_ARCH[machine]
+    architecture, column = _AUDIT_ARCH[machine], COLUMNS[machine]
     numbers = {row[0]: number for row in ALLOWED if isinstance(number := row[column], int)}
     instructions = (
         (_LOAD, 0, 0, _OFFSET_ARCH),
@@ -152,27 +151,13 @@ def program(machine: str, *, executes: bool) -> bytes:
         (_LOAD, 0, 0, _OFFSET_NUMBER),
         (_AT_LEAST, 0, 1, _X32_BIT),
         (_RETURN, 0, 0, _KILL),
-        *_search(_steps(_answers(numbers, executes=executes))),
+        *_search(_stretches(_answers(numbers, executes=executes))),
     )
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
 
 
-def for_this_machine(*, executes: bool) -> bytes:
-    """The filter for the machine that this runs on.
-
-    Raises:
-        OSError: the calls of this machine are not known.
-    """
-    return program(platform.machine(), executes=executes)
-
-
-def for_process(filter_program: bytes, pid: int) -> bytes:
-    """The filter for one process: it may signal itself alone."""
-    return filter_program.replace(struct.pack("=I", _OWN_PID), struct.pack("=I", pid))
-
-
 def pid_offset(filter_program: bytes) -> int:
-    """Where `for_process` puts the process id."""
+    """Where the id of the process belongs that sets the filter: it may signal itself alone."""
     return filter_program.index(struct.pack("=I", _OWN_PID))
 
 
@@ -183,28 +168,30 @@ class SystemCallFilter:
     stops = "sockets, new processes and threads, tracing, mounts, links, most of the kernel"
     guards = frozenset({Guard.NETWORK})
 
-    def __init__(self) -> None:
-        # Made once, before any fork: a child that made its own would do so for every run.
-        self._program = for_this_machine(executes=True) if platform.machine() in _AUDIT_ARCH else b""
-
     def probe(self) -> None:
         """See that a socket is refused."""
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-        self._filter()
+        take(_steps(self.name, executes=True))
         try:
             socket.socket().close()
         except PermissionError:
             return
         raise OSError("a socket could be opened")
 
-    def enter(self, jail: Jail) -> None:  # noqa: ARG002 - the protocol's
-        """Filter all further calls of this process."""
-        self._filter()
+    def steps(self, jail: Jail) -> bytes:
+        """Filter all further calls."""
+        return _steps(self.name, executes=jail.executes)
 
-    def _filter(self) -> None:
-        if not self._program:
-            raise OSError(errno.ENOSYS, f"the system calls of {platform.machine()} are not known")
-        code = for_process(self._program, os.getpid())
-        buffer = ctypes.create_string_buffer(code, len(code))
-        header = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer)))
-        syscalls.prctl(syscalls.PR_SET_SECCOMP, 2, ctypes.addressof(header))
+
+@lru_cache
+def _steps(layer: str, *, executes: bool) -> bytes:
+    code = program(platform.machine(), executes=executes)
+    steps = Steps(layer)
+    instructions = steps.data(code)
+    own_pid = steps.call("getpid")
+    steps.store(instructions, pid_offset(code), own_pid, _PID_BYTES)
+    # The kernel's `struct sock_fprog`: how many there are, and where.
+    header = steps.data(struct.pack("=H6xQ", len(code) // 8, 0))
+    steps.store(header, _ADDRESS_OFFSET, instructions, _ADDRESS_BYTES)
+    steps.call("prctl", syscalls.PR_SET_SECCOMP, _FILTER_MODE, header)
+    return steps.packed()

@@ -3,6 +3,7 @@
 import os
 
 from sandbox.isolation.jail import Jail
+from sandbox.isolation.steps import Steps
 from sandbox.report import Guard
 
 _NICE = 10
@@ -19,8 +20,10 @@ class OwnSession:
         """Do it."""
         os.setsid()
 
-    def enter(self, jail: Jail) -> None:  # noqa: ARG002 - the protocol's
+    def steps(self, jail: Jail) -> bytes:  # noqa: ARG002 - the protocol's
         """Lead a new session."""
-        os.setsid()
-        if os.getpriority(os.PRIO_PROCESS, 0) < _NICE:  # a service that is nicer itself may not raise what it starts
-            os.setpriority(os.PRIO_PROCESS, 0, _NICE)
+        steps = Steps(self.name)
+        steps.call("setsid")
+        # A service that is nicer itself may not raise what it starts.
+        steps.call("setpriority", os.PRIO_PROCESS, 0, max(_NICE, os.getpriority(os.PRIO_PROCESS, 0)))
+        return steps.packed()

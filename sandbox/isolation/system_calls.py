@@ -1,10 +1,18 @@
-"""The system calls that a converter may make, with their numbers on x86-64 and on 64-bit ARM.
+"""The system calls that a converter may make, and those that layers make, by number on x86-64 and on 64-bit ARM.
 
-Everything else is refused: sockets, other processes, mounts, namespaces, tracing, kernel objects, clocks, modules. A
-call that one of the two machines lacks has None there.
+Everything that is not allowed is refused: sockets, other processes, mounts, namespaces, tracing, kernel objects,
+clocks, modules. A call that one of the two machines lacks has None there.
 """
 
+import errno
+import platform
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
 from typing import Final
+
+COLUMNS: Final[Mapping[str, int]] = MappingProxyType({"x86_64": 1, "aarch64": 2})
+"""Where the numbers of a machine stand in a row."""
 
 ALLOWED: Final[tuple[tuple[str, int | None, int | None], ...]] = (
     # Files that are open, or may be opened: what may be is Landlock's and the root's business. A file's mode and times,
@@ -170,3 +178,35 @@ ALLOWED: Final[tuple[tuple[str, int | None, int | None], ...]] = (
 # From here on all machines share their numbers. A library that tries one of these newer calls has an older one to fall
 # back to and takes it when it is told that there is no such call.
 FIRST_SHARED: Final = 424
+
+# What puts a process behind the layers, besides.
+_OF_LAYERS: Final[tuple[tuple[str, int, int], ...]] = (
+    ("setsid", 112, 157),
+    ("setpriority", 141, 140),
+    ("unshare", 272, 97),
+    ("mount", 165, 40),
+    ("open_tree", 428, 428),
+    ("move_mount", 429, 429),
+    ("mount_setattr", 442, 442),
+    ("capset", 126, 91),
+    ("setgroups", 116, 159),
+    ("setresgid", 119, 149),
+    ("setresuid", 117, 147),
+    ("landlock_restrict_self", 446, 446),
+)
+
+
+@cache
+def number_of(name: str) -> int:
+    """The number of a call on this machine.
+
+    Raises:
+        OSError: the calls of this machine are not known.
+    """
+    machine = platform.machine()
+    if machine not in COLUMNS:
+        raise OSError(errno.ENOSYS, f"the system calls of {machine} are not known")
+    found = next(row[COLUMNS[machine]] for row in (*ALLOWED, *_OF_LAYERS) if row[0] == name)
+    if not isinstance(found, int):
+        raise OSError(errno.ENOSYS, f"{machine} has no system call {name}")
+    return found

@@ -7,16 +7,19 @@ a user's processes counts this run alone. A service that is an ordinary user can
 import os
 import resource
 import stat
+import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from sandbox.isolation.jail import Jail
+from sandbox.isolation.steps import Steps, take
 from sandbox.report import Guard
 
 # The range that no distribution, container manager or directory service hands out.
 FIRST_USER: Final = 1_879_048_192
-# Threads count as well, and some libraries start one per core. As in forkserver.c.
+# Threads count as well, and some libraries start one per core.
 _THREADS: Final = 512
 _PASSABLE: Final = 0o011
 _REMEDY: Final = (
@@ -51,19 +54,26 @@ class UnprivilegedUser:
         if not os.access(self._work_root.parent, os.X_OK):
             raise OSError(f"other users cannot get to {self._work_root}. Let them pass the directories above it")
 
-    def enter(self, jail: Jail) -> None:
+    def steps(self, jail: Jail) -> bytes:
         """Change the user, and bound its processes."""
         if jail.user is None:
             raise OSError("the run has no user")
-        resource.setrlimit(resource.RLIMIT_NPROC, (_THREADS, _THREADS))
-        become(jail.user)
+        return _steps(self.name, jail.user)
+
+
+@lru_cache
+def _steps(layer: str, user: int) -> bytes:
+    steps = Steps(layer)
+    steps.call("prlimit64", 0, resource.RLIMIT_NPROC, struct.pack("=QQ", _THREADS, _THREADS), 0)
+    steps.call("setgroups", 0, 0)
+    steps.call("setresgid", user, user, user)
+    steps.call("setresuid", user, user, user)
+    return steps.packed()
 
 
 def become(user: int) -> None:
     """Be `user`, in the group of the same number and no other."""
-    os.setgroups([])
-    os.setresgid(user, user, user)
-    os.setresuid(user, user, user)
+    take(_steps(UnprivilegedUser.name, user))
 
 
 def give(directory: str, user: int, root: str) -> None:

@@ -1,14 +1,18 @@
 """A mount namespace per run, in which of all work directories only its own exists."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from sandbox import syscalls
 from sandbox.isolation import mounts
 from sandbox.isolation.jail import Jail
+from sandbox.isolation.steps import Steps
 from sandbox.report import Guard
 
-CLONE_NEWNS = 0x00020000
+CLONE_NEWNS: Final = 0x00020000
+_MODE: Final = 0o755
 
 
 class PrivateView:
@@ -32,12 +36,26 @@ class PrivateView:
         if any(Path(self._work_root).iterdir()):
             raise OSError("the work root is still there")
 
-    def enter(self, jail: Jail) -> None:
+    def steps(self, jail: Jail) -> bytes:
         """Leave only the own directory, and go there."""
-        syscalls.named("unshare", CLONE_NEWNS)
-        own = mounts.copy(jail.directory)
-        mounts.cover(self._work_root)
-        os.makedirs(jail.directory)  # noqa: PTH103 - once per run
-        mounts.attach(own, jail.directory)
-        mounts.seal(self._work_root)
-        os.chdir(jail.directory)
+        steps = Steps(self.name)
+        root, directory = (steps.data(os.fsencode(path)) for path in (self._work_root, jail.directory))
+        steps.call("unshare", CLONE_NEWNS)
+        own = steps.call("open_tree", mounts.AT_FDCWD, directory, mounts.COPY)
+        steps.call("mount", b"sandbox", root, b"tmpfs", mounts.NO_SETUID_NO_DEVICES, mounts.SMALL)
+        for path in _way(self._work_root, jail.directory):
+            steps.call("mkdirat", mounts.AT_FDCWD, os.fsencode(path), _MODE)
+        steps.call("move_mount", own, b"", mounts.AT_FDCWD, directory, mounts.FROM_EMPTY_PATH)
+        steps.call("close", own)
+        attributes = mounts.attributes(mounts.READ_ONLY)
+        steps.call("mount_setattr", mounts.AT_FDCWD, root, 0, attributes, len(attributes))
+        steps.call("chdir", directory)
+        return steps.packed()
+
+
+def _way(root: str, directory: str) -> Iterator[str]:
+    """The directories from below `root` down to `directory`."""
+    path = root
+    for name in directory.removeprefix(root).strip("/").split("/"):
+        path = f"{path}/{name}"
+        yield path

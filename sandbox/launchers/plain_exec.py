@@ -24,8 +24,8 @@ class PlainExec:
     def start(self, command: Command, slot: int, spawned: OnSpawned, failed: Failed) -> None:
         """Fork."""
         try:
-            with self._isolation.prepared(slot, command.argv[0], command.directory, command.limits) as jail:
-                child = run.spawn(self._isolation.layers, command.argv, command.environment, jail)
+            with self._isolation.prepared(slot, command, executes=True) as confinement:
+                child = run.spawn(command.argv, command.environment, confinement)
         except OSError as error:
             failed(str(error))
         else:

@@ -9,31 +9,18 @@ import msgspec
 
 from sandbox import probe
 from sandbox.command import Command
-from sandbox.config import Config, LauncherName
-from sandbox.isolation.jail import Jail
+from sandbox.config import LauncherName, PythonServer
 from sandbox.launchers.environment import Started
 from sandbox.process import wire
 
 
-class Introduction(msgspec.Struct, frozen=True):
-    """What the server is told once: what to hold ready, and the layers to enter, by name."""
-
-    config: Config
-    layers: tuple[str, ...]
-
-
 class Request(msgspec.Struct, frozen=True):
-    """One command; the descriptor in `jail` is replaced by the one that comes along."""
+    """One command, and the steps by which its process gets behind its layers."""
 
     module: str
     arguments: tuple[str, ...]
     environment: dict[str, str]
-    jail: Jail
-
-
-def modules(config: Config) -> tuple[str, ...]:
-    """What is held ready: what the configuration says, and the probe of the self-test."""
-    return (*config.python.modules, probe.MODULE)
+    steps: bytes
 
 
 class PythonServerKind:
@@ -41,31 +28,29 @@ class PythonServerKind:
 
     name = LauncherName.PYTHON_SERVER
 
-    def __init__(self, config: Config, layers: Sequence[str]) -> None:
-        self._config = config
-        self._started = Started(config.python.environment)
-        self._layers = tuple(layers)
+    def __init__(self, python: PythonServer) -> None:
+        self._environment = python.environment
+        self._started = Started(python.environment)
+        # What the configuration says, and the probe of the self-test.
+        self._modules = (*python.modules, probe.MODULE)
 
     def takes(self, command: Command) -> bool:
         """Python, one of the modules, and no difference that only a start could bring about."""
         module, *_ = _after_m(command)
-        return module in modules(self._config) and self._started.can_become(command.environment)
+        return module in self._modules and self._started.can_become(command.environment)
 
     def argv(self, link: int) -> tuple[Sequence[str], dict[str, str]]:
         """Python with this package, and the path of what it holds ready."""
-        given = self._config.python.environment
+        given = self._environment
         found = [str(Path(__file__).resolve().parents[2]), *filter(None, sys.path)]
         path = os.pathsep.join([*given.get("PYTHONPATH", "").split(os.pathsep), *found]).strip(os.pathsep)
-        return (sys.executable, "-s", "-P", "-m", "sandbox.launchers.zygote", str(link)), {**given, "PYTHONPATH": path}
+        server = (sys.executable, "-s", "-P", "-m", "sandbox.launchers.zygote", str(link), *self._modules)
+        return server, {**given, "PYTHONPATH": path}
 
-    def introduction(self) -> bytes:
-        """The configuration and the layers."""
-        return wire.pack(Introduction(self._config, self._layers))
-
-    def request(self, command: Command, jail: Jail) -> bytes:
+    def request(self, command: Command, steps: bytes) -> bytes:
         """One command, packed."""
         module, *arguments = _after_m(command)
-        return wire.pack(Request(module, tuple(arguments), dict(command.environment), jail))
+        return wire.pack(Request(module, tuple(arguments), dict(command.environment), steps))
 
 
 def _after_m(command: Command) -> Sequence[str]:

@@ -1,8 +1,9 @@
 """A server that forks: a process that has done a program's start-up once, and a copy of it for every command.
 
-The spawner sends it one datagram per command, with the control socket, the error pipe and the Landlock rules of the
-run. The child that it forks is the spawner's own (by CLONE_PARENT, or adopted), so it is watched and reaped like any
-other. It tells its process id on the control socket and waits there for the word to go on.
+The spawner sends it one datagram per command: the command, the steps of its layers, and with it the control socket, the
+error pipe and what descriptors the steps need. The child that it forks is the spawner's own (by CLONE_PARENT, or
+adopted), so it is watched and reaped like any other. It tells its process id on the control socket and waits there for
+the word to go on.
 
 A server that is silent for two seconds is taken for dead: it is killed and replaced, and its command starts elsewhere.
 It is also replaced after many commands, because all its children share the layout of its memory.
@@ -19,7 +20,6 @@ from typing import Protocol
 from sandbox.command import Command
 from sandbox.config import LauncherName
 from sandbox.isolation.context import IsolationContext
-from sandbox.isolation.jail import Jail
 from sandbox.launchers import Failed, OnSpawned
 from sandbox.process.loop import Loop
 from sandbox.process.run import Streams
@@ -45,11 +45,8 @@ class Kind(Protocol):
     def argv(self, link: int) -> tuple[Sequence[str], dict[str, str]]:
         """Its own command line and environment; `link` is the descriptor of its socket."""
 
-    def introduction(self) -> bytes:
-        """What it is sent first; nothing if it needs nothing."""
-
-    def request(self, command: Command, jail: Jail) -> bytes:
-        """One command, in its language."""
+    def request(self, command: Command, steps: bytes) -> bytes:
+        """One command, in its language, and what its child does first."""
 
 
 class _ServerLost(OSError):
@@ -100,9 +97,9 @@ class ServerLauncher:
             failed(str(error))
             return
         try:
-            with self._isolation.prepared(slot, command.argv[0], command.directory, command.limits) as jail:
-                given = [streams.control_end.fileno(), streams.stderr_end, *jail.descriptors]
-                _send(server.link, self._kind.request(command, jail), given)
+            with self._isolation.prepared(slot, command, executes=False) as confinement:
+                given = [streams.control_end.fileno(), streams.stderr_end, *confinement.descriptors]
+                _send(server.link, self._kind.request(command, confinement.steps), given)
         except OSError as error:
             streams.abandon()
             if isinstance(error, _ServerLost):
@@ -150,9 +147,6 @@ class ServerLauncher:
                 argv, environment = self._kind.argv(theirs.fileno())
                 pid = _execute(argv, environment, theirs)
             ours.setblocking(False)
-            with suppress(OSError):
-                if introduction := self._kind.introduction():
-                    ours.send(introduction)
             server = self._next = _Server(pid, ours)
             self._loop.watch(ours.fileno(), lambda: self._hear(server))
 

@@ -1,8 +1,8 @@
 """A Python that has imported what commands need, and forks for each of them: a start in 3 ms in place of 60 and more.
 
-`python -m sandbox.launchers.zygote DESCRIPTOR`: the socket to the spawner. It forks twice, so that its grandchild
-becomes the spawner's own child; the plain fork of Python runs the handlers by which libraries survive a fork. The
-grandchild enters the layers itself, before it does anything with what it was sent.
+`python -m sandbox.launchers.zygote DESCRIPTOR MODULE…`: the socket to the spawner, and what to hold ready. It forks
+twice, so that its grandchild becomes the spawner's own child; the plain fork of Python runs the handlers by which
+libraries survive a fork. The grandchild gets behind its layers before it does anything with what it was sent.
 """
 
 import array
@@ -18,11 +18,10 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from sandbox.isolation import Layer, policy
-from sandbox.isolation.memory_group import MemoryGroup
-from sandbox.launchers.python_server import Introduction, Request, modules
+from sandbox.isolation.steps import take
+from sandbox.launchers.python_server import Request
 from sandbox.process import wire
-from sandbox.process.run import NEVER_STARTED, enter, redirect, tell_failure
+from sandbox.process.run import NEVER_STARTED, redirect, tell_failure
 
 _CHUNK = 1 << 18
 _MOST_DESCRIPTORS = 4
@@ -34,11 +33,7 @@ def main() -> NoReturn:
     """Serve until the spawner is gone."""
     link = socket.socket(fileno=int(sys.argv[1]))
     link.set_inheritable(False)
-    introduction = wire.unpack(link.recv(_CHUNK), Introduction)
-    config = introduction.config
-    known = policy.layers(config, in_namespaces=True, is_root=True, memory=MemoryGroup((), ""))
-    layers = [layer for layer in known if layer.name in introduction.layers]
-    code = {name: _load(name) for name in modules(config)}
+    code = {name: _load(name) for name in sys.argv[2:]}
     gc.collect()
     gc.freeze()
     message = bytearray(_CHUNK)
@@ -47,7 +42,7 @@ def main() -> NoReturn:
         size, descriptors = _receive(link, message)
         if not size:
             os._exit(0)
-        _fork(memoryview(message)[:size], descriptors, layers, code)
+        _fork(memoryview(message)[:size], descriptors, code)
 
 
 def _load(name: str) -> types.CodeType:
@@ -70,14 +65,14 @@ def _receive(link: socket.socket, message: bytearray) -> tuple[int, list[int]]:
     return size, list(descriptors)
 
 
-def _fork(message: memoryview, descriptors: Sequence[int], layers: Sequence[Layer], code: Code) -> None:
+def _fork(message: memoryview, descriptors: Sequence[int], code: Code) -> None:
     """Have a grandchild become what `message` says, and wipe it here: the next one must find nothing of it."""
     reader, writer = os.pipe()
     between = os.fork()
     if between == 0:
         child = os.fork()
         if child == 0:
-            _become(message, descriptors, layers, code)
+            _become(message, descriptors, code)
         os.write(writer, str(child).encode())
         os._exit(0)
     message[:] = bytes(len(message))
@@ -89,14 +84,14 @@ def _fork(message: memoryview, descriptors: Sequence[int], layers: Sequence[Laye
         os.close(descriptor)
 
 
-def _become(message: memoryview, descriptors: Sequence[int], layers: Sequence[Layer], code: Code) -> NoReturn:
+def _become(message: memoryview, descriptors: Sequence[int], code: Code) -> NoReturn:
     control, stderr, *rest = descriptors
     try:
         if os.read(control, 10) != b"go":
             os._exit(NEVER_STARTED)
         request = wire.unpack(bytes(message), Request)
         redirect(stderr)
-        enter(layers, request.jail.with_descriptors(rest))
+        take(request.steps, rest)
     except Exception as error:  # noqa: BLE001 - no failure may let the program start
         tell_failure(control, error)
         os._exit(NEVER_STARTED)

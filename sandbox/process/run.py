@@ -26,8 +26,8 @@ from typing import NoReturn
 
 from sandbox import quota
 from sandbox.command import Command
-from sandbox.isolation import Layer
-from sandbox.isolation.jail import Jail
+from sandbox.isolation.jail import Confinement
+from sandbox.isolation.steps import take
 from sandbox.process.loop import Loop, Timer
 from sandbox.verdict import Ending, ProcessEnd, Verdict, judge
 
@@ -77,53 +77,30 @@ class Streams:
             self.handed_over()
 
 
-def spawn(
-    layers: Sequence[Layer],
-    argv: Sequence[str],
-    environment: Mapping[str, str],
-    jail: Jail,
-) -> Child:
-    """Start a program behind `layers` and return at once."""
+def spawn(argv: Sequence[str], environment: Mapping[str, str], confinement: Confinement) -> Child:
+    """Start a program behind its layers and return at once."""
     streams = Streams()
     pid = os.fork()
     if pid == 0:
-        _become(streams, layers, (argv, environment), jail)
+        _become(streams, argv, environment, confinement)
     streams.handed_over()
     return streams.child(pid)
 
 
 def _become(
-    streams: Streams,
-    layers: Sequence[Layer],
-    program: tuple[Sequence[str], Mapping[str, str]],
-    jail: Jail,
+    streams: Streams, argv: Sequence[str], environment: Mapping[str, str], confinement: Confinement
 ) -> NoReturn:
     control = streams.control_end.fileno()
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         redirect(streams.stderr_end)
-        enter(layers, jail)
-        argv, environment = program
+        take(confinement.steps, confinement.descriptors)
         os.execve(argv[0], list(argv), dict(environment))  # noqa: S606 - no shell is wanted
     except Exception as error:  # noqa: BLE001 - no failure may let anything else happen
         tell_failure(control, error)
     finally:
         os._exit(NEVER_STARTED)
-
-
-def enter(layers: Sequence[Layer], jail: Jail) -> None:
-    """Put this process behind all `layers`, in the run's directory.
-
-    Raises:
-        OSError: one of them could not be entered; the message names it.
-    """
-    os.chdir(jail.directory)
-    for layer in layers:
-        try:
-            layer.enter(jail)
-        except Exception as error:
-            raise OSError(f"{layer.name}: {error}") from error
 
 
 def tell_failure(control: int, error: Exception) -> None:

@@ -243,14 +243,12 @@ def _moved_roots(config: Config, *, in_namespaces: bool) -> Mapping[str, str]:
 def _launchers(config: Config, isolation: IsolationContext, loop: Loop) -> tuple[Launcher, ...]:
     """The launchers that the configuration allows, in the order in which they are asked."""
     found: list[Launcher] = []
-    names = [layer.name for layer in isolation.layers]
     ogr2ogr = config.ogr2ogr
     commands = config.commands_per_server
     if LauncherName.FORK_SERVER in config.launchers and ogr2ogr is not None and ogr2ogr.fork_server is not None:
-        kind = Ogr2ogrServerKind(ogr2ogr, names, str(config.work_root))
-        found.append(ServerLauncher(kind, isolation, loop, commands))
+        found.append(ServerLauncher(Ogr2ogrServerKind(ogr2ogr), isolation, loop, commands))
     if LauncherName.PYTHON_SERVER in config.launchers:
-        found.append(ServerLauncher(PythonServerKind(config, names), isolation, loop, commands))
+        found.append(ServerLauncher(PythonServerKind(config.python), isolation, loop, commands))
     return (*found, PlainExec(isolation))
 
 
