@@ -1,12 +1,12 @@
 """Rights that a process of the service gives up for good, because it needs them no longer."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from sandbox import syscalls
-from sandbox.isolation.privileges import keep
-from sandbox.isolation.steps import take
+from sandbox.isolation.privileges import capability_sets, known_capabilities
 
 CHOWN: Final = 0
 DAC_OVERRIDE: Final = 1
@@ -32,7 +32,10 @@ def keep_only(wanted: Iterable[int] = ()) -> None:
     """
     had = _permitted()
     kept = [number for number in wanted if had >> number & 1]
-    take(keep(kept, bounding=kept))
+    with suppress(PermissionError):  # without the right to drop it there is nothing in it that could be gained
+        for number in set(range(known_capabilities())).difference(kept):
+            syscalls.prctl(syscalls.PR_CAPBSET_DROP, number)
+    syscalls.named("capset", *capability_sets(kept))
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
 

@@ -17,16 +17,11 @@ _SETUID: Final = 7
 _MOST: Final = 64
 
 
-def keep(kept: Iterable[int], *, bounding: Iterable[int]) -> bytes:
-    """The steps by which a process has the capabilities `kept`, and no program gives it any but those of `bounding`."""
-    steps = Steps(NoCapabilities.name)
-    for number in set(range(known_capabilities())).difference(bounding):
-        # Without the right to drop it there is nothing in it that could be gained after no-new-privileges.
-        steps.call("prctl", syscalls.PR_CAPBSET_DROP, number, tolerated=errno.EPERM)
+def capability_sets(kept: Iterable[int]) -> tuple[bytes, bytes]:
+    """What `capset` takes: its version, and the capabilities `kept` as effective and permitted ones."""
     low = sum(1 << number for number in kept)
     # Effective, permitted, inheritable: for numbers below 32, then for those above.
-    steps.call("capset", struct.pack("=Ii", _VERSION_3, 0), struct.pack("=6I", low, low, 0, 0, 0, 0))
-    return steps.packed()
+    return struct.pack("=Ii", _VERSION_3, 0), struct.pack("=6I", low, low, 0, 0, 0, 0)
 
 
 def known_capabilities() -> int:
@@ -48,16 +43,21 @@ class NoCapabilities:
 
     def probe(self) -> None:
         """Do it."""
-        take(keep((), bounding=()))
+        take(_keep_only(self.name, ()))
 
     def steps(self, jail: Jail) -> bytes:
         """Drop them, for good."""
-        return _keep_only(() if jail.user is None else (_SETGID, _SETUID))
+        return _keep_only(self.name, () if jail.user is None else (_SETGID, _SETUID))
 
 
 @lru_cache
-def _keep_only(kept: tuple[int, ...]) -> bytes:
-    return keep(kept, bounding=())
+def _keep_only(layer: str, kept: tuple[int, ...]) -> bytes:
+    steps = Steps(layer)
+    for number in range(known_capabilities()):
+        # Without the right to drop it there is nothing in it that could be gained after no-new-privileges.
+        steps.call("prctl", syscalls.PR_CAPBSET_DROP, number, tolerated=errno.EPERM)
+    steps.call("capset", *capability_sets(kept))
+    return steps.packed()
 
 
 class NoNewPrivileges:
