@@ -17,7 +17,6 @@ SETUID: Final = 7
 SETPCAP: Final = 8
 SYS_PTRACE: Final = 19
 SYS_ADMIN: Final = 21
-SYS_RESOURCE: Final = 24
 SETFCAP: Final = 31
 
 

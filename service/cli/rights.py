@@ -5,50 +5,63 @@ account` runs beside it. Whoever wants it to be nobody in particular starts it a
 """
 
 import os
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final
+from enum import Flag, auto
+from typing import Final, NamedTuple
 
 from sandbox import rights
 from sandbox.isolation import namespaces
-from sandbox.isolation.namespaces import NEW_USER
 
-NEEDED: Final[Mapping[int, str]] = MappingProxyType(
-    {
-        rights.CHOWN: "gives the database's directories to its user",
-        rights.DAC_OVERRIDE: "reaches the database's socket and the runs' directories, which are other users'",
-        rights.FOWNER: "removes directories that a run has closed",
-        rights.KILL: "ends the database's server, and runs where there is no namespace",
-        rights.SETGID: "becomes the group of the database, and of a run",
-        rights.SETUID: "becomes the user of the database, and of a run",
-        rights.SETPCAP: "takes these very rights from runs",
-        rights.SYS_RESOURCE: "limits waiting processes, which are other users'",
-        rights.SYS_PTRACE: "counts what runs hold where there is no namespace",
-        rights.SETFCAP: "names root among the users of a namespace",
-    }
+
+class Needs(Flag):
+    """What a capability is needed for."""
+
+    RUNS = auto()
+    """Whatever the host gives."""
+    NAMESPACES = auto()
+    """A host that lets users make namespaces."""
+    NO_NAMESPACES = auto()
+    """A host that does not: what a run is kept from, the spawner does with root's rights."""
+    DATABASE = auto()
+    """The embedded database, which runs as another user."""
+
+
+class Right(NamedTuple):
+    """A capability, what needs it, and what a helper that is started anew does with it; it has it from the gateway."""
+
+    capability: int
+    needed_by: Needs
+    purpose: str
+
+
+RIGHTS: Final = (
+    Right(rights.DAC_OVERRIDE, Needs.RUNS, "reaches runs' directories and the database's socket, which are others'"),
+    Right(rights.FOWNER, Needs.RUNS, "removes directories that a run has closed"),
+    Right(rights.SETGID, Needs.RUNS, "names the groups of runs, and becomes that of the database"),
+    Right(rights.SETUID, Needs.RUNS, "names the users of runs, and becomes that of the database"),
+    Right(rights.SETFCAP, Needs.NAMESPACES, "names root among the users of a namespace"),
+    Right(rights.CHOWN, Needs.DATABASE | Needs.NO_NAMESPACES, "gives directories to the database's user, and to runs'"),
+    Right(rights.KILL, Needs.DATABASE | Needs.NO_NAMESPACES, "ends the database's server, and runs"),
+    Right(rights.SETPCAP, Needs.NO_NAMESPACES, "takes these very rights from runs"),
+    Right(rights.SYS_PTRACE, Needs.NO_NAMESPACES, "counts what runs hold"),
+    Right(rights.SYS_ADMIN, Needs.NO_NAMESPACES, "makes the namespaces that users may not make"),
 )
-"""For each capability, what a helper that is started anew does with it; it has them from the gateway."""
 
 
-def give_up_rights() -> None:
-    """Keep as root the capabilities of `NEEDED`, and as anybody none; gain none by programs; let nobody look in.
+def needed(here: Needs) -> list[int]:
+    """The capabilities that one of these needs takes."""
+    return [right.capability for right in RIGHTS if right.needed_by & here]
+
+
+def give_up_rights(*, embeds_database: bool) -> None:
+    """Keep as root the capabilities that are needed here, and as anybody none; gain none; let nobody look in.
 
     Raises:
         OSError: the kernel refuses.
     """
-    if os.geteuid() != 0:
-        rights.keep_only()
-    else:
-        rights.keep_only([*NEEDED, *(() if _makes_user_namespaces() else (rights.SYS_ADMIN,))])
+    rights.keep_only(needed(needs(embeds_database=embeds_database)) if os.geteuid() == 0 else ())
 
 
-def _makes_user_namespaces() -> bool:
-    """Whether the jail's namespaces need no right, as they do where the host refuses those of users."""
-    try:
-        child = namespaces.fork_into(NEW_USER)
-    except OSError:
-        return False
-    if child == 0:
-        os._exit(0)
-    os.waitpid(child, 0)
-    return True
+def needs(*, embeds_database: bool) -> Needs:
+    """What there is for capabilities to be needed for, on this host."""
+    here = Needs.NAMESPACES if namespaces.need_no_right() else Needs.NO_NAMESPACES
+    return Needs.RUNS | here | (Needs.DATABASE if embeds_database else Needs(0))

@@ -54,7 +54,7 @@ async def _run(settings: Settings) -> None:
         listener = stack.enter_context(_listen(settings))
         private = stack.enter_context(_listen_privately(settings)) if settings.private_port is not None else None
         # Before the first byte of a request, and while there is one thread.
-        give_up_rights()
+        give_up_rights(embeds_database=not settings.database_url)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_stop_on_signal, stop)
             async with open_services(settings) as services:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,13 @@ class Server:
 
 
 @contextmanager
-def running_server(data_dir: Path, dsn: str = "", settings: Mapping[str, str] | None = None) -> Iterator[Server]:
+def running_server(
+    data_dir: Path,
+    dsn: str = "",
+    settings: Mapping[str, str] | None = None,
+    *,
+    program: Sequence[str] = ("-m", "service"),
+) -> Iterator[Server]:
     """Start `geomill serve` on a free port; without `dsn` on its embedded database. It is stopped in the end."""
     data_dir.mkdir(parents=True, exist_ok=True)
     log = data_dir / f"server-{time.monotonic_ns()}.log"
@@ -87,9 +93,7 @@ def running_server(data_dir: Path, dsn: str = "", settings: Mapping[str, str] | 
         **(settings or {}),
     }
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "service", "serve"], env=environment, stdout=output, stderr=output
-        )
+        process = subprocess.Popen([sys.executable, *program, "serve"], env=environment, stdout=output, stderr=output)
     try:
         yield Server(process, data_dir, dsn, log)
     finally:

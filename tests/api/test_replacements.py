@@ -1,0 +1,66 @@
+"""Fork servers that are replaced all the time, under conversions of many clients, cost none of them anything."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from itertools import repeat
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from service.accounts.administration import Terms
+from tests.sandbox.processes import command_line, processes_below
+from tests.support.data import collection, feature, point
+from tests.support.server import Client, Server, create_account, running_server
+from tests.support.tuned import tuned
+
+CLIENTS, ACCOUNTS, CONVERSIONS = 64, 16, 640
+COMMANDS_PER_SERVER = 2
+MANY = 20
+TEAM = Terms(plan="team", plan_owner="organization")
+ONE_POINT = collection(feature(point(1, 2), n=1))
+
+
+def converted(client: Client, times: int) -> list[dict[str, Any]]:
+    """Convert one good file again and again."""
+    return [client.convert("a.geojson", ONE_POINT, outputFormat="Csv") for _ in range(times)]
+
+
+def fork_servers(server: Server, done: Event) -> set[int]:
+    """All fork servers that are seen until it is done: ogr2ogr without an argument, in the root."""
+    found = set()
+    while not done.wait(0.05):
+        for pid in processes_below(server.process.pid):
+            if command_line(pid).endswith(b"/ogr2ogr\0") and _directory(pid) == Path("/"):
+                found.add(pid)
+    return found
+
+
+def _directory(pid: int) -> Path | None:
+    try:
+        return Path(f"/proc/{pid}/cwd").readlink()
+    except OSError:
+        return None
+
+
+@pytest.mark.timeout(180)
+def test_no_conversion_fails_for_a_server_that_is_replaced(tmp_path: Path, database_url: str) -> None:
+    """64 clients, a replacement after every second run: all succeed, and none of them at the second attempt."""
+    settings = {"GEOMILL_CONVERTERS": "4", "GEOMILL_WAITING_ROOM": "256"}
+    program = tuned(Config={"commands_per_server": COMMANDS_PER_SERVER})
+    with ExitStack() as stack:
+        server = stack.enter_context(running_server(tmp_path, database_url, settings, program=program))
+        accounts = [stack.enter_context(create_account(server, TEAM)) for _ in range(ACCOUNTS)]
+        threads = stack.enter_context(ThreadPoolExecutor(CLIENTS + 1))
+        done = Event()
+        seen = threads.submit(fork_servers, server, done)
+        each = repeat(CONVERSIONS // CLIENTS)
+        try:
+            answers = [a for found in threads.map(converted, accounts * (CLIENTS // ACCOUNTS), each) for a in found]
+        finally:
+            done.set()
+        assert [answer for answer in answers if not answer["success"]] == []
+        assert server.events("converter.crashed") == []
+    assert len(answers) == CONVERSIONS
+    assert len(seen.result()) > MANY
