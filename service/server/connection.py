@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 _LARGE_BYTES = 64 * 1024
 _PIECE_OVERHEAD_BYTES = 128  # a piece of one byte is an object too
 _ENOUGH_BYTES = 256 * 1024 + _PIECE_OVERHEAD_BYTES
-PARTING_SECONDS = 2.0
-"""How long a client may go on sending what nobody reads, so that it sees its answer before the connection ends."""
+PARTING_SECONDS = 30.0
+PARTING_BYTES = 128 * 1024 * 1024  # the largest upload
+"""How long, and how much, a client may go on sending what nobody reads, so that it comes to read its answer."""
 
 
 class Connection(asyncio.Protocol):
@@ -41,11 +42,12 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._arrival: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
-        self._is_read = False
+        self._is_served = False
+        self._is_deaf = False
         self._rests = True
-        self._parting = False
         self._idle_since = 0.0
         self._skipped_bytes = 0
+        self._ignored_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
@@ -72,9 +74,9 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take a piece: as the beginning of a request, or as what the one under way has still to read."""
-        if self._parting:
-            return
-        if self._is_read:
+        if self._is_deaf:
+            self._ignore(data)
+        elif self._is_served:
             self._keep(data)
         else:
             self._look(data)
@@ -83,7 +85,7 @@ class Connection(asyncio.Protocol):
         """Note that the client sends no more; it may still be answered."""
         self.has_ended.set()
         self._wake()
-        return self._is_read
+        return self._is_served
 
     def connection_lost(self, _error: Exception | None) -> None:
         """Note the end of both directions."""
@@ -122,7 +124,7 @@ class Connection(asyncio.Protocol):
 
     def begin(self, work: Coroutine[None, None, None]) -> None:
         """Run what serves a request and reads what comes in meanwhile."""
-        self._is_read = True
+        self._is_served = True
         self.rest(resting=False)
         self.site.run(work)
 
@@ -133,7 +135,7 @@ class Connection(asyncio.Protocol):
 
     def go_on(self) -> None:
         """Wait for the next request, which may be there already."""
-        self._is_read = False
+        self._is_served = False
         self.rest(resting=True)
         if self.site.is_stopping or self.has_ended.is_set():
             self.close()
@@ -146,18 +148,24 @@ class Connection(asyncio.Protocol):
             self._transport.write(as_bytes(fault))
         self.part()
 
-    def part(self) -> None:
-        """End the connection so that its client sees what was sent, though it sends what nobody reads.
+    def ignore_rest(self) -> None:
+        """Throw away whatever else comes: a client that sends first and reads later gets to its answer.
 
-        To close with unread bytes would reset the connection, which can destroy the answer before it was read.
+        To leave it unread would block such a client, and to close with unread bytes, or before the last have come,
+        would reset the connection, which can destroy the answer before it was read.
         """
-        self._is_read, self._parting = False, True
+        self._is_deaf = True
         self._pieces.clear()
+        self._transport.resume_reading()
+
+    def part(self) -> None:
+        """End the connection when its client does, which sees that nothing follows what was sent."""
+        self._is_served = False
         if self.has_ended.is_set() or not self.is_open:
             self.close()
             return
+        self.ignore_rest()
         self._transport.write_eof()
-        self._transport.resume_reading()
         self._timer.cancel()
         self._timer = self._loop.call_later(PARTING_SECONDS, self.close)
 
@@ -209,6 +217,11 @@ class Connection(asyncio.Protocol):
             self._paused = True
             self._transport.pause_reading()
         self._wake()
+
+    def _ignore(self, data: bytes) -> None:
+        self._ignored_bytes += len(data)
+        if self._ignored_bytes > PARTING_BYTES:
+            self.close()
 
     def _take(self) -> bytes:
         if self._pieces and len(self._pieces[0]) >= _LARGE_BYTES:

@@ -4,10 +4,14 @@ A body is read when the application asks for it and not before. A client that wa
 (`Expect: 100-continue`) is told to go on at the first of these readings: a request that is refused for its key, its
 length, or because the service is full, never sends its body.
 
+Of a body that was not read when the answer begins, a small one is read afterwards, and the connection lives on. After
+any other the connection ends, and what still comes of it is thrown away: no client is reset before it has its answer.
+
 The head of an answer waits for the first piece of its body, so that both leave in one piece: each writing wakes the
 client, which costs as much as the rest of a small answer.
 """
 
+import math
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -17,6 +21,7 @@ import structlog
 from starlette.types import Message, Scope
 
 from service.errors import MalformedRequest, RequestFault
+from service.http.middleware.draining import ENDS_BODIES
 from service.http.promised import EXTENSION
 from service.http.unserved import UNREADABLE
 from service.jobs.promises import Promise
@@ -29,7 +34,9 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 _DISCONNECT: Message = {"type": "http.disconnect"}
 _WITHOUT_BODY = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
-DEFECT_HEADERS = [(b"content-length", b"0"), (b"connection", b"close")]
+_CLOSE = (b"connection", b"close")
+DEFECT_HEADERS = [(b"content-length", b"0"), _CLOSE]
+SMALL_BODY_BYTES = 64 * 1024
 BODY_CUT_SHORT = MalformedRequest("The body of the request ends before its length. Send it whole.")
 
 
@@ -105,6 +112,9 @@ class Exchange:
             status = int(message["status"])
             self._bodiless = self._bodiless or status in _WITHOUT_BODY
             headers = [*message.get("headers", ()), *self._connection.site.response_headers()]
+            if self._leaves_body():
+                self._connection.ignore_rest()
+                headers = [*(header for header in headers if header[0].lower() != _CLOSE[0]), _CLOSE]
             self._head = self._http.send(h11.Response(status_code=status, headers=headers))
         elif message["type"] == "http.response.body":
             data, self._head = self._head, b""
@@ -115,6 +125,19 @@ class Exchange:
                 data += self._http.send(h11.EndOfMessage()) or b""
             if data:
                 await self._connection.write(data)
+
+    def _leaves_body(self) -> bool:
+        """Whether more of the body is to come than is worth reading, or a client waits to be asked for it."""
+        if self._http.their_state is not h11.SEND_BODY:
+            return False
+        return _body_bytes(self._request) > SMALL_BODY_BYTES or self._http.they_are_waiting_for_100_continue
+
+    async def _skip_rest(self) -> None:
+        """Read to the end of the body; the client has its answer, and nobody waits."""
+        self._connection.rest(resting=True)
+        while self._http.their_state is h11.SEND_BODY:
+            if self._next_event() is h11.NEED_DATA:
+                self._http.receive_data(await self._connection.read())
 
     async def _finish(self) -> None:
         """Leave the connection as the next request, or nobody, needs it."""
@@ -127,8 +150,8 @@ class Exchange:
             self._head += http.send(h11.EndOfMessage()) or b""
         if self._head:
             await connection.write(self._head)
-        if http.their_state is h11.SEND_BODY:
-            self._next_event()  # the end of a request without a body, which nobody has asked for
+        if http.our_state is h11.DONE:
+            await self._skip_rest()
         if http.our_state is h11.DONE and http.their_state is h11.DONE:
             http.start_next_cycle()
             connection.go_on()
@@ -151,5 +174,13 @@ class Exchange:
             "client": self._connection.client,
             "server": self._connection.server,
             "state": dict(self._connection.site.state),
-            "extensions": {} if self._promise is None else {EXTENSION: self._promise},
+            "extensions": {ENDS_BODIES: True}
+            if self._promise is None
+            else {ENDS_BODIES: True, EXTENSION: self._promise},
         }
+
+
+def _body_bytes(request: h11.Request) -> float:
+    """Return the declared length of the body: infinite when it comes in chunks."""
+    headers = dict(request.headers)
+    return math.inf if b"transfer-encoding" in headers else int(headers.get(b"content-length", b"0"))

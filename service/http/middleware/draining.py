@@ -1,4 +1,7 @@
-"""Answers that are ready before the request's body has been read.
+"""Answers that are ready before the request's body has been read, on servers that leave that to the application.
+
+Ours sees to it itself for HTTP/1.1, and says so among the scope's extensions; this is for Hypercorn, which serves
+HTTP/2, and for the servers of applications that mount this one.
 
 Theory of operation. A refusal (401, 413, 503…) and a defect come while the client still sends. Left alone, that ends
 badly twice. Hypercorn hands the body to the application through a queue of a few chunks and puts its last message, the
@@ -20,6 +23,8 @@ import math
 from anyio import Lock, create_task_group, move_on_after
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+ENDS_BODIES = "geomill.ends_bodies"
+"""Where a server that reads to the end of unread bodies by itself says so among the scope's extensions."""
 SMALL_BODY_BYTES = 64 * 1024
 LINGER_BYTES = 128 * 1024 * 1024  # the largest upload; clients that send first and read later see the answer then
 LINGER_SECONDS = 2.0
@@ -37,7 +42,8 @@ class DrainingMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request (the ASGI interface)."""
-        length = _body_length(scope) if scope["type"] == "http" else 0
+        leaves_it = scope["type"] != "http" or ENDS_BODIES in scope.get("extensions", {})
+        length = 0 if leaves_it else _body_length(scope)
         if length == 0:
             await self._app(scope, receive, send)
         else:

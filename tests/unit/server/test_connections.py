@@ -10,18 +10,21 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from service.server.connection import Connection
+from service.server.exchange import SMALL_BODY_BYTES
 from service.server.serving import ServerLimits, Site
 
 REQUEST = b"GET %s HTTP/1.1\r\nHost: here\r\n\r\n"
 UPLOAD = b"POST %s HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\n\r\n"
 KEEP_ALIVE_SECONDS = 0.5
 WORK_SECONDS = 3 * KEEP_ALIVE_SECONDS
+BUSY_SECONDS = 3.0
+"""How long a client among hundreds may be busy with others between the pieces that it sends."""
 LARGE = bytes(range(256)) * 1024
 
 
 @dataclass
 class Application:
-    """Answers at once, after a while, with a head alone, or when it has read a body as it is told to."""
+    """Answers at once, after a while, at length, with a head alone, or when it has read a body as it is told to."""
 
     read: asyncio.Event = field(default_factory=asyncio.Event)
     left: asyncio.Event = field(default_factory=asyncio.Event)
@@ -37,10 +40,12 @@ class Application:
                 self.received.append(await receive())
             if self.received[-1]["type"] == "http.disconnect":
                 self.left.set()
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
+        body = 100 * LARGE if scope["path"] == "/large" else b"done"
+        length = str(len(body)).encode()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
         if scope["path"] == "/broken":
             raise RuntimeError
-        await send({"type": "http.response.body", "body": b"done"})
+        await send({"type": "http.response.body", "body": body})
 
 
 class Watched(Connection):
@@ -71,6 +76,13 @@ class Client:
         """Send a request and return its answer."""
         self.writer.write(REQUEST % path)
         return await self.reader.readuntil(b"done")
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes; raises OSError as soon as the connection was reset."""
+        own = self.socket.dup()
+        own.setblocking(False)
+        await asyncio.get_running_loop().sock_sendall(own, data)
+        own.close()
 
     async def ended(self, seconds: float) -> bool:
         """Whether the server closes the connection within this time."""
@@ -188,6 +200,47 @@ async def test_a_client_that_sends_more_than_is_read_has_to_wait(piece: bytes, m
         assert await client.reader.readuntil(b"done")
         assert sum(len(message["body"]) for message in client.application.received) == body
         own.close()
+
+
+async def test_a_small_body_that_nobody_reads_may_come_after_the_answer() -> None:
+    """The connection lives on, and what follows the body is the next request."""
+    async with connection() as client:
+        client.writer.write(UPLOAD % (b"/unread", 10))
+        answer = await client.reader.readuntil(b"done")
+        assert b"connection: close" not in answer.lower()
+        for piece in (b"12345", b"67890", REQUEST % b"/"):
+            client.writer.write(piece)
+            await client.writer.drain()
+        assert (await client.reader.readuntil(b"done")).startswith(b"HTTP/1.1 200")
+
+
+async def test_a_small_body_that_nobody_reads_and_that_does_not_come_is_not_waited_for() -> None:
+    async with connection() as client:
+        client.writer.write(UPLOAD % (b"/unread", 10))
+        await client.reader.readuntil(b"done")
+        assert await client.ended(10 * KEEP_ALIVE_SECONDS)
+
+
+async def test_a_large_body_that_nobody_reads_may_come_after_the_answer() -> None:
+    """The client is told that the connection ends, and is not reset, however late it sends the rest."""
+    async with connection() as client:
+        client.writer.write(UPLOAD % (b"/unread", SMALL_BODY_BYTES + 1) + b"first")
+        await asyncio.sleep(BUSY_SECONDS)
+        for _ in range(4):
+            await client.send(LARGE[: SMALL_BODY_BYTES // 4])
+        answer = await client.reader.read()
+        assert b"connection: close" in answer.lower()
+        assert answer.endswith(b"done")
+
+
+async def test_a_client_that_sends_first_and_reads_later_gets_a_large_answer() -> None:
+    """Neither waits for the other to read."""
+    async with connection() as client:
+        client.writer.write(UPLOAD % (b"/large", 100 * len(LARGE)) + 100 * LARGE)
+        async with asyncio.timeout(20):
+            await client.writer.drain()
+            answer = await client.reader.read()
+        assert len(answer) > 100 * len(LARGE)
 
 
 async def test_an_application_that_reads_is_told_that_its_client_has_gone() -> None:
