@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 import anyio
+import msgspec
 import structlog
 
 from service.app import application_for, open_services, operations_for
@@ -17,7 +18,7 @@ from service.cli.rights import give_up_rights
 from service.http.application import Application
 from service.server.gate import Gate
 from service.server.heap import share_one_heap, stay_small
-from service.server.listener import Listener, listen
+from service.server.listener import listen
 from service.server.serving import ServerLimits, serve
 from service.settings import Settings
 from service.telemetry import events
@@ -51,16 +52,16 @@ def _only_error(group: ExceptionGroup) -> Exception:
 async def _run(settings: Settings) -> None:
     stop = anyio.Event()
     with ExitStack() as stack:
-        listener = stack.enter_context(_listen(settings))
+        listening = stack.enter_context(_listen(settings))
         private = stack.enter_context(_listen_privately(settings)) if settings.private_port is not None else None
         # Before the first byte of a request, and while there is one thread.
         give_up_rights(embeds_database=not settings.database_url)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_stop_on_signal, stop)
             async with open_services(settings) as services:
-                front = _Door(listener, application_for(services, settings))
-                back = _Door(private, operations_for(services, settings)) if private is not None else None
-                await _announce(settings, services, listener, private)
+                front = _Port(listening, application_for(services, settings))
+                back = _Port(private, operations_for(services, settings)) if private is not None else None
+                await _announce(settings, services, listening, private)
                 # What is there now stays: the collector need not walk through it again and again.
                 gc.collect()
                 gc.freeze()
@@ -69,26 +70,30 @@ async def _run(settings: Settings) -> None:
             tasks.cancel_scope.cancel()
 
 
-class _Door(NamedTuple):
-    listener: Listener
+class _Port(NamedTuple):
+    listening: socket.socket
     application: Application
 
 
 async def _serve_both(
-    settings: Settings, services: Services, front: _Door, back: _Door | None, stop: anyio.Event
+    settings: Settings, services: Services, front: _Port, back: _Port | None, stop: anyio.Event
 ) -> None:
     """Serve clients until `stop`, and operators until all jobs have ended, so that they can watch it end."""
     closing, ended = anyio.Event(), anyio.Event()
     limits = ServerLimits(
-        max_header_bytes=settings.max_header_bytes, http2=settings.http2, drain_seconds=settings.drain_seconds
+        max_header_bytes=settings.max_header_bytes,
+        max_connections=settings.max_connections,
+        http2=settings.http2,
+        drain_seconds=settings.drain_seconds,
     )
+    few = msgspec.structs.replace(limits, max_connections=OPERATORS_CONNECTIONS)
     gate = Gate(services.authenticator, services.promises)
     async with anyio.create_task_group() as operations:
         if back is not None:
-            operations.start_soon(serve, back.application, back.listener, limits, ended)
+            operations.start_soon(serve, back.application, back.listening, few, ended)
         async with anyio.create_task_group() as departure:
             departure.start_soon(_leave, settings, services, stop, closing)
-            await serve(front.application, front.listener, limits, closing, gate)
+            await serve(front.application, front.listening, limits, closing, gate)
             departure.cancel_scope.cancel()
         await services.runner.drain(settings.drain_seconds)
         ended.set()
@@ -111,31 +116,32 @@ async def _stop_on_signal(stop: anyio.Event) -> None:
             stop.set()
 
 
-def _listen(settings: Settings) -> Listener:
-    return _listen_or_tell(settings.host, settings.port, settings.max_connections, "GEOMILL_PORT")
+def _listen(settings: Settings) -> socket.socket:
+    return _listen_or_tell(settings.host, settings.port, "GEOMILL_PORT")
 
 
-def _listen_privately(settings: Settings) -> Listener:
-    host = settings.private_host or settings.host
-    return _listen_or_tell(host, settings.private_port or 0, OPERATORS_CONNECTIONS, "GEOMILL_PRIVATE_PORT")
+def _listen_privately(settings: Settings) -> socket.socket:
+    return _listen_or_tell(settings.private_host or settings.host, settings.private_port or 0, "GEOMILL_PRIVATE_PORT")
 
 
-def _listen_or_tell(host: str, port: int, most_connections: int, variable: str) -> Listener:
+def _listen_or_tell(host: str, port: int, variable: str) -> socket.socket:
     try:
-        return listen(host, port, most_connections)
+        return listen(host, port)
     except OSError as error:
         message = f"cannot listen on {host}:{port} ({error.strerror}). Set {variable} to a free port."
         raise CommandError(message) from None
 
 
-def _name(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
+def _name(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}"
 
 
-async def _announce(settings: Settings, services: Services, listener: Listener, private: Listener | None) -> None:
-    line, url = "", settings.public_url.rstrip("/") or _name(listener)
+async def _announce(
+    settings: Settings, services: Services, listening: socket.socket, private: socket.socket | None
+) -> None:
+    line, url = "", settings.public_url.rstrip("/") or _name(listening)
     if not settings.database_url:
         key = await demo_key(services.database, settings.data_path)
         line = curl_line(url, key, sample_file(settings.data_path))

@@ -7,16 +7,18 @@ A client is slowed down by what its request takes in: with enough bytes waiting 
 """
 
 import asyncio
+import socket
 from collections import deque
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from service.errors import RequestFault
-from service.http.unserved import as_bytes
+from service.http.unserved import TOO_MANY, as_bytes
 from service.jobs.promises import Promise
 from service.server.gate import Refusal
 from service.server.http1 import Http1
 from service.server.inbox import Refused
+from service.server.wire import Wire
 
 if TYPE_CHECKING:
     from service.server.serving import Site
@@ -29,48 +31,51 @@ PARTING_BYTES = 128 * 1024 * 1024  # the largest upload
 """How long, and how much, a client may go on sending what nobody reads, so that it comes to read its answer."""
 
 
-class Connection(asyncio.Protocol):
-    """A connection of a client (asyncio's interface), and the two ends of it that requests use: `read` and `write`."""
+class Connection:
+    """A connection of a client, and the two ends of it that requests use: `read` and `write`.
 
-    def __init__(self, site: "Site") -> None:
+    With `too_many` it is told that there is no room for it.
+    """
+
+    def __init__(self, site: "Site", client: socket.socket, address: object, *, too_many: bool = False) -> None:
         self.site = site
+        self.client = _address(address)
+        """Address of the client."""
         self.has_ended = asyncio.Event()
         """Whether the client sends no more."""
         self._loop = site.loop
+        self._wire = Wire(client, self)
+        self._http: Http1 | None = None
         self._pieces: deque[bytes] = deque()
         self._waiting_bytes = 0
-        self._paused = False
         self._arrival: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
+        self._too_many = too_many
         self._is_served = False
         self._is_deaf = False
         self._rests = True
-        self._idle_since = 0.0
         self._skipped_bytes = 0
         self._ignored_bytes = 0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
-        self._transport = cast("asyncio.Transport", transport)
-        self._http = Http1(self)
         self._idle_since = self._loop.time()
-        self._timer = self._loop.call_later(self.site.limits.keep_alive_seconds, self._close_if_idle)
-        self.site.connections.add(self)
+        self._timer = self._loop.call_later(site.limits.keep_alive_seconds, self._close_if_idle)
+        site.connections.add(self)
 
-    @property
-    def client(self) -> tuple[str, int] | None:
-        """Address of the client."""
-        return _address(self._transport.get_extra_info("peername"))
+    def start(self) -> None:
+        """Look at what has come, and at what comes."""
+        if self._too_many:
+            self.refuse(TOO_MANY)
+        else:
+            self._wire.start()
 
     @property
     def server(self) -> tuple[str, int] | None:
         """Address of this end."""
-        return _address(self._transport.get_extra_info("sockname"))
+        return _address(self._wire.local_address())
 
     @property
     def is_open(self) -> bool:
         """Whether anything can be written."""
-        return not self._transport.is_closing()
+        return not self._wire.is_closing
 
     def data_received(self, data: bytes) -> None:
         """Take a piece: as the beginning of a request, or as what the one under way has still to read."""
@@ -87,10 +92,10 @@ class Connection(asyncio.Protocol):
         self._wake()
         return self._is_served
 
-    def connection_lost(self, _error: Exception | None) -> None:
+    def connection_lost(self) -> None:
         """Note the end of both directions."""
         self._timer.cancel()
-        self.site.connections.discard(self)
+        self.site.forget(self, too_many=self._too_many)
         self.has_ended.set()
         self._wake()
         self.resume_writing()
@@ -118,7 +123,7 @@ class Connection(asyncio.Protocol):
     async def write(self, data: bytes) -> None:
         """Send bytes, as fast as the client takes them; without effect when it has gone."""
         if self.is_open:
-            self._transport.write(data)
+            self._wire.write(data)
         if self._writable is not None:
             await asyncio.shield(self._writable)
 
@@ -145,7 +150,7 @@ class Connection(asyncio.Protocol):
     def refuse(self, fault: RequestFault) -> None:
         """Answer what cannot be served, and end the connection."""
         if self.is_open:
-            self._transport.write(as_bytes(fault))
+            self._wire.write(as_bytes(fault))
         self.part()
 
     def ignore_rest(self) -> None:
@@ -156,7 +161,7 @@ class Connection(asyncio.Protocol):
         """
         self._is_deaf = True
         self._pieces.clear()
-        self._transport.resume_reading()
+        self._wire.resume_reading()
 
     def part(self) -> None:
         """End the connection when its client does, which sees that nothing follows what was sent."""
@@ -165,13 +170,13 @@ class Connection(asyncio.Protocol):
             self.close()
             return
         self.ignore_rest()
-        self._transport.write_eof()
+        self._wire.write_eof()
         self._timer.cancel()
         self._timer = self._loop.call_later(PARTING_SECONDS, self.close)
 
     def close(self) -> None:
         """End the connection once everything is sent."""
-        self._transport.close()
+        self._wire.close()
 
     def close_if_resting(self) -> None:
         """End a connection that nobody waits for."""
@@ -180,8 +185,10 @@ class Connection(asyncio.Protocol):
 
     def _look(self, data: bytes) -> None:
         data, promise = self._pass_gate(data)
-        if not data and self._http.is_blank:
+        if not data and self._is_between_requests():
             return
+        if self._http is None:
+            self._http = Http1(self)  # which costs more than a refusal
         try:
             self._http.look(data, promise)
         except Refused as refused:
@@ -189,10 +196,14 @@ class Connection(asyncio.Protocol):
                 promise.release()
             self.refuse(refused.fault)
 
+    def _is_between_requests(self) -> bool:
+        """Whether the next byte is the first of a request."""
+        return self._http is None or self._http.is_blank
+
     def _pass_gate(self, data: bytes) -> tuple[bytes, Promise | None]:
         """Answer the requests that the gate refuses; return what is left, and what its first request was promised."""
         gate = self.site.gate
-        while data and gate is not None and self._http.is_blank:
+        while data and gate is not None and self._is_between_requests():
             if self._skipped_bytes:
                 skipped = min(self._skipped_bytes, len(data))
                 self._skipped_bytes -= skipped
@@ -201,7 +212,7 @@ class Connection(asyncio.Protocol):
             found = gate.look(data)
             if not isinstance(found, Refusal):
                 return data, found
-            self._transport.write(found.answer)
+            self._wire.write(found.answer)
             self._idle_since = self._loop.time()
             if found.body_bytes is None or self._writable is not None:
                 self.part()
@@ -213,9 +224,8 @@ class Connection(asyncio.Protocol):
     def _keep(self, data: bytes) -> None:
         self._pieces.append(data)
         self._waiting_bytes += len(data) + _PIECE_OVERHEAD_BYTES
-        if self._waiting_bytes > _ENOUGH_BYTES and not self._paused:
-            self._paused = True
-            self._transport.pause_reading()
+        if self._waiting_bytes > _ENOUGH_BYTES:
+            self._wire.pause_reading()
         self._wake()
 
     def _ignore(self, data: bytes) -> None:
@@ -231,9 +241,8 @@ class Connection(asyncio.Protocol):
             data = b"".join(self._pieces)
             self._pieces.clear()
             self._waiting_bytes = 0
-        if self._paused and self._waiting_bytes < _LARGE_BYTES:
-            self._paused = False
-            self._transport.resume_reading()
+        if self._waiting_bytes < _LARGE_BYTES and not self.has_ended.is_set():
+            self._wire.resume_reading()
         return data
 
     def _wake(self) -> None:

@@ -1,118 +1,113 @@
 """The listening socket: a bound on open connections, and an end for clients that stop reading.
 
 The bound is kept where connections come in, so that it holds for idle ones and for those that have sent nothing yet. A
-connection too many is told so, read for a moment so that its client sees the answer, and closed.
+connection too many is told so, and closed by its client. While there are too many of those nothing more is accepted:
+who comes then waits in the system's queue for a moment, and is not reset.
 """
 
 import asyncio
 import resource
 import socket
-from contextlib import suppress
+from collections.abc import Callable
 from typing import Any
-
-from service.http.unserved import TOO_MANY, as_bytes
 
 BACKLOG = 2048
 SILENT_READER_SECONDS = 60
 """How long a client may take nothing of an answer that is ready for it."""
-PARTING_SECONDS = 2.0
-PARTING_AT_ONCE = 256
-_AT_ONCE_BYTES = 64 * 1024
+TURNED_AWAY_AT_ONCE = 256
+"""So many connections too many may be open, each until its client has its answer."""
 RESERVED_DESCRIPTORS = 512
 """Files and sockets that the process needs beside the connections of clients."""
+_AT_ONCE = 64
+"""So many are accepted before others have their turn in the loop."""
+_NO_DESCRIPTOR_SECONDS = 0.1
+
+Welcome = Callable[[socket.socket, Any, bool], None]
+"""Takes an accepted connection, the address of its client, and whether it is one too many."""
 
 
-class Listener(socket.socket):
-    """A listening socket that accepts at most `most_connections` at the same time."""
+class Door:
+    """Accepts connections, of which `most_connections` may be open at the same time."""
 
-    def __init__(self, family: int, most_connections: int) -> None:
-        super().__init__(family, socket.SOCK_STREAM)
-        self._most = most_connections
-        self._open = 0
-        self._parting = 0
+    def __init__(self, listening: socket.socket, most_connections: int, welcome: Welcome) -> None:
+        self._listening = listening
+        self._most = min(most_connections, _room_for_connections(most_connections))
+        self._welcome = welcome
+        self._loop = asyncio.get_running_loop()
+        self._inside = self._turned_away = 0
+        self._is_open = self._accepts = False
 
-    def accept(self) -> tuple[socket.socket, Any]:
-        """Accept the next connection that there is room for.
-
-        Raises:
-            BlockingIOError: there is none.
-        """
-        while True:
-            accepted, address = super().accept()
-            if self._open < self._most:
-                self._open += 1
-                return _Connection(self, accepted), address
-            self._refuse(accepted)
-
-    def forget(self) -> None:
-        """Count a connection as closed."""
-        self._open -= 1
-
-    def _refuse(self, client: socket.socket) -> None:
-        client.setblocking(False)
-        with suppress(OSError):
-            client.send(as_bytes(TOO_MANY))
-            client.shutdown(socket.SHUT_WR)
-        if self._parting >= PARTING_AT_ONCE:
-            with suppress(OSError):
-                client.recv(_AT_ONCE_BYTES)  # what is unread would reset the connection, and destroy the answer
-            client.close()
-            return
-        self._parting += 1
-        loop = asyncio.get_running_loop()
-        loop.add_reader(client, self._eat, client)
-        loop.call_later(PARTING_SECONDS, self._part, client)
-
-    def _eat(self, client: socket.socket) -> None:
-        try:
-            if client.recv(_AT_ONCE_BYTES):
-                return
-        except OSError:
-            pass
-        self._part(client)
-
-    def _part(self, client: socket.socket) -> None:
-        if client.fileno() >= 0:
-            self._parting -= 1
-            asyncio.get_running_loop().remove_reader(client)
-            client.close()
-
-
-class _Connection(socket.socket):
-    """An accepted connection, which its listener counts until it is closed."""
-
-    def __init__(self, listener: Listener, accepted: socket.socket) -> None:
-        super().__init__(accepted.family, accepted.type, accepted.proto, accepted.detach())
-        self._listener: Listener | None = listener
+    def open(self) -> None:
+        """Begin to accept."""
+        self._listening.setblocking(False)
+        self._is_open = True
+        self._resume()
 
     def close(self) -> None:
-        listener, self._listener = self._listener, None
-        if listener is not None:
-            listener.forget()
-        super().close()
+        """Accept who has come already, and nobody after them; doing it twice changes nothing."""
+        if self._is_open:
+            self._accept(BACKLOG)
+            self._pause()
+            self._is_open = False
+        self._listening.close()
+
+    def note_closed(self, *, too_many: bool) -> None:
+        """Count a connection as closed."""
+        if too_many:
+            self._turned_away -= 1
+        else:
+            self._inside -= 1
+        self._resume()
+
+    def _resume(self) -> None:
+        if self._is_open and not self._accepts:
+            self._accepts = True
+            self._loop.add_reader(self._listening, self._accept)
+
+    def _pause(self) -> None:
+        if self._accepts:
+            self._accepts = False
+            self._loop.remove_reader(self._listening)
+
+    def _accept(self, at_once: int = _AT_ONCE) -> None:
+        for _ in range(at_once):
+            too_many = self._inside >= self._most
+            if too_many and self._turned_away >= TURNED_AWAY_AT_ONCE:
+                self._pause()
+                return
+            try:
+                client, address = self._listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:  # no descriptor or memory is left: others give theirs back soon
+                self._pause()
+                self._loop.call_later(_NO_DESCRIPTOR_SECONDS, self._resume)
+                return
+            self._turned_away += too_many
+            self._inside += not too_many
+            client.setblocking(False)
+            self._welcome(client, address, too_many)
 
 
-def listen(host: str, port: int, most_connections: int) -> Listener:
-    """Listen on an address for at most so many connections, or for as many as the limit on open files has room for.
+def listen(host: str, port: int) -> socket.socket:
+    """Listen on an address.
 
     Raises:
-        OSError: the address cannot be had.
+        OSError: it cannot be had.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = Listener(family, min(most_connections, _room_for_connections(most_connections)))
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # what follows is inherited by connections
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else an answer in two writes waits for an ACK
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # what follows is inherited by connections
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else an answer in two writes waits for an ACK
         if hasattr(socket, "TCP_USER_TIMEOUT"):
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_READER_SECONDS * 1000)
-        listener.bind((host, port))
-        listener.listen(BACKLOG)
-        listener.setblocking(False)
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_READER_SECONDS * 1000)
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
     except OSError:
-        listener.close()
+        listening.close()
         raise
-    return listener
+    return listening
 
 
 def _room_for_connections(wanted: int) -> int:

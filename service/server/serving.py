@@ -1,9 +1,9 @@
 """Serving an application on a listening socket, until it is to stop."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -17,11 +17,9 @@ from starlette.types import ASGIApp
 from service.server.connection import Connection
 from service.server.gate import Gate
 from service.server.http2 import STREAMS_AT_ONCE
-from service.server.listener import BACKLOG
+from service.server.listener import Door
 
 if TYPE_CHECKING:
-    import socket
-
     from hypercorn.typing import ASGIFramework, LifespanState
 
 KEEP_ALIVE_SECONDS = 30.0
@@ -33,6 +31,7 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What a client may send, and how long a stopping server waits for what is under way."""
 
     max_header_bytes: int = 16_384
+    max_connections: int = 4096
     http2: bool = False
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS
     drain_seconds: float = 5.0
@@ -41,18 +40,30 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
 class Site:
     """What the connections of one listening socket share."""
 
-    def __init__(self, application: ASGIApp, limits: ServerLimits, gate: Gate | None = None) -> None:
+    def __init__(
+        self, application: ASGIApp, listening: socket.socket, limits: ServerLimits, gate: Gate | None = None
+    ) -> None:
         self.application = application
         self.gate = gate
         self.limits = limits
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.is_stopping = False
+        self.door = Door(listening, limits.max_connections, self.welcome)
         self.state: LifespanState = {}
         self.config = _config(limits)
         self.context = WorkerContext(None)
         self.framework = wrap_app(cast("ASGIFramework", application), 0, "asgi")
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def welcome(self, client: socket.socket, address: object, too_many: bool) -> None:  # noqa: FBT001 -- as `Door` calls it
+        """Begin a connection."""
+        Connection(self, client, address, too_many=too_many).start()
+
+    def forget(self, connection: Connection, *, too_many: bool) -> None:
+        """Note that a connection is closed."""
+        self.connections.discard(connection)
+        self.door.note_closed(too_many=too_many)
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
         """Run the work of a connection, which ends with it or when the server does."""
@@ -65,7 +76,8 @@ class Site:
         return self.config.response_headers("h11")
 
     async def stop(self, seconds: float) -> None:
-        """Close connections that rest at once, the others with their answers; wait for these for `seconds`."""
+        """Let nobody in; close connections that rest at once, the others with their answers, within `seconds`."""
+        self.door.close()
         self.is_stopping = True
         await self.context.terminated.set()
         for connection in tuple(self.connections):
@@ -75,6 +87,7 @@ class Site:
 
     def cut_off(self) -> None:
         """End what is still under way."""
+        self.door.close()
         for task in tuple(self._tasks):
             task.cancel()
         for connection in tuple(self.connections):
@@ -83,7 +96,7 @@ class Site:
 
 async def serve(
     application: ASGIApp,
-    listener: "socket.socket",
+    listening: socket.socket,
     limits: ServerLimits,
     closing: anyio.Event,
     gate: Gate | None = None,
@@ -92,15 +105,13 @@ async def serve(
 
     With a `gate` uploads for which the service is too full are refused before they are parsed.
     """
-    site = Site(application, limits, gate)
+    site = Site(application, listening, limits, gate)
     async with _lifespan(site):
-        server = await site.loop.create_server(partial(Connection, site), sock=listener, backlog=BACKLOG)
+        site.door.open()
         try:
             await closing.wait()
-            server.close()
             await site.stop(limits.drain_seconds + 2 * LAST_WORDS_SECONDS)
         finally:
-            server.close()
             site.cut_off()
 
 

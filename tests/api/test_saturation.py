@@ -3,6 +3,7 @@
 import http.client
 import json
 import socket
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ UNSENT = (
     b"Content-Length: 9000000\r\n",
     b"Transfer-Encoding: chunked\r\n",
 )
+BUSY_SECONDS = 3.0
 TEAM = Terms(plan="team", plan_owner="organization")
 
 
@@ -164,6 +166,21 @@ def test_nobody_is_asked_for_a_body_that_would_be_refused(full: tuple[Server, Cl
         assert answer.startswith(b"HTTP/1.1 503")
         assert answer.count(b"HTTP/1.1") == 1
         assert b"connection: close" in answer.lower()
+
+
+def test_whoever_is_refused_unread_may_send_the_rest_late(full: tuple[Server, Client]) -> None:
+    """A client among hundreds comes to sending its body, and then to reading, when it is its turn."""
+    server, client = full
+    address = urlsplit(server.url)
+    head = f"POST {FILE} HTTP/1.1\r\nHost: x\r\nX-API-Key: {client.key.api_key}\r\nContent-Length: 9000000\r\n\r\n"
+    with socket.create_connection((str(address.hostname), address.port or 80), timeout=30) as connection:
+        connection.sendall(head.encode())
+        time.sleep(BUSY_SECONDS)
+        for _ in range(4):
+            connection.sendall(bytes(100_000))
+        answer = b"".join(iter(partial(connection.recv, 65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 503")
+    assert answer.endswith(b"}")
 
 
 def test_an_account_within_its_share_is_served_while_another_floods(tmp_path: Path, database_url: str) -> None:

@@ -51,8 +51,8 @@ class Application:
 class Watched(Connection):
     """Notes what is written."""
 
-    def __init__(self, site: Site, pieces: list[bytes]) -> None:
-        super().__init__(site)
+    def __init__(self, site: Site, served: socket.socket, pieces: list[bytes]) -> None:
+        super().__init__(site, served, None)
         self._written = pieces
 
     async def write(self, data: bytes) -> None:
@@ -96,16 +96,18 @@ class Client:
 async def connection() -> AsyncIterator[Client]:
     """Serve one connection."""
     application, pieces = Application(), list[bytes]()
-    site = Site(application, ServerLimits(keep_alive_seconds=KEEP_ALIVE_SECONDS))
+    site = Site(application, socket.socket(), ServerLimits(keep_alive_seconds=KEEP_ALIVE_SECONDS))
     served, own = socket.socketpair()
+    served.setblocking(False)
     reader, writer = await asyncio.open_connection(sock=own)
-    await site.loop.connect_accepted_socket(lambda: Watched(site, pieces), served)
+    Watched(site, served, pieces).start()
     try:
         yield Client(reader, writer, own, site, application, pieces)
     finally:
         writer.close()
         async with asyncio.timeout(5):
             await site.stop(5)
+        site.cut_off()
 
 
 async def test_an_answer_leaves_in_one_piece() -> None:

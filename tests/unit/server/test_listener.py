@@ -1,0 +1,92 @@
+"""Who is let in while connections are counted, and what those are told for whom there is no room."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+from starlette.types import Receive, Scope, Send
+
+from service.server.listener import TURNED_AWAY_AT_ONCE, listen
+from service.server.serving import ServerLimits, Site
+
+HEAD = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 20\r\n\r\n"
+CROWD = TURNED_AWAY_AT_ONCE + 44
+
+
+async def answer(_scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer every request."""
+    while (await receive()).get("more_body"):
+        pass
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
+    await send({"type": "http.response.body", "body": b"done"})
+
+
+@asynccontextmanager
+async def site(most_connections: int) -> AsyncIterator[tuple[Site, int]]:
+    """Serve on a port, which is yielded."""
+    listening = listen("127.0.0.1", 0)
+    site = Site(answer, listening, ServerLimits(max_connections=most_connections))
+    site.door.open()
+    try:
+        yield site, listening.getsockname()[1]
+    finally:
+        await site.stop(5)
+        site.cut_off()
+
+
+async def connect(port: int) -> socket.socket:
+    """Connect, as a client that does not read yet."""
+    client = socket.socket()
+    client.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", port))
+    return client
+
+
+async def ask(client: socket.socket) -> bytes:
+    """Send a request in pieces, as a client that is busy with others, and return its answer; a reset is an OSError."""
+    loop = asyncio.get_running_loop()
+    for piece in (HEAD, b"1234567890", b"1234567890"):
+        await loop.sock_sendall(client, piece)
+        await asyncio.sleep(0.01)
+    received = await loop.sock_recv(client, 65_536)
+    client.close()
+    return received
+
+
+async def test_none_of_a_crowd_of_connections_too_many_is_reset() -> None:
+    """Each is told that there is no room, those that were accepted at once and those that had to wait for it."""
+    async with site(1) as (_, port):
+        inside = await connect(port)
+        crowd = [await connect(port) for _ in range(CROWD)]
+        async with asyncio.timeout(20):
+            answers = await asyncio.gather(*map(ask, crowd))
+        assert {answer[:12] for answer in answers} == {b"HTTP/1.1 503"}
+        assert (await ask(inside)).endswith(b"done")
+
+
+async def test_there_is_room_again_when_others_have_gone() -> None:
+    """Those who were turned away and stay take no room from anybody."""
+    async with site(1) as (_, port):
+        inside = await connect(port)
+        turned_away = await connect(port)
+        assert (await asyncio.get_running_loop().sock_recv(turned_away, 65_536)).startswith(b"HTTP/1.1 503")
+        inside.close()
+        answer = b""
+        with anyio.fail_after(5):
+            while not answer.endswith(b"done"):
+                answer = await ask(await connect(port))
+        turned_away.close()
+
+
+async def test_who_is_in_the_queue_when_the_door_closes_is_served() -> None:
+    """To close the socket under a connection that was not accepted yet would reset it."""
+    async with site(10) as (server, port):
+        waiting = socket.socket()
+        waiting.connect(("127.0.0.1", port))  # without a turn for the loop
+        waiting.sendall(HEAD + b"x" * 20)
+        waiting.setblocking(False)
+        await server.stop(5)
+        assert (await asyncio.get_running_loop().sock_recv(waiting, 65_536)).endswith(b"done")
+        waiting.close()
