@@ -20,8 +20,8 @@ from service.errors import Rejection
 from service.formats.detect import detect
 from service.formats.format import Format
 from service.formats.plan import plan_conversion
-from service.formats.registry import FORMATS
 from service.formats.request import ConversionRequest
+from service.formats.table import FORMATS
 from service.settings import Settings
 from service.usecases.inspect_source import inspect_source
 

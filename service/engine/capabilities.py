@@ -13,7 +13,7 @@ from sandbox.libraries import linked_with
 from service.engine.modules import Modules, linked_modules
 from service.engine.proj import DATABASE, private_database
 from service.formats.format import Format, Reader, Writer
-from service.formats.registry import FORMATS
+from service.formats.table import FORMATS
 
 DRIVER_LINE = re.compile(r"^ {2}(?P<name>.+?) -(?P<kinds>[a-z ,]+)- \((?P<abilities>[a-z+]+)\)")
 VERSION = re.compile(r"GDAL (?P<version>[\w.]+)")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from service.engine.capabilities import Capabilities
-from service.formats.registry import FORMATS
+from service.formats.table import FORMATS
 
 NOWHERE = "127.0.0.1:1"
 NOTHING_BEYOND_THE_FILE: Mapping[str, str] = MappingProxyType(

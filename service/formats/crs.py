@@ -7,6 +7,7 @@ from pathlib import Path
 
 from service.errors import Rejection
 
+WGS84 = 4326
 SYSTEM = "SELECT name, type, deprecated FROM crs_view WHERE auth_name = 'EPSG' AND code = ?"
 SUCCESSORS = """
 SELECT replacement_code FROM deprecation

@@ -15,8 +15,9 @@ from service.formats.format import ColumnRule, Delivery, Format, Writer, writing
 from service.formats.layers import choose_layers
 from service.formats.losses import find_losses, refuse_unrepresentable
 from service.formats.plan import MAX_DATASETS
-from service.formats.registry import FORMATS, by_token
+from service.formats.registry import by_token
 from service.formats.request import ConversionRequest
+from service.formats.table import FORMATS
 
 KNOWN = Crs(known=True, epsg=4326)
 NAME = Field("name", FieldType.TEXT)

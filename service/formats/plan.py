@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from service.errors import Rejection
-from service.formats.crs import CrsCatalogue
+from service.formats.crs import WGS84, CrsCatalogue
 from service.formats.datasets import Dataset, make_datasets, needs_splitting
 from service.formats.dateline import FARTHEST, is_cut_blindly, is_harmed_by_cutting, is_to_be_cut, is_within_datelines
 from service.formats.detect import Source
@@ -18,7 +18,6 @@ from service.formats.format import Format, Writer, Writing, reading_of, writing_
 from service.formats.layers import choose_layers
 from service.formats.losses import find_losses, refuse_unrepresentable
 from service.formats.names import column_names, free_name, shown
-from service.formats.registry import WGS84
 from service.formats.request import ConversionRequest
 
 POLE = 90.001

@@ -1,6 +1,6 @@
 """The format list says what this host can convert."""
 
-from service.formats.registry import FORMATS
+from service.formats.table import FORMATS
 from tests.support.server import Client
 
 

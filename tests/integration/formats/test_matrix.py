@@ -11,7 +11,8 @@ from _pytest.mark import ParameterSet
 
 from service.errors import Rejection
 from service.formats.format import Format, reading_of
-from service.formats.registry import FORMATS, OUTPUT_NAMES
+from service.formats.registry import OUTPUT_NAMES
+from service.formats.table import FORMATS
 from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
 from tests.integration.formats.readers import geojson, read_content
 from tests.integration.formats.samples import NAMES, SAMPLES

@@ -11,7 +11,7 @@ import pytest
 from sandbox.launchers.environment import Started
 from service.engine.capabilities import Capabilities, ConverterMissing, probe
 from service.engine.environment import VIRTUAL_DRIVER, converter_environment, prepared_environment, python_environment
-from service.formats.registry import FORMATS
+from service.formats.table import FORMATS
 
 LISTING = """Supported Formats:
   ESRI Shapefile -vector- (rw+v): ESRI Shapefile

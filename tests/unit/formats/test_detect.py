@@ -10,7 +10,7 @@ import pytest
 from service.errors import Rejection
 from service.formats.archive import Bounds
 from service.formats.detect import Source, detect
-from service.formats.registry import FORMATS
+from service.formats.table import FORMATS
 
 SHAPE = {"roads.shp": b"shp", "roads.shx": b"shx", "roads.dbf": b"dbf"}
 

@@ -1,0 +1,114 @@
+# ruff: noqa: S106 -- a token is a format's short name here
+"""The rows of databases and of typed files that are like them."""
+
+from types import MappingProxyType
+
+from service.formats.format import Delivery, Format, Reader, Reading, Writer, Writing
+from service.formats.table.geometry_types import EXACT_TYPES, MULTI_TYPES
+
+GEOPACKAGE = Format(
+    name="GeoPackage",
+    token="gpkg",
+    title="GeoPackage",
+    extensions=(".gpkg",),
+    reading=Reading(drivers=("GPKG",)),
+    writing=Writing(
+        driver="GPKG",
+        read_back="geopackage",
+        extension=".gpkg",
+        media_type="application/geopackage+sqlite3",
+        options=("-gt", "unlimited"),
+        no_system=(),
+        multi_layer=True,
+        derived_layers=True,
+        m=True,
+        type_options=EXACT_TYPES,
+        curves=True,
+        fid_names=("fid", "ogc_fid", "gpkg_fid"),
+        geometry_names=("geom", "geometry", "the_geom"),
+    ),
+)
+
+SPATIALITE = Format(
+    name="SpatiaLite",
+    token="spatialite",
+    title="SpatiaLite",
+    writing=Writing(
+        driver="SQLite",
+        read_back="spatialite",
+        extension=".sqlite",
+        media_type="application/vnd.sqlite3",
+        options=("-dsco", "SPATIALITE=YES", "-dsco", "INIT_WITH_EPSG=NO", "-lco", "LAUNDER=NO", "-gt", "65536"),
+        multi_layer=True,
+        derived_layers=True,
+        m=True,
+        type_options=EXACT_TYPES,
+        fid_names=("ogc_fid", "fid", "pk_fid"),
+        geometry_names=("geometry", "geom", "the_geom"),
+        environment=MappingProxyType({"SPATIALITE_LOAD": "YES"}),
+    ),
+)
+
+SQLITE = Format(
+    name=None,
+    token="sqlite",
+    title="SQLite",
+    extensions=(".sqlite",),
+    reading=Reading(drivers=("SQLite",), reader=Reader.DATABASE, options=("LIST_ALL_TABLES=YES",)),
+)
+
+OPENFILEGDB = Format(
+    name="OpenFileGdb",
+    token="openfilegdb",
+    title="OpenFileGDB",
+    writing=Writing(
+        driver="OpenFileGDB",
+        value_losses=frozenset({"beyond_53_bits", "fractions", "zones", "dates"}),
+        extension=".zip",
+        media_type="application/zip",
+        member=".gdb",
+        delivery=Delivery.ARCHIVE,
+        multi_layer=True,
+        one_family=True,
+        derived_layers=True,
+        m=True,
+        type_options=MULTI_TYPES,
+        driver_is_optional=True,
+    ),
+)
+
+FLATGEOBUF = Format(
+    name="FlatGeobuf",
+    token="flatgeobuf",
+    title="FlatGeobuf",
+    extensions=(".fgb",),
+    reading=Reading(drivers=("FlatGeobuf",)),
+    writing=Writing(
+        driver="FlatGeobuf",
+        value_losses=frozenset({"dates"}),
+        extension=".fgb",
+        media_type="application/vnd.flatgeobuf",
+        m=True,
+        type_options=EXACT_TYPES,
+        curves=True,
+        null_geometry=False,
+        tables=False,
+    ),
+)
+
+GEOPARQUET = Format(
+    name="GeoParquet",
+    token="geoparquet",
+    title="GeoParquet",
+    extensions=(".parquet",),
+    reading=Reading(drivers=("Parquet",), reader=Reader.PARQUET),
+    writing=Writing(
+        driver="Parquet",
+        extension=".parquet",
+        media_type="application/vnd.apache.parquet",
+        writer=Writer.PARQUET,
+        geometry_names=("geometry", "geom", "the_geom"),
+        trailer=b"PAR1",
+        driver_is_optional=True,
+    ),
+)

@@ -1,0 +1,98 @@
+# ruff: noqa: S106 -- a token is a format's short name here
+"""The rows of what older desktop programs exchange: Shapefile, MapInfo, DXF, and bare WKT."""
+
+from service.formats.dbf_names import VALUE_BYTES
+from service.formats.format import ColumnRule, Delivery, Format, Reader, Reading, Writer, Writing
+from service.formats.table.geometry_types import SHAPE_TYPES
+
+TEXT_FOR_TIMES = "DateTime=String,Time=String"
+
+SHAPEFILE = Format(
+    name="Shapefile",
+    token="shapefile",
+    title="Shapefile",
+    extensions=(".zip",),
+    reading=Reading(drivers=("ESRI Shapefile",), reader=Reader.SHAPEFILE),
+    writing=Writing(
+        driver="ESRI Shapefile",
+        value_losses=frozenset({"binary"}),
+        read_back="shapefile",
+        empty_is_null=True,
+        extension=".zip",
+        media_type="application/zip",
+        member=".shp",
+        crs_member=".prj",
+        delivery=Delivery.ARCHIVE,
+        options=("-lco", "ENCODING=UTF-8", "-mapFieldType", TEXT_FOR_TIMES),
+        multi_layer=True,
+        one_file_per_layer=True,
+        loss_report=True,
+        one_family=True,
+        m=True,
+        type_options=SHAPE_TYPES,
+        max_text_bytes=VALUE_BYTES,
+        max_record_bytes=65_534,
+        max_columns=2_046,
+        column_names=ColumnRule.DBF,
+    ),
+)
+
+MAPINFO = Format(
+    name="MapInfo",
+    token="mapinfo",
+    title="MapInfo TAB",
+    writing=Writing(
+        driver="MapInfo File",
+        value_losses=frozenset({"binary", "beyond_32_bits", "nulls"}),
+        extension=".zip",
+        media_type="application/zip",
+        member=".tab",
+        delivery=Delivery.ARCHIVE,
+        multi_layer=True,
+        one_file_per_layer=True,
+        empty=False,
+        z=False,
+        column_names=ColumnRule.MAPINFO,
+        first_encoding="CP1252",
+        degree_options=("-lco", "BOUNDS=-180,-90,180,90"),
+        splits=frozenset({"MultiPoint", "GeometryCollection"}),
+        time_zones=False,
+        max_text_bytes=VALUE_BYTES,
+    ),
+)
+
+DXF = Format(
+    name="Dxf",
+    token="dxf",
+    title="DXF",
+    extensions=(".dxf",),
+    reading=Reading(drivers=("DXF",), records_crs=False, trailer=b"EOF"),
+    writing=Writing(
+        driver="DXF",
+        extension=".dxf",
+        media_type="image/vnd.dxf",
+        options=("-explodecollections",),
+        splits=frozenset({"MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection"}),
+        null_geometry=False,
+        tables=False,
+        attributes=frozenset({"Layer", "Text", "Linetype"}),
+        records_crs=False,
+        trailer=b"EOF",
+    ),
+)
+
+WKT = Format(
+    name="Wkt",
+    token="wkt",
+    title="WKT",
+    writing=Writing(
+        driver="CSV",
+        extension=".wkt",
+        media_type="text/plain; charset=utf-8",
+        writer=Writer.LINES_OF_WKT,
+        tables=False,
+        attributes=frozenset(),
+        m=True,
+        records_crs=False,
+    ),
+)

@@ -1,0 +1,59 @@
+# ruff: noqa: S106 -- a token is a format's short name here
+"""The rows of GeoJSON and of what is like it."""
+
+from service.formats.crs import WGS84
+from service.formats.format import Format, Reader, Reading, Writing
+
+_GEOJSON_DRIVERS = ("GeoJSON", "TopoJSON", "ESRIJSON", "GeoJSONSeq")
+
+GEOJSON = Format(
+    name="GeoJson",
+    token="geojson",
+    title="GeoJSON",
+    extensions=(".geojson", ".json"),
+    reading=Reading(
+        drivers=_GEOJSON_DRIVERS,
+        reader=Reader.DOCUMENT,
+        options=("ARRAY_AS_STRING=YES",),
+        text_options=("DATE_AS_STRING=YES",),
+        json=True,
+    ),
+    writing=Writing(
+        driver="GeoJSON",
+        value_losses=frozenset({"infinite"}),
+        read_back="json",
+        extension=".geojson",
+        media_type="application/geo+json",
+        options=("-lco", "RFC7946=YES"),
+        epsg=WGS84,
+        json=True,
+        lines_driver="GeoJSONSeq",
+        trailer=b"}",
+    ),
+)
+
+GEOJSONSEQ = Format(
+    name="GeoJsonSeq",
+    token="geojsonseq",
+    title="GeoJSON text sequence",
+    extensions=(".geojsonl",),
+    reading=Reading(
+        drivers=_GEOJSON_DRIVERS,
+        reader=Reader.LINES,
+        options=("ARRAY_AS_STRING=YES",),
+        text_options=("DATE_AS_STRING=YES",),
+        json=True,
+    ),
+    writing=Writing(
+        driver="GeoJSONSeq",
+        value_losses=frozenset({"infinite"}),
+        read_back="json",
+        extension=".geojsonl",
+        more_extensions=(".jsonl", ".ndjson", ".geojsons"),
+        media_type="application/x-ndjson",
+        epsg=WGS84,
+        wraps_dateline=True,
+        json=True,
+        trailer=b"}",
+    ),
+)

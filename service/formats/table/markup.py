@@ -1,0 +1,152 @@
+# ruff: noqa: S106 -- a token is a format's short name here
+"""The rows of formats that are XML: GML, GPX, KML and KMZ."""
+
+from types import MappingProxyType
+
+import msgspec
+
+from service.formats.crs import WGS84
+from service.formats.format import ColumnRule, Delivery, Format, Reading, Writer, Writing
+from service.formats.geometry import Family
+
+_KML_NOISE = MappingProxyType(
+    {
+        **dict.fromkeys(("Name", "description", "timestamp", "begin", "end", "drawOrder", "icon", "snippet"), ()),
+        "tessellate": ("-1",),
+        "extrude": ("0", "-1"),
+        "visibility": ("-1",),
+        "altitudeMode": ("absolute", "clampToGround"),
+    }
+)
+_KML_OPTIONS = (
+    "-mapFieldType",
+    "Integer64=String,Date=String,DateTime=String,Time=String,Binary=String",
+)
+_KML = Writing(
+    driver="KML",
+    extension=".kml",
+    media_type="application/vnd.google-earth.kml+xml",
+    writer=Writer.AT_ONCE,
+    options=_KML_OPTIONS,
+    multi_layer=True,
+    epsg=WGS84,
+    column_names=ColumnRule.XML,
+    wraps_dateline=True,
+    z_options=("-dsco", "AltitudeMode=absolute"),
+    trailer=b"</kml>",
+)
+GPX_NUMBERS = frozenset(
+    [
+        "ele",
+        "magvar",
+        "geoidheight",
+        "sat",
+        "hdop",
+        "vdop",
+        "pdop",
+        "ageofdgpsdata",
+        "dgpsid",
+        "number",
+        "route_fid",
+        "route_point_id",
+        "track_fid",
+        "track_seg_id",
+        "track_seg_point_id",
+    ]
+)
+
+GML = Format(
+    name="Gml",
+    token="gml",
+    title="GML",
+    extensions=(".gml",),
+    reading=Reading(
+        drivers=("GML",),
+        options=("WRITE_GFS=NO",),
+        environment=MappingProxyType({"GML_FIELDTYPES": "ALWAYS_STRING"}),
+        guesses_types=True,
+        noise_columns=MappingProxyType({"gml_id": ("{layer}.*",)}),
+    ),
+    writing=Writing(
+        driver="GML",
+        value_losses=frozenset({"leading_zeros"}),
+        extension=".gml",
+        media_type="application/gml+xml; version=3.2",
+        writer=Writer.AT_ONCE,
+        options=(
+            "-dsco",
+            "FORMAT=GML3.2",
+            "-dsco",
+            "XSISCHEMA=OFF",
+            "-dsco",
+            "WRITE_FEATURE_BOUNDED_BY=NO",
+        ),
+        multi_layer=True,
+        curves=True,
+        column_names=ColumnRule.XML,
+        geometry_names=("geometryProperty", "geometry", "the_geom"),
+        shows_geometry_name=True,
+        root_attributes='xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"',
+        trailer=b"FeatureCollection>",
+    ),
+)
+
+GPX = Format(
+    name="Gpx",
+    token="gpx",
+    title="GPX",
+    extensions=(".gpx",),
+    reading=Reading(
+        drivers=("GPX",),
+        environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}),
+        fixed_layers=True,
+        derived_layers=frozenset({"route_points", "track_points"}),
+        column_prefix="ogr_",
+        numbers=GPX_NUMBERS,
+        noise_columns=MappingProxyType({"*": ()}),
+    ),
+    writing=Writing(
+        driver="GPX",
+        extension=".gpx",
+        media_type="application/gpx+xml",
+        writer=Writer.TRACKS,
+        options=(
+            "-dsco",
+            "GPX_USE_EXTENSIONS=YES",
+            "-mapFieldType",
+            "Integer64=String",
+            "-lco",
+            "FORCE_GPX_TRACK=YES",
+        ),
+        multi_layer=True,
+        epsg=WGS84,
+        holds=frozenset({Family.POINT, Family.LINE}),
+        null_geometry=False,
+        tables=False,
+        column_names=ColumnRule.XML,
+        splits=frozenset({"MultiPoint"}),
+        elevation_column="ele",
+        wraps_dateline=True,
+        trailer=b"</gpx>",
+    ),
+)
+
+KML = Format(
+    name="Kml",
+    token="kml",
+    title="KML",
+    extensions=(".kml",),
+    reading=Reading(drivers=("LIBKML",), noise_columns=_KML_NOISE),
+    writing=_KML,
+)
+
+KMZ = Format(
+    name="Kmz",
+    token="kmz",
+    title="KMZ",
+    extensions=(".kmz",),
+    reading=Reading(drivers=("LIBKML",), member=".kml", noise_columns=_KML_NOISE),
+    writing=msgspec.structs.replace(
+        _KML, extension=".kmz", media_type="application/vnd.google-earth.kmz", member=".kml", delivery=Delivery.KMZ
+    ),
+)

@@ -1,0 +1,82 @@
+# ruff: noqa: S106 -- a token is a format's short name here
+"""The rows of tables whose geometry is in ordinary columns: CSV and spreadsheets."""
+
+from types import MappingProxyType
+
+from service.formats.format import Format, Reader, Reading, Writer, Writing
+
+CSV = Format(
+    name="Csv",
+    token="csv",
+    title="CSV",
+    extensions=(".csv",),
+    reading=Reading(drivers=("CSV",), reader=Reader.DELIMITED, records_crs=False),
+    writing=Writing(
+        driver="CSV",
+        read_back="delimited",
+        empty_is_null=True,
+        extension=".csv",
+        media_type="text/csv; charset=utf-8",
+        writer=Writer.PLACES,
+        options=("-lco", "STRING_QUOTING=IF_NEEDED"),
+        reserved_columns=("WKT",),
+        m=True,
+        records_crs=False,
+    ),
+)
+
+ODS = Format(
+    name="Ods",
+    token="ods",
+    title="ODS",
+    extensions=(".ods",),
+    reading=Reading(
+        drivers=("ODS",),
+        reader=Reader.WORKBOOK,
+        environment=MappingProxyType({"OGR_ODS_HEADERS": "FORCE"}),
+        records_crs=False,
+    ),
+    writing=Writing(
+        driver="ODS",
+        value_losses=frozenset({"infinite", "beyond_53_bits"}),
+        extension=".ods",
+        media_type="application/vnd.oasis.opendocument.spreadsheet",
+        writer=Writer.WORKBOOK,
+        multi_layer=True,
+        m=True,
+        records_crs=False,
+        time_zones=False,
+        live_text="of:=",
+        max_layer_name=31,
+        reserved_columns=("WKT",),
+        max_rows=1_048_575,
+    ),
+)
+
+XLSX = Format(
+    name="Xlsx",
+    token="xlsx",
+    title="XLSX",
+    extensions=(".xlsx",),
+    reading=Reading(
+        drivers=("XLSX",),
+        reader=Reader.WORKBOOK,
+        environment=MappingProxyType({"OGR_XLSX_HEADERS": "FORCE"}),
+        records_crs=False,
+    ),
+    writing=Writing(
+        driver="XLSX",
+        value_losses=frozenset({"infinite", "beyond_53_bits"}),
+        extension=".xlsx",
+        media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        writer=Writer.WORKBOOK,
+        multi_layer=True,
+        m=True,
+        records_crs=False,
+        time_zones=False,
+        max_layer_name=31,
+        reserved_columns=("WKT",),
+        max_rows=1_048_575,
+        max_cell=32_767,
+    ),
+)
