@@ -136,6 +136,8 @@ async def _read_document(place: Workplace, source: Source) -> WorkFile:
 def _require_end(source: Source) -> None:
     """Refuse a file that is cut off, where its end is marked and the driver would not notice. Blocking."""
     trailer = reading_of(source.format).trailer
+    if not trailer:
+        return
     with source.path.open("rb") as file:
         file.seek(max(0, source.path.stat().st_size - TAIL_BYTES))
         tail = file.read().rstrip(AFTER_THE_END)
@@ -204,7 +206,8 @@ async def _encoding(part: Part) -> list[str]:
 
 
 async def _read_delimited(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
-    await place.python(delimited.__name__, staged_names(source)[0], TABLES_FILE, _wanted(request))
+    delimiter = reading_of(source.format).delimiter
+    await place.python(delimited.__name__, staged_names(source)[0], TABLES_FILE, _wanted(request), delimiter)
     return await _read_tables(place, request)
 
 
@@ -304,7 +307,7 @@ _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = 
         Reader.OGR: _read_document,
         Reader.DOCUMENT: _read_json,
         Reader.LINES: _read_json,
-        Reader.SHAPEFILE: _read_parts,
+        Reader.PARTS: _read_parts,
         Reader.DATABASE: _read_database,
     }
 )

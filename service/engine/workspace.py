@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+from codecs import BOM_UTF8
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path, PurePath
@@ -19,7 +20,7 @@ from service.engine.diagnostics import Subject, require_program_success, require
 from service.engine.environment import converter_environment, python_environment
 from service.engine.files import holds_little, read_written, written_files
 from service.errors import Rejection
-from service.formats.detect import BOM, Source
+from service.formats.detect import Source
 
 T = TypeVar("T")
 MAX_JSON_BYTES = 16 << 20
@@ -138,9 +139,14 @@ def staged_names(source: Source) -> list[str]:
 
 def _place(file: Path, target: Path, *, without_bom: bool) -> None:
     """Put `file` at `target`: linked if possible; copied without its byte order mark where that hides a line."""
+    if file.is_dir():
+        target.mkdir()
+        for inside in file.iterdir():
+            _place(inside, target / inside.name, without_bom=False)
+        return
     if without_bom:
         with file.open("rb") as content:
-            if content.read(len(BOM)) == BOM:
+            if content.read(len(BOM_UTF8)) == BOM_UTF8:
                 with target.open("xb") as copy:
                     shutil.copyfileobj(content, copy)
                 return

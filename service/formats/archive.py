@@ -18,9 +18,9 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from service.errors import Rejection
+from service.formats.bounds import MIB, Bounds, Unpacked
 from service.formats.names import shown
 
-MIB = 1 << 20
 ENCRYPTED = 0x1
 UTF8_NAME = 0x800
 CHUNK = 256 * 1024
@@ -41,15 +41,6 @@ BROKEN = (
     ValueError,
     RuntimeError,
 )
-
-
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a ZIP may hold. The ratio counts once more than `ratio_from_bytes` are unpacked."""
-
-    members: int = 5_000
-    unpacked_bytes: int = 1024 * MIB
-    ratio: int = 200
-    ratio_from_bytes: int = 64 * MIB
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -85,9 +76,7 @@ class Archive:
 
     def __init__(self, zip_file: zipfile.ZipFile, size_bytes: int, bounds: Bounds) -> None:
         self._zip = zip_file
-        self._size_bytes = size_bytes
-        self._bounds = bounds
-        self._unpacked_bytes = 0
+        self._unpacked = Unpacked("ZIP", size_bytes, bounds)
         self.members = tuple(_checked(zip_file, bounds))
 
     def unpack(self, member: Member, target: Path) -> None:
@@ -99,24 +88,13 @@ class Archive:
         try:
             with self._zip.open(member.info) as packed, target.open("xb") as unpacked:
                 while chunk := packed.read(CHUNK):
-                    self._count(len(chunk))
+                    self._unpacked.count(len(chunk))
                     unpacked.write(chunk)
         except FileExistsError:
             raise
         except BROKEN as error:
             _raise_if_disk(error)
             raise Rejection(f"{shown(member.path)!r} in the ZIP is damaged. Create the ZIP again.") from None
-
-    def _count(self, size_bytes: int) -> None:
-        self._unpacked_bytes += size_bytes
-        if self._unpacked_bytes > self._bounds.unpacked_bytes:
-            limit = self._bounds.unpacked_bytes // MIB
-            raise Rejection(f"The ZIP unpacks to more than {limit} MiB. Split the data into smaller files.")
-        too_dense = self._unpacked_bytes > self._bounds.ratio * max(self._size_bytes, 1)
-        if too_dense and self._unpacked_bytes > self._bounds.ratio_from_bytes:
-            raise Rejection(
-                f"The ZIP unpacks to more than {self._bounds.ratio} times its size and was not read further."
-            )
 
 
 @contextmanager

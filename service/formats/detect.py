@@ -4,30 +4,25 @@ Nothing here trusts the client's name beyond its extension, and nothing is parse
 format apart.
 """
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 import msgspec
 
 from service.errors import Rejection
-from service.formats.archive import Archive, Bounds, Member, open_archive
-from service.formats.format import Format, Reader, reading_of
+from service.formats.archive import Archive, open_archive
+from service.formats.bounds import Bounds
+from service.formats.finds import BUNDLES, Find, find_all, remedy
+from service.formats.format import SHARED_EXTENSION, Format, reading_of
+from service.formats.gunzip import gunzip
+from service.formats.json_kinds import kind_of_json, sequence_prefix
+from service.formats.left_out import warn_of_left_out
 from service.formats.names import safe_name, shown, stem_of, unique
-from service.formats.registry import INPUT_EXTENSIONS, by_extension, by_token
+from service.formats.registry import INPUT_EXTENSIONS, by_extension
 
-ZIP = ".zip"
-SHAPEFILE = "shapefile"
-SHP = ".shp"
-REQUIRED = (SHP, ".shx", ".dbf")
-SIDECARS = (".prj", ".cpg")
+ZIP = SHARED_EXTENSION
+GZ = ".gz"
 LISTED = 50
-HEAD_BYTES = 1 << 20
-BOM = b"\xef\xbb\xbf"
-RECORD_SEPARATOR = b"\x1e"
-COLLECTION = b'"FeatureCollection"'
-COLLECTION_WITHIN = 4096
-SEQUENCE_PREFIX = "GeoJSONSeq:"
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -75,7 +70,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def size_bytes(self) -> int:
         """How much a converter will read."""
-        return sum(file.stat().st_size for part in self.parts for file in part.files.values())
+        return sum(_size(file) for part in self.parts for file in part.files.values())
 
     @property
     def records_crs(self) -> bool:
@@ -87,7 +82,7 @@ def is_archive(untrusted_name: str) -> bool:
     """Whether recognising an upload of this name takes unpacking it."""
     extension = _extension(untrusted_name)
     found = by_extension(extension)
-    return extension == ZIP or (found is not None and bool(reading_of(found).member))
+    return extension in {ZIP, GZ} or (found is not None and bool(reading_of(found).member))
 
 
 def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | None = None) -> Source:
@@ -96,8 +91,8 @@ def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | 
     Args:
         path: the upload as received.
         untrusted_name: the client's file name.
-        unpack_into: a directory for what a ZIP holds, made when there is need; files in it get names of ours.
-        bounds: how much a ZIP may hold.
+        unpack_into: a directory for what is packed, made when there is need; files in it get names of ours.
+        bounds: how much a ZIP or .gz may hold.
 
     Raises:
         Rejection: the extension is unknown, the file is empty, or the ZIP holds nothing, several things, or something
@@ -110,12 +105,11 @@ def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | 
         unpack_into.mkdir(exist_ok=True)
         with open_archive(path, bounds or Bounds()) as archive:
             return _unzip(archive, untrusted_name, unpack_into)
+    if extension == GZ:
+        return _gunzip(path, untrusted_name, unpack_into, bounds or Bounds())
     found = by_extension(extension)
     if found is None:
-        raise Rejection(
-            f"Files with the extension {shown(extension) or '(none)'} cannot be converted. "
-            f"Accepted are {', '.join(INPUT_EXTENSIONS)}."
-        )
+        raise _unknown(extension)
     return _single(found, path, untrusted_name, unpack_into)
 
 
@@ -125,97 +119,109 @@ def _extension(untrusted_name: str) -> str:
     return f"{dot}{extension}".casefold() if stem and extension else ""
 
 
+def _unknown(extension: str) -> Rejection:
+    """The refusal of an extension: of a file that is one of several, or of none that is known."""
+    for row, bundle in BUNDLES:
+        if extension in bundle.extensions:
+            return Rejection(f"A {extension} file alone is no {row.title}. {remedy(bundle)}")
+    return Rejection(
+        f"Files with the extension {shown(extension) or '(none)'} cannot be converted. "
+        f"Accepted are {', '.join(INPUT_EXTENSIONS)}, and {GZ} around one of them."
+    )
+
+
 def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -> Source:
     stem = stem_of(untrusted_name)
-    files = _document(found, path, unpack_into)
-    member = reading_of(found).member
-    warnings = (READ_WHOLE,) if member and member not in files else ()
-    return Source(format=found, parts=(Part(files, stem),), stem=stem, prefix=_prefix(found, path), warnings=warnings)
+    row = kind_of_json(found, path)
+    extension = _extension(untrusted_name)
+    files = _document(row, path, extension, unpack_into)
+    warnings = []
+    if reading_of(row).member and reading_of(row).member not in files:
+        warnings.append(READ_WHOLE)
+    warnings += [bundle.alone for bundle in reading_of(row).bundles if bundle.main == extension]
+    warnings += warn_of_left_out(row, next(iter(files.values())))
+    prefix = sequence_prefix(row, path)
+    return Source(format=row, parts=(Part(files, stem),), stem=stem, prefix=prefix, warnings=tuple(warnings))
 
 
-def _document(found: Format, path: Path, unpack_into: Path) -> dict[str, Path]:
+def _document(row: Format, path: Path, extension: str, unpack_into: Path) -> dict[str, Path]:
     """The file to read: what an archive of one document wraps, or the upload itself."""
-    member = reading_of(found).member
+    member = reading_of(row).member
     if member:
         unpack_into.mkdir(exist_ok=True)
         with open_archive(path, Bounds()) as archive:
             documents = [inside for inside in archive.members if inside.extension == member]
             if len(documents) == 1:
                 archive.unpack(documents[0], unpack_into / f"document{member}")
-                return {member: _not_empty(unpack_into / f"document{member}")}
-    return {found.extensions[0]: path}
+                return {member: _not_empty(unpack_into / f"document{member}", "ZIP")}
+    return {extension if extension in row.extensions else row.extensions[0]: path}
+
+
+def _gunzip(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds) -> Source:
+    inner_name = untrusted_name.replace("\\", "/").rstrip("/")[: -len(GZ)]
+    extension = _extension(inner_name)
+    found = None if is_archive(inner_name) else by_extension(extension)
+    if found is None:
+        raise Rejection(
+            f"A {GZ} has to be called after the one file in it, as cities.csv.gz; {shown(extension) or 'no extension'} "
+            f"before the {GZ} is none that can be in it. Send other files as they are, or several in a ZIP."
+        )
+    unpack_into.mkdir(exist_ok=True)
+    target = unpack_into / f"in{extension}"
+    gunzip(path, target, bounds)
+    return _single(found, _not_empty(target, GZ), inner_name, unpack_into)
 
 
 def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path) -> Source:
-    shapes = _shapefiles(archive.members)
-    others = [member for member in archive.members if _is_convertible(member)]
-    if len(others) + bool(shapes) > 1:
-        listed = [member.path for member in (*others, *(files[SHP] for files in shapes.values()))]
+    finds = find_all(archive.members)
+    bundles = [find for find in finds if find.is_bundle]
+    others = [find for find in finds if not find.is_bundle]
+    if len(others) + len({find.format.token for find in bundles}) > 1:
+        listed = _listing([find.path for find in finds])
+        raise Rejection(f"The ZIP holds several files that can be converted: {listed}. Convert them one at a time.")
+    if bundles:
+        return _unpack_bundles(archive, bundles, untrusted_name, unpack_into)
+    if not others:
+        listed = _listing([member.path for member in archive.members])
         raise Rejection(
-            f"The ZIP holds several files that can be converted: {_listing(listed)}. Convert them one at a time."
-        )
-    if others:
-        target = unpack_into / f"in{others[0].extension}"
-        archive.unpack(others[0], target)
-        return _single(_of(others[0]), _not_empty(target), others[0].base, unpack_into)
-    if not shapes:
-        listed = [member.path for member in archive.members]
-        raise Rejection(
-            f"The ZIP holds no file that can be converted; it contains: {_listing(listed) or 'nothing'}. "
+            f"The ZIP holds no file that can be converted; it contains: {listed or 'nothing'}. "
             "A shapefile needs .shp, .shx and .dbf."
         )
-    return _unzip_shapefiles(archive, shapes, untrusted_name, unpack_into)
+    (find,) = others
+    if find.folder_extension:
+        return _unpack_folder(archive, find, untrusted_name, unpack_into)
+    ((extension, member),) = find.members.items()
+    target = unpack_into / f"in{extension}"
+    archive.unpack(member, target)
+    return _single(find.format, _not_empty(target, "ZIP"), find.name, unpack_into)
 
 
-def _unzip_shapefiles(
-    archive: Archive, shapes: Mapping[str, Mapping[str, Member]], untrusted_name: str, unpack_into: Path
-) -> Source:
-    for files in shapes.values():
-        _require_complete(files)
-    names = unique([safe_name(PurePosixPath(files[SHP].base).stem) for files in shapes.values()])
+def _unpack_folder(archive: Archive, find: Find, untrusted_name: str, unpack_into: Path) -> Source:
+    folder = unpack_into / "in"
+    folder.mkdir()
+    for name, member in find.members.items():
+        archive.unpack(member, folder / name)
+    stem = stem_of(find.name or untrusted_name)
+    return Source(format=find.format, parts=(Part({find.folder_extension: folder}, stem),), stem=stem)
+
+
+def _unpack_bundles(archive: Archive, bundles: Sequence[Find], untrusted_name: str, unpack_into: Path) -> Source:
+    names = unique([safe_name(PurePosixPath(find.name).stem) for find in bundles])
     parts = [
-        Part(_unpack_shapefile(archive, files, unpack_into / f"in{number}"), name)
-        for number, (files, name) in enumerate(zip(shapes.values(), names, strict=True))
+        Part(_unpack_bundle(archive, find, unpack_into / f"in{number}"), name)
+        for number, (find, name) in enumerate(zip(bundles, names, strict=True))
     ]
     stem = parts[0].layer if len(parts) == 1 else stem_of(untrusted_name)
-    return Source(format=by_token(SHAPEFILE), parts=tuple(parts), stem=stem)
+    warnings = tuple(sentence for find in bundles for sentence in find.warnings)
+    return Source(format=bundles[0].format, parts=tuple(parts), stem=stem, warnings=warnings)
 
 
-def _unpack_shapefile(archive: Archive, files: Mapping[str, Member], base: Path) -> dict[str, Path]:
-    unpacked = {extension: Path(f"{base}{extension}") for extension in (*REQUIRED, *SIDECARS) if extension in files}
+def _unpack_bundle(archive: Archive, find: Find, base: Path) -> dict[str, Path]:
+    unpacked = {extension: Path(f"{base}{extension}") for extension in find.members}
     for extension, path in unpacked.items():
-        archive.unpack(files[extension], path)
-    _not_empty(unpacked[SHP])
+        archive.unpack(find.members[extension], path)
+    _not_empty(next(iter(unpacked.values())), "ZIP")
     return unpacked
-
-
-def _shapefiles(members: Iterable[Member]) -> dict[str, dict[str, Member]]:
-    """The files of each shapefile by extension, keyed by what their names share; only those with a .shp."""
-    groups: dict[str, dict[str, Member]] = {}
-    for member in members:
-        groups.setdefault(member.stem, {}).setdefault(member.extension, member)
-    return {stem: files for stem, files in groups.items() if SHP in files}
-
-
-def _require_complete(files: Mapping[str, Member]) -> None:
-    missing = [extension for extension in REQUIRED if extension not in files]
-    if missing:
-        raise Rejection(
-            f"The shapefile {shown(files[SHP].path)!r} in the ZIP lacks its {' and '.join(missing)}. "
-            "Put .shp, .shx and .dbf (and .prj) into the ZIP."
-        )
-
-
-def _is_convertible(member: Member) -> bool:
-    found = by_extension(member.extension)
-    return found is not None and member.extension != ZIP
-
-
-def _of(member: Member) -> Format:
-    found = by_extension(member.extension)
-    if found is None:
-        raise LookupError(member.extension)
-    return found
 
 
 def _listing(paths: Sequence[str]) -> str:
@@ -223,35 +229,11 @@ def _listing(paths: Sequence[str]) -> str:
     return ", ".join(shown(path) for path in paths[:LISTED]) + more
 
 
-def _not_empty(path: Path) -> Path:
+def _not_empty(path: Path, packed_as: str) -> Path:
     if path.stat().st_size == 0:
-        raise Rejection("The file in the ZIP is empty.")
+        raise Rejection(f"The file in the {packed_as} is empty.")
     return path
 
 
-def _prefix(found: Format, path: Path) -> str:
-    """How to tell GDAL's GeoJSON drivers apart, which else take a sequence for one document and read its first line."""
-    reading = reading_of(found)
-    return SEQUENCE_PREFIX if reading.json and _is_sequence(path, expected=reading.reader is Reader.LINES) else ""
-
-
-def _is_sequence(path: Path, *, expected: bool) -> bool:
-    """Whether the file is one JSON text per line instead of one JSON text.
-
-    What the first megabyte does not tell is answered with what is `expected` of the extension.
-    """
-    with path.open("rb") as file:
-        head = file.read(HEAD_BYTES).removeprefix(BOM).lstrip()
-    first, line_end, rest = head.partition(b"\n")
-    if head.startswith(RECORD_SEPARATOR):
-        return True
-    if line_end and rest.strip():
-        return _is_object(first)
-    return expected and COLLECTION not in head[:COLLECTION_WITHIN]
-
-
-def _is_object(line: bytes) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
+def _size(file: Path) -> int:
+    return sum(map(_size, file.iterdir())) if file.is_dir() else file.stat().st_size

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from service.errors import MultipleLayers, Rejection
 from service.formats.datasets import make_datasets
 from service.formats.facts import MAX_LAYERS, Crs, Facts, Field, FieldType, Layer
-from service.formats.format import ColumnRule, Delivery, Format, Writer, writing_of
+from service.formats.format import SHARED_EXTENSION, ColumnRule, Delivery, Format, Writer, reading_of, writing_of
 from service.formats.layers import choose_layers
 from service.formats.losses import find_losses, refuse_unrepresentable
 from service.formats.plan import MAX_DATASETS
@@ -84,6 +84,10 @@ NOTES = """\
 
 - **Coordinates** of text formats are x (longitude, easting), then y (latitude, northing). GeoJSON, GeoJSON sequences,
   KML, KMZ and GPX are always in EPSG:4326.
+- **Packed inputs**: a ZIP around one file, and `.gz` around one (`cities.csv.gz`), are unpacked. MapInfo is read from a
+  ZIP as `.tab` or `.mif` with their companions, a File Geodatabase from a ZIP with its folder; a `.shp` alone is read
+  without attributes. TopoJSON and Esri JSON are told by their members, whatever their extension.
+- **KML** is read without styles, altitude modes, network links and overlays; each is told.
 - **Tables with places**: CSV, XLSX and ODS give a pure point layer the columns `X`, `Y` (and `Z`), everything else a
   column `WKT`. Read, they find a column of WKT, hexadecimal WKB or GeoJSON by its values, or a pair of columns by their
   names: x/y, lon/lat, longitude/latitude, easting/northing, Laenge/Breite and the like in twenty languages, in any
@@ -154,11 +158,20 @@ def document(memory_mib: int, wall_seconds: float) -> str:
 def _inputs() -> Iterator[str]:
     yield "## Inputs\n"
     rows = [
-        (row.title, row.token, " ".join(row.extensions), "yes" if row.reading.records_crs else "no: send sourceEpsg")
+        (row.title, row.token, _uploaded_as(row), "yes" if row.reading.records_crs else "no: send sourceEpsg")
         for row in FORMATS
         if row.reading is not None
     ]
-    yield _table(("format", "token", "extensions", "records its coordinate system"), rows)
+    yield _table(("format", "token", "uploaded as", "records its coordinate system"), rows)
+
+
+def _uploaded_as(row: Format) -> str:
+    """The extensions of a format, with what a ZIP has to hold."""
+    reading = reading_of(row)
+    packed = [" ".join((bundle.main, *bundle.required)) for bundle in reading.bundles]
+    packed += [f"a folder {reading.folder.extension}"] if reading.folder is not None else []
+    plain = [extension for extension in row.extensions if extension != SHARED_EXTENSION]
+    return ", or ".join([*([" ".join(plain)] if plain else []), *(f".zip of {inside}" for inside in packed)])
 
 
 def _outputs() -> Iterator[str]:

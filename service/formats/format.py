@@ -8,6 +8,9 @@ import msgspec
 
 from service.formats.geometry import ALL_FAMILIES, Family
 
+SHARED_EXTENSION = ".zip"
+"""The extension of several formats, so that it names none."""
+
 
 class Reader(StrEnum):
     """How an upload gets into the work file."""
@@ -20,7 +23,8 @@ class Reader(StrEnum):
     DELIMITED = "delimited"
     WORKBOOK = "workbook"
     DATABASE = "database"
-    SHAPEFILE = "shapefile"
+    PARTS = "parts"
+    """Files of several parts, each a layer."""
     PARQUET = "parquet"
 
 
@@ -60,6 +64,43 @@ class ColumnRule(StrEnum):
     MAPINFO = "mapinfo"
 
 
+class Bundle(msgspec.Struct, frozen=True):
+    """Files of one name that are a dataset together, by their extensions; a ZIP holds them."""
+
+    main: str
+    required: tuple[str, ...] = ()
+    optional: Mapping[str, str] = MappingProxyType({})
+    """Files that may be missing, and what the warning says then; "" where nothing is lost."""
+
+    alone: str = ""
+    """What the warning says when the main file comes without the others; "" where it has to be in a ZIP."""
+
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """All of them, the file to open first."""
+        return (self.main, *self.required, *self.optional)
+
+
+class Folder(msgspec.Struct, frozen=True):
+    """A folder in a ZIP that is one file of a format."""
+
+    extension: str
+    mark: str
+    """The file in it, in lower case, by which it is known."""
+    parts: str
+    """What its files are called, as a regular expression; others are no part of it."""
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """What the driver leaves out without a word: how the text of a file shows it, and the warning."""
+
+    words: tuple[bytes, ...]
+    sentence: str
+    """With `{count}` for how often the words occur."""
+    is_content: bool = False
+    """Whether a file with nothing besides holds something, which cannot be converted."""
+
+
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """How a format is read."""
 
@@ -78,6 +119,16 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Layers that repeat what another one holds; they are no layers of their own."""
     member: str = ""
     """The extension of the one document in an archive that is a file of this format."""
+    delimiter: str = ""
+    """The delimiter of its tables, "" where each file has to be looked at."""
+    bundles: tuple[Bundle, ...] = ()
+    """The sets of files in a ZIP that are a dataset of this format."""
+    folder: Folder | None = None
+    told_by: tuple[tuple[str, str], ...] = ()
+    """The members of the outermost JSON object, with their values or "" for any, that tell the format from GeoJSON."""
+    feature_word: bytes = b""
+    """What every file with features has in its text."""
+    left_out: tuple[LeftOut, ...] = ()
     trailer: bytes = b""
     """What a complete file ends with, white space aside, where the driver does not notice that it is cut off."""
     column_prefix: str = ""

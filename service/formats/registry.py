@@ -3,11 +3,8 @@
 from types import MappingProxyType
 
 from service.errors import Rejection
-from service.formats.format import Format
+from service.formats.format import SHARED_EXTENSION, Format
 from service.formats.table import FORMATS
-
-SHARED_EXTENSION = ".zip"
-"""The extension of several outputs, so that it names none."""
 
 
 def _output_words(row: Format) -> tuple[str, ...]:
@@ -23,11 +20,11 @@ OUTPUT_NAMES = tuple(row.name for row in FORMATS if row.name is not None)
 _BY_OUTPUT_WORD = MappingProxyType({word: row for row in reversed(FORMATS) for word in _output_words(row)})
 """Outputs by all that they are called; where two share an extension the first row has it."""
 _BY_TOKEN = MappingProxyType({row.token: row for row in FORMATS})
-_BY_EXTENSION = MappingProxyType({extension: row for row in FORMATS for extension in row.extensions})
+_BY_EXTENSION = MappingProxyType({extension: row for row in reversed(FORMATS) for extension in row.extensions})
 _DEFAULT_OUTPUTS = MappingProxyType({"geojson": "shapefile"})
 """Where the default direction is not GeoJSON (interface 1)."""
 
-INPUT_EXTENSIONS = tuple(_BY_EXTENSION)
+INPUT_EXTENSIONS = tuple(dict.fromkeys(extension for row in FORMATS for extension in row.extensions))
 
 
 def find_output(text: str) -> Format:

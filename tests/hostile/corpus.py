@@ -7,6 +7,7 @@ from tests.hostile import (
     databases,
     disguises,
     documents,
+    inner_files,
     markup,
     names,
     parquet,
@@ -18,6 +19,18 @@ from tests.hostile.case import Case
 
 CORPUS: Mapping[str, Case] = {
     name: case
-    for module in (disguises, databases, documents, markup, archives, workbooks, shapefiles, texts, parquet, names)
+    for module in (
+        disguises,
+        databases,
+        documents,
+        markup,
+        archives,
+        inner_files,
+        workbooks,
+        shapefiles,
+        texts,
+        parquet,
+        names,
+    )
     for name, case in module.CASES.items()
 }

@@ -1,4 +1,4 @@
-"""A CSV of any kind made into one of ours. Runs in the jail: `python -m …delimited CSV TABLES_FILE WANTED`.
+"""A CSV of any kind made into one of ours. Runs in the jail: `python -m …delimited CSV TABLES_FILE WANTED DELIMITER`.
 
 Encoding, delimiter, header, types and geometry columns are found by looking at the whole file. What comes out is UTF-8
 with a clean header; where only the header differs the rest is copied as it is. The standard library only.
@@ -44,13 +44,13 @@ SAMPLE_CHARACTERS = 1 << 20
 MAX_COLUMNS = 2000
 
 
-def main(csv_file: str, tables_file: str, wanted: str = "{}") -> None:
+def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: str = "") -> None:
     """Write `csv_file` as a table of ours, and what it is to `tables_file`; `wanted` is JSON of `Wanted`."""
     csv.field_size_limit(Path(csv_file).stat().st_size + 1)
     asked = Wanted(**json.loads(wanted))
     encoding = _encoding(csv_file)
     with Path(csv_file).open(encoding=encoding, errors="replace", newline="") as file:
-        delimiter = _delimiter(file)
+        delimiter = known_delimiter or _delimiter(file)
         columns, header = _look(file, delimiter, asked)
         places, others = find_places(columns, asked)
         table = describe(OURS, "", columns, (places, others))
@@ -160,4 +160,4 @@ def _write(file: TextIO, delimiter: str, names: Sequence[str], *, has_header: bo
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    main(*sys.argv[1:5])

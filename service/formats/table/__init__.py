@@ -7,7 +7,7 @@ the columns and never compares names. The settings were tried against GDAL 3.6 o
 from service.formats.format import Format
 from service.formats.table.databases import FLATGEOBUF, GEOPACKAGE, GEOPARQUET, OPENFILEGDB, SPATIALITE, SQLITE
 from service.formats.table.drawings import DXF, MAPINFO, SHAPEFILE, WKT
-from service.formats.table.json_family import GEOJSON, GEOJSONSEQ
+from service.formats.table.json_family import ESRIJSON, GEOJSON, GEOJSONSEQ, TOPOJSON
 from service.formats.table.markup import GML, GPX, KML, KMZ
 from service.formats.table.tables import CSV, ODS, XLSX
 
@@ -31,5 +31,7 @@ FORMATS: tuple[Format, ...] = (
     OPENFILEGDB,
     WKT,
     SQLITE,
+    TOPOJSON,
+    ESRIJSON,
 )
 """All rows, in the order in which lists show them; where two share an extension the first has it."""

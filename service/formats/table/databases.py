@@ -3,7 +3,7 @@
 
 from types import MappingProxyType
 
-from service.formats.format import Delivery, Format, Reader, Reading, Writer, Writing
+from service.formats.format import SHARED_EXTENSION, Delivery, Folder, Format, Reader, Reading, Writer, Writing
 from service.formats.table.geometry_types import EXACT_TYPES, MULTI_TYPES
 
 GEOPACKAGE = Format(
@@ -61,6 +61,11 @@ OPENFILEGDB = Format(
     name="OpenFileGdb",
     token="openfilegdb",
     title="OpenFileGDB",
+    extensions=(SHARED_EXTENSION,),
+    reading=Reading(
+        drivers=("OpenFileGDB",),
+        folder=Folder(".gdb", "a00000001.gdbtable", r"gdb|timestamps|a[0-9a-f]{8}\.[\w.]{1,100}"),
+    ),
     writing=Writing(
         driver="OpenFileGDB",
         value_losses=frozenset({"beyond_53_bits", "fractions", "zones", "dates"}),

@@ -1,18 +1,38 @@
 # ruff: noqa: S106 -- a token is a format's short name here
 """The rows of what older desktop programs exchange: Shapefile, MapInfo, DXF, and bare WKT."""
 
+from types import MappingProxyType
+
 from service.formats.dbf_names import VALUE_BYTES
-from service.formats.format import ColumnRule, Delivery, Format, Reader, Reading, Writer, Writing
+from service.formats.format import (
+    SHARED_EXTENSION,
+    Bundle,
+    ColumnRule,
+    Delivery,
+    Format,
+    Reader,
+    Reading,
+    Writer,
+    Writing,
+)
 from service.formats.table.geometry_types import SHAPE_TYPES
 
+LONE_SHP = "A .shp alone holds no attributes; send it in a ZIP with its .shx, .dbf and .prj to keep them."
+NO_MAP = "The ZIP holds no .map beside {name}, so its features have no geometry."
+NO_MID = "The ZIP holds no .mid beside {name}, so its features have no attributes."
 TEXT_FOR_TIMES = "DateTime=String,Time=String"
 
 SHAPEFILE = Format(
     name="Shapefile",
     token="shapefile",
     title="Shapefile",
-    extensions=(".zip",),
-    reading=Reading(drivers=("ESRI Shapefile",), reader=Reader.SHAPEFILE),
+    extensions=(SHARED_EXTENSION, ".shp"),
+    reading=Reading(
+        drivers=("ESRI Shapefile",),
+        reader=Reader.PARTS,
+        environment=MappingProxyType({"SHAPE_RESTORE_SHX": "YES"}),
+        bundles=(Bundle(".shp", (".shx", ".dbf"), MappingProxyType({".prj": "", ".cpg": ""}), alone=LONE_SHP),),
+    ),
     writing=Writing(
         driver="ESRI Shapefile",
         value_losses=frozenset({"binary"}),
@@ -41,6 +61,15 @@ MAPINFO = Format(
     name="MapInfo",
     token="mapinfo",
     title="MapInfo TAB",
+    extensions=(SHARED_EXTENSION,),
+    reading=Reading(
+        drivers=("MapInfo File",),
+        reader=Reader.PARTS,
+        bundles=(
+            Bundle(".tab", (".dat",), MappingProxyType({".map": NO_MAP, ".id": "", ".ind": ""})),
+            Bundle(".mif", (), MappingProxyType({".mid": NO_MID})),
+        ),
+    ),
     writing=Writing(
         driver="MapInfo File",
         value_losses=frozenset({"binary", "beyond_32_bits", "nulls"}),
@@ -85,6 +114,8 @@ WKT = Format(
     name="Wkt",
     token="wkt",
     title="WKT",
+    extensions=(".wkt",),
+    reading=Reading(drivers=("CSV",), reader=Reader.DELIMITED, delimiter="\t", records_crs=False),
     writing=Writing(
         driver="CSV",
         extension=".wkt",

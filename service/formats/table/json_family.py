@@ -1,5 +1,5 @@
 # ruff: noqa: S106 -- a token is a format's short name here
-"""The rows of GeoJSON and of what is like it."""
+"""The rows of formats that are JSON: GeoJSON, TopoJSON, Esri JSON."""
 
 from service.formats.crs import WGS84
 from service.formats.format import Format, Reader, Reading, Writing
@@ -55,5 +55,24 @@ GEOJSONSEQ = Format(
         wraps_dateline=True,
         json=True,
         trailer=b"}",
+    ),
+)
+
+TOPOJSON = Format(
+    name=None,
+    token="topojson",
+    title="TopoJSON",
+    extensions=(".topojson", ".json"),
+    reading=Reading(drivers=("TopoJSON",), records_crs=False, told_by=(("type", "Topology"),)),
+)
+
+ESRIJSON = Format(
+    name=None,
+    token="esrijson",
+    title="Esri JSON",
+    extensions=(".json",),
+    reading=Reading(
+        drivers=("ESRIJSON",),
+        told_by=(("geometryType", ""), ("spatialReference", ""), ("fieldAliases", ""), ("displayFieldName", "")),
     ),
 )

@@ -6,7 +6,7 @@ from types import MappingProxyType
 import msgspec
 
 from service.formats.crs import WGS84
-from service.formats.format import ColumnRule, Delivery, Format, Reading, Writer, Writing
+from service.formats.format import ColumnRule, Delivery, Format, LeftOut, Reading, Writer, Writing
 from service.formats.geometry import Family
 
 _KML_NOISE = MappingProxyType(
@@ -17,6 +17,24 @@ _KML_NOISE = MappingProxyType(
         "visibility": ("-1",),
         "altitudeMode": ("absolute", "clampToGround"),
     }
+)
+_KML_LEFT_OUT = (
+    LeftOut(
+        (b"<NetworkLink>", b"<NetworkLink "),
+        "Network links ({count}) were not followed; what they lead to is not in the result.",
+        is_content=True,
+    ),
+    LeftOut(
+        (b"<GroundOverlay", b"<ScreenOverlay", b"<PhotoOverlay"),
+        "Overlays, which are images ({count}), were left out.",
+        is_content=True,
+    ),
+    LeftOut((b"<gx:Tour", b"<Model>", b"<Model "), "Tours and models ({count}) were left out.", is_content=True),
+    LeftOut((b"<Style", b"<styleUrl"), "Styles, such as colours and icons, were left out."),
+    LeftOut(
+        (b">relativeToGround<", b">clampToGround<", b">relativeToSeaFloor<", b">clampToSeaFloor<"),
+        "Altitude modes other than absolute ({count}) were left out; elevations were taken as they are.",
+    ),
 )
 _KML_OPTIONS = (
     "-mapFieldType",
@@ -136,7 +154,7 @@ KML = Format(
     token="kml",
     title="KML",
     extensions=(".kml",),
-    reading=Reading(drivers=("LIBKML",), noise_columns=_KML_NOISE),
+    reading=Reading(drivers=("LIBKML",), noise_columns=_KML_NOISE, feature_word=b"Placemark", left_out=_KML_LEFT_OUT),
     writing=_KML,
 )
 
@@ -145,7 +163,13 @@ KMZ = Format(
     token="kmz",
     title="KMZ",
     extensions=(".kmz",),
-    reading=Reading(drivers=("LIBKML",), member=".kml", noise_columns=_KML_NOISE),
+    reading=Reading(
+        drivers=("LIBKML",),
+        member=".kml",
+        noise_columns=_KML_NOISE,
+        feature_word=b"Placemark",
+        left_out=_KML_LEFT_OUT,
+    ),
     writing=msgspec.structs.replace(
         _KML, extension=".kmz", media_type="application/vnd.google-earth.kmz", member=".kml", delivery=Delivery.KMZ
     ),

@@ -26,6 +26,35 @@ def collection(**properties: object) -> Json:
     return feature({"type": "GeometryCollection", "geometries": parts}, **properties)
 
 
+TOPOJSON = {
+    "type": "Topology",
+    "objects": {
+        "places": {
+            "type": "GeometryCollection",
+            "geometries": [
+                {"type": "Point", "coordinates": [13.4, 52.5], "properties": {"name": NAMES[0], "n": 1, "r": 0.5}},
+                {"type": "Point", "coordinates": [-70.25, -33.5], "properties": {"name": NAMES[1], "n": -2, "r": 1e-3}},
+            ],
+        }
+    },
+    "arcs": [],
+}
+ESRIJSON = {
+    "displayFieldName": "name",
+    "geometryType": "esriGeometryPoint",
+    "spatialReference": {"wkid": 4326},
+    "fields": [
+        {"name": "name", "type": "esriFieldTypeString"},
+        {"name": "n", "type": "esriFieldTypeInteger"},
+        {"name": "r", "type": "esriFieldTypeDouble"},
+    ],
+    "features": [
+        {"attributes": {"name": NAMES[0], "n": 1, "r": 0.5}, "geometry": {"x": 13.4, "y": 52.5}},
+        {"attributes": {"name": NAMES[1], "n": -2, "r": 1e-3}, "geometry": {"x": -70.25, "y": -33.5}},
+    ],
+}
+"""The points of `SAMPLES` in formats that are only read."""
+
 SAMPLES: Mapping[str, Sequence[Json]] = {
     "points": [point(13.4, 52.5, name=NAMES[0], n=1, r=0.5), point(-70.25, -33.5, name=NAMES[1], n=-2, r=1e-3)],
     "lines": [line(name="a"), feature(geometry("MultiLineString", [[[0, 0], [1, 1]], [[2, 2], [3, 3]]]), name="b")],

@@ -1,5 +1,7 @@
 """Recognising uploads."""
 
+import gzip
+import random
 import struct
 import zipfile
 from collections.abc import Mapping
@@ -8,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from service.errors import Rejection
-from service.formats.archive import Bounds
+from service.formats.bounds import Bounds
 from service.formats.detect import Source, detect
 from service.formats.table import FORMATS
 
+BY_CONTENT = {("topojson", ".json"), ("esrijson", ".json")}
 SHAPE = {"roads.shp": b"shp", "roads.shx": b"shx", "roads.dbf": b"dbf"}
 
 
@@ -30,7 +33,12 @@ def received(
 
 @pytest.mark.parametrize(
     ("extension", "token"),
-    [(extension, row.token) for row in FORMATS for extension in row.extensions if extension not in {".zip", ".kmz"}],
+    [
+        (extension, row.token)
+        for row in FORMATS
+        for extension in row.extensions
+        if extension not in {".zip", ".kmz"} and (row.token, extension) not in BY_CONTENT
+    ],
 )
 def test_every_extension_is_recognised_in_any_case(tmp_path: Path, extension: str, token: str) -> None:
     """The extension decides, in upper case too (interface 1)."""
@@ -215,3 +223,67 @@ def test_sequences_are_told_from_documents(tmp_path: Path, name: str, content: b
     """By content, since the drivers cannot tell."""
     (tmp_path / "upload").write_bytes(content)
     assert bool(detect(tmp_path / "upload", name, tmp_path).prefix) is is_sequence
+
+
+def gunzipped(tmp_path: Path, content: bytes, name: str = "a.geojson.gz", bounds: Bounds | None = None) -> Source:
+    (tmp_path / "upload").write_bytes(content)
+    return detect(tmp_path / "upload", name, tmp_path / "unpacked", bounds)
+
+
+def test_a_gz_is_unpacked_whole(tmp_path: Path) -> None:
+    """Whatever number of parts it is made of, and zeros at its end."""
+    noise = random.Random(1)
+    parts = [noise.randbytes(number * 10) for number in range(500)]
+    source = gunzipped(tmp_path, b"".join(map(gzip.compress, parts)) + b"\0" * 300_000)
+    assert source.path.read_bytes() == b"".join(parts)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 17, 70_000])
+def test_a_gz_that_is_cut_off_anywhere_is_refused(tmp_path: Path, size: int) -> None:
+    """Also in its checksum, where all of the data has come out."""
+    whole = gzip.compress(bytes(range(256)) * 1000 + b"x" * 70_000, compresslevel=0)
+    with pytest.raises(Rejection, match="cut off"):
+        gunzipped(tmp_path, whole[: len(whole) - 1 - size])
+
+
+def test_a_gz_is_held_to_the_bounds_of_a_zip(tmp_path: Path) -> None:
+    """What comes out is counted while it comes."""
+    bomb = gzip.compress(b"0" * 3_000_000)
+    with pytest.raises(Rejection, match="gz unpacks to more than 1 MiB"):
+        gunzipped(tmp_path, bomb, bounds=Bounds(unpacked_bytes=1 << 20))
+    assert (tmp_path / "unpacked" / "in.geojson").stat().st_size <= 1 << 20
+    (tmp_path / "unpacked" / "in.geojson").unlink()
+    with pytest.raises(Rejection, match="200 times"):
+        gunzipped(tmp_path, bomb, bounds=Bounds(ratio_from_bytes=1 << 20))
+
+
+@pytest.mark.parametrize("name", ["a.gz", "a.tar.gz", "a.zip.gz", "a.kmz.gz", ".gz"])
+def test_a_gz_of_what_cannot_be_in_it_is_refused(tmp_path: Path, name: str) -> None:
+    """Its name has to say what it holds."""
+    with pytest.raises(Rejection, match=r"cities\.csv\.gz|extension"):
+        gunzipped(tmp_path, gzip.compress(b"x"), name)
+
+
+@pytest.mark.parametrize(
+    ("name", "needed"), [("a.tab", ".tab and .dat"), ("a.dbf", ".shp, .shx and .dbf"), ("a.MIF", ".mif")]
+)
+def test_a_part_of_a_dataset_says_what_else_is_needed(tmp_path: Path, name: str, needed: str) -> None:
+    """Alone it is nothing."""
+    with pytest.raises(Rejection, match=f"Put {needed}"):
+        gunzipped(tmp_path, b"x", name)
+
+
+def test_an_incomplete_bundle_beside_a_whole_one_of_its_name_is_none(tmp_path: Path) -> None:
+    """Some programs put a .tab beside a shapefile."""
+    assert received(tmp_path, {**SHAPE, "roads.tab": b"x"}).format.token == "shapefile"  # noqa: S105 -- a format's short name
+
+
+def test_a_folder_of_a_geodatabase_takes_only_what_belongs_to_it(tmp_path: Path) -> None:
+    """Names of others are neither read nor written."""
+    members = {
+        f"x/Roads.gdb/{name}": b"x" for name in ("a00000001.gdbtable", "gdb", "a00000009.spx", "läufer.txt", "a.dat")
+    }
+    source = received(tmp_path, members)
+    assert (source.format.token, source.stem, source.parts[0].extension) == ("openfilegdb", "Roads", ".gdb")
+    assert {file.name for file in source.path.iterdir()} == {"a00000001.gdbtable", "gdb", "a00000009.spx"}
+    assert source.size_bytes == 3

@@ -1,0 +1,42 @@
+"""How much an upload may unpack to, whatever it is packed with."""
+
+import msgspec
+
+from service.errors import Rejection
+
+MIB = 1 << 20
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a ZIP or .gz may hold. The ratio counts once more than `ratio_from_bytes` are unpacked."""
+
+    members: int = 5_000
+    unpacked_bytes: int = 1024 * MIB
+    ratio: int = 200
+    ratio_from_bytes: int = 64 * MIB
+
+
+class Unpacked:
+    """What has been unpacked of one upload, `kind` in messages, so far."""
+
+    def __init__(self, kind: str, size_bytes: int, bounds: Bounds) -> None:
+        self._kind = kind
+        self._size_bytes = size_bytes
+        self._bounds = bounds
+        self._unpacked_bytes = 0
+
+    def count(self, size_bytes: int) -> None:
+        """Count `size_bytes` more.
+
+        Raises:
+            Rejection: that is more than the bounds allow.
+        """
+        self._unpacked_bytes += size_bytes
+        if self._unpacked_bytes > self._bounds.unpacked_bytes:
+            limit = self._bounds.unpacked_bytes // MIB
+            raise Rejection(f"The {self._kind} unpacks to more than {limit} MiB. Split the data into smaller files.")
+        too_dense = self._unpacked_bytes > self._bounds.ratio * max(self._size_bytes, 1)
+        if too_dense and self._unpacked_bytes > self._bounds.ratio_from_bytes:
+            raise Rejection(
+                f"The {self._kind} unpacks to more than {self._bounds.ratio} times its size and was not read further."
+            )

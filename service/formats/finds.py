@@ -1,0 +1,118 @@
+"""What the members of a ZIP are: files of a format, files that are a dataset together, folders that are one."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+
+import msgspec
+
+from service.errors import Rejection
+from service.formats.archive import Member
+from service.formats.format import SHARED_EXTENSION, Bundle, Folder, Format, reading_of
+from service.formats.names import shown
+from service.formats.registry import by_extension
+from service.formats.table import FORMATS
+
+READ = tuple(row for row in FORMATS if row.reading is not None)
+BUNDLES = tuple((row, bundle) for row in READ for bundle in reading_of(row).bundles)
+FOLDERS = tuple((row, folder) for row in READ if (folder := reading_of(row).folder) is not None)
+
+
+class Find(msgspec.Struct, frozen=True, kw_only=True):
+    """Something in a ZIP that can be converted.
+
+    `members` has the members by their extensions, the one to open first; those of a folder by their names.
+    """
+
+    format: Format
+    path: str
+    """What it is called in the ZIP."""
+    members: Mapping[str, Member]
+    is_bundle: bool = False
+    folder_extension: str = ""
+    """That of a folder, "" for files."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The last part of `path`."""
+        return PurePosixPath(self.path).name
+
+
+def find_all(members: Iterable[Member]) -> list[Find]:
+    """What can be converted among `members`: single files, then folders, then bundles.
+
+    Raises:
+        Rejection: a file is there that is nothing without others, and those are not.
+    """
+    every = list(members)
+    groups: dict[str, dict[str, Member]] = {}
+    for member in every:
+        groups.setdefault(member.stem, {}).setdefault(member.extension, member)
+    mains = {bundle.main for _, bundle in BUNDLES}
+    singles = [
+        Find(format=row, path=member.path, members={member.extension: member})
+        for member in every
+        if member.extension not in mains and (row := _single(member)) is not None
+    ]
+    bundles = [find for group in groups.values() for find in _bundles(group)]
+    return [*singles, *_folders(every), *bundles]
+
+
+def _single(member: Member) -> Format | None:
+    return None if member.extension == SHARED_EXTENSION else by_extension(member.extension)
+
+
+def _folders(members: Iterable[Member]) -> list[Find]:
+    """The folders that are files of a format, known by one of their members."""
+    by_folder: dict[PurePosixPath, dict[str, Member]] = {}
+    for member in members:
+        by_folder.setdefault(PurePosixPath(member.path).parent, {}).setdefault(member.base, member)
+    return [
+        Find(format=row, path=str(path), members=_parts(folder, inside), folder_extension=folder.extension)
+        for path, inside in by_folder.items()
+        for row, folder in FOLDERS
+        if folder.mark in {name.lower() for name in inside}
+    ]
+
+
+def _parts(folder: Folder, inside: Mapping[str, Member]) -> dict[str, Member]:
+    """The members of a folder that belong to the format, under names that are safe for files."""
+    pattern = re.compile(folder.parts, re.IGNORECASE | re.ASCII)
+    return {name: member for name, member in inside.items() if pattern.fullmatch(name)}
+
+
+def _bundles(group: Mapping[str, Member]) -> list[Find]:
+    """The datasets that files of one name are."""
+    begun = [(row, bundle) for row, bundle in BUNDLES if bundle.main in group]
+    whole = [(row, bundle) for row, bundle in begun if all(extension in group for extension in bundle.required)]
+    if begun and not whole:
+        _refuse_incomplete(group, *begun[0])
+    return [_bundle(group, row, bundle) for row, bundle in whole]
+
+
+def _bundle(group: Mapping[str, Member], row: Format, bundle: Bundle) -> Find:
+    path = group[bundle.main].path
+    missing = [said for extension, said in bundle.optional.items() if said and extension not in group]
+    return Find(
+        format=row,
+        path=path,
+        members={extension: group[extension] for extension in bundle.extensions if extension in group},
+        is_bundle=True,
+        warnings=tuple(said.format(name=repr(shown(path))) for said in missing),
+    )
+
+
+def _refuse_incomplete(group: Mapping[str, Member], row: Format, bundle: Bundle) -> None:
+    missing = " and ".join(extension for extension in bundle.required if extension not in group)
+    raise Rejection(
+        f"The {row.title} {shown(group[bundle.main].path)!r} in the ZIP lacks its {missing}. {remedy(bundle)}"
+    )
+
+
+def remedy(bundle: Bundle) -> str:
+    """What to do about a file that came without those that belong to it."""
+    needed = (bundle.main, *bundle.required)
+    listed = f"{', '.join(needed[:-1])} and {needed[-1]}" if len(needed) > 1 else needed[0]
+    useful = f" (and {', '.join(bundle.optional)})" if bundle.optional else ""
+    return f"Put {listed}{useful} into the ZIP."

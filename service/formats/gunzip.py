@@ -1,0 +1,62 @@
+"""Reading an untrusted .gz: one file, within the bounds of a ZIP, a piece at a time."""
+
+import zlib
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+
+from service.errors import Rejection
+from service.formats.bounds import Bounds, Unpacked
+
+CHUNK = 64 * 1024
+MAX_PARTS = 50_000
+"""A .gz may be several, one after the other; programs that pack blocks make one for every 64 KiB."""
+WITH_HEADER = zlib.MAX_WBITS | 16
+MAGIC = b"\x1f\x8b"
+DAMAGED = "The .gz is damaged. Pack the file again, and send the whole of it."
+
+
+def gunzip(path: Path, target: Path, bounds: Bounds) -> None:
+    """Unpack the .gz at `path` into the new file `target`.
+
+    Raises:
+        Rejection: it is damaged or cut off, or unpacks to more than the bounds allow.
+    """
+    unpacked = Unpacked(".gz", path.stat().st_size, bounds)
+    with path.open("rb") as packed, target.open("xb") as file:
+        for piece in _pieces(packed):
+            unpacked.count(len(piece))
+            file.write(piece)
+
+
+def _pieces(packed: BufferedReader) -> Iterator[bytes]:
+    rest = packed.read(CHUNK)
+    for _ in range(MAX_PARTS):
+        part = zlib.decompressobj(WITH_HEADER)
+        while not part.eof:
+            rest = rest or packed.read(CHUNK)
+            if not rest:
+                raise Rejection("The .gz is cut off. Send the whole of it.")
+            yield _inflate(part, rest)
+            rest = part.unconsumed_tail
+        rest = _next_part(packed, part.unused_data)
+        if not rest:
+            return
+    raise Rejection(f"The .gz is made of more than {MAX_PARTS:,} parts. Pack the file again, in one piece.")
+
+
+def _inflate(part: "zlib._Decompress", data: bytes) -> bytes:
+    try:
+        return part.decompress(data, CHUNK)
+    except zlib.error:
+        raise Rejection(DAMAGED) from None
+
+
+def _next_part(packed: BufferedReader, rest: bytes) -> bytes:
+    """What follows a part: the next one, or nothing; zeros may fill a file up to its end."""
+    rest = rest if len(rest) >= len(MAGIC) else rest + packed.read(CHUNK)
+    while rest and not rest.strip(b"\0"):
+        rest = packed.read(CHUNK)
+    if rest and not rest.startswith(MAGIC):
+        raise Rejection(DAMAGED)
+    return rest

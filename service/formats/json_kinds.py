@@ -1,0 +1,86 @@
+"""Which kind of JSON a file is, as far as its beginning tells: one text or a sequence, GeoJSON or something else."""
+
+import json
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from pathlib import Path
+
+from service.formats.format import Format, Reader, reading_of
+from service.formats.table import FORMATS
+
+HEAD_BYTES = 1 << 20
+OUTERMOST_BYTES = 64 << 10
+"""Within these the members are looked for that tell other formats from GeoJSON."""
+RECORD_SEPARATOR = b"\x1e"
+COLLECTION = b'"FeatureCollection"'
+COLLECTION_WITHIN = 4096
+SEQUENCE_PREFIX = "GeoJSONSeq:"
+TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+', re.DOTALL)
+TYPE = "type"
+OTHERS = tuple(row for row in FORMATS if row.reading is not None and row.reading.told_by)
+
+
+def sequence_prefix(row: Format, path: Path) -> str:
+    """How to tell GDAL's GeoJSON drivers apart, which else take a sequence for one document and read its first line."""
+    reading = reading_of(row)
+    return SEQUENCE_PREFIX if reading.json and _is_sequence(path, expected=reading.reader is Reader.LINES) else ""
+
+
+def kind_of_json(row: Format, path: Path) -> Format:
+    """The format of the file at `path`, whose extension is that of `row`: itself, or another that is JSON too."""
+    if not reading_of(row).json:
+        return row
+    with path.open("rb") as file:
+        head = file.read(OUTERMOST_BYTES).removeprefix(BOM_UTF8)
+    members = dict(_members(head))
+    if TYPE in members:
+        candidates = [other for other in OTHERS if (TYPE, members[TYPE]) in reading_of(other).told_by]
+    elif COLLECTION in head:
+        candidates = []
+    else:
+        candidates = [other for other in OTHERS if any((name, "") in reading_of(other).told_by for name in members)]
+    return candidates[0] if candidates else row
+
+
+def _members(head: bytes) -> Iterator[tuple[str, str]]:
+    """The members of the outermost object, with those values that are texts, as far as `head` goes."""
+    depth, name, before = 0, "", ""
+    for found in TOKEN.finditer(head):
+        token = found.group()
+        if token in {b"{", b"["}:
+            depth += 1
+        elif token in {b"}", b"]"}:
+            depth -= 1
+        elif depth == 1 and token == b":":
+            name = before
+            yield name, ""
+        elif depth == 1 and token.startswith(b'"'):
+            before = token[1:-1].decode("utf-8", "replace")
+            if name:
+                yield name, before
+                name = ""
+        elif depth == 1 and token == b",":
+            name = ""
+
+
+def _is_sequence(path: Path, *, expected: bool) -> bool:
+    """Whether the file is one JSON text per line instead of one JSON text.
+
+    What the first megabyte does not tell is answered with what is `expected` of the extension.
+    """
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES).removeprefix(BOM_UTF8).lstrip()
+    first, line_end, rest = head.partition(b"\n")
+    if head.startswith(RECORD_SEPARATOR):
+        return True
+    if line_end and rest.strip():
+        return _is_object(first)
+    return expected and COLLECTION not in head[:COLLECTION_WITHIN]
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False

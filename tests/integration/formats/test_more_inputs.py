@@ -1,0 +1,153 @@
+"""Inputs beyond single files of the usual formats: packed ones, bundles, other kinds of JSON, what else KML holds."""
+
+import gzip
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from service.errors import Rejection
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
+from tests.integration.formats.samples import ESRIJSON, NAMES, SAMPLES, TOPOJSON, point
+
+PLACEMARK = "<Placemark><name>a</name><Point><coordinates>1,2,3</coordinates></Point></Placemark>"
+LINK = "<NetworkLink><Link><href>http://127.0.0.1:9/a.kml</href></Link></NetworkLink>"
+OVERLAY = "<GroundOverlay><Icon><href>a.png</href></Icon></GroundOverlay>"
+
+
+MIF = """Version 300
+Charset "WindowsLatin1"
+Delimiter ","
+CoordSys Earth Projection 1, 104
+Columns 1
+  name Char(20)
+Data
+
+Point 13.4 52.5
+"""
+STYLED = """<Style id="s"/><Placemark><styleUrl>#s</styleUrl><Point><altitudeMode>relativeToGround</altitudeMode>
+<coordinates>1,2,3</coordinates></Point></Placemark>"""
+
+
+def kml(path: Path, *inside: str) -> Path:
+    path.write_text(f'<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{"".join(inside)}</Document></kml>')
+    return path
+
+
+def rows(tmp_path: Path) -> Path:
+    return write_geojson(tmp_path / "a.geojson", SAMPLES["points"])
+
+
+def names(done: Converted) -> list[str]:
+    found = [row["properties"] for row in readers.geojson(done.path)]
+    return sorted(str(row["name"]) for row in found if isinstance(row, dict))
+
+
+@pytest.mark.parametrize("document", [TOPOJSON, ESRIJSON])
+@pytest.mark.parametrize("extension", ["json", "geojson"])
+async def test_other_kinds_of_json_are_read(
+    pipeline: Pipeline, tmp_path: Path, document: dict[str, object], extension: str
+) -> None:
+    """Told by their members; TopoJSON says no system."""
+    path = tmp_path / f"a.{extension}"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    done = await pipeline.to("GeoJson", path, source_epsg=4326)
+    assert done.source.format.token == ("topojson" if document is TOPOJSON else "esrijson")
+    assert names(done) == sorted(NAMES)
+    (first, *_) = readers.geojson(done.path)
+    assert first["geometry"] == {"type": "Point", "coordinates": [13.4, 52.5]}
+
+
+async def test_a_mapinfo_interchange_file_is_read(pipeline: Pipeline, tmp_path: Path) -> None:
+    """With its .mid; without it the missing attributes are told."""
+    whole, lone = tmp_path / "a.zip", tmp_path / "b.zip"
+    for path, members in ((whole, {"a.mif": MIF, "a.mid": '"Berlin"\n'}), (lone, {"a.MIF": MIF})):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in members.items():
+                archive.writestr(name, content)
+    done = await pipeline.to("GeoJson", whole)
+    assert names(done) == ["Berlin"]
+    assert (await pipeline.to("GeoJson", lone)).plan.warnings[0] == (
+        "The ZIP holds no .mid beside 'a.MIF', so its features have no attributes."
+    )
+
+
+async def test_a_mapinfo_table_without_its_map_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Its rows are read as a table."""
+    done = await pipeline.to("MapInfo", rows(tmp_path))
+    less = tmp_path / "less.zip"
+    with zipfile.ZipFile(done.path) as source, zipfile.ZipFile(less, "w") as target:
+        for name in source.namelist():
+            if not name.endswith((".map", ".id")):
+                target.writestr(name, source.read(name))
+    again = await pipeline.to("GeoJson", less)
+    assert again.facts.geometry_type == "None"
+    assert any("holds no .map" in warning for warning in again.output.warnings)
+
+
+@pytest.mark.parametrize("folder", ["Städte.gdb/", "a/b/c.GDB/", ""])
+async def test_a_file_geodatabase_is_read_from_any_folder(pipeline: Pipeline, tmp_path: Path, folder: str) -> None:
+    """Also with files of other programs beside its own, or without a folder at all."""
+    done = await pipeline.to("OpenFileGdb", rows(tmp_path))
+    moved = tmp_path / "cities.zip"
+    with zipfile.ZipFile(done.path) as source, zipfile.ZipFile(moved, "w") as target:
+        for name in source.namelist():
+            target.writestr(f"{folder}{Path(name).name}", source.read(name))
+        target.writestr(f"{folder}a00000001.host.123.sr.lock", "")
+        target.writestr(f"{folder}notes of mine.txt", "")
+    again = await pipeline.to("GeoJson", moved)
+    assert again.source.format.token == "openfilegdb"  # noqa: S105 -- a format's short name
+    assert names(again) == sorted(NAMES)
+
+
+async def test_a_shp_alone_is_read(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Its missing attributes are told, and it needs a system."""
+    done = await pipeline.to("Shapefile", rows(tmp_path))
+    with zipfile.ZipFile(done.path) as archive:
+        (tmp_path / "roads.shp").write_bytes(archive.read("a.shp"))
+    with pytest.raises(Rejection, match="sourceEpsg"):
+        await pipeline.to("GeoJson", tmp_path / "roads.shp")
+    again = await pipeline.to("GeoJson", tmp_path / "roads.shp", source_epsg=4326)
+    assert again.facts.geometry_type == "Point"
+    assert any("holds no attributes" in warning for warning in again.output.warnings)
+
+
+@pytest.mark.parametrize("output", ["Kml", "Csv", "GeoJsonSeq", "FlatGeobuf", "Wkt"])
+async def test_a_gz_around_one_file_is_unpacked(pipeline: Pipeline, tmp_path: Path, output: str) -> None:
+    """In several parts, as programs write that pack blocks; named after what is in it."""
+    done = await pipeline.to(output, rows(tmp_path))
+    whole = done.path.read_bytes()
+    packed = tmp_path / f"Meine Daten.{done.path.suffix}.GZ".replace("..", ".")
+    packed.write_bytes(gzip.compress(whole[:50]) + gzip.compress(whole[50:]) + b"\0" * 512)
+    again = await pipeline.to("GeoJson", packed, source_epsg=4326)
+    assert (again.facts.feature_count, again.source.stem) == (2, "Meine_Daten")
+
+
+async def test_lines_of_wkt_are_read_back(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Commas and all."""
+    path = tmp_path / "a.wkt"
+    path.write_text("LINESTRING (0 0,1 1,2 0)\nGEOMETRYCOLLECTION EMPTY\nPOLYGON ((0 0,0 1,1 1,0 0))\n")
+    found = readers.geojson((await pipeline.to("GeoJson", path, source_epsg=4326)).path)
+    assert [row["geometry"] and row["geometry"]["type"] for row in found] == ["LineString", None, "Polygon"]  # type: ignore[index]
+
+
+async def test_what_kml_holds_besides_features_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Once each; a plain one is told nothing."""
+    done = await pipeline.to("GeoJson", kml(tmp_path / "a.kml", PLACEMARK, LINK, LINK, OVERLAY, STYLED))
+    for words in ("Network links (2)", "images (1)", "Styles", "Altitude modes other than absolute (1)"):
+        assert sum(words in warning for warning in done.output.warnings) == 1, (words, done.output.warnings)
+    assert not (await pipeline.to("GeoJson", kml(tmp_path / "b.kml", PLACEMARK))).output.warnings
+
+
+async def test_a_kml_of_overlays_says_that_it_has_no_features(pipeline: Pipeline, tmp_path: Path) -> None:
+    """It is not damaged."""
+    with pytest.raises(Rejection, match=r"holds no features that could be converted\. Overlays"):
+        await pipeline.to("GeoJson", kml(tmp_path / "a.kml", OVERLAY))
+
+
+async def test_a_property_called_type_is_no_topology(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Only the outermost object decides."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, type="Topology", geometryType="x")])
+    assert pipeline.receive(path)[1].format.token == "geojson"  # noqa: S105 -- a format's short name
