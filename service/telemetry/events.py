@@ -1,4 +1,7 @@
-"""The names of the log's events. Few, each with the same members every time."""
+"""The names of the log events; docs/operating.md lists them with their members.
+
+Packages that may not import this module (`db`, `postgres_embedded`, `sandbox`) name their events where they log them.
+"""
 
 from typing import Final
 
