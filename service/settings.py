@@ -1,7 +1,7 @@
 """Every setting of Geomill: one frozen record, read once from the environment.
 
-A setting is a field here and nothing else: its name gives the variable (`data_dir` is GEOMILL_DATA_DIR), its
-annotation the bounds, its description the line in the documentation.
+A setting is one field: its name is the variable (`data_dir` is GEOMILL_DATA_DIR), its annotation has the bounds, and
+its description is the line in the documentation.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ FILE_SUFFIX = "_FILE"
 
 
 class SettingsError(ValueError):
-    """A setting has no meaning; the message names the variable and what it may be."""
+    """A setting is invalid; the message names the variable and the permitted values."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PREFIX + name.upper()):
@@ -24,229 +24,246 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
 
     data_dir: Annotated[
         str,
-        Meta(description="Directory of all that Geomill keeps on disk: work files, embedded database, file store."),
+        Meta(
+            description="Directory for all data that Geomill keeps on disk: work files, embedded database, file store."
+        ),
     ] = ".geomill"
     memory_dir: Annotated[
         str,
         Meta(
-            description="Directory in memory, where uploads of up to 256 KiB and what they become are kept while they "
-            "are converted, up to 64 MiB for each converter; empty: in GEOMILL_DATA_DIR like larger ones."
+            description="Directory in memory for the conversion of uploads of up to 256 KiB, up to 64 MiB per "
+            "converter; empty: GEOMILL_DATA_DIR, as for larger uploads."
         ),
-    ] = "/dev/shm"  # noqa: S108 -- a directory of our own is made in there, and its owner looked at
+    ] = "/dev/shm"  # noqa: S108 -- we create a directory of our own in it and check its owner
     host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
-    port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 takes a free one.")] = 8080
+    port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0: any free port.")] = 8080
     private_port: Annotated[
         Annotated[int, Meta(ge=0, le=65535)] | None,
         Meta(
-            description="Port of its own for /healthz, /readyz, /metrics, /openapi.json and /docs, which are then "
-            "nowhere else; unset: they are on the port of the service."
+            description="Separate port for /healthz, /readyz, /metrics, /openapi.json and /docs, which are then not on "
+            "the port of the service; unset: they are on the port of the service."
         ),
     ] = None
-    private_host: Annotated[
-        str, Meta(description="Address to listen on with the private port; empty: that of the service.")
-    ] = ""
+    private_host: Annotated[str, Meta(description="Address of the private port; empty: GEOMILL_HOST.")] = ""
     root_path: Annotated[
         str,
         Meta(
             pattern=r"^(/[A-Za-z0-9._~-]+)*$",
-            description="Path that a gateway in front puts before every address, as /geo, passed on or not.",
+            description="Path prefix under which a gateway exposes the service, such as /geo; it may strip it or not.",
         ),
     ] = ""
     trusted_proxies: Annotated[
         str,
         Meta(
             description="Addresses and networks of gateways, separated by commas, whose X-Forwarded-For, -Proto and "
-            "-Host are believed; nobody else's are."
+            "-Host headers are trusted; from all others they are ignored."
         ),
     ] = ""
     identity_secret: Annotated[
         str,
         Meta(
-            description="Secrets, 32 characters or more each, separated by commas, of a gateway that authenticates "
-            "clients itself and signs their account in the header X-Geomill-Identity; empty: that header means nothing."
+            description="Secrets, separated by commas, of 32 characters or more each, with which a gateway that "
+            "authenticates clients signs their account in the header X-Geomill-Identity; empty: the header is ignored."
         ),
     ] = ""
     identity_seconds: Annotated[
-        float, Meta(gt=0, le=3600, description="How far the time in that header may be from the clock of this host.")
+        float,
+        Meta(
+            gt=0,
+            le=3600,
+            description="Permitted difference between the time in that header and the clock of this host.",
+        ),
     ] = 60.0
     cors_origins: Annotated[
         str,
-        Meta(description="Origins of web pages whose scripts may call it, separated by commas, or *; empty: none."),
+        Meta(description="Origins whose scripts may call the service, separated by commas, or *; empty: none."),
     ] = ""
     max_connections: Annotated[
-        int, Meta(ge=1, description="Connections open at the same time; more are refused with status 503.")
+        int, Meta(ge=1, description="Maximum number of open connections; further ones get status 503.")
     ] = 4096
     max_header_bytes: Annotated[
-        int, Meta(ge=1024, le=65536, description="Longest head of a request; longer ones are refused with status 431.")
+        int,
+        Meta(
+            ge=1024, le=65536, description="Maximum size of the request line and headers; larger ones get status 431."
+        ),
     ] = 16_384
     public_url: Annotated[
         str,
-        Meta(description="Address under which clients reach the service, for links; empty: as the request came in."),
+        Meta(description="Base URL of the service for clients, used in links; empty: derived from the request."),
     ] = ""
     database_url: Annotated[
-        str, Meta(description="PostgreSQL to use (postgresql://…); empty: an embedded one in the data directory.")
+        str,
+        Meta(description="URL of the PostgreSQL database (postgresql://…); empty: embedded, in the data directory."),
     ] = ""
     link_secrets: Annotated[
         str,
         Meta(
-            description="Secrets that sign the links of the local file store, 32 characters or more each, separated by "
-            "commas: the first signs, all are accepted; empty: one is made and kept in the data directory."
+            description="Secrets, separated by commas, of 32 characters or more each, that sign the links of the local "
+            "file store: the first one signs, all are accepted; empty: one is generated and kept in the data directory."
         ),
     ] = ""
     http2: Annotated[
         bool,
-        Meta(
-            description="Speak HTTP/2 with clients that begin with it (prior knowledge); as a rule a gateway in front "
-            "does that."
-        ),
+        Meta(description="Serve HTTP/2 to clients that start with it (prior knowledge); usually a gateway does that."),
     ] = False
     postgres_bin_dir: Annotated[
         str,
-        Meta(description="Directory of the embedded database's programs (postgres, initdb); empty: the newest found."),
+        Meta(
+            description="Directory with postgres and initdb for the embedded database; empty: the newest version found."
+        ),
     ] = ""
     postgres_user: Annotated[
         str,
-        Meta(description="User that runs the embedded database when Geomill runs as root; empty: postgres or nobody."),
+        Meta(description="User of the embedded database server if Geomill runs as root; empty: postgres or nobody."),
     ] = ""
-    ogr2ogr: Annotated[str, Meta(description="Path of the program ogr2ogr; empty: found on the PATH.")] = ""
+    ogr2ogr: Annotated[str, Meta(description="Path of ogr2ogr; empty: the one on the PATH.")] = ""
     sandbox: Annotated[
         Literal["strict", "best-effort"],
         Meta(
-            description="strict: refuse to start without network, file-system and limit isolation, or where converters "
-            "would be root; best-effort: go on."
+            description="strict: refuse to start without network isolation, file-system isolation and resource limits, "
+            "or if converters would run as root; best-effort: start anyway."
         ),
     ] = "strict"
-    converters: Annotated[int, Meta(ge=0, description="Files converted at once; 0: one for each core.")] = 0
+    converters: Annotated[
+        int, Meta(ge=0, description="Number of files converted at the same time; 0: one per core.")
+    ] = 0
     suspended: Annotated[
         int,
         Meta(
             ge=0,
-            description="Files that may stand still at once while another account has their converter, each with the "
-            "memory that it has taken; 0: two for each converter.",
+            description="Maximum number of files that are suspended while another account uses their converter; each "
+            "keeps its memory; 0: two per converter.",
         ),
     ] = 0
     waiting_room: Annotated[
         int,
         Meta(
             ge=1,
-            description="Most files that may wait for a converter; more are refused with status 503, and so are those "
-            "that could not be begun within a second or so.",
+            description="Maximum number of files that wait for a converter; further ones get status 503, as do files "
+            "that could not be started within about a second.",
         ),
     ] = 512
     max_per_account: Annotated[
-        int, Meta(ge=1, description="Files of one account under way at once; more are refused with status 429.")
+        int, Meta(ge=1, description="Maximum number of files of one account in progress; further ones get status 429.")
     ] = 384
-    conversion_seconds: Annotated[
-        float, Meta(gt=0, description="Longest time that one run of the converter may take.")
-    ] = 120.0
+    conversion_seconds: Annotated[float, Meta(gt=0, description="Maximum duration of one run of the converter.")] = (
+        120.0
+    )
     file_seconds: Annotated[
-        float, Meta(gt=0, description="Longest time that one file may use a converter, in all its runs together.")
+        float, Meta(gt=0, description="Maximum total duration of all runs of the converter for one file.")
     ] = 600.0
     conversion_memory_bytes: Annotated[
-        int, Meta(ge=536_870_912, description="Most memory that one run of the converter may take, in bytes.")
+        int, Meta(ge=536_870_912, description="Maximum memory of one run of the converter, in bytes.")
     ] = 2_684_354_560
     drain_seconds: Annotated[
-        float, Meta(ge=0, description="How long a stopping service goes on with what it has accepted.")
+        float, Meta(ge=0, description="How long the service finishes accepted work during shutdown.")
     ] = 60.0
     drain_delay_seconds: Annotated[
         float,
         Meta(
             ge=0,
-            description="How long a stopping service still takes work while /readyz says that it leaves, so that "
-            "balancers notice.",
+            description="How long the service still accepts work during shutdown while /readyz returns 503, so that "
+            "load balancers notice.",
         ),
     ] = 0.0
     max_file_bytes: Annotated[
-        int, Meta(ge=1, description="Largest file that may be uploaded, for every plan, in bytes.")
+        int, Meta(ge=1, description="Maximum size of an uploaded file for all plans, in bytes.")
     ] = 104_857_600
-    max_batch_bytes: Annotated[int, Meta(ge=1, description="Largest body of a batch request, in bytes.")] = 209_715_200
-    max_batch_files: Annotated[int, Meta(ge=1, le=1000, description="Most files in one batch request.")] = 20
+    max_batch_bytes: Annotated[
+        int, Meta(ge=1, description="Maximum size of the body of a batch request, in bytes.")
+    ] = 209_715_200
+    max_batch_files: Annotated[int, Meta(ge=1, le=1000, description="Maximum number of files in a batch request.")] = 20
     upload_idle_seconds: Annotated[
-        float, Meta(gt=0, description="How long an upload may fall silent before it is refused with status 408.")
+        float, Meta(gt=0, description="How long an upload may pause before it gets status 408.")
     ] = 30.0
-    upload_total_seconds: Annotated[float, Meta(gt=0, description="Longest time that an upload may take.")] = 3600.0
+    upload_total_seconds: Annotated[float, Meta(gt=0, description="Maximum duration of an upload.")] = 3600.0
     upload_min_bytes_per_second: Annotated[
-        int, Meta(ge=1, description="Slowest mean rate of an upload, counted from upload_idle_seconds after its start.")
+        int,
+        Meta(ge=1, description="Minimum average rate of an upload, measured from upload_idle_seconds after its start."),
     ] = 4096
     lease_seconds: Annotated[
         int,
         Meta(
             ge=2,
-            description="A process silent for so long is taken for dead: its jobs are ended by others, and a request "
-            "that it broke off under an idempotency key can be repeated.",
+            description="Time without a heartbeat after which a process is considered dead: other processes end its "
+            "jobs, and requests that it served under an idempotency key can be retried.",
         ),
     ] = 30
     job_days: Annotated[
-        int, Meta(ge=7, le=36_500, description="How many days after its end a job can be found; then it is pruned.")
+        int,
+        Meta(ge=7, le=36_500, description="Days after its end for which a job can be looked up; then it is deleted."),
     ] = 90
     ledger_months: Annotated[
         int,
         Meta(
             ge=2,
             le=1_200,
-            description="How many months before the current one keep each charge and each month's use; what is older "
-            "is pruned to sums, charges no earlier than their jobs.",
+            description="Number of months before the current one for which each charge and each month's usage are "
+            "kept; older ones are reduced to sums, but charges no earlier than their jobs.",
         ),
     ] = 24
     revoked_key_days: Annotated[
-        int, Meta(ge=1, le=36_500, description="How many days after it was revoked an API key is forgotten.")
+        int, Meta(ge=1, le=36_500, description="Days after its revocation at which an API key is deleted.")
     ] = 365
     wallet_base_cents: Annotated[
-        int, Meta(ge=0, description="Price of a file for accounts with prepaid credit, in US cents.")
+        int, Meta(ge=0, description="Base price per file for accounts with prepaid credit, in US cents.")
     ] = 5
-    wallet_cents_per_mib: Annotated[
-        int, Meta(ge=0, description="What each started MiB adds to that price, in US cents.")
-    ] = 1
+    wallet_cents_per_mib: Annotated[int, Meta(ge=0, description="Additional price per started MiB, in US cents.")] = 1
     s3_bucket: Annotated[
-        str, Meta(description="Bucket for results; empty: results are kept in the data directory of this host.")
+        str, Meta(description="Bucket for results; empty: results are kept in the data directory.")
     ] = ""
     s3_endpoint: Annotated[
-        str, Meta(description="Address of the S3-compatible server (https://…); empty: AWS, in the bucket's region.")
+        str, Meta(description="URL of the S3-compatible server (https://…); empty: AWS, in the region of the bucket.")
     ] = ""
     s3_public_endpoint: Annotated[
-        str, Meta(description="Address of that server for clients, in download links; empty: the same address.")
+        str, Meta(description="URL of that server for clients, used in download links; empty: the same URL.")
     ] = ""
     s3_region: Annotated[str, Meta(min_length=1, description="Region of the bucket.")] = "us-east-1"
     s3_access_key: Annotated[
         str, Meta(description="Access key; empty: the credentials of the environment (AWS_…, profile, role).")
     ] = ""
-    s3_secret_key: Annotated[str, Meta(description="Secret key that belongs to the access key.")] = ""
+    s3_secret_key: Annotated[str, Meta(description="Secret key of the access key.")] = ""
     s3_addressing: Annotated[
         Literal["auto", "path", "virtual"],
-        Meta(description="Where the bucket stands in an address; auto: in the host for AWS, in the path elsewhere."),
+        Meta(
+            description="Whether the bucket is in the host name or the path of URLs; auto: host on AWS, otherwise path."
+        ),
     ] = "auto"
-    s3_prefix: Annotated[str, Meta(description="What the names of all objects begin with.")] = "results/"
+    s3_prefix: Annotated[str, Meta(description="Prefix of all object keys.")] = "results/"
     s3_sse: Annotated[
-        Literal["", "AES256", "aws:kms"], Meta(description="Encryption at rest that the server is asked for.")
+        Literal["", "AES256", "aws:kms"], Meta(description="Encryption at rest to request from the server.")
     ] = ""
-    s3_sse_key_id: Annotated[str, Meta(description="Key for aws:kms; empty: the account's own.")] = ""
+    s3_sse_key_id: Annotated[str, Meta(description="Key for aws:kms; empty: the default key of the account.")] = ""
     s3_regions: Annotated[
         str,
         Meta(
-            description="More regions that accounts may choose, as JSON: a name and what differs from the settings "
-            'above, as in {"eu": {"bucket": "geomill-eu", "region": "eu-central-1"}}.'
+            description="Further regions that accounts may choose, as JSON: names, and the settings that differ from "
+            'those above, as in {"eu": {"bucket": "geomill-eu", "region": "eu-central-1"}}.'
         ),
     ] = ""
     s3_timeout_seconds: Annotated[
-        float, Meta(ge=1, le=600, description="How long a request to the object store may take, retries and all.")
+        float, Meta(ge=1, le=600, description="Maximum duration of a request to the object store, including retries.")
     ] = 30.0
-    s3_attempts: Annotated[int, Meta(ge=1, le=10, description="How often a request to the object store is tried.")] = 4
+    s3_attempts: Annotated[
+        int, Meta(ge=1, le=10, description="Maximum number of attempts of a request to the object store.")
+    ] = 4
     s3_connections: Annotated[
-        int, Meta(ge=1, le=1024, description="Connections to the object store at the same time.")
+        int, Meta(ge=1, le=1024, description="Maximum number of connections to the object store.")
     ] = 64
     traces_url: Annotated[
         str,
         Meta(
-            description="Address that takes traces by OTLP over HTTP (http://…/v1/traces), which needs the extra "
-            "`tracing`; empty: no spans are recorded."
+            description="URL of a trace collector for OTLP over HTTP (http://…/v1/traces); needs the extra `tracing`; "
+            "empty: no spans are recorded."
         ),
     ] = ""
     log_format: Annotated[
-        Literal["auto", "console", "json"], Meta(description="Form of the log; auto: console on a terminal, else JSON.")
+        Literal["auto", "console", "json"],
+        Meta(description="Format of the log; auto: console on a terminal, otherwise JSON."),
     ] = "auto"
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Meta(description="Least severity that is logged.")
-    ] = "info"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], Meta(description="Minimum severity to log.")] = (
+        "info"
+    )
 
     @property
     def data_path(self) -> Path:
@@ -257,10 +274,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Read the settings from `environment`.
 
-    `GEOMILL_X_FILE` gives the value of `GEOMILL_X` by the name of a file that holds it.
+    `GEOMILL_X_FILE` names a file that contains the value of `GEOMILL_X`.
 
     Raises:
-        SettingsError: a variable is unknown, outside its bounds, given twice, or names a file that cannot be read.
+        SettingsError: a variable is unknown, out of bounds, set twice, or names a file that cannot be read.
     """
     known = {field.encode_name for field in msgspec.structs.fields(Settings)}
     values: dict[str, str] = {}
@@ -275,7 +292,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         elif name in known:
             values[name] = value
         else:
-            message = f"{name} is not a setting of Geomill; `docs/settings.md` lists them."
+            message = f"{name} is not a setting of Geomill. Check the spelling; docs/settings.md lists all settings."
             raise SettingsError(message)
     try:
         return msgspec.convert(values, Settings, strict=False)
