@@ -1,6 +1,7 @@
-"""What no conversion may ever get at, wherever it lies on this host.
+"""The files on this host that no conversion may read.
 
-Starting is refused where what conversions can read holds one of these, and the self-test is set upon them.
+The service does not start if a directory that conversions read contains one of them, and the self-test tries to
+reach them.
 """
 
 import os
@@ -18,11 +19,11 @@ _FILES_OF_OTHERS = {
     "AWS_WEB_IDENTITY_TOKEN_FILE": "",
     "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": "",
 }
-"""Variables that name files which the clients of PostgreSQL and S3 read, and where these look without them."""
+"""Variables that name files which the clients of PostgreSQL and S3 read, and their default paths."""
 
 
 def confidential_places(settings: Settings, environment: Mapping[str, str]) -> dict[str, Path]:
-    """Return absolute paths by what an operator calls them; not all of them need to be there."""
+    """Return absolute paths, by a description for the operator; not all of them need exist."""
     data = settings.data_path
     return {
         "the data directory (GEOMILL_DATA_DIR)": data,
@@ -54,12 +55,12 @@ def _files_of_settings(environment: Mapping[str, str]) -> Iterator[tuple[str, Pa
 def _files_of_others(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     for name, default in _FILES_OF_OTHERS.items():
         place = os.path.expanduser(environment.get(name) or default)  # noqa: PTH111 -- there may be no home
-        if os.path.isabs(place):  # noqa: PTH117 -- of a text that may be empty
+        if os.path.isabs(place):  # noqa: PTH117 -- the text may be empty
             yield f"the file of {name}", Path(place)
 
 
 def _history() -> Iterator[tuple[str, Path]]:
-    """What a checkout was and will be, where this is one."""
+    """Yield the Git directory, if this is a checkout."""
     checkout = Path(__file__).resolve().parents[1]
     if (checkout / ".git").exists():
         yield "the checkout's .git", checkout / ".git"

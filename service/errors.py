@@ -1,10 +1,10 @@
-"""Every error that a caller can meet, in two families that never mix (interface 7.1).
+"""Every error that a caller can receive, in two separate families (interface 7).
 
 GeomillError
 ├── RequestFault                the request itself is wrong: problem+json, one status and code each
 │   ├── MissingApiKey
 │   ├── InvalidApiKey
-│   ├── InvalidIdentity         a gateway's word for the caller that cannot be believed
+│   ├── InvalidIdentity         the gateway's signature of the caller's identity is invalid
 │   ├── MalformedRequest
 │   ├── HeadersTooLarge
 │   ├── InvalidParameter        names the parameter
@@ -15,20 +15,21 @@ GeomillError
 │   ├── JobNotFound
 │   ├── DownloadRefused         an unsigned, forged or altered download link
 │   ├── DownloadExpired
-│   ├── RangeNotSatisfiable     carries the size that the result has
+│   ├── RangeNotSatisfiable     carries the size of the result
 │   ├── NotFound
 │   ├── IdempotencyKeyReused
-│   ├── IdempotencyKeyInUse     ┐
-│   ├── TooManyRequests         ├ carry retry_after_seconds
-│   └── Overloaded              ┘
-│       └── DatabaseUnavailable the same answer; the operator's log has the cause
-├── StorageUnavailable          the store of results is at fault, nobody's request or file
+│   └── RetryableFault          the same request may succeed later; carries retry_after_seconds
+│       ├── IdempotencyKeyInUse
+│       ├── TooManyRequests
+│       └── Overloaded
+│           └── DatabaseUnavailable  the same response; the log has the cause
+├── StorageUnavailable          the store of results failed; neither the request nor the file is at fault
 └── Rejection                   this file cannot be converted: HTTP 200, success false
-    ├── LimitRefusal            a plan limit, the wallet, access or a payment refused it
-    └── MultipleLayers          several layers, and the target stores one
+    ├── LimitRefusal            a plan limit, the wallet, access or a payment past due refused it
+    └── MultipleLayers          the file has several layers, and the target stores one
 
-A message is written for the person who sent the request: what is wrong and what to do about it, never a path,
-a stack trace, SQL or a line of the converter. Which status and code a fault has is one table in `http/problems.py`.
+Messages are for the person who sent the request. They say what is wrong and what to do, and never contain a path,
+a stack trace, SQL or output of the converter. A table in `http/problems.py` has the status and code of each fault.
 """
 
 from collections.abc import Sequence
@@ -37,7 +38,7 @@ from typing import Literal
 import msgspec
 
 Limit = Literal["fileSize", "data", "conversions", "wallet", "access"]
-"""The values of `limit` (interface 7)."""
+"""The values of `limit` (interface 7.2)."""
 
 
 class GeomillError(Exception):
@@ -49,7 +50,7 @@ class GeomillError(Exception):
 
 
 class RequestFault(GeomillError):
-    """The request itself is wrong, or cannot be taken now."""
+    """The request itself is wrong, or cannot be accepted now."""
 
 
 class MissingApiKey(RequestFault):
@@ -61,7 +62,7 @@ class InvalidApiKey(RequestFault):
 
 
 class InvalidIdentity(RequestFault):
-    """The header X-Geomill-Identity is forged, altered, too old, or names no account."""
+    """The header X-Geomill-Identity is forged, altered or stale, or names no account."""
 
 
 class MalformedRequest(RequestFault):
@@ -69,7 +70,7 @@ class MalformedRequest(RequestFault):
 
 
 class HeadersTooLarge(RequestFault):
-    """The head of the request is longer than the service reads."""
+    """The request line and headers exceed the maximum size."""
 
 
 class InvalidParameter(RequestFault):
@@ -81,15 +82,15 @@ class InvalidParameter(RequestFault):
 
 
 class TooManyFiles(RequestFault):
-    """A batch holds more files than one request may carry."""
+    """A batch has more files than a request may have."""
 
 
 class UploadTooLarge(RequestFault):
-    """A single upload is above the ceiling of the service."""
+    """An upload exceeds the maximum size."""
 
 
 class BatchTooLarge(RequestFault):
-    """A batch's body is above the ceiling of the service."""
+    """The body of a batch exceeds the maximum size."""
 
 
 class UploadTimeout(RequestFault):
@@ -97,19 +98,19 @@ class UploadTimeout(RequestFault):
 
 
 class JobNotFound(RequestFault):
-    """No such job, or not the caller's."""
+    """There is no such job, or it belongs to another account."""
 
 
 class DownloadRefused(RequestFault):
-    """A download link that this service did not sign, or not like this."""
+    """The download link is unsigned, forged or altered."""
 
 
 class DownloadExpired(RequestFault):
-    """A download link past its time."""
+    """The download link has expired."""
 
 
 class RangeNotSatisfiable(RequestFault):
-    """The header Range asks for bytes that the result does not have."""
+    """The header Range requests bytes outside the result."""
 
     def __init__(self, message: str, size_bytes: int) -> None:
         super().__init__(message)
@@ -117,7 +118,7 @@ class RangeNotSatisfiable(RequestFault):
 
 
 class NotFound(RequestFault):
-    """Nothing is at this address."""
+    """There is no such path."""
 
 
 class IdempotencyKeyReused(RequestFault):
@@ -133,35 +134,35 @@ class RetryableFault(RequestFault):
 
 
 class IdempotencyKeyInUse(RetryableFault):
-    """The first request with this Idempotency-Key still runs, or another has taken the key over meanwhile."""
+    """The first request with this Idempotency-Key is still running, or another request has taken the key over."""
 
     def __init__(self) -> None:
         super().__init__(
-            "The first request with this Idempotency-Key is still being worked on. Ask again in a moment.",
+            "The first request with this Idempotency-Key is still running. Try again in a moment.",
             retry_after_seconds=2,
         )
 
 
 class TooManyRequests(RetryableFault):
-    """One account sends too much at once."""
+    """The account has too many files in progress."""
 
 
 class Overloaded(RetryableFault):
-    """The service is saturated or draining."""
+    """The service is full or shutting down."""
 
 
 class DatabaseUnavailable(Overloaded):
-    """PostgreSQL cannot be reached or does not answer in time (interface 7.1: the answer is that of `Overloaded`)."""
+    """PostgreSQL is unreachable or does not respond in time; the response is that of `Overloaded`."""
 
 
 StorageFault = Literal["down", "slow", "full", "denied", "misconfigured"]
-"""What is wrong with the store, for the log and for whoever runs the service."""
+"""What is wrong with the store, for the log and the operator."""
 
 
 class StorageUnavailable(GeomillError):
-    """The store of results cannot be used; the conversion that needed it fails and counts as nothing.
+    """The store of results is unavailable; the conversion that needed it fails and is not charged.
 
-    `message` is for the caller; `fault` and `detail` are for the operator and never part of an answer.
+    `message` is for the caller; `fault` and `detail` are for the operator and never part of a response.
     """
 
     def __init__(self, fault: StorageFault, detail: str) -> None:
@@ -171,18 +172,18 @@ class StorageUnavailable(GeomillError):
 
 
 class LayerCount(msgspec.Struct, frozen=True):
-    """A layer of the input and how many features it holds."""
+    """A layer of the input and its number of features."""
 
     layer: str
     features: int
 
 
 class Rejection(GeomillError):
-    """This file cannot be converted; the request was fine."""
+    """The request is valid, but this file cannot be converted."""
 
 
 class LimitRefusal(Rejection):
-    """A limit of the plan, the wallet, access or a payment refused the file (interface 7)."""
+    """A plan limit, the wallet, access or a payment past due refused the file (interface 7.2)."""
 
     def __init__(
         self,
@@ -199,7 +200,7 @@ class LimitRefusal(Rejection):
 
 
 class MultipleLayers(Rejection):
-    """The input holds several layers and the target stores one (interface 7)."""
+    """The input has several layers and the target stores one (interface 7.2)."""
 
     def __init__(self, message: str, *, target_format: str, layers: Sequence[LayerCount]) -> None:
         super().__init__(message)

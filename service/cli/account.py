@@ -18,7 +18,7 @@ _PLAN = argument("--plan", choices=tuple(BY_ID), help="plan of the account, or o
 
 
 class CreatedAccount(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What `account create` prints: the account and its first key, which is shown this once."""
+    """The output of `account create`: the account and its first key, which is shown only once."""
 
     account_id: AccountId
     name: str
@@ -30,7 +30,7 @@ class CreatedAccount(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 async def create(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Create an account with a key."""
+    """Create an account and its first key."""
     terms = Terms(
         plan=arguments.plan,
         plan_owner=BY_ID[arguments.plan].owner if arguments.plan else "user",
@@ -53,7 +53,7 @@ async def create(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 async def change(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Change an account, and say what that does to the month."""
+    """Change an account, and report the effects on the current month."""
     changes = Changes(
         plan=arguments.plan,
         plan_owner=BY_ID[arguments.plan].owner if arguments.plan else "user",
@@ -76,19 +76,19 @@ async def change(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 def _region(settings: Settings, text: str | None) -> str | None:
-    """Read a region: one that the settings name, or home."""
+    """Validate a region: one that the settings name, or home."""
     known = sorted(set(read_bucket_configs(settings)) - {HOME})
     if text in {None, *known}:
         return text
     if text == "home":
         return HOME
     raise CommandError(
-        f"There is no region {text!r}; there are: {', '.join(['home', *known])}. See GEOMILL_S3_REGIONS."
+        f"There is no region {text!r}. Choose one of {', '.join(['home', *known])}; GEOMILL_S3_REGIONS defines them."
     )
 
 
 def cents(text: str) -> int:
-    """Read an amount of money in US cents, 0 or more."""
+    """Parse an amount in US cents, 0 or more."""
     value = int(text)
     if value < 0:
         message = "negative"
@@ -97,13 +97,13 @@ def cents(text: str) -> int:
 
 
 _EFFECTS = (
-    "Change an account. From one plan to another, what was used this month and what is due stays; --plan of a member "
-    "concerns its whole organization. With --wallet the plan's use waits for the return to a plan, and with --plan the "
-    "credit that is left waits for the return to --wallet; what is due is due on both. Joining or leaving an "
-    "organization moves only what is used from then on, but its founder brings use and debt along, and its last member "
-    "takes them away. Conversions that are under way are charged as they were admitted."
+    "Change an account. A change from one plan to another keeps this month's usage and the amount due; --plan of a "
+    "member applies to its whole organization. --wallet keeps the plan's usage for a return to a plan, and --plan "
+    "keeps the remaining credit for a return to --wallet; an amount due is due on both. Joining or leaving an "
+    "organization affects only later usage, but the founder brings usage and debt with it, and the last member takes "
+    "them away. Conversions in progress are charged under the terms on which they were admitted."
 )
-_WALLET = argument("--wallet-cents", type=cents, metavar="N", help="prepaid credit in US cents, in place of a plan")
+_WALLET = argument("--wallet-cents", type=cents, metavar="N", help="prepaid credit in US cents, instead of a plan")
 
 COMMAND = Command(
     name="account",
@@ -116,7 +116,9 @@ COMMAND = Command(
             arguments=(
                 argument("--name", required=True, help="name of the account"),
                 _PLAN,
-                argument("--organization", metavar="ORG", help="name or id of the organization whose plan it shares"),
+                argument(
+                    "--organization", metavar="ORG", help="name or id of the organization whose plan the account shares"
+                ),
                 _WALLET,
                 JSON,
             ),
@@ -132,17 +134,19 @@ COMMAND = Command(
                 argument(
                     "--organization",
                     metavar="ORG",
-                    help="name or id of the organization to join; with --plan, one of that name is founded if need be",
+                    help="name or id of the organization to join; with --plan, it is created if it does not exist",
                 ),
                 argument("--no-organization", action="store_true", help="leave the organization"),
-                argument("--wallet", action="store_true", help="spend prepaid credit in place of a plan"),
-                argument(
-                    "--wallet-cents", type=cents, metavar="N", help="prepaid credit that is free to spend, in US cents"
-                ),
+                argument("--wallet", action="store_true", help="use prepaid credit instead of a plan"),
+                argument("--wallet-cents", type=cents, metavar="N", help="available prepaid credit in US cents"),
                 argument("--past-due", action=argparse.BooleanOptionalAction, help="whether a payment is past due"),
-                argument("--may-convert", action=argparse.BooleanOptionalAction, help="whether it may convert at all"),
                 argument(
-                    "--storage-region", metavar="R", help="where its outputs are kept, if its plan may choose; or home"
+                    "--may-convert", action=argparse.BooleanOptionalAction, help="whether the account may convert"
+                ),
+                argument(
+                    "--storage-region",
+                    metavar="R",
+                    help="region of its outputs, if its plan includes the choice; or home",
                 ),
                 JSON,
             ),

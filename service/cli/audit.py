@@ -1,4 +1,4 @@
-"""`geomill audit`: whether ledger, jobs and store agree."""
+"""`geomill audit`: check that ledger, jobs and store agree."""
 
 import argparse
 
@@ -12,13 +12,13 @@ from service.usecases.audit import audit
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What `audit --json` prints."""
+    """The output of `audit --json`."""
 
     differences: list[str]
 
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Print every difference; 0 only when there is none."""
+    """Print every difference; return 0 only if there is none."""
     async with open_database(settings) as database, open_storage(settings) as storage:
         differences = await audit(database, storage, utc_now)
     if arguments.json:
@@ -30,7 +30,7 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
 
 COMMAND = Command(
     name="audit",
-    help="derive usage and balances again from jobs and ledger, and compare jobs with the store",
+    help="recompute usage and balances from jobs and ledger, and compare jobs with the store",
     run=run,
     arguments=(JSON,),
 )

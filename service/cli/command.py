@@ -1,4 +1,4 @@
-"""How a command of `geomill` looks."""
+"""The structure of a `geomill` command."""
 
 import argparse
 from collections.abc import Awaitable, Callable
@@ -15,11 +15,11 @@ Subparsers = argparse._SubParsersAction  # noqa: SLF001 -- argparse gives its ow
 
 
 class CommandError(Exception):
-    """A command cannot do what it is asked; the message says why and what to do."""
+    """A command cannot do what was requested; the message says why and what to do."""
 
 
 class Argument(msgspec.Struct, frozen=True):
-    """One argument, as `ArgumentParser.add_argument` takes it."""
+    """One argument, in the form of `ArgumentParser.add_argument`."""
 
     names: tuple[str, ...]
     options: dict[str, object]
@@ -34,7 +34,7 @@ JSON = argument("--json", action="store_true", help="print one JSON object")
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """A noun or a verb: it runs, or has verbs below it."""
+    """A command that runs, or that has subcommands."""
 
     name: str
     help: str
@@ -44,7 +44,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     verbs: tuple["Command", ...] = ()
 
     def add_to(self, parsers: "Subparsers[argparse.ArgumentParser]") -> None:
-        """Add this command to the parser above it."""
+        """Add this command to its parent's parser."""
         parser = parsers.add_parser(self.name, help=self.help, description=self.description or self.help)
         for one in self.arguments:
             parser.add_argument(*one.names, **one.options)  # type: ignore[arg-type]  # argparse checks them itself
@@ -57,7 +57,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def print_record(record: msgspec.Struct, *, as_json: bool) -> None:
-    """Print a record as one JSON object, or as lines for people."""
+    """Print a record as one JSON object, or as readable lines."""
     if as_json:
         print(msgspec.json.encode(record).decode())
         return
@@ -68,7 +68,7 @@ def print_record(record: msgspec.Struct, *, as_json: bool) -> None:
 
 
 def identifier(text: str) -> UUID:
-    """Read an id; argparse turns the error into its own words."""
+    """Parse an id; argparse reports the error."""
     return UUID(text)
 
 

@@ -1,4 +1,4 @@
-"""What a first start shows: an account to try with, a file to convert, and the line that does it."""
+"""The demonstration at the first start: an account, a sample file, and the command that converts it."""
 
 import os
 import shlex
@@ -29,13 +29,13 @@ SAMPLE = b"""{"type": "FeatureCollection", "features": [
 
 
 class Demo(msgspec.Struct, frozen=True, rename="camel"):
-    """The key of the demo account; kept in a file of the data directory, since the database has only its hash."""
+    """The key of the demo account; kept in a file in the data directory, because the database has only its hash."""
 
     api_key: str
 
 
 async def demo_key(database: Database, data_directory: Path) -> str:
-    """Return the key of the demo account; make both where they are not, or no longer valid."""
+    """Return the key of the demo account; create both if there is no valid key."""
     path = data_directory / "demo.json"
     if path.exists():
         demo = msgspec.json.decode(path.read_bytes(), type=Demo)
@@ -53,14 +53,14 @@ async def demo_key(database: Database, data_directory: Path) -> str:
 
 
 def sample_file(data_directory: Path) -> Path:
-    """Return the path of a small file to convert."""
+    """Write a small file to convert and return its path."""
     path = data_directory / SAMPLE_NAME
     path.write_bytes(SAMPLE)
     return path
 
 
 def curl_line(url: str, key: str, sample: Path) -> str:
-    """Return the line that converts the sample; it can be pasted into any shell, from any directory."""
+    """Return the command that converts the sample, for any POSIX shell and any directory."""
     arguments = ["curl", "-sS", "-H", f"X-API-Key: {key}", "-F", f"file=@{sample}", f"{url}/api/geo/convert/file"]
     return shlex.join(arguments)
 

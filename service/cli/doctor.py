@@ -1,4 +1,4 @@
-"""`geomill doctor`: what this host offers, and whether it can serve (interface 10)."""
+"""`geomill doctor`: check what this host offers, and whether it can serve (interface 10)."""
 
 import argparse
 from collections import Counter
@@ -21,15 +21,15 @@ YES, NO, UNUSED = "ok", "--", ".."
 _LISTED = 3
 
 _FAILURES = (ConverterMissing, DatabaseUnavailable, EmbeddedPostgresError, MigrationError, OSError, SandboxUnavailable)
-"""What a check may end with: a part that cannot be used, in its own words."""
+"""Errors that a check may raise; their messages say what cannot be used."""
 
 
 async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
-    """Look at every part in turn; 0 only when all that serving needs is there."""
+    """Check every part in turn; return 0 only if serving is possible."""
     checks: tuple[Callable[[Settings], Awaitable[None]], ...] = (
-        _look_at_converter,
-        _look_at_database,
-        _look_at_storage,
+        _check_converter,
+        _check_database,
+        _check_storage,
     )
     passed = [await _report(check, settings) for check in checks]
     verdict = "This host can serve." if all(passed) else "This host cannot serve: see the lines marked `--`."
@@ -49,7 +49,7 @@ async def _report(check: Callable[[Settings], Awaitable[None]], settings: Settin
     return True
 
 
-async def _look_at_converter(settings: Settings) -> None:
+async def _check_converter(settings: Settings) -> None:
     print("Converter")
     capabilities = await look_at_host(settings)
     print(f"  {YES} GDAL {capabilities.version}: {capabilities.ogr2ogr}")
@@ -60,21 +60,21 @@ async def _look_at_converter(settings: Settings) -> None:
     for layer in report.layers:
         print(f"  {YES if layer.active else NO} {layer.name:<22} {layer.reason or layer.stops}")
     for launcher in report.launchers:
-        print(f"  {YES if launcher.active else UNUSED} {launcher.name:<22} {launcher.reason or 'launches converters'}")
+        print(f"  {YES if launcher.active else UNUSED} {launcher.name:<22} {launcher.reason or 'starts converters'}")
     small = memory_root(settings.memory_dir, settings.data_path)
     if small is not None:
         leave_memory_root(small)
     print(f"  {YES if small else UNUSED} {'work in memory':<22} {small or 'no usable GEOMILL_MEMORY_DIR'}")
     print(f"  {YES} {'runs read':<22} {', '.join(_in_short(report.readable))}")
-    found = f"a jailed probe reached {', '.join(report.escapes) or 'nothing'}"
+    found = f"a sandboxed probe reached {', '.join(report.escapes) or 'nothing'}"
     print(f"  {NO if report.escapes else YES} {'self-test':<22} {found}")
 
 
 def _in_short(paths: Sequence[str]) -> list[str]:
-    """Each by itself, but where more than a few lie together: how many."""
+    """Return the paths, but only a count for directories with more than a few of them."""
     together = Counter(str(Path(path).parent) for path in paths)
     few = [path for path in paths if together[str(Path(path).parent)] <= _LISTED]
-    return few + [f"{number} places in {parent}" for parent, number in together.items() if number > _LISTED]
+    return few + [f"{number} paths in {parent}" for parent, number in together.items() if number > _LISTED]
 
 
 def _print_formats(capabilities: Capabilities) -> None:
@@ -84,18 +84,18 @@ def _print_formats(capabilities: Capabilities) -> None:
         print(f"  {NO if available.reason else YES} {available.format.title:<22} {ways or 'none':<8}{available.reason}")
 
 
-async def _look_at_database(settings: Settings) -> None:
+async def _check_database(settings: Settings) -> None:
     print("\nDatabase")
     if not settings.database_url and not has_database(settings.data_path):
         bin_dir = Path(settings.postgres_bin_dir) if settings.postgres_bin_dir else None
         major = await anyio.to_thread.run_sync(installed_major, bin_dir, settings.postgres_user)
-        print(f"  {YES} PostgreSQL {major}; `geomill serve` makes a database in {settings.data_path}")
+        print(f"  {YES} PostgreSQL {major}; `geomill serve` creates a database in {settings.data_path}")
         return
     async with open_database(settings) as database, database.connection() as connection:
         print(f"  {YES} PostgreSQL {await connection.fetchval('SHOW server_version')}")
 
 
-async def _look_at_storage(settings: Settings) -> None:
+async def _check_storage(settings: Settings) -> None:
     print("\nStorage")
     async with open_storage(settings) as storage:
         await storage.check()

@@ -13,7 +13,7 @@ from service.settings import Settings
 
 
 class RevokedKey(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What `key revoke` prints."""
+    """The output of `key revoke`."""
 
     key_id: KeyId
     account_id: AccountId
@@ -21,7 +21,7 @@ class RevokedKey(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 async def create(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Create a further key of an account; it is shown this once."""
+    """Create an additional key for an account; it is shown only once."""
     async with open_database(settings) as database:
         key = await Administration(database, utc_now).create_key(arguments.account_id)
     print_record(key, as_json=arguments.json)
@@ -29,7 +29,7 @@ async def create(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 async def revoke(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Revoke a key; it is refused everywhere within five seconds."""
+    """Revoke a key; it is rejected everywhere within five seconds."""
     async with open_database(settings) as database:
         account_id = await Administration(database, utc_now).revoke_key(arguments.key_id)
     print_record(RevokedKey(key_id=arguments.key_id, account_id=account_id), as_json=arguments.json)
@@ -42,13 +42,13 @@ COMMAND = Command(
     verbs=(
         Command(
             name="create",
-            help="create a further key; it is shown once",
+            help="create an additional key; it is shown only once",
             run=create,
-            arguments=(argument("account_id", metavar="ACCOUNT_ID", type=identifier, help="whose key"), JSON),
+            arguments=(argument("account_id", metavar="ACCOUNT_ID", type=identifier, help="id of the account"), JSON),
         ),
         Command(
             name="revoke",
-            help="revoke a key; it is refused everywhere within five seconds",
+            help="revoke a key; it is rejected everywhere within five seconds",
             run=revoke,
             arguments=(argument("key_id", metavar="KEY_ID", type=identifier, help="id of the key"), JSON),
         ),

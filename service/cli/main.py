@@ -1,4 +1,4 @@
-"""The commands, their arguments, and how their errors end."""
+"""The command line: parses the arguments, runs a command, reports its errors."""
 
 import argparse
 import os
@@ -28,11 +28,11 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 EXPECTED = (AdministrationError, CommandError, EmbeddedPostgresError, MigrationError, SettingsError)
-"""Errors whose message is all that their reader needs."""
+"""Errors whose message is sufficient without a traceback."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code: 0 done, 1 failed, 2 misused."""
+    """Run one command; return its exit code: 0 success, 1 failure, 2 invalid usage."""
     parser = argparse.ArgumentParser(prog="geomill", description="Convert geospatial files, metered, over HTTP.")
     parser.add_argument("--version", action="version", version=f"geomill {VERSION}")
     nouns = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")

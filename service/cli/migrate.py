@@ -1,4 +1,4 @@
-"""`geomill migrate`: bring the database to this version's schema (interface 10)."""
+"""`geomill migrate`: migrate the database to this version's schema (interface 10)."""
 
 import argparse
 
@@ -8,10 +8,10 @@ from service.settings import Settings
 
 
 async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
-    """Apply what is missing; safe to run twice and from several processes at once."""
+    """Apply the missing migrations; safe to run repeatedly and concurrently."""
     async with make_database(settings):
         print("The database is up to date.")
     return 0
 
 
-COMMAND = Command(name="migrate", help="bring the database to this version's schema", run=run)
+COMMAND = Command(name="migrate", help="migrate the database to this version's schema", run=run)

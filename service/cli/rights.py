@@ -1,7 +1,7 @@
-"""What the gateway may do besides serving: as root, what it needs to start its helpers anew, and nothing else.
+"""The capabilities of the gateway: as root, those that it needs to restart its helpers, and no others.
 
-It stays root, because the database's role and the data directory are root's once root has made them, and `geomill
-account` runs beside it. Whoever wants it to be nobody in particular starts it as an ordinary user, as the image does.
+It stays root, because the database's role and the data directory belong to root once root has created them, and
+`geomill account` uses them, too. To serve without privileges, start it as an ordinary user, as the image does.
 """
 
 import os

@@ -30,7 +30,7 @@ OPERATORS_CONNECTIONS = 64
 
 
 async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
-    """Serve until SIGINT or SIGTERM, then finish what was accepted."""
+    """Serve until SIGINT or SIGTERM, then finish accepted work."""
     configure_log(settings.log_format, settings.log_level)
     share_one_heap()
     try:
@@ -42,7 +42,7 @@ async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
 
 
 def _only_error(group: ExceptionGroup) -> Exception:
-    """Return the error that task groups have wrapped, so that one with words for its reader is told in these."""
+    """Unwrap the only error of nested exception groups, so that its message can be reported."""
     error: Exception = group
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
@@ -54,15 +54,15 @@ async def _run(settings: Settings) -> None:
     with ExitStack() as stack:
         listening = stack.enter_context(_listen(settings))
         private = stack.enter_context(_listen_privately(settings)) if settings.private_port is not None else None
-        # Before the first byte of a request, and while there is one thread.
+        # Before the first byte of a request, and while there is only one thread.
         give_up_rights(embeds_database=not settings.database_url)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_stop_on_signal, stop)
             async with open_services(settings) as services:
-                front = _Port(listening, application_for(services, settings))
-                back = _Port(private, operations_for(services, settings)) if private is not None else None
+                front = _Endpoint(listening, application_for(services, settings))
+                back = _Endpoint(private, operations_for(services, settings)) if private is not None else None
                 await _announce(settings, services, listening, private)
-                # What is there now stays: the collector need not walk through it again and again.
+                # Exempt the long-lived objects created so far from garbage collection.
                 gc.collect()
                 gc.freeze()
                 tasks.start_soon(stay_small)
@@ -70,15 +70,15 @@ async def _run(settings: Settings) -> None:
             tasks.cancel_scope.cancel()
 
 
-class _Port(NamedTuple):
+class _Endpoint(NamedTuple):
     listening: socket.socket
     application: Application
 
 
 async def _serve_both(
-    settings: Settings, services: Services, front: _Port, back: _Port | None, stop: anyio.Event
+    settings: Settings, services: Services, front: _Endpoint, back: _Endpoint | None, stop: anyio.Event
 ) -> None:
-    """Serve clients until `stop`, and operators until all jobs have ended, so that they can watch it end."""
+    """Serve clients until `stop`, and operators until all jobs have ended, so that they can observe the shutdown."""
     closing, ended = anyio.Event(), anyio.Event()
     limits = ServerLimits(
         max_header_bytes=settings.max_header_bytes,
@@ -91,16 +91,16 @@ async def _serve_both(
     async with anyio.create_task_group() as operations:
         if back is not None:
             operations.start_soon(serve, back.application, back.listening, few, ended)
-        async with anyio.create_task_group() as departure:
-            departure.start_soon(_leave, settings, services, stop, closing)
+        async with anyio.create_task_group() as shutdown:
+            shutdown.start_soon(_shut_down, settings, services, stop, closing)
             await serve(front.application, front.listening, limits, closing, gate)
-            departure.cancel_scope.cancel()
+            shutdown.cancel_scope.cancel()
         await services.runner.drain(settings.drain_seconds)
         ended.set()
 
 
-async def _leave(settings: Settings, services: Services, stop: anyio.Event, closing: anyio.Event) -> None:
-    """Readiness falls first, then the door closes, and at last the jobs that have not ended are."""
+async def _shut_down(settings: Settings, services: Services, stop: anyio.Event, closing: anyio.Event) -> None:
+    """Shut down in order: report not ready, close the port, then end the remaining jobs."""
     await stop.wait()
     _log.info(events.SERVER_STOPPING, jobs=len(services.runner.active))
     services.runner.begin_shutdown(settings.drain_delay_seconds + settings.drain_seconds)
@@ -117,18 +117,19 @@ async def _stop_on_signal(stop: anyio.Event) -> None:
 
 
 def _listen(settings: Settings) -> socket.socket:
-    return _listen_or_tell(settings.host, settings.port, "GEOMILL_PORT")
+    return _listen_or_fail(settings.host, settings.port, "GEOMILL_PORT")
 
 
 def _listen_privately(settings: Settings) -> socket.socket:
-    return _listen_or_tell(settings.private_host or settings.host, settings.private_port or 0, "GEOMILL_PRIVATE_PORT")
+    host = settings.private_host or settings.host
+    return _listen_or_fail(host, settings.private_port or 0, "GEOMILL_PRIVATE_PORT")
 
 
-def _listen_or_tell(host: str, port: int, variable: str) -> socket.socket:
+def _listen_or_fail(host: str, port: int, variable: str) -> socket.socket:
     try:
         return listen(host, port)
     except OSError as error:
-        message = f"cannot listen on {host}:{port} ({error.strerror}). Set {variable} to a free port."
+        message = f"The service cannot listen on {host}:{port} ({error.strerror}). Set {variable} to a free port."
         raise CommandError(message) from None
 
 

@@ -1,4 +1,4 @@
-"""`geomill settings`: every setting with its default and meaning, as the table of docs/settings.md."""
+"""`geomill settings`: print all settings with default and meaning, as the table of docs/settings.md."""
 
 import argparse
 from typing import get_args
@@ -18,7 +18,7 @@ async def run(_settings: Settings, _arguments: argparse.Namespace) -> int:
 
 
 def table() -> str:
-    """Return all settings as a Markdown table, in their order."""
+    """Return all settings as a Markdown table, in order of declaration."""
     return "\n".join([_HEAD, *(_row(field) for field in msgspec.structs.fields(Settings))])
 
 

@@ -1,4 +1,4 @@
-"""`geomill usage`: what an account has left this month (interface 10)."""
+"""`geomill usage`: show what an account has used and has left this month (interface 10)."""
 
 import argparse
 
@@ -16,7 +16,7 @@ from service.settings import Settings
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What `usage` prints; members of an organization share its figures."""
+    """The output of `usage`; members of an organization share its figures."""
 
     account_id: AccountId
     name: str

@@ -1,1 +1,1 @@
-"""What operators see: the log's events and their form. Never a key, a link's signature, or a path of the host."""
+"""Log, metrics and traces. They never contain an API key, the signature of a link, or a path of the host."""

@@ -1,8 +1,8 @@
-"""Which version this is: that of the installed package, which pyproject.toml alone names."""
+"""The version of the installed package, as defined in pyproject.toml."""
 
 from importlib.metadata import PackageNotFoundError, version
 
 try:
     VERSION = version("geomill")
-except PackageNotFoundError:  # run from its files without having been installed
+except PackageNotFoundError:  # run from source without installation
     VERSION = "unknown"

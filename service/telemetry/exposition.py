@@ -1,7 +1,7 @@
-"""The metrics as Prometheus reads them: this process's, or the sum over all processes that share a directory.
+"""Exposition of the metrics: those of this process, or the sum over all processes that share a directory.
 
-With PROMETHEUS_MULTIPROC_DIR set every process writes its figures there, and each of them shows the sum. What a process
-counted is kept when it ends; what it held, such as converters, is taken out of the sum.
+If PROMETHEUS_MULTIPROC_DIR is set, every process writes its metrics there and exposes the sum. When a process ends, its
+counters stay in the sum; its live gauges, such as the number of converters, are removed.
 """
 
 import os
@@ -29,7 +29,7 @@ def exposition() -> bytes:
 
 @contextmanager
 def sharing_metrics() -> Iterator[None]:
-    """Take out of the sum what this process holds when it ends, and now what processes held that were killed."""
+    """Remove the live gauges of killed processes now, and those of this process at the end of the block."""
     directory = shared_directory()
     if directory is None:
         yield
@@ -53,5 +53,5 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # it is another user's
+        pass  # it belongs to another user
     return True

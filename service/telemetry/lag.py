@@ -1,7 +1,7 @@
-"""How late the event loop is: what everything that waits in it waits besides, a probe of health and a poll alike.
+"""The lag of the event loop: the additional time that everything in it waits.
 
-Times of looking lie on a grid. A loop that was held up is therefore late at each time that it missed, so that the
-shares of the histogram are shares of time: one second without a turn counts as much as it lasted.
+Samples are due at fixed times. A blocked loop is therefore late for every sample that it missed, so that the
+shares of the histogram are shares of time: a second of blocking counts as a second.
 """
 
 import anyio
@@ -10,11 +10,11 @@ from service.telemetry.metrics import EVENT_LOOP_LAG_SECONDS
 
 EVERY_SECONDS = 0.05
 MOST_SECONDS = 10.0
-"""How much of a time without any turn is counted: a process that was stopped for hours need not make up for all."""
+"""The longest blocking that is counted, so that a process stopped for hours need not catch up on all samples."""
 
 
 async def watch_lag() -> None:
-    """Observe for ever how late this event loop is; a timer's own grain adds up to a millisecond."""
+    """Observe the lag of this event loop forever; the resolution of timers adds up to a millisecond."""
     due = anyio.current_time()
     while True:
         due = max(due, anyio.current_time() - MOST_SECONDS) + EVERY_SECONDS

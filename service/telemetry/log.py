@@ -1,4 +1,4 @@
-"""The log: for people on a terminal, JSON for machines."""
+"""Configuration of the log: console format or JSON."""
 
 import logging
 import sys
@@ -11,7 +11,7 @@ import structlog
 def configure_log(
     form: Literal["auto", "console", "json"], level: Literal["debug", "info", "warning", "error"]
 ) -> None:
-    """Send structlog's events to standard error in the given form; `auto` is console on a terminal, else JSON."""
+    """Send structlog's events to standard error; `auto` is console on a terminal, otherwise JSON."""
     console = form == "console" or (form == "auto" and sys.stderr.isatty())
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -25,7 +25,7 @@ def configure_log(
                 *shared,
                 structlog.dev.ConsoleRenderer(
                     colors=sys.stderr.isatty(),
-                    exception_formatter=structlog.dev.plain_traceback,  # the others print variables, keys among them
+                    exception_formatter=structlog.dev.plain_traceback,  # others print variables, including keys
                 ),
             ],
             wrapper_class=minimum,

@@ -1,8 +1,7 @@
-"""The metrics: all of them, in one table. What they mean to an operator is in `docs/operating.md`.
+"""All metrics, in one table; docs/operating.md explains them to operators.
 
-Labels come from closed sets of ours, never from a client: routes are templates, formats are tokens.
-
-How they are shown, and shared between processes, is in `exposition`.
+Label values come from closed sets, never from a client: routes are templates, formats are tokens.
+`exposition` exposes the metrics and combines those of several processes.
 """
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -10,7 +9,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from service.telemetry.build import VERSION
 from service.telemetry.shared_directory import prepare
 
-prepare()  # before the first metric, which looks for it
+prepare()  # before the first metric, which expects the directory
 
 _QUICK = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 _WAIT = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
@@ -21,61 +20,61 @@ _LAG = (
 )
 _LONG = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
 
-BUILD_INFO = Gauge("geomill_build_info", "Which version runs.", ["version"], multiprocess_mode="mostrecent")
+BUILD_INFO = Gauge("geomill_build_info", "The running version.", ["version"], multiprocess_mode="mostrecent")
 BUILD_INFO.labels(VERSION).set(1)
 
 REQUEST_SECONDS = Histogram(
-    "geomill_request_seconds", "Requests by how long they took.", ["method", "route", "status"], buckets=_REQUEST
+    "geomill_request_seconds", "Duration of requests.", ["method", "route", "status"], buckets=_REQUEST
 )
 EVENT_LOOP_LAG_SECONDS = Histogram(
-    "geomill_event_loop_lag_seconds", "How late the event loop is, looked at 20 times a second.", buckets=_LAG
+    "geomill_event_loop_lag_seconds", "Lag of the event loop, sampled 20 times a second.", buckets=_LAG
 )
 TASKS = Gauge("geomill_tasks", "Tasks of the event loop.", multiprocess_mode="livesum")
-REQUESTS_RUNNING = Gauge("geomill_requests_running", "Requests under way.", multiprocess_mode="livesum")
+REQUESTS_RUNNING = Gauge("geomill_requests_running", "Requests in progress.", multiprocess_mode="livesum")
 RECEIVED_BYTES = Counter("geomill_received_bytes", "Bytes of request bodies.")
-SENT_BYTES = Counter("geomill_sent_bytes", "Bytes of answers' bodies.")
-PROBLEMS = Counter("geomill_problems", "Requests answered with a problem.", ["code"])
+SENT_BYTES = Counter("geomill_sent_bytes", "Bytes of response bodies.")
+PROBLEMS = Counter("geomill_problems", "Problem responses.", ["code"])
 
-JOBS_ADMITTED = Counter("geomill_jobs_admitted", "Files that were admitted.", ["input"])
-JOBS_REFUSED = Counter("geomill_jobs_refused", "Files that were refused before anything was reserved.", ["limit"])
-JOBS_ENDED = Counter("geomill_jobs_ended", "Admitted files by how they ended.", ["outcome"])
-JOBS_WAITING = Gauge("geomill_jobs_waiting", "Files that wait for a converter.", multiprocess_mode="livesum")
+JOBS_ADMITTED = Counter("geomill_jobs_admitted", "Files admitted.", ["input"])
+JOBS_REFUSED = Counter("geomill_jobs_refused", "Files refused before anything was reserved.", ["limit"])
+JOBS_ENDED = Counter("geomill_jobs_ended", "Admitted files by outcome.", ["outcome"])
+JOBS_WAITING = Gauge("geomill_jobs_waiting", "Files waiting for a converter.", multiprocess_mode="livesum")
 JOBS_RUNNING = Gauge("geomill_jobs_running", "Files that have a converter.", multiprocess_mode="livesum")
 JOBS_SUSPENDED = Gauge(
-    "geomill_jobs_suspended", "Files that have lent their converter to another account.", multiprocess_mode="livesum"
+    "geomill_jobs_suspended", "Files suspended while another account uses their converter.", multiprocess_mode="livesum"
 )
-SUSPENSIONS = Counter("geomill_suspensions", "Times that a file lent its converter to another account.")
+SUSPENSIONS = Counter("geomill_suspensions", "Times that a file was suspended in favor of another account.")
 QUEUE_AGE_SECONDS = Gauge(
     "geomill_queue_age_seconds",
-    "How long the file that waits longest has waited for a converter.",
+    "How long the file at the head of the queue has waited.",
     multiprocess_mode="livemax",
 )
-STAGE_SECONDS = Histogram("geomill_stage_seconds", "How long each stage of a file took.", ["stage"], buckets=_WAIT)
+STAGE_SECONDS = Histogram("geomill_stage_seconds", "Duration of each stage of a file.", ["stage"], buckets=_WAIT)
 CONVERSION_SECONDS = Histogram(
-    "geomill_conversion_seconds", "Conversions by how long they took.", ["input", "output"], buckets=_LONG
+    "geomill_conversion_seconds", "Duration of completed conversions.", ["input", "output"], buckets=_LONG
 )
-INPUT_BYTES = Counter("geomill_input_bytes", "Bytes of files that were converted.")
+INPUT_BYTES = Counter("geomill_input_bytes", "Bytes of converted files.")
 OUTPUT_BYTES = Counter("geomill_output_bytes", "Bytes of results.")
 
-CONVERTER_RUNS = Counter("geomill_converter_runs", "Runs of converters by how they ended.", ["ending"])
-CONVERTER_RETRIES = Counter("geomill_converter_retries", "Files begun anew because a run ended by a signal.")
-CONVERTERS = Gauge("geomill_converters", "Files that can be converted at once.", multiprocess_mode="livesum")
-SEATS = Gauge("geomill_seats", "Files that may be under way, waiting ones included.", multiprocess_mode="livesum")
-SEATS_TAKEN = Gauge("geomill_seats_taken", "Seats that are taken.", multiprocess_mode="livesum")
+CONVERTER_RUNS = Counter("geomill_converter_runs", "Converter runs by ending.", ["ending"])
+CONVERTER_RETRIES = Counter("geomill_converter_retries", "Files restarted because a signal ended a run.")
+CONVERTERS = Gauge("geomill_converters", "Files that can be converted at the same time.", multiprocess_mode="livesum")
+SEATS = Gauge("geomill_seats", "Files that may be in progress, including waiting ones.", multiprocess_mode="livesum")
+SEATS_TAKEN = Gauge("geomill_seats_taken", "Files in progress, including waiting ones.", multiprocess_mode="livesum")
 
 RESERVATIONS = Gauge(
     "geomill_reservations", "Jobs of all processes that hold a reservation.", multiprocess_mode="mostrecent"
 )
-UPKEEP_FAILURES = Counter("geomill_upkeep_failures", "Chores that failed and will be tried again.", ["chore"])
+UPKEEP_FAILURES = Counter("geomill_upkeep_failures", "Maintenance tasks that failed and will be retried.", ["chore"])
 STATEMENT_SECONDS = Histogram(
-    "geomill_statement_seconds", "Statements of the database by how long they took.", ["statement"], buckets=_QUICK
+    "geomill_statement_seconds", "Duration of database statements.", ["statement"], buckets=_QUICK
 )
 STORAGE_SECONDS = Histogram(
-    "geomill_storage_seconds", "Uses of the store of results by how long they took.", ["operation"], buckets=_WAIT
+    "geomill_storage_seconds", "Duration of operations of the store of results.", ["operation"], buckets=_WAIT
 )
 STORAGE_FAILURES = Counter("geomill_storage_failures", "Failures of the store of results.", ["fault"])
 
 
 def observe_statement(name: str, seconds: float) -> None:
-    """Count a statement of the database."""
+    """Observe a database statement."""
     STATEMENT_SECONDS.labels(name).observe(seconds)

@@ -1,4 +1,4 @@
-"""Spans recorded by OpenTelemetry and sent by OTLP over HTTP; only imported where a collector is configured."""
+"""Spans recorded by OpenTelemetry and exported by OTLP over HTTP; imported only if a collector is configured."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -15,23 +15,23 @@ from service.telemetry.traceparent import TraceParent
 from service.telemetry.tracing import RequestSpan, Tracer, Value
 
 EXPORT_SECONDS = 3.0
-"""How long the last spans may delay the end of the process when the collector is away."""
+"""How long the last spans may delay the end of the process if the collector is unavailable."""
 
 
 class _Request:
-    """A request that is recorded."""
+    """The recorded span of a request."""
 
     def __init__(self, span: Span) -> None:
         self._span = span
 
     @property
     def traceparent(self) -> TraceParent:
-        """What names it to others."""
+        """The traceparent that identifies the span."""
         context = self._span.get_span_context()
         return TraceParent(f"{context.trace_id:032x}", f"{context.span_id:016x}", context.trace_flags.sampled)
 
     def finish(self, name: str, attributes: Mapping[str, Value], *, failed: bool) -> None:
-        """Record what the request was."""
+        """Name the span and set its attributes."""
         self._span.update_name(name)
         self._span.set_attributes(attributes)
         if failed:
@@ -39,7 +39,7 @@ class _Request:
 
 
 class _Recording:
-    """Records spans with a tracer of OpenTelemetry."""
+    """Records spans with an OpenTelemetry tracer."""
 
     def __init__(self, tracer: OpenTelemetryTracer) -> None:
         self._tracer = tracer
@@ -55,12 +55,12 @@ class _Recording:
             yield _Request(span)
 
     def span(self, name: str, attributes: Mapping[str, Value]) -> AbstractContextManager[object]:
-        """Open a span within the one that is open; an error is its status, the log has the rest."""
+        """Open a span within the current one; an error sets its status, and the log has the details."""
         return self._tracer.start_as_current_span(name, attributes=attributes, record_exception=False)
 
 
 def open_tracer(endpoint: str) -> tuple[Tracer, Callable[[], None]]:
-    """Return a tracer and what sends the last spans and closes it."""
+    """Return a tracer, and a function that sends the last spans and closes it."""
     provider = TracerProvider(resource=Resource.create({SERVICE_NAME: "geomill"}), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, timeout=EXPORT_SECONDS)))
     return _Recording(provider.get_tracer("geomill")), provider.shutdown

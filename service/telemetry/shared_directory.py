@@ -1,4 +1,4 @@
-"""Where processes share their figures, if they do: the library's own switch, which it reads when it is imported."""
+"""The directory in which processes share metrics: a variable that prometheus_client reads on import."""
 
 import os
 from pathlib import Path
@@ -7,12 +7,12 @@ VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
 
 def shared_directory() -> Path | None:
-    """Return the directory, or None where each process shows its own figures."""
-    name = os.environ.get(VARIABLE)  # noqa: TID251 -- no setting of ours, see above
+    """Return the directory, or None if each process exposes its own metrics."""
+    name = os.environ.get(VARIABLE)  # noqa: TID251 -- a variable of the library, not a setting
     return Path(name) if name else None
 
 
 def prepare() -> None:
-    """Make the directory, so that the library finds it."""
+    """Create the directory, which the library expects to exist."""
     if (directory := shared_directory()) is not None:
         directory.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The stages of a file, each a span and a figure: receive, admit, wait, convert, store, settle."""
+"""The stages of a file, each measured and recorded as a span: receive, admit, wait, convert, store, settle."""
 
 import time
 from contextlib import AbstractContextManager
@@ -16,12 +16,12 @@ _SECONDS = {name: STAGE_SECONDS.labels(name) for name in get_args(Stage)}
 
 
 def stage(name: Stage, **attributes: Value) -> AbstractContextManager[None]:
-    """Observe what is done in the block as a stage, whether it succeeds or not."""
+    """Measure the block as a stage, whether it succeeds or not."""
     return _Observed(_SECONDS[name], span(name, **attributes))
 
 
 class _Observed:
-    """A stage under way: no generator, since a file goes through six of them."""
+    """A stage in progress; a class, because a generator would be slower and each file has six stages."""
 
     def __init__(self, seconds: Histogram, within: AbstractContextManager[object]) -> None:
         self._seconds = seconds

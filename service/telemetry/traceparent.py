@@ -1,4 +1,4 @@
-"""The header traceparent of W3C Trace Context: which trace a request belongs to, and who called."""
+"""The traceparent header of W3C Trace Context: the trace that a request belongs to, and the calling span."""
 
 import re
 import secrets
@@ -7,7 +7,7 @@ import msgspec
 
 HEADER = "traceparent"
 
-# Version ff is invalid, later versions may add fields behind the flags, and ids of zeros name nothing.
+# Version ff is invalid, later versions may add fields after the flags, and all-zero ids are invalid.
 _FORM = re.compile(
     r"(?!ff)(?P<version>[0-9a-f]{2})-(?!0{32})(?P<trace>[0-9a-f]{32})-(?!0{16})(?P<span>[0-9a-f]{16})"
     r"-(?P<flags>[0-9a-f]{2})(?P<more>-.*)?"
@@ -16,14 +16,14 @@ _SAMPLED = 0x01
 
 
 class TraceParent(msgspec.Struct, frozen=True):
-    """One span of one trace; ids in lower-case hexadecimal."""
+    """One span of a trace; ids in lower-case hexadecimal."""
 
     trace_id: str
     span_id: str
     sampled: bool = False
 
     def child(self) -> "TraceParent":
-        """Return a fresh span of the same trace."""
+        """Return a new span of the same trace."""
         return TraceParent(self.trace_id, secrets.token_hex(8), self.sampled)
 
     def __str__(self) -> str:
@@ -31,7 +31,7 @@ class TraceParent(msgspec.Struct, frozen=True):
 
 
 def parse(text: str) -> TraceParent | None:
-    """Read the header; None where it is not well-formed, so that a new trace begins."""
+    """Parse the header; None if it is malformed, so that a new trace starts."""
     match = _FORM.fullmatch(text.strip())
     if match is None or (match["version"] == "00" and match["more"]):
         return None

@@ -1,7 +1,7 @@
-"""Spans: what a request and its files spent their time on, for a collector of traces.
+"""Spans: how a request and its files spent their time, for a trace collector.
 
-Without a collector nothing is recorded and a span costs a function call; every request still has its trace id, taken
-from the caller's `traceparent` or made here, which is in the log and in the answer.
+Without a collector, nothing is recorded and a span costs one function call. Every request still has a trace id, taken
+from the caller's `traceparent` or generated, which appears in the log and in the response.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,30 +20,30 @@ class RequestSpan(Protocol):
 
     @property
     def traceparent(self) -> TraceParent:
-        """What names it to others."""
+        """The traceparent that identifies the span."""
 
     def finish(self, name: str, attributes: Mapping[str, Value], *, failed: bool) -> None:
-        """Say what the request was, now that it is answered."""
+        """Name the span and set its attributes, once the response is complete."""
 
 
 class Tracer(Protocol):
-    """Records spans, or does not."""
+    """Creates spans."""
 
     def request(self, headers: Mapping[str, str]) -> AbstractContextManager[RequestSpan]:
         """Open the span of a request with these headers."""
 
     def span(self, name: str, attributes: Mapping[str, Value], /) -> AbstractContextManager[object]:
-        """Open a span within the one that is open."""
+        """Open a span within the current one."""
 
 
 class _Unrecorded:
-    """A request that no collector hears of."""
+    """A request whose span is not recorded."""
 
     def __init__(self, parent: TraceParent | None) -> None:
         self.traceparent = parent.child() if parent is not None else traceparent.fresh()
 
     def finish(self, name: str, attributes: Mapping[str, Value], *, failed: bool) -> None:
-        """Nobody is told."""
+        """Record nothing."""
 
 
 _NOWHERE = nullcontext()
@@ -63,23 +63,23 @@ _tracer: Tracer = _Silent()
 
 
 def request_span(headers: Mapping[str, str]) -> AbstractContextManager[RequestSpan]:
-    """Open the span of a request; it continues the trace that `headers` names."""
+    """Open the span of a request, in the trace that `headers` names."""
     return _tracer.request(headers)
 
 
 def span(name: str, **attributes: Value) -> AbstractContextManager[object]:
-    """Open a span within the request's, which may have been answered already."""
+    """Open a span within that of the request, which may have ended already."""
     return _tracer.span(name, attributes)
 
 
 @contextmanager
 def tracing(endpoint: str) -> Iterator[None]:
-    """Send spans to the collector at `endpoint` (OTLP over HTTP); without one record none.
+    """Send spans to the collector at `endpoint` (OTLP over HTTP); if it is empty, record none.
 
     Raises:
         SettingsError: the extra `tracing` is not installed.
     """
-    global _tracer  # noqa: PLW0603 -- as the log: configured once, used everywhere
+    global _tracer  # noqa: PLW0603 -- like the log, configured once and used everywhere
     if not endpoint:
         yield
         return
@@ -96,6 +96,6 @@ def _open(endpoint: str) -> tuple[Tracer, Callable[[], None]]:
     try:
         from service.telemetry.opentelemetry import open_tracer  # noqa: PLC0415 -- an extra
     except ModuleNotFoundError as missing:
-        message = "GEOMILL_TRACES_URL asks for traces, which need the extra: pip install 'geomill[tracing]'"
+        message = "GEOMILL_TRACES_URL needs the extra `tracing`. Install it: pip install 'geomill[tracing]'"
         raise SettingsError(message) from missing
     return open_tracer(endpoint)

@@ -191,7 +191,7 @@ def test_migrate_makes_a_database_and_doctor_does_not(tmp_path: Path) -> None:
     geomill = Geomill(tmp_path)
     before = geomill("doctor")
     assert before.returncode == 0, before.stdout + before.stderr
-    assert "makes a database" in before.stdout
+    assert "creates a database" in before.stdout
     assert not (tmp_path / "postgres").exists()
     assert geomill("migrate").returncode == 0
     assert geomill.json("audit") == {"differences": []}

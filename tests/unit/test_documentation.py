@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.metrics import MetricWrapperBase
 
 from service.cli.settings import table
-from service.formats.registry import FORMATS
+from service.formats.table import FORMATS
 from service.telemetry import events, metrics
 
 ROOT = Path(__file__).parents[2]
