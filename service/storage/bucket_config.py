@@ -1,4 +1,4 @@
-"""Which buckets there are: the settings GEOMILL_S3_… as one checked record per region."""
+"""The configuration of the buckets: the settings GEOMILL_S3_… as one validated record per region."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -9,13 +9,13 @@ from msgspec import Meta
 from service.settings import Settings, SettingsError
 
 HOME = ""
-"""The region of objects whose account chose none."""
+"""The region of objects whose account has not chosen a region."""
 
 RegionName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]{0,31}$")]
 
 
 class BucketConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A bucket and how it is reached. Without an access key, the credentials of the environment are used."""
+    """A bucket and how to reach it; without an access key, the credentials of the environment apply."""
 
     bucket: Annotated[str, Meta(min_length=3)]
     region: str = "us-east-1"
@@ -33,34 +33,34 @@ class BucketConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def __post_init__(self) -> None:
         if bool(self.access_key) != bool(self.secret_key):
-            raise ValueError("an access key and a secret key go together")
+            raise ValueError("set both the access key and the secret key, or neither")
         for address in filter(None, (self.endpoint, self.public_endpoint)):
             if not address.startswith(("http://", "https://")):
-                raise ValueError("an endpoint begins with https:// or http://")
+                raise ValueError("an endpoint must start with https:// or http://")
 
     @property
     def addressing_style(self) -> Literal["path", "virtual"]:
-        """How the bucket stands in the address: `auto` is the host for AWS, and the path for every other server."""
+        """The addressing style of botocore; `auto` is virtual-hosted for AWS, and path for every other server."""
         if self.addressing == "auto":
             return "path" if self.endpoint else "virtual"
         return self.addressing
 
 
 def read_bucket_configs(settings: Settings) -> dict[str, BucketConfig]:
-    """Return the bucket of each region, that of `HOME` among them; empty when no bucket is set.
+    """Return the bucket of each region, including `HOME`; empty if no bucket is set.
 
     Raises:
         SettingsError: the settings contradict each other; the message names the variable.
     """
     if not settings.s3_bucket:
         if settings.s3_endpoint or settings.s3_access_key or settings.s3_regions:
-            raise SettingsError("`GEOMILL_S3_BUCKET` is missing: the other settings `GEOMILL_S3_…` need it.")
+            raise SettingsError("`GEOMILL_S3_BUCKET` is missing. Set it; the other settings `GEOMILL_S3_…` need it.")
         return {}
     home = _home(settings)
-    places = {HOME: home, **_others(settings.s3_regions, home)}
-    if len({(place.endpoint, place.bucket, place.prefix) for place in places.values()}) < len(places):
-        raise SettingsError("`GEOMILL_S3_REGIONS` names one bucket twice: each region needs its own bucket or prefix.")
-    return places
+    configs = {HOME: home, **_others(settings.s3_regions, home)}
+    if len({(config.endpoint, config.bucket, config.prefix) for config in configs.values()}) < len(configs):
+        raise SettingsError("`GEOMILL_S3_REGIONS` names a bucket twice. Give each region its own bucket or prefix.")
+    return configs
 
 
 def _home(settings: Settings) -> BucketConfig:
@@ -69,11 +69,11 @@ def _home(settings: Settings) -> BucketConfig:
             {name: getattr(settings, f"s3_{name}") for name in BucketConfig.__struct_fields__}, BucketConfig
         )
     except msgspec.ValidationError as error:
-        raise SettingsError(f"The settings `GEOMILL_S3_…` do not fit together: {error}.") from None
+        raise SettingsError(f"The settings `GEOMILL_S3_…` are inconsistent: {error}.") from None
 
 
 def _others(text: str, home: BucketConfig) -> Mapping[str, BucketConfig]:
-    """Read GEOMILL_S3_REGIONS: what a region does not say, it has in common with the home region."""
+    """Parse GEOMILL_S3_REGIONS; a region inherits what it does not define from the home region."""
     if not text:
         return {}
     try:
@@ -82,4 +82,4 @@ def _others(text: str, home: BucketConfig) -> Mapping[str, BucketConfig]:
             name: msgspec.convert(msgspec.structs.asdict(home) | fields, BucketConfig) for name, fields in given.items()
         }
     except msgspec.DecodeError as error:
-        raise SettingsError(f"`GEOMILL_S3_REGIONS` cannot be used: {error}.") from None
+        raise SettingsError(f"`GEOMILL_S3_REGIONS` is invalid: {error}.") from None

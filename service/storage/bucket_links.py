@@ -1,4 +1,4 @@
-"""Links to the objects of a bucket: how long they may last, what they say in the answer, signed afresh each time."""
+"""Links to the objects of a bucket: their expiry, the response headers they set, and their signature."""
 
 from datetime import UTC, datetime
 from typing import Protocol
@@ -12,26 +12,26 @@ from service.storage.presign import Credentials, presign
 
 
 class CredentialSource(Protocol):
-    """The part of botocore's credentials, fixed or refreshed by it, that signs."""
+    """The part of botocore's credentials, fixed or refreshed, that signing needs."""
 
     async def get_frozen_credentials(self) -> Credentials:
-        """Return the credentials of now; those of a role are fetched again before they end."""
+        """Return the current credentials; those of a role are refreshed before they expire."""
 
 
 class BucketLinks:
-    """Signs links to one bucket, whose address for clients is `url`."""
+    """Signs links to one bucket, whose URL for clients is `url`."""
 
     def __init__(
-        self, url: str, place: BucketConfig, source: CredentialSource, *, clock: Clock, timeout_seconds: float
+        self, url: str, bucket_config: BucketConfig, source: CredentialSource, *, clock: Clock, timeout_seconds: float
     ) -> None:
         self._url = url
-        self._place = place
+        self._bucket_config = bucket_config
         self._source = source
         self._clock = clock
         self._seconds = timeout_seconds
 
     async def link(self, name: str, *, expires_at: datetime, download_name: str, media_type: str) -> Link | None:
-        """Sign a link that outlives neither `expires_at`, nor the signature's maximum, nor the credentials."""
+        """Sign a link that expires no later than `expires_at`, the maximum of the signature, and the credentials."""
         with within(self._seconds):
             credentials = await self._source.get_frozen_credentials()
         start, seconds = link_seconds(self._clock(), self._end(expires_at))
@@ -39,22 +39,22 @@ class BucketLinks:
             return None
         url = presign(
             self._url,
-            self._place.prefix + name,
-            region=self._place.region,
+            self._bucket_config.prefix + name,
+            region=self._bucket_config.region,
             credentials=credentials,
             start=start,
             seconds=seconds,
-            answer=_answer(download_name, media_type),
+            response_headers=_response_headers(download_name, media_type),
         )
         return Link(url, datetime.fromtimestamp(start + seconds, UTC))
 
     def _end(self, expires_at: datetime) -> datetime:
-        # Temporary credentials know when they end, but botocore has no public name for it.
+        # Temporary credentials know their expiry, but botocore has no public name for it.
         end: datetime | None = getattr(self._source, "_expiry_time", None)
         return min(expires_at, end or expires_at)
 
 
-def _answer(download_name: str, media_type: str) -> dict[str, str]:
+def _response_headers(download_name: str, media_type: str) -> dict[str, str]:
     return {
         "response-cache-control": "private, no-cache",
         "response-content-disposition": content_disposition(download_name),

@@ -1,4 +1,4 @@
-"""The clients of one bucket: made once, as making one loads a megabyte of descriptions and blocks for 50 ms."""
+"""The clients of one bucket, created once: creation loads a megabyte of API descriptions and blocks for 50 ms."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Effort(msgspec.Struct, frozen=True, kw_only=True):
-    """How long and how often to try. Retries wait a random time that grows with each."""
+    """Timeout and number of attempts; retries use exponential backoff with jitter."""
 
     timeout_seconds: float = 30.0
     attempts: int = 4
@@ -27,11 +27,11 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
 
 
 PROBE = Effort(timeout_seconds=5, attempts=1, connections=2)
-"""Readiness is asked every few seconds: an answer now is worth more than one after retries."""
+"""For readiness, which is polled every few seconds: a prompt result is worth more than one after retries."""
 
 
 class Clients(msgspec.Struct, frozen=True):
-    """What is needed to work with a bucket; `public_url` is its address for those who follow a link."""
+    """The clients and credentials of a bucket; `public_url` is its URL for clients of the service."""
 
     client: "S3Client"
     probe: "S3Client"
@@ -40,21 +40,25 @@ class Clients(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_clients(place: BucketConfig, effort: Effort) -> AsyncIterator[Clients]:
-    """Open the clients of a bucket; nothing is asked of the server.
+async def open_clients(bucket_config: BucketConfig, effort: Effort) -> AsyncIterator[Clients]:
+    """Open the clients of a bucket without contacting the server.
 
     Raises:
-        StorageUnavailable: there are no credentials, or botocore can make nothing of the place.
+        StorageUnavailable: there are no credentials, or botocore rejects the configuration.
     """
     session = get_session()
-    if place.access_key:
-        session.set_credentials(place.access_key, place.secret_key)
+    if bucket_config.access_key:
+        session.set_credentials(bucket_config.access_key, bucket_config.secret_key)
     async with AsyncExitStack() as stack:
         with within(effort.timeout_seconds):
             credentials = await session.get_credentials()
-            public_url = await _public_url(session, place)
-            client = await stack.enter_async_context(_client(session, place.endpoint, _config(place, effort)))
-            probe = await stack.enter_async_context(_client(session, place.endpoint, _config(place, PROBE)))
+            public_url = await _public_url(session, bucket_config)
+            client = await stack.enter_async_context(
+                _client(session, bucket_config.endpoint, _config(bucket_config, effort))
+            )
+            probe = await stack.enter_async_context(
+                _client(session, bucket_config.endpoint, _config(bucket_config, PROBE))
+            )
         if credentials is None:
             raise StorageUnavailable("misconfigured", "there are no credentials for the object store")
         yield Clients(client, probe, credentials, public_url)
@@ -67,14 +71,14 @@ def _client(session: AioSession, endpoint: str, config: AioConfig) -> "AbstractA
     return client
 
 
-def _config(place: BucketConfig, effort: Effort) -> AioConfig:
-    # In the clear, the payload is signed after all: there is no TLS that would notice a changed byte.
-    signing = {"payload_signing_enabled": False} if not place.endpoint.startswith("http://") else {}
+def _config(bucket_config: BucketConfig, effort: Effort) -> AioConfig:
+    # Sign the payload of unencrypted requests: there is no TLS that would detect a changed byte.
+    signing = {"payload_signing_enabled": False} if not bucket_config.endpoint.startswith("http://") else {}
     return AioConfig(
-        region_name=place.region,
+        region_name=bucket_config.region,
         signature_version="s3v4",
-        s3={"addressing_style": place.addressing_style, **signing},
-        # Checksums on top are refused by many servers that are not AWS, and cost as much as the rest of the request.
+        s3={"addressing_style": bucket_config.addressing_style, **signing},
+        # Many servers other than AWS reject additional checksums, which cost as much as the rest of the request.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
         retries={"mode": "standard", "total_max_attempts": effort.attempts},
@@ -84,11 +88,13 @@ def _config(place: BucketConfig, effort: Effort) -> AioConfig:
     )
 
 
-async def _public_url(session: AioSession, place: BucketConfig) -> str:
-    """Return the address of the bucket for clients, as botocore makes it: path or host, by region and partition."""
+async def _public_url(session: AioSession, bucket_config: BucketConfig) -> str:
+    """Return the public URL of the bucket as botocore builds it: path or host, by region and partition."""
     config = AioConfig(
-        region_name=place.region, signature_version=UNSIGNED, s3={"addressing_style": place.addressing_style}
+        region_name=bucket_config.region,
+        signature_version=UNSIGNED,
+        s3={"addressing_style": bucket_config.addressing_style},
     )
-    async with _client(session, place.public_endpoint or place.endpoint, config) as client:
-        url = await client.generate_presigned_url("get_object", Params={"Bucket": place.bucket, "Key": "key"})
+    async with _client(session, bucket_config.public_endpoint or bucket_config.endpoint, config) as client:
+        url = await client.generate_presigned_url("get_object", Params={"Bucket": bucket_config.bucket, "Key": "key"})
     return url.removesuffix("/key")

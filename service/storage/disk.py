@@ -1,14 +1,14 @@
-"""Objects as files of a directory, one call at a time; every call may block, and raises what the system raises.
+"""Objects as files in a directory. Every call may block, and raises the system's errors.
 
-An object is a file `objects/ab/ab12…`, spread over 256 directories by the first digits of its random name.
+An object is a file `objects/ab/ab12…` in one of 256 directories, selected by the first digits of its random name.
 
-On the file system of the working directories the bytes are not moved at all: a hard link makes the converter's output
-the object, and removing the working directory takes the other name away. Elsewhere they are copied, under a name of
-their own in `incoming/` that is then changed, so that the final name never shows half of an object.
+On the file system of the working directories, nothing is copied: the object is a hard link to the converter's output,
+whose other name goes with the working directory. On another file system, the output is copied to a temporary name in
+`incoming/` and then renamed, so that the final name never shows a partial object.
 
-The file and then its directory are synced before it counts as stored: the job is charged by a durable commit right
-after, and a power failure must not leave a paid job with an empty file. On an ordinary disk that costs below a
-millisecond.
+The file and then its directory are synced before the object counts as stored: right afterwards, a durable commit
+charges the job, and a power failure must not leave a paid job with an empty file. On an ordinary disk this takes less
+than a millisecond.
 """
 
 import os
@@ -26,7 +26,7 @@ SHARDS = tuple(f"{number:02x}" for number in range(256))
 
 
 class Disk:
-    """The files under `root`, which several processes may use at once."""
+    """The objects under `root`, which several processes may use at the same time."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -34,11 +34,11 @@ class Disk:
         self._incoming = root / "incoming"
 
     def path(self, name: str) -> Path:
-        """Return where the object `name` is, if it is."""
+        """Return the path of the object `name`, whether or not it exists."""
         return Path(f"{self._objects}/{name[:2]}/{name}")
 
     def prepare(self) -> None:
-        """Make the directories, and remove what a process that was killed left half-written."""
+        """Create the directories, and delete partial files of killed processes."""
         for directory in (self._root, self._incoming, self._objects, *(self._objects / shard for shard in SHARDS)):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         oldest = time.time() - ABANDONED_SECONDS
@@ -47,15 +47,15 @@ class Disk:
                 draft.unlink(missing_ok=True)
 
     def place(self, name: str, output: Path) -> None:
-        """Make the file `output` the object `name`, whole or not at all; it lasts once it is synced."""
+        """Make the file `output` the object `name`, atomically; it is durable after `sync`."""
         target = self.path(name)
         try:
             os.link(output, target, follow_symlinks=False)
-        except OSError:  # another file system, one without hard links, or a second try
+        except OSError:  # another file system, one without hard links, or a second attempt
             self._copy(output, target)
 
     def sync(self, name: str) -> None:
-        """Make the object `name` durable, or remove it."""
+        """Make the object `name` durable, or delete it."""
         target = self.path(name)
         try:
             _sync(target)
@@ -75,12 +75,12 @@ class Disk:
             raise
 
     def delete(self, names: Sequence[str]) -> None:
-        """Remove the objects that are there."""
+        """Delete those of the objects that exist."""
         for name in names:
             self.path(name).unlink(missing_ok=True)
 
     def find(self, name: str) -> os.stat_result | None:
-        """Return the size and times of the object, None if there is no such object."""
+        """Return the status of the object, None if there is no such object."""
         try:
             return self.path(name).stat()
         except FileNotFoundError:
@@ -91,7 +91,7 @@ class Disk:
         return [(path.name, found) for path, found in _files(self._objects / shard)]
 
     def free_bytes(self) -> int:
-        """Write and remove a file, and return how much space is left for more."""
+        """Write and delete a file, and return the free space in bytes."""
         probe = self._draft()
         try:
             probe.write_bytes(b"geomill")
@@ -104,11 +104,11 @@ class Disk:
 
 
 def open_output(path: Path) -> BinaryIO:
-    """Open a file that an untrusted program left; a link or a device under its name is refused, not followed.
+    """Open a file that an untrusted program left; links are not followed, and only a regular file is accepted.
 
     Raises:
         OSError: there is no such file, or it is a symbolic link.
-        ValueError: it is no regular file.
+        ValueError: it is not a regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -120,11 +120,11 @@ def open_output(path: Path) -> BinaryIO:
 
 
 def size_of_output(path: Path) -> int:
-    """Return the size in bytes of a file that an untrusted program left, which is not opened.
+    """Return the size in bytes of a file that an untrusted program left, without opening it.
 
     Raises:
         OSError: there is no such file.
-        ValueError: it is no regular file.
+        ValueError: it is not a regular file.
     """
     found = os.lstat(path)
     _require_regular(found)
@@ -145,7 +145,7 @@ def _sync(path: Path) -> None:
 
 
 def _files(directory: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Walk through the files of a directory from which others remove files meanwhile."""
+    """Iterate over the files of a directory, from which other processes may delete files in the meantime."""
     with os.scandir(directory) as entries:
         for entry in entries:
             try:

@@ -1,4 +1,4 @@
-"""What S3 and the way to it complain about, as `StorageUnavailable`: the one place that reads botocore's exceptions."""
+"""Translation of botocore's exceptions into `StorageUnavailable`; no other module catches them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,12 +67,12 @@ _BY_CLASS: tuple[tuple[type[BotoCoreError], StorageFault], ...] = (
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Give the requests inside `seconds` together, retries and all, and translate what they complain about."""
+    """Limit the requests in the block to `seconds` in total, including retries, and translate their errors."""
     try:
         with fail_after(seconds):
             yield
     except ParamValidationError:
-        raise  # a defect of ours
+        raise  # a defect in Geomill
     except ClientError as error:
         status = int(error.response["ResponseMetadata"]["HTTPStatusCode"])
         raise refusal(str(error.response["Error"]["Code"]), status) from error
@@ -80,10 +80,10 @@ def within(seconds: float) -> Iterator[None]:
         fault = next(fault for kind, fault in _BY_CLASS if isinstance(error, kind))
         raise StorageUnavailable(fault, str(error)) from error
     except TimeoutError:
-        raise StorageUnavailable("slow", f"no answer within {seconds:.0f} s") from None
+        raise StorageUnavailable("slow", f"the server did not respond within {seconds:.0f} s") from None
 
 
 def refusal(code: str, status: int) -> StorageUnavailable:
-    """Return the error for an answer of the server with this S3 error code and HTTP status."""
+    """Return the error for a response of the server with this S3 error code and HTTP status."""
     fault = _BY_CODE.get(code) or _BY_STATUS.get(status, "down")
     return StorageUnavailable(fault, f"the server answered {code} (HTTP {status})")

@@ -1,8 +1,8 @@
-"""Download links of the local store: what they grant, signed with HMAC-SHA256 so that nobody can change or extend it.
+"""Download links of the local store, signed with HMAC-SHA256 so that nobody can change or extend them.
 
-Everything the answer depends on is signed: the object, its name for the client, its media type, the expiry. The
-signature is taken over the texts as they stand in the URL (decoded), and compared as text, so there is no second
-spelling of a value that would pass.
+The signature covers everything that the response depends on: the object, its name for the client, its media type and
+the expiry. It is computed over the decoded texts of the URL and compared as text, so no other spelling of a value is
+valid.
 """
 
 import base64
@@ -26,7 +26,7 @@ _quoted_type = lru_cache(maxsize=64)(quote_plus)
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """What a link lets its holder fetch, and until which second (Unix time, exclusive)."""
+    """The object that a link gives access to, and until which second (Unix time, exclusive)."""
 
     key: ObjectKey
     download_name: str
@@ -35,7 +35,7 @@ class Grant(msgspec.Struct, frozen=True):
 
 
 class LinkSigner:
-    """Signs with the first secret and accepts any, so that secrets can be replaced while links are out."""
+    """Signs with the first secret and accepts any, so that secrets can be rotated while links are in use."""
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
         self._secrets = tuple(secrets)
@@ -44,15 +44,15 @@ class LinkSigner:
         """Return the path-absolute URL that grants `grant`."""
         texts = (grant.key, grant.download_name, grant.media_type, str(grant.expires))
         path = f"{PREFIX}/{quote(grant.key)}/{quote(grant.download_name, safe='')}"
-        signature = _signature(self._secrets[0], texts)  # of letters that a query may have as they are
+        signature = _signature(self._secrets[0], texts)  # of characters that a query may contain unescaped
         return f"{path}?type={_quoted_type(grant.media_type)}&expires={grant.expires}&signature={signature}"
 
     def verify(self, key: str, name: str, query: str, now: float) -> Grant:
-        """Return what the link with these (decoded) path segments and this query string grants.
+        """Return the grant of the link with these (decoded) path segments and this query string.
 
         Raises:
-            DownloadRefused: this service did not sign it, or not like this.
-            DownloadExpired: it did, and `now` is past its expiry.
+            DownloadRefused: the link is unsigned, forged or altered.
+            DownloadExpired: its signature is valid, but `now` is past its expiry.
         """
         values = _parse(query)
         texts = (key, name, values["type"], values["expires"])
@@ -70,13 +70,13 @@ class LinkSigner:
 
 def _expired() -> DownloadExpired:
     return DownloadExpired(
-        "This download link has expired. Read the job again for a fresh one; if the job is Expired, convert again."
+        "This download link has expired. Read the job again for a new one; if it is Expired, convert the file again."
     )
 
 
 def _refused() -> DownloadRefused:
     return DownloadRefused(
-        "This download link is not valid: it is incomplete or was changed. Use downloadUrl exactly as it was given."
+        "This download link is not valid: it is incomplete or altered. Use downloadUrl exactly as returned."
     )
 
 

@@ -1,4 +1,4 @@
-"""The local store: a directory of this host and signed links to it, for a service on one machine."""
+"""The local store: a directory on this host and signed links to it, for a service on one machine."""
 
 import errno
 import os
@@ -55,12 +55,12 @@ async def open_local(
     clock: Clock = utc_now,
     min_free_bytes: int = MIN_FREE_BYTES,
 ) -> AsyncIterator["LocalStorage"]:
-    """Open the store under `root`, which is made if need be; several processes may have it open.
+    """Open the store under `root`, which is created if it does not exist; several processes may have it open.
 
-    The first of `link_secrets` signs, all are accepted. With less than `min_free_bytes` left, `check` fails.
+    The first of `link_secrets` signs, all are accepted. `check` fails if less than `min_free_bytes` are free.
 
     Raises:
-        StorageUnavailable: the directory cannot be made or used.
+        StorageUnavailable: the directory cannot be created or used.
     """
     disk = Disk(root)
     store = LocalStorage(disk, LinkSigner(link_secrets), clock, min_free_bytes)
@@ -100,14 +100,14 @@ class LocalStorage:
         await self.run(partial(self._disk.delete, [_name(key) for key in keys]))
 
     async def objects(self) -> AsyncIterator[StoredObject]:
-        """See `Storage.objects`: one directory of 256 at a time is held in memory."""
+        """See `Storage.objects`; holds one of 256 directories in memory at a time."""
         for shard in SHARDS:
             for name, found in await self.run(partial(self._disk.list, shard)):
                 if is_key(name):
                     yield StoredObject(ObjectKey(name), found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
     async def check(self, region: str = "") -> None:
-        """See `Storage.check`: writes and removes a file, and looks at the free space."""
+        """See `Storage.check`; writes and deletes a file, and checks the free space."""
         _require_home(region)
         try:
             with fail_after(CHECK_SECONDS):
@@ -119,12 +119,12 @@ class LocalStorage:
             raise StorageUnavailable("full", f"{free_bytes >> 20} MiB are free; {needed}")
 
     async def resolve(self, key: str, name: str, query: str) -> Download:
-        """Return what the link with these (decoded) path segments and this query string lets its holder fetch.
+        """Return the file of the link with these (decoded) path segments and this query string.
 
         Raises:
-            DownloadRefused: the link is not one of ours, or was changed.
-            DownloadExpired: its time has passed.
-            NotFound: the object is gone already.
+            DownloadRefused: the link is unsigned, forged or altered.
+            DownloadExpired: the link has expired.
+            NotFound: the object has been deleted.
         """
         grant = self._signer.verify(key, name, query, self._clock().timestamp())
         found = await self.run(partial(self._disk.find, grant.key))
@@ -133,12 +133,10 @@ class LocalStorage:
         return Download(self._disk.path(grant.key), found, f'"{grant.key}"', grant.media_type, grant.download_name)
 
     async def run(self, work: Callable[[], T], *, abandon: bool = False, inline: bool = False) -> T:
-        """Do blocking work in a thread of this store's own allowance and translate what the system complains about.
+        """Run blocking work in one of this store's threads, or directly if `inline`, and translate the system's errors.
 
-        What is `inline` is done here and now.
-
-        Cancellation waits for the thread, so that nothing is written behind the back of a caller who is gone;
-        `abandon` is for work that leaves nothing.
+        A cancelled caller waits for the thread, so that nothing is written after the caller is gone; `abandon` is for
+        work that writes nothing.
         """
         try:
             if inline:

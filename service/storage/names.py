@@ -1,4 +1,4 @@
-"""The name under which a client saves a result: cleaned once, then safe in a URL, a header and a file system."""
+"""The file name of a download, cleaned once so that it is safe in URLs, headers and file systems."""
 
 import unicodedata
 from pathlib import PurePosixPath
@@ -13,7 +13,7 @@ _REPLACED = str.maketrans(dict.fromkeys('/\\:*?"<>|', "_"))
 def download_name(untrusted_name: str, extension: str) -> str:
     """Return the base name of the uploaded file with the extension of the result: `roads.v2.geojson` → `roads.v2.zip`.
 
-    Directories in the name are dropped, whichever system wrote them; `extension` may begin with its dot or not.
+    Directories in the name are dropped, in the syntax of any system; `extension` may start with a dot or not.
     """
     base = PurePosixPath(untrusted_name.replace("\\", "/")).stem
     suffix = "." + extension.lstrip(".")
@@ -21,14 +21,14 @@ def download_name(untrusted_name: str, extension: str) -> str:
 
 
 def clean_name(name: str) -> str:
-    """Return `name` without what a header, a path or a file system would trip over; never empty, never dots alone."""
+    """Return `name` without characters that are unsafe in headers, paths or file systems; never empty or only dots."""
     return _clean(name, MAX_NAME_BYTES)
 
 
 def content_disposition(name: str) -> str:
     """Return the header that makes a client save a download as `name` (RFC 6266).
 
-    Names beyond ASCII come twice: for clients of today in UTF-8 (RFC 8187), for the others with underscores.
+    Non-ASCII names appear twice: in UTF-8 (RFC 8187) for current clients, and with underscores for others.
     """
     cleaned = clean_name(name)
     plain = "".join(char if char.isascii() and char != "%" else "_" for char in cleaned)
@@ -39,12 +39,12 @@ def content_disposition(name: str) -> str:
 def _clean(name: str, max_bytes: int) -> str:
     plain = name.isascii() and name.isprintable()
     visible = name if plain else "".join(char for char in name if char.isspace() or _is_visible(char))
-    # Only now, when nothing stands any more between two blanks, or between a letter and its accent.
+    # Only after removals that may bring two blanks, or a letter and its accent, together.
     words = " ".join(unicodedata.normalize("NFC", visible).split())
     cut = words.translate(_REPLACED).encode()[:max_bytes].decode(errors="ignore")
     return cut.strip(" .") or FALLBACK
 
 
 def _is_visible(char: str) -> bool:
-    # Category C: controls, the marks that reverse the direction of text, lone surrogates, unassigned code points.
+    # Category C: controls, directional marks, lone surrogates, unassigned code points.
     return not unicodedata.category(char).startswith("C")

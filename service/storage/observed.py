@@ -1,4 +1,4 @@
-"""What an operator learns of the store, whichever it is: how long it takes, how it fails."""
+"""Metrics of the store: duration and failures of its operations."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ Operation = Literal["put", "link", "delete", "check"]
 
 @contextmanager
 def observed(operation: Operation) -> Iterator[None]:
-    """Observe one use of the store in the block; its failure goes on to whoever asked."""
+    """Observe the operation in the block; its failure propagates."""
     with STORAGE_SECONDS.labels(operation).time():
         try:
             yield

@@ -1,4 +1,4 @@
-"""The port of the storage: what the rest of the service may ask of any store."""
+"""The storage port: the operations that every store supports."""
 
 import re
 import secrets
@@ -10,18 +10,18 @@ from typing import NewType, Protocol
 import msgspec
 
 ObjectKey = NewType("ObjectKey", str)
-"""32 hexadecimal digits, after `region/` where the object was put into a chosen region."""
+"""32 hexadecimal digits, after `region/` if the object is in a chosen region."""
 
 MAX_LINK_LIFE = timedelta(days=7)
-"""An S3 signature is refused beyond this; the local store keeps to it as well, so that callers meet one rule."""
+"""The maximum for S3 signatures; it also applies to the local store, so that there is one rule for callers."""
 
 _KEY = re.compile(r"(?:(?P<region>[a-z0-9][a-z0-9-]{0,31})/)?(?P<name>[0-9a-f]{32})")
 
 
 class Link(msgspec.Struct, frozen=True):
-    """An address that needs no API key, and the moment at which it stops to work.
+    """A URL that needs no API key, and the moment at which it expires.
 
-    `url` is absolute, or begins with `/` and is then relative to the address under which the client reached us.
+    `url` is absolute, or starts with `/` and is relative to the base URL with which the client reached the service.
     """
 
     url: str
@@ -29,7 +29,7 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class StoredObject(msgspec.Struct, frozen=True):
-    """An object that the store holds."""
+    """An object in the store."""
 
     key: ObjectKey
     size_bytes: int
@@ -37,38 +37,38 @@ class StoredObject(msgspec.Struct, frozen=True):
 
 
 class Storage(Protocol):
-    """A place for results. Every method raises `StorageUnavailable` when the store is at fault."""
+    """A store of results. Every method raises `StorageUnavailable` if the store fails."""
 
     @property
     def regions(self) -> frozenset[str]:
-        """The regions that `new_key` may name; objects of other keys go to the home region."""
+        """The regions that `new_key` may name, except the home region."""
 
     async def put(self, key: ObjectKey, path: Path, *, media_type: str, download_name: str) -> None:
-        """Store the file at `path` under `key`, whole or not at all; what was there is replaced.
+        """Store the file at `path` under `key` atomically, replacing an existing object.
 
-        The file may be hard-linked instead of copied: it must not be written to afterwards, only removed. When it
-        fails, an object may still appear if only the answer was lost on its way; nothing refers to it, and the audit
+        The file may be hard-linked instead of copied: it must not be written to afterwards, only deleted. After a
+        failure, an object may still appear if only the response was lost; nothing refers to it, and the audit
         reports it.
         """
 
     async def link(self, key: ObjectKey, *, expires_at: datetime, download_name: str, media_type: str) -> Link | None:
-        """Sign a link that works until `expires_at` or, where the signature cannot last so long, until an earlier time.
+        """Sign a link that is valid until `expires_at`, or for as long as the signature can last if that is shorter.
 
-        Whether the object exists is not looked up. None when less than a second is left.
+        Does not check whether the object exists. Returns None if less than a second is left.
         """
 
     async def delete(self, keys: Sequence[ObjectKey]) -> None:
-        """Remove the objects; those that are not there are as good as removed."""
+        """Delete the objects; missing ones are ignored."""
 
     def objects(self) -> AsyncIterator[StoredObject]:
-        """Walk through all objects, in no order. Memory does not grow with their number."""
+        """Iterate over all objects in any order, in constant memory."""
 
     async def check(self, region: str = "") -> None:
-        """Make one cheap round trip that shows that objects can be stored now, in the home region or another one."""
+        """Check with one inexpensive round trip that objects can be stored now, in the home region or another one."""
 
 
 def new_key(region: str = "") -> ObjectKey:
-    """Return a fresh key: 128 random bits, in `region` if one is named, else in the home region."""
+    """Return a new key of 128 random bits, in `region` or, if it is empty, in the home region."""
     name = secrets.token_hex(16)
     return ObjectKey(f"{region}/{name}" if region else name)
 
@@ -91,9 +91,9 @@ def is_key(text: str) -> bool:
 
 
 def link_seconds(now: datetime, expires_at: datetime) -> tuple[int, int]:
-    """Return the whole second at which a link made `now` starts and for how many seconds it may last (0: none).
+    """Return the start of a link created `now` (Unix time) and its duration in seconds (0: none).
 
-    Rounded so that start + duration is never after `expires_at`, nor more than `MAX_LINK_LIFE` ahead.
+    Rounded so that start + duration is never after `expires_at`, nor more than `MAX_LINK_LIFE` after the start.
     """
     start = int(now.timestamp())
     end = min(int(expires_at.timestamp()), start + int(MAX_LINK_LIFE.total_seconds()))

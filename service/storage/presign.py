@@ -1,7 +1,7 @@
-"""Signature Version 4 in the query string: an address that lets its holder GET one object. Pure, no I/O.
+"""Signature Version 4 in the query string: a URL that lets its holder GET one object. Pure, no I/O.
 
-botocore does the same at 20 times the cost, which a list of 100 jobs would spend on the event loop, and by the host's
-clock. What is signed here is what it signs, to the byte; a test holds the two together.
+botocore does the same at 20 times the cost, which a list of 100 jobs would spend on the event loop, and with the host's
+clock. A test compares the signatures, which must be identical.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ _DEFAULT_PORTS = {"https": ":443", "http": ":80"}
 
 
 class Credentials(Protocol):
-    """What signs; `token` is set for temporary credentials."""
+    """The credentials to sign with; `token` is set for temporary credentials."""
 
     access_key: str
     secret_key: str
@@ -32,11 +32,11 @@ def presign(
     credentials: Credentials,
     start: int,
     seconds: int,
-    answer: Mapping[str, str],
+    response_headers: Mapping[str, str],
 ) -> str:
-    """Return the URL under which the object `name` can be fetched for `seconds` from `start` (Unix time) on.
+    """Return the URL from which the object `name` can be downloaded for `seconds` from `start` (Unix time) on.
 
-    `answer` holds the query parameters that set headers of the answer, such as `response-content-type`.
+    `response_headers` has the query parameters that set headers of the response, such as `response-content-type`.
     """
     time = datetime.fromtimestamp(start, UTC).strftime("%Y%m%dT%H%M%SZ")
     scope = f"{time[:8]}/{region}/s3/aws4_request"
@@ -47,7 +47,7 @@ def presign(
         "X-Amz-Expires": str(seconds),
         "X-Amz-SignedHeaders": "host",
         **({"X-Amz-Security-Token": credentials.token} if credentials.token else {}),
-        **answer,
+        **response_headers,
     }
     encoded = "&".join(f"{key}={quote(value, safe='')}" for key, value in sorted(query.items()))
     parts = urlsplit(bucket_url)

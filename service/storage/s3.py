@@ -1,4 +1,4 @@
-"""The S3 store: a bucket per region of any S3-compatible server, for a service on many machines."""
+"""The S3 store: one bucket per region on any S3-compatible server, for a service on many machines."""
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -16,23 +16,23 @@ from service.storage.port import Link, ObjectKey, StoredObject, is_key, split_ke
 
 @asynccontextmanager
 async def open_s3(
-    places: Mapping[str, BucketConfig], effort: Effort, *, clock: Clock = utc_now
+    configs: Mapping[str, BucketConfig], effort: Effort, *, clock: Clock = utc_now
 ) -> AsyncIterator["S3Storage"]:
-    """Open the buckets, that of `HOME` among them; they need not be reachable yet.
+    """Open the buckets, including `HOME`; they need not be reachable yet.
 
     Raises:
-        StorageUnavailable: there are no credentials, or a place makes no sense.
+        StorageUnavailable: there are no credentials, or botocore rejects a configuration.
     """
     async with AsyncExitStack() as stack:
         buckets = {
-            region: await stack.enter_async_context(open_bucket(place, effort, clock))
-            for region, place in places.items()
+            region: await stack.enter_async_context(open_bucket(bucket_config, effort, clock))
+            for region, bucket_config in configs.items()
         }
         yield S3Storage(buckets)
 
 
 class S3Storage:
-    """The `Storage` of many machines; `open_s3` opens it. A key says by itself in which region its object is."""
+    """The `Storage` of many machines; `open_s3` opens it. A key contains the region of its object."""
 
     def __init__(self, buckets: Mapping[str, Bucket]) -> None:
         self._buckets = buckets
@@ -59,7 +59,7 @@ class S3Storage:
             await self._bucket(region).delete(batch)
 
     async def objects(self) -> AsyncIterator[StoredObject]:
-        """See `Storage.objects`; what others keep under the same prefix is passed over."""
+        """See `Storage.objects`; objects with foreign names under the same prefix are skipped."""
         for region, bucket in self._buckets.items():
             async for entry in bucket.entries():
                 key = f"{region}/{entry.name}" if region else entry.name

@@ -1,4 +1,4 @@
-"""The secrets that sign local download links: given by the operator, else made once and kept in a private file."""
+"""The secrets that sign local download links: set by the operator, or generated once and kept in a private file."""
 
 import os
 import secrets
@@ -10,24 +10,24 @@ MIN_CHARACTERS = 32
 
 
 def parse_secrets(text: str) -> tuple[bytes, ...]:
-    """Split `text` at commas and white space into secrets; the first signs, all are accepted.
+    """Split `text` at commas and white space into secrets; the first one signs, all are accepted.
 
     Raises:
-        SettingsError: there is none, or one is too short to be a secret.
+        SettingsError: there is no secret, or one is too short.
     """
     found = tuple(text.replace(",", " ").split())
     if not found or min(map(len, found)) < MIN_CHARACTERS:
         raise SettingsError(
             f"`GEOMILL_LINK_SECRETS` needs at least one secret, each of {MIN_CHARACTERS} characters or more; "
-            "separate several by commas, the one that signs first."
+            "separate several with commas and put the one that signs first."
         )
     return tuple(secret.encode() for secret in found)
 
 
 def stored_secrets(path: Path) -> tuple[bytes, ...]:
-    """Return the secrets in the file at `path`, which is made (mode 0600) if there is none.
+    """Return the secrets in the file at `path`, which is created (mode 0600) if it does not exist.
 
-    Several processes may start at once: the file appears whole under its name, and the first one wins.
+    Safe if several processes start at the same time: the file appears atomically, and the first process wins.
     """
     if not path.exists():
         _create(path)

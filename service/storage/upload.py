@@ -1,8 +1,8 @@
-"""A file on its way into a bucket: in one request when small, else in parts, and never through memory.
+"""Upload of a file to a bucket: in one request if it is small, otherwise in parts, without holding it in memory.
 
-The HTTP client reads each part from disk in chunks and can go back in it, so that a part that failed is sent again
-without the others. Parts go up several at a time; an upload that does not end well is aborted, so that its parts do
-not stay in the bucket, invisible and paid for.
+The HTTP client reads each part from disk in chunks and can rewind it, so that a failed part is sent again
+without the others. Several parts are sent at a time. A failed upload is aborted, because its parts would otherwise
+remain in the bucket, unlisted but billed.
 """
 
 import io
@@ -26,18 +26,18 @@ MAX_PARTS = 10_000
 PARTS_AT_ONCE = 4
 ABORT_SECONDS = 5.0
 LEAST_BYTES_PER_SECOND = 1 << 20
-"""A request may take its time-out and, on top of it, its size at this rate."""
+"""A request may take its timeout plus the time to send its body at this rate."""
 
 
 class Destination(TypedDict):
-    """Where an object goes."""
+    """Bucket and key of an object."""
 
     Bucket: str
     Key: str
 
 
 class Metadata(TypedDict, total=False):
-    """What is kept with an object."""
+    """Metadata stored with an object."""
 
     ContentType: str
     ContentDisposition: str
@@ -46,7 +46,7 @@ class Metadata(TypedDict, total=False):
 
 
 class FileSlice(io.RawIOBase):
-    """A part of a file, read by position: several slices of one file can be read at the same time."""
+    """A part of a file, read by position, so that several slices can be read at the same time."""
 
     def __init__(self, file: BinaryIO, start: int, size: int) -> None:
         super().__init__()
@@ -56,25 +56,25 @@ class FileSlice(io.RawIOBase):
         self.size = size
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """It is: a retry starts again from the beginning of the slice."""
+        """Return True: a retry rewinds to the start of the slice."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to `offset` from the start, the current place or the end of the slice."""
+        """Move to `offset` from the start, the current position or the end of the slice."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
         self._at = max(0, base + offset)
         return self._at
 
     def tell(self) -> int:
-        """Return the current place."""
+        """Return the current position."""
         return self._at
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read from the current place on; all that is left when `size` is negative."""
+        """Read from the current position; everything that is left if `size` is negative."""
         left = max(0, self.size - self._at)
         found = os.pread(self._file.fileno(), left if size < 0 else min(size, left), self._start + self._at)
         self._at += len(found)
@@ -84,16 +84,16 @@ class FileSlice(io.RawIOBase):
 async def upload(
     client: "S3Client", destination: Destination, metadata: Metadata, file: BinaryIO, timeout_seconds: float
 ) -> None:
-    """Make `file` the object at `destination`, whole or not at all; one request may take `timeout_seconds`.
+    """Upload `file` to `destination` atomically; one request may take `timeout_seconds` plus the time for its size.
 
     Raises:
-        StorageUnavailable: it could not be done.
+        StorageUnavailable: the upload failed.
     """
     size = os.fstat(file.fileno()).st_size
     if size > PART_BYTES:
         await _upload_parts(client, destination, metadata, file, timeout_seconds)
         return
-    # A few pages are read at once: passing them through a thread would cost more than the request.
+    # Read a small file directly: a thread hop would cost more than the request.
     body = FileSlice(file, 0, size) if size > SMALL_BYTES else file.read()
     with within(_allowed(timeout_seconds, size)):
         await client.put_object(**destination, **metadata, Body=body, ContentLength=size)

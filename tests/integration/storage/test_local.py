@@ -305,7 +305,7 @@ async def test_each_refusal_says_what_to_do(local: Stage, clock: MovableClock) -
     """403 for a changed link, 410 for one that is past its time."""
     link = await local.link(await local.put(CONTENT))
     forged = await local.client.get(link.url.replace("expires=1", "expires=2"))
-    assert (forged.status_code, "exactly as it was given" in forged.text) == (403, True)
+    assert (forged.status_code, "exactly as returned" in forged.text) == (403, True)
     clock.ahead += link.expires_at - clock()
     late = await local.client.get(link.url)
     assert (late.status_code, "has expired" in late.text) == (410, True)

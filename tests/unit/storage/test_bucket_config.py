@@ -40,12 +40,12 @@ def test_a_region_says_only_what_differs() -> None:
     [
         ({"bucket": "b"}, "bucket"),
         ({"endpoint": "https://s3.example"}, "GEOMILL_S3_BUCKET"),
-        ({"bucket": "results", "access_key": "key"}, "go together"),
+        ({"bucket": "results", "access_key": "key"}, "or neither"),
         ({"bucket": "results", "endpoint": "s3.example"}, "https://"),
         ({"bucket": "results", "regions": "eu"}, "GEOMILL_S3_REGIONS"),
         ({"bucket": "results", "regions": '{"eu": {"buckt": "results-eu"}}'}, "buckt"),
         ({"bucket": "results", "regions": '{"EU west": {"bucket": "results-eu"}}'}, "GEOMILL_S3_REGIONS"),
-        ({"bucket": "results", "regions": '{"eu": {"region": "eu-central-1"}}'}, "names one bucket twice"),
+        ({"bucket": "results", "regions": '{"eu": {"region": "eu-central-1"}}'}, "names a bucket twice"),
         ({"bucket": "results", "addressing": "dns"}, "GEOMILL_S3_ADDRESSING"),
         ({"bucket": "results", "sse": "rot13"}, "GEOMILL_S3_SSE"),
         ({"bucket": "results", "timeout_seconds": "0"}, "GEOMILL_S3_TIMEOUT_SECONDS"),
@@ -58,7 +58,7 @@ def test_settings_that_cannot_work_stop_the_start(values: dict[str, str], compla
 
 
 def test_keys_do_not_show() -> None:
-    """A place in a log or a traceback gives no secret away."""
+    """A bucket configuration in a log or a traceback reveals no secret."""
     places = read_bucket_configs(settings(bucket="results", **KEYS))
     assert "secret" not in repr(places)
     assert "key-of-account" not in repr(places)

@@ -59,7 +59,13 @@ def test_botocore_signs_the_same(url: str, start: int, seconds: int, token: str 
     keys = Keys("access", "secret/of+tests", token)
     answer = {"response-content-disposition": disposition, "response-content-type": "application/zip"}
     ours = presign(
-        url, "results/ab cd", region="eu-central-1", credentials=keys, start=start, seconds=seconds, answer=answer
+        url,
+        "results/ab cd",
+        region="eu-central-1",
+        credentials=keys,
+        start=start,
+        seconds=seconds,
+        response_headers=answer,
     )
     parts = urlsplit(ours)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -79,7 +85,7 @@ def test_the_example_of_the_documentation() -> None:
         credentials=keys,
         start=1_369_353_600,
         seconds=86_400,
-        answer={},
+        response_headers={},
     )
     assert url.endswith("X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404")
 
@@ -87,5 +93,7 @@ def test_the_example_of_the_documentation() -> None:
 @pytest.mark.parametrize("url", URLS)
 def test_the_address_is_the_bucket_and_the_name(url: str) -> None:
     """Nothing is added before the query."""
-    signed = presign(url, "a/b", region="r", credentials=Keys("access", "secret"), start=0, seconds=1, answer={})
+    signed = presign(
+        url, "a/b", region="r", credentials=Keys("access", "secret"), start=0, seconds=1, response_headers={}
+    )
     assert signed.partition("?")[0] == f"{url}/a/b"
