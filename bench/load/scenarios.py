@@ -50,7 +50,6 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     beside: str = ""
     needs_crowd: bool = False
     needs_spent: bool = False
-    heavy: bool = False
 
     def load(self, site: Site, seconds: float, best_rate: float) -> Load:
         """Return the load that this is on `site`."""
@@ -171,7 +170,7 @@ def _burst(clients: int) -> Scenario:
 def _size(megabytes: int) -> Scenario:
     about = f"one GeoJSON of {megabytes} MB to Shapefile"
     shape = Shape(clients=1, count=1)
-    return Scenario(about=about, shape=shape, requests=_of_size(megabytes), judge=converted, heavy=megabytes > 1)
+    return Scenario(about=about, shape=shape, requests=_of_size(megabytes), judge=converted)
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -205,13 +204,7 @@ SCENARIOS: dict[str, Scenario] = {
         needs_crowd=True,
     ),
     "mixed": Scenario(
-        about="1 KB to 10 MB, 8 at a time", shape=Shape(clients=AT_ONCE), requests=_mixed, judge=converted, heavy=True
-    ),
-    "hot-account": Scenario(
-        about="small conversions of one account, 64 at a time",
-        shape=Shape(clients=64),
-        requests=_small,
-        judge=converted,
+        about="1 KB to 10 MB, 8 at a time", shape=Shape(clients=AT_ONCE), requests=_mixed, judge=converted
     ),
     "many-accounts": Scenario(
         about="small conversions of 64 accounts, 64 at a time",
@@ -238,7 +231,6 @@ SCENARIOS: dict[str, Scenario] = {
         shape=Shape(clients=32, count=REFUSED_UPLOADS),
         requests=_wrong_key(lambda: document(4 * MEGABYTE)),
         judge=refused_key,
-        heavy=True,
     ),
     "slow-clients": Scenario(
         about="small conversions, 8 at a time, beside 32 clients that send 4 kB a second",
@@ -268,7 +260,6 @@ SCENARIOS: dict[str, Scenario] = {
         requests=_of_size(LARGE_MB),
         judge=converted,
         beside="probe",
-        heavy=True,
     ),
     "onlookers": Scenario(
         about="health, readiness, metrics and the status of jobs, 40 requests a second",

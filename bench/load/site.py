@@ -1,8 +1,9 @@
-"""The server under load: one that is started for the run, or any by its address and keys."""
+"""The server under load: one started for the run, or any server by its URL and keys."""
 
+import argparse
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,11 +24,11 @@ PLAN = BY_ID["business"]
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """A server and who may call it.
+    """A server and API keys for it.
 
-    `crowd` are the keys of many accounts, `spent` is that of one that has nothing left; where they are empty, scenarios
-    that need them cannot run. `jobs` have ended. Without `meter` nothing is known of the server's processes; `server`
-    is one that was started for the run.
+    `crowd` has the keys of many accounts, `spent` the key of an account without credit; scenarios that need one that is
+    empty cannot run. `jobs` are the ids of ended jobs. Without `meter`, the server's processes cannot be measured;
+    `server` is set if it was started for the run.
     """
 
     address: Address
@@ -42,7 +43,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def own_site(settings: Mapping[str, str]) -> Iterator[Site]:
-    """Start a server with an embedded database and a local store on this host's disk, and make its accounts."""
+    """Start a server with an embedded database and a local store on this host's disk, and create its accounts."""
     with tempfile.TemporaryDirectory(prefix="geomill-bench-") as directory:
         data_dir = Path(directory)
         with running_server(data_dir, settings=settings) as server:
@@ -58,8 +59,28 @@ def own_site(settings: Mapping[str, str]) -> Iterator[Site]:
             )
 
 
+def add_site_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that select a server."""
+    parser.add_argument("--url", default="", help="URL of a running server; default: one is started")
+    parser.add_argument("--key", action="append", default=[], help="API key; repeat it for several accounts")
+    parser.add_argument("--pid", type=int, help="process of that server on this host, to measure what it uses")
+
+
+def open_site(options: argparse.Namespace, settings: Mapping[str, str] | None = None) -> AbstractContextManager[Site]:
+    """Return the server that `options` select, or start one with `settings`.
+
+    Raises:
+        SystemExit: there is a URL, but no key.
+    """
+    if not options.url:
+        return own_site(settings or {})
+    if not options.key:
+        raise SystemExit("--url needs --key")
+    return nullcontext(given_site(options.url, tuple(options.key), options.pid))
+
+
 def given_site(url: str, keys: tuple[str, ...], pid: int | None) -> Site:
-    """Describe a server that runs already; with `pid`, of this host."""
+    """Describe a running server; `pid` is its process on this host."""
     return Site(
         address=_address(url),
         prefix=urlsplit(url).path.rstrip("/"),

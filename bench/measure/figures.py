@@ -14,7 +14,6 @@ FULL_CORE = 0.85
 """The generator is one thread: from this share of a core on it may be what limits the rate."""
 LATE_MS = 20.0
 """Arrivals that the generator sends later than this are its own delay."""
-CURVE = (0, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 100)
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -24,7 +23,6 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     p95: float
     p99: float
     p999: float
-    curve: tuple[tuple[float, float], ...]
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -125,8 +123,8 @@ def latency_of(seconds: Iterable[float]) -> Latency | None:
     ordered = sorted(seconds)
     if not ordered:
         return None
-    at = {share: round(1000 * percentile(ordered, share), 3) for share in CURVE}
-    return Latency(p50=at[50], p95=at[95], p99=at[99], p999=at[99.9], curve=tuple(at.items()))
+    p50, p95, p99, p999 = (round(1000 * percentile(ordered, share), 3) for share in (50, 95, 99, 99.9))
+    return Latency(p50=p50, p95=p95, p99=p99, p999=p999)
 
 
 def _latency(tallies: Sequence[Tally], counts: Callable[[str], bool]) -> Latency | None:

@@ -13,7 +13,6 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from statistics import median
 from uuid import uuid4
 
@@ -22,13 +21,14 @@ import anyio
 from bench.load.database import make_accounts, open_cluster, open_database
 from bench.measure.figures import latency_of
 from bench.measure.meter import load_average
+from bench.report.results import DIRECTORY, write_json
 from service.clock import utc_now
 from service.db.pool import Database
 from service.ids import AccountId, JobId, ServerId, uuid7
 from service.metering.ledger import AdmissionRequest, Ledger, Settlement
 from service.metering.pricing import Pricing
 
-RESULTS = Path("bench/results/admissions.json")
+RESULTS = DIRECTORY / "admissions.json"
 GOAL = 30.0
 CLOUD_COMMIT_MICROSECONDS = 4000
 SIZE_BYTES = 4000
@@ -46,15 +46,11 @@ class Callers:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._books = Ledger(database, Pricing())
-        self._admitting = Ledger(database, Pricing())
+        self._ledger = Ledger(database, Pricing())
         self._server = ServerId(uuid4())
 
     async def admit(self, account_id: AccountId) -> JobId:
-        """Admit a file and leave it at that."""
-        return await self._admit(self._admitting, account_id)
-
-    async def _admit(self, ledger: Ledger, account_id: AccountId) -> JobId:
+        """Admit a file."""
         now = utc_now()
         application = AdmissionRequest(
             job_id=JobId(uuid7(now)),
@@ -66,19 +62,19 @@ class Callers:
             size_bytes=SIZE_BYTES,
             object_name=uuid4().hex,
         )
-        await ledger.admit(application)
+        await self._ledger.admit(application)
         return application.job_id
 
     async def admit_and_settle(self, account_id: AccountId) -> None:
         """Take a file through its life, as if its conversion had lasted until another's settlement took it along."""
-        job_id = await self._admit(self._books, account_id)
-        assert await self._books.settle(_settlement(job_id)) is not None
+        job_id = await self.admit(account_id)
+        assert await self._ledger.settle(_settlement(job_id)) is not None
 
     async def admit_record_and_settle(self, account_id: AccountId) -> None:
         """Take a file through its life, as if it were converted in no time: its admission is waited for as well."""
-        job_id = await self._admit(self._books, account_id)
-        assert await self._books.is_durable(job_id)
-        assert await self._books.settle(_settlement(job_id)) is not None
+        job_id = await self.admit(account_id)
+        assert await self._ledger.is_durable(job_id)
+        assert await self._ledger.settle(_settlement(job_id)) is not None
 
     async def lock_row(self, account_id: AccountId) -> None:
         """Count a file in the plain way: lock, look, count, insert."""
@@ -134,11 +130,9 @@ async def compare(options: argparse.Namespace) -> dict[str, object]:
         hot = many[:1] * options.callers
         callers = Callers(database)
         ways: list[tuple[str, Job, Sequence[AccountId]]] = [
-            ("hot account: admit", callers.admit, hot),
             ("hot account: admit, settle", callers.admit_and_settle, hot),
             ("hot account: admit, record, settle", callers.admit_record_and_settle, hot),
             ("hot account: plain row lock", callers.lock_row, hot),
-            ("many accounts: admit", callers.admit, many),
             ("many accounts: admit, settle", callers.admit_and_settle, many),
             ("many accounts: admit, record, settle", callers.admit_record_and_settle, many),
             ("many accounts: plain row lock", callers.lock_row, many),
@@ -194,8 +188,7 @@ def main() -> None:
     before = load_average()
     figures = {**anyio.run(compare, options), "loadAverage": [before, load_average()], "goal": GOAL}
     print(json.dumps(figures, indent=1))
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    write_json(figures, RESULTS)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-MEGABYTE = 1_000_000
-RESULTS = Path("bench/results/analyze.json")
+from bench.measure.meter import MEGABYTE
+from bench.report.results import DIRECTORY, write_json
+
+RESULTS = DIRECTORY / "analyze.json"
 CPU_GOAL = 0.25
 MEMORY_GOAL_MB = 140
 CORNERS = 120
@@ -138,8 +140,7 @@ def main() -> None:
             met = ratio <= CPU_GOAL and figures["analysis"]["peakMb"] <= MEMORY_GOAL_MB
             results[name] = {**figures, "cpuRatio": ratio, "goalMet": met}
             print(name, json.dumps(results[name]))
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    write_json(results, RESULTS)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from itertools import cycle
-from pathlib import Path
 
 import anyio
 
@@ -24,13 +23,14 @@ from bench.load.database import make_accounts, open_cluster, open_database
 from bench.measure.figures import latency_of
 from bench.measure.meter import load_average
 from bench.parts.admissions import Callers
+from bench.report.results import DIRECTORY, write_json
 from service.db.pool import Connection, Database
 from service.db.queries import load
 from service.ids import AccountId
 from service.jobs.register import JobRegister
 from service.metering.audit import CHECKS, audit_books
 
-RESULTS = Path("bench/results/history.json")
+RESULTS = DIRECTORY / "history.json"
 GOAL = 2.0
 LISTED = 20
 LARGE = ("ledger", "job", "usage")
@@ -164,8 +164,7 @@ def main() -> None:
     before = load_average()
     figures = {**anyio.run(compare, sizes, options.calls), "loadAverage": [before, load_average()], "goal": GOAL}
     print(json.dumps(figures, indent=1))
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    write_json(figures, RESULTS)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 """What a small conversion costs by each launcher, all isolation layers on, beside bare ogr2ogr.
 
-    python -m bench.parts.launchers [--rounds 5] [--runs 20] [--proj DIRECTORY]
+    python -m bench.parts.launchers [--rounds 5] [--runs 20]
 
 Bare ogr2ogr and the launchers convert the same small GeoJSON to Shapefile in turn, round after round: one at a time
 with a pause between them (`p50`), then four at a time (`rate`). Goals: the fork server has at least 4 times the rate of
 bare ogr2ogr and at most 0.35 times its p50, plain exec at most 1.25 times. Ratios are
 the medians of the rounds' ratios, and bare ogr2ogr at the low priority of all runs (nice 10) shows what that alone
 costs on a busy host. They go to bench/results/launchers.json with the memory of what is held ready.
-`--proj` names a directory with another proj.db for all of them.
 """
 
 import argparse
@@ -28,13 +27,14 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from bench.report.results import DIRECTORY, write_json
 from sandbox import forkserver
 from sandbox.command import Command
 from sandbox.config import Config, LauncherName, Ogr2ogr
 from sandbox.pool import Pool, open_pool
 from sandbox.verdict import Ending
 
-RESULTS = Path("bench/results/launchers.json")
+RESULTS = DIRECTORY / "launchers.json"
 GOALS: Mapping[str, tuple[float, float]] = {  # least rate, longest p50, both as ratios to bare ogr2ogr
     LauncherName.FORK_SERVER: (4.0, 0.35),
     LauncherName.EXEC: (0.0, 1.25),
@@ -43,6 +43,9 @@ AT_ONCE = 4
 NICE = 10
 PAUSE_SECONDS = 0.08
 FEATURES = 50
+ENVIRONMENT = {"PATH": "/usr/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "GDAL_DRIVER_PATH": "disable"}
+"""The environment of every conversion."""
+READABLE = tuple(path for path in map(Path, ("/usr/share/gdal", "/usr/share/proj")) if path.exists())
 BARE = "bare ogr2ogr"
 BARE_NICE = "bare, nice 10"
 ARGUMENTS = ("-f", "ESRI Shapefile", "out", "in.geojson")
@@ -64,17 +67,11 @@ def sample() -> str:
     return json.dumps({"type": "FeatureCollection", "features": features})
 
 
-def environment(proj: str | None) -> dict[str, str]:
-    """The environment of every conversion."""
-    found = {"PATH": "/usr/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "GDAL_DRIVER_PATH": "disable"}
-    return found | ({"PROJ_LIB": proj, "PROJ_DATA": proj} if proj else {})
-
-
-async def convert_bare(program: str, variables: Mapping[str, str], priority: int, directory: Path) -> float:
+async def convert_bare(program: str, priority: int, directory: Path) -> float:
     """Without isolation, as a shell would, or as `nice` would."""
 
     def run() -> float:
-        process = subprocess.Popen([program, *ARGUMENTS], cwd=directory, env=variables, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([program, *ARGUMENTS], cwd=directory, env=ENVIRONMENT, stderr=subprocess.DEVNULL)
         os.setpriority(os.PRIO_PROCESS, process.pid, priority)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -84,12 +81,10 @@ async def convert_bare(program: str, variables: Mapping[str, str], priority: int
     return await anyio.to_thread.run_sync(run)
 
 
-async def convert_in(
-    pool: Pool, program: str, variables: Mapping[str, str], used: dict[str, int], directory: Path
-) -> float:
+async def convert_in(pool: Pool, program: str, used: dict[str, int], directory: Path) -> float:
     """In the jail; counts which launchers were used."""
     async with pool.lease(str(len(used))) as worker:
-        command = Command(argv=(program, *ARGUMENTS), directory=directory, environment=variables)
+        command = Command(argv=(program, *ARGUMENTS), directory=directory, environment=ENVIRONMENT)
         verdict = await worker.run(command)
     assert verdict.ending is Ending.OK, verdict
     used[verdict.launcher] = used.get(verdict.launcher, 0) + 1
@@ -152,20 +147,17 @@ def memory_of(processes: set[Path]) -> dict[str, float]:
     return {"processes": len(found), "pss_mb": round(mean(shared), 1), "private_mb": round(mean(own), 1)}
 
 
+def ogr2ogr(program: str) -> Ogr2ogr:
+    """Return the configuration of ogr2ogr, with a fork server."""
+    library = forkserver.build(Path(tempfile.gettempdir()) / "forkserver-bench")
+    return Ogr2ogr(program=Path(program), environment=ENVIRONMENT, fork_server=library)
+
+
 @asynccontextmanager
 async def opened(options: argparse.Namespace, launcher: LauncherName, root: Path) -> AsyncIterator[Pool]:
     """A pool that has this launcher and plain exec."""
-    data = [Path(path) for path in ("/usr/share/gdal", "/usr/share/proj", options.proj or "/usr/share/proj")]
-    program = Ogr2ogr(
-        program=Path(options.ogr2ogr),
-        environment=environment(options.proj),
-        fork_server=forkserver.build(Path(tempfile.gettempdir()) / "forkserver-bench"),
-    )
     config = Config(
-        work_root=root,
-        readable=tuple(path for path in data if path.exists()),
-        ogr2ogr=program,
-        launchers=(launcher, LauncherName.EXEC),
+        work_root=root, readable=READABLE, ogr2ogr=ogr2ogr(options.ogr2ogr), launchers=(launcher, LauncherName.EXEC)
     )
     async with open_pool(config) as pool:
         await anyio.sleep(0.5)
@@ -182,7 +174,6 @@ def make_root(place: str, name: str) -> Path:
 
 async def main(options: argparse.Namespace) -> None:
     """Measure, print, keep."""
-    variables = environment(options.proj)
     used: dict[str, dict[str, int]] = {name: {} for name in GOALS}
     rounds: dict[str, list[dict[str, float]]] = {BARE: [], BARE_NICE: [], **{name: [] for name in GOALS}}
     memory: dict[str, dict[str, float]] = {}
@@ -190,14 +181,14 @@ async def main(options: argparse.Namespace) -> None:
         async with AsyncExitStack() as stack:
             roots = {name: make_root(place, name) for name in (BARE, BARE_NICE, *GOALS)}
             ways: dict[str, Convert] = {
-                BARE: partial(convert_bare, options.ogr2ogr, variables, 0),
-                BARE_NICE: partial(convert_bare, options.ogr2ogr, variables, NICE),
+                BARE: partial(convert_bare, options.ogr2ogr, 0),
+                BARE_NICE: partial(convert_bare, options.ogr2ogr, NICE),
             }
             for name in GOALS:
                 before = converters()
                 pool = await stack.enter_async_context(opened(options, LauncherName(name), roots[name]))
                 memory[name] = memory_of(converters() - before)
-                ways[name] = partial(convert_in, pool, options.ogr2ogr, variables, used[name])
+                ways[name] = partial(convert_in, pool, options.ogr2ogr, used[name])
             for _ in range(options.rounds):
                 for name, way in ways.items():
                     rounds[name].append(await measure(way, roots[name], options.runs))
@@ -223,8 +214,7 @@ def report(
         ratios = results[name]["ratios"]
         met = ratios["rate"] >= least_rate and ratios["p50_ms"] <= longest
         print(f"{name:14} goal {'met' if met else 'MISSED'}: rate ≥ {least_rate}, p50 ≤ {longest}")
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_json(results, RESULTS)
 
 
 def parse() -> argparse.Namespace:
@@ -232,7 +222,6 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--proj", help="a directory with a proj.db")
     parser.add_argument("--ogr2ogr", default=shutil.which("ogr2ogr"))
     options = parser.parse_args()
     return options if options.ogr2ogr else sys.exit("There is no ogr2ogr here.")

@@ -1,8 +1,7 @@
-"""Whether replacing a fork server ever costs a run: `python -m bench.parts.replacements [--runs 100000]`.
+"""Check that replacing a fork server never fails a run: `python -m bench.parts.replacements [--runs 100000]`.
 
-Many clients convert one good file again and again while the fork server is replaced after every `--commands` of them.
-Each run has to succeed; every other ending is printed, and the exit code is then 1. `--python` does the same with the
-server of Python commands.
+Many clients convert one valid file repeatedly while the fork server is replaced after every `--commands` conversions.
+Each run must succeed; every other ending is printed, and the exit code is then 1.
 """
 
 import argparse
@@ -14,10 +13,9 @@ from pathlib import Path
 
 import anyio
 
-from bench.parts.launchers import environment, make_root
-from sandbox import forkserver, probe
+from bench.parts.launchers import ENVIRONMENT, READABLE, make_root, ogr2ogr
 from sandbox.command import Command
-from sandbox.config import Config, LauncherName, Ogr2ogr, PythonServer
+from sandbox.config import Config, LauncherName
 from sandbox.pool import Pool, open_pool
 from sandbox.verdict import Ending
 
@@ -27,7 +25,7 @@ REPORT_EVERY = 5000
 
 
 class _Count:
-    """How runs ended, and who started them."""
+    """The endings and launchers of runs."""
 
     def __init__(self, wanted: int) -> None:
         self.left = wanted
@@ -35,7 +33,7 @@ class _Count:
         self.launchers: Counter[str] = Counter()
 
     def next(self) -> bool:
-        """Whether there is one more to do; counts it."""
+        """Count a run; return False if there is none left."""
         self.left -= 1
         if self.left > 0 and self.left % REPORT_EVERY == 0:
             print(f"{self.left} left: {dict(self.endings)} {dict(self.launchers)}", flush=True)
@@ -43,7 +41,7 @@ class _Count:
 
 
 async def client(pool: Pool, tenant: str, command: Command, count: _Count) -> None:
-    """Run `command` as often as is left to do, each time in a turn of its own."""
+    """Run `command` while runs are left, each with a new lease."""
     while count.next():
         async with pool.lease(tenant) as worker:
             verdict = await worker.run(command)
@@ -54,7 +52,7 @@ async def client(pool: Pool, tenant: str, command: Command, count: _Count) -> No
 
 
 async def main(options: argparse.Namespace) -> int:
-    """Run them all; the exit code."""
+    """Run all conversions; return the exit code."""
     count = _Count(options.runs)
     with tempfile.TemporaryDirectory() as place:
         root = make_root(place, "work")
@@ -63,53 +61,35 @@ async def main(options: argparse.Namespace) -> int:
                 directory = root / str(number)
                 directory.mkdir()
                 (directory / "in.geojson").write_text(DOCUMENT, encoding="utf-8")
-                tasks.start_soon(client, pool, str(number), _command(options, directory), count)
-    wanted = LauncherName.PYTHON_SERVER if options.python else LauncherName.FORK_SERVER
-    replacements = count.launchers[wanted] // options.commands
+                command = Command(argv=(options.ogr2ogr, *CONVERSION), directory=directory, environment=ENVIRONMENT)
+                tasks.start_soon(client, pool, str(number), command, count)
+    replacements = count.launchers[LauncherName.FORK_SERVER] // options.commands
     print(
         f"{options.runs} runs by {options.clients} clients: {dict(count.endings)}, started by {dict(count.launchers)}"
     )
-    print(f"about {replacements} replacements of the {wanted}")
+    print(f"about {replacements} replacements")
     return 0 if set(count.endings) == {Ending.OK} else 1
 
 
 def _config(options: argparse.Namespace, root: Path) -> Config:
-    data = (Path("/usr/share/gdal"), Path("/usr/share/proj"))
-    library = forkserver.build(Path(tempfile.gettempdir()) / "forkserver-bench")
-    ogr2ogr = Ogr2ogr(program=Path(options.ogr2ogr), environment=environment(None), fork_server=library)
-    server = LauncherName.PYTHON_SERVER if options.python else LauncherName.FORK_SERVER
     return Config(
         work_root=root,
         converters=options.converters,
         waiting_room=options.clients,
-        readable=tuple(path for path in data if path.exists()),
-        ogr2ogr=ogr2ogr,
-        python=PythonServer(environment=_python_environment()),
-        launchers=(server, LauncherName.EXEC),
+        readable=READABLE,
+        ogr2ogr=ogr2ogr(options.ogr2ogr),
+        launchers=(LauncherName.FORK_SERVER, LauncherName.EXEC),
         commands_per_server=options.commands,
     )
 
 
-def _command(options: argparse.Namespace, directory: Path) -> Command:
-    if options.python:
-        # The probe of the self-test, told of nothing that it could reach.
-        argv = (sys.executable, "-m", probe.MODULE, "/nowhere", "1", "1", "/nowhere", "nowhere")
-        return Command(argv=argv, directory=directory, environment=_python_environment())
-    return Command(argv=(options.ogr2ogr, *CONVERSION), directory=directory, environment=environment(None))
-
-
-def _python_environment() -> dict[str, str]:
-    return {"PYTHONPATH": str(Path(__file__).resolve().parent.parent), "PYTHONSAFEPATH": "1", "LC_ALL": "C.UTF-8"}
-
-
 def parse() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=100_000)
-    parser.add_argument("--commands", type=int, default=80, help="after how many a server is replaced")
+    parser.add_argument("--commands", type=int, default=80, help="conversions after which a server is replaced")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--converters", type=int, default=8)
-    parser.add_argument("--python", action="store_true", help="the server of Python commands")
     parser.add_argument("--ogr2ogr", default=shutil.which("ogr2ogr"))
     options = parser.parse_args()
     return options if options.ogr2ogr else sys.exit("There is no ogr2ogr here.")

@@ -1,26 +1,21 @@
-"""How large a file may be where a format needs memory: `python -m bench.parts.sizes [KIND …]`.
+"""The largest files of formats that need memory: `python -m bench.parts.sizes [KIND …]`.
 
-The engine runs as in the service, in the jail with every layer that the host has, with the limits of the settings.
-Each kind of file is converted in growing sizes until one fails; how it fails is printed as the caller is told.
+The engine runs as in the service, in the sandbox with every isolation layer that the host supports and the limits of
+the settings. Each kind of file is converted in growing sizes, and errors are printed as a caller receives them.
 """
 
 import argparse
-import os
 import sys
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TextIO
 
 import anyio
 import msgspec
 
 from bench.measure.meter import load_average
-from bench.parts.targets import convert
+from bench.parts.targets import convert, open_engine
 from sandbox.command import Limits
-from service.app import WORK, look_at_host, open_converters
-from service.engine.convert import Engine
 from service.formats.registry import find_output
 from service.settings import Settings
 
@@ -56,7 +51,7 @@ _GML = (
 
 
 def rows(count: int, columns: int) -> Iterator[list[str]]:
-    """A header and rows: two coordinates, then texts and numbers in turn."""
+    """Yield a header and rows: two coordinates, then alternating texts and numbers."""
     yield ["x", "y", *(f"c{number}" for number in range(columns - 2))]
     for row in range(count):
         rest = (f"text {row % 1000}" if number % 2 else str(row + number) for number in range(columns - 2))
@@ -64,13 +59,13 @@ def rows(count: int, columns: int) -> Iterator[list[str]]:
 
 
 def write_csv(path: Path, count: int, columns: int) -> None:
-    """A table as CSV."""
+    """Write a table as CSV."""
     with path.open("w", encoding="ascii") as file:
         file.writelines(",".join(row) + "\n" for row in rows(count, columns))
 
 
 def write_xlsx(path: Path, count: int, columns: int) -> None:
-    """A workbook of one sheet."""
+    """Write a workbook of one sheet."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in _XLSX.items():
             archive.writestr(name, content)
@@ -88,7 +83,7 @@ def _cell(text: str) -> str:
 
 
 def write_ods(path: Path, count: int, columns: int) -> None:
-    """A spreadsheet of one sheet."""
+    """Write a spreadsheet of one sheet."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("mimetype", _ODS_TYPE)
         with archive.open("content.xml", "w", force_zip64=True) as content:
@@ -106,28 +101,24 @@ def _ods_cell(text: str) -> str:
 
 
 def write_gml(path: Path, count: int, types: int) -> None:
-    """Features of many types, type after type."""
+    """Write features of many types, one type after another."""
     _write_gml(path, ((f"t{kind}", n) for kind in range(types) for n in range(count // types)))
 
 
 def write_interleaved_gml(path: Path, count: int, types: int) -> None:
-    """The same, the types in turn."""
+    """Write features of many types that alternate."""
     _write_gml(path, ((f"t{n % types}", n) for n in range(count)))
 
 
 def _write_gml(path: Path, features: Iterable[tuple[str, int]]) -> None:
     with path.open("w", encoding="ascii") as file:
         file.write('<d:all xmlns:d="http://example.com/d" xmlns:gml="http://www.opengis.net/gml/3.2">\n')
-        _write_features(file, features)
+        file.writelines(_GML.format(kind=kind, n=n, x=n % 360 - 180, y=n % 170 - 85) for kind, n in features)
         file.write("</d:all>\n")
 
 
-def _write_features(file: TextIO, features: Iterable[tuple[str, int]]) -> None:
-    file.writelines(_GML.format(kind=kind, n=n, x=n % 360 - 180, y=n % 170 - 85) for kind, n in features)
-
-
 class Kind(msgspec.Struct, frozen=True):
-    """A way in which files grow, and what they are converted to."""
+    """A kind of file, the sizes to try, and the target."""
 
     write: Callable[[Path, int, int], None]
     extension: str
@@ -151,24 +142,18 @@ KINDS = {
 
 async def main(names: Sequence[str]) -> None:
     """Convert files of each kind in growing sizes."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
-        os.chmod(name, 0o711)  # noqa: PTH101, S103 -- the jail passes through it; nothing else runs in this loop
-        settings = Settings(data_dir=name)
-        work = settings.data_path / WORK
-        work.mkdir(mode=0o711)
-        capabilities = await look_at_host(settings)
-        limits = Limits(wall_seconds=settings.conversion_seconds, memory_bytes=settings.conversion_memory_bytes)
-        engine = Engine(capabilities, limits)
-        async with open_converters(settings, capabilities) as pool:
-            for kind in names:
-                row = KINDS[kind]
-                for size in row.sizes:
-                    path = work / f"large.{row.extension}"
-                    await anyio.to_thread.run_sync(row.write, path, *size)
-                    told = await convert(engine, pool, path, find_output(row.target), source_epsg=4326)
-                    sized = f"{size[0]:9,} x {size[1]:<5,} {path.stat().st_size / 1e6:6.1f} MB"
-                    print(f"{kind:32} {sized} {told}", flush=True)
-                    path.unlink()
+    settings = Settings()
+    limits = Limits(wall_seconds=settings.conversion_seconds, memory_bytes=settings.conversion_memory_bytes)
+    async with open_engine(limits) as (engine, pool, work):
+        for name in names:
+            kind = KINDS[name]
+            for size in kind.sizes:
+                path = work / f"large.{kind.extension}"
+                await anyio.to_thread.run_sync(kind.write, path, *size)
+                outcome = await convert(engine, pool, path, find_output(kind.target), source_epsg=4326)
+                sized = f"{size[0]:9,} x {size[1]:<5,} {path.stat().st_size / 1e6:6.1f} MB"
+                print(f"{name:32} {sized} {outcome}", flush=True)
+                path.unlink()
     print(f"load average {load_average()}")
 
 

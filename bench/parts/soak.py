@@ -1,17 +1,17 @@
-"""Half an hour of a steady mixed load, after which nothing may have grown.
+"""Half an hour of steady mixed load, during which nothing may grow.
 
     python -m bench.parts.soak [--minutes 30] [--load 0.5] [--url URL --key KEY … [--pid PID]]
 
-Eight clients do what clients do (`bench.load.mix`), and each of them rests between two things for so long that all of
-them together keep the given share of the converters busy: a slow machine is not overrun, it serves less. Meanwhile
-memory, processes, threads, descriptors, connections, files and tasks are sampled; what is flat, and by how much a
-figure may grow, is said in `bench.measure.watch`. Afterwards nothing may be under way, the log may have no defect,
-and the books must agree with jobs and store (`geomill audit`).
+Eight clients run a realistic mix of actions (`bench.load.mix`). Each pauses between two actions so that all of them
+together keep the given share of the converters busy; a slow machine is not overloaded but serves less. In the meantime,
+memory, processes, threads, descriptors, connections, files and tasks are sampled; `bench.measure.watch` defines by how
+much each may grow. Afterwards nothing may be in progress, the log must be free of defects, and ledger, jobs and store
+must agree (`geomill audit`).
 
-Of a server of its own the results of half a minute ago are made to expire, as hours would, so that the sweep has as
-much to do as the conversions. Of any other server only what `--pid` and /metrics tell is judged.
+On a server that was started for the run, results expire after half a minute, so that deletion has as much to do as
+conversion. On any other server, only the figures from `--pid` and /metrics are judged.
 
-Ends with status 1 and a sentence for everything that grew or went wrong. Figures go to bench/results/soak.json.
+Exits with status 1 and a sentence for everything that grew or failed. Figures go to bench/results/soak.json.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
@@ -30,7 +30,7 @@ import msgspec
 
 from bench.load.load import OK
 from bench.load.mix import TIMEOUT_SECONDS, Visitor, act, rows_for
-from bench.load.site import Site, given_site, own_site
+from bench.load.site import Site, add_site_arguments, open_site
 from bench.measure.meter import load_average
 from bench.measure.watch import QUARTERS, Sample, Verdict, judge, look
 from bench.report.results import DIRECTORY, commit, write_json
@@ -41,13 +41,13 @@ from tests.support.server import Server
 RESULTS = DIRECTORY / "soak.json"
 CLIENTS = 8
 SAMPLES = 360
-"""So many samples at most, but never more than one a second."""
+"""The maximum number of samples; there is at most one a second."""
 REST_SECONDS = 20.0
-"""The longest that a client rests."""
+"""The longest pause of a client."""
 SETTLE_SECONDS = 30.0
 EXPIRE_SECONDS = 5.0
 DEFECTS = ("request.failed", "job.defect", "job.left", "directory.left", "upkeep.failed", "storage.failed")
-"""Events of the log that no load may cause."""
+"""Log events that no load may cause."""
 
 _EXPIRE = """
 UPDATE job SET expires_at = now() - interval '2 minutes'
@@ -56,7 +56,7 @@ UPDATE job SET expires_at = now() - interval '2 minutes'
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """All of a soak. `wrong` has a sentence for everything that was not as it should be."""
+    """The result of a soak. `wrong` has a sentence for everything that grew or failed."""
 
     commit: str
     server: str
@@ -72,7 +72,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Soak:
-    """One run of the load, and everything that was seen of it."""
+    """One run of the load, its samples and outcomes."""
 
     def __init__(self, site: Site, minutes: float, load: float) -> None:
         self.samples: list[Sample] = []
@@ -84,7 +84,7 @@ class Soak:
         self._load = load
 
     async def run(self) -> None:
-        """Put the load on the site for as long as it lasts, and wait for what is under way then."""
+        """Put the load on the site for its duration, and wait for the requests in progress at its end."""
         async with _client(self._site) as client, _database(self._site) as database:
             visitors = [Visitor(self._site, client, seed) for seed in range(CLIENTS)]
             await self._warm_up(visitors)
@@ -97,13 +97,13 @@ class Soak:
                     tasks.create_task(self._expire(database, since + self._seconds))
 
     async def _warm_up(self, visitors: Sequence[Visitor]) -> None:
-        """Do each thing once, so that what is opened or loaded at first use is there when sampling begins."""
+        """Do each action once, so that everything that is loaded on first use is present when sampling starts."""
         await visitors[0].prepare()
         for visitor in visitors[1:]:
             visitor.files = visitors[0].files
         for name in self._rows:
             if (verdict := await act(visitors[0], name)) != OK:
-                raise SystemExit(f"The server does not do what it should before any load: {name}: {verdict}")
+                raise SystemExit(f"The server fails before there is any load: {name}: {verdict}")
 
     async def _visit(self, visitor: Visitor, until: float) -> None:
         busy = self._load * (os.cpu_count() or 1) / CLIENTS
@@ -146,7 +146,7 @@ async def _database(site: Site) -> AsyncIterator[Database | None]:
 
 
 def problems(soak: Soak, figures: dict[str, Verdict], server: Server | None) -> list[str]:
-    """Return a sentence for everything that grew or went wrong."""
+    """Return a sentence for everything that grew or failed."""
     wrong = [f"{count} times {what}" for what, count in soak.unexpected.items()]
     wrong += [
         f"The {figure.about} grew from {figure.quarters[1]:g} to {figure.quarters[-1]:g} {figure.unit}".rstrip()
@@ -158,10 +158,10 @@ def problems(soak: Soak, figures: dict[str, Verdict], server: Server | None) -> 
 
 
 def _left(server: Server) -> list[str]:
-    """What a server of our own has left when nothing is under way any more."""
+    """Return what a server of our own has left behind after everything has ended."""
     wrong = []
     if left := server.wait_until_idle(SETTLE_SECONDS):
-        wrong.append(f"{len(left)} files of uploads or jobs are left in the work directory.")
+        wrong.append(f"{len(left)} files of uploads or jobs remain in the work directory.")
     wrong += [f"The log has {len(found)} times {name}." for name in DEFECTS if (found := server.events(name))]
     command = [sys.executable, "-m", "service", "audit"]
     environment = {**os.environ, "GEOMILL_DATA_DIR": str(server.data_dir)}
@@ -172,10 +172,10 @@ def _left(server: Server) -> list[str]:
 
 
 def table(report: Report) -> str:
-    """The figures as lines of a terminal."""
+    """Return the figures as lines for a terminal."""
     heading = f"{'':46}" + "".join(f"{name:>11}" for name in ("1st", "2nd", "3rd", "4th", "growth", "allowed"))
     lines = [
-        f"medians by quarter of {report.minutes:g} minutes; clients did {report.per_second:.1f} things a second",
+        f"medians by quarter of {report.minutes:g} minutes; clients did {report.per_second:.1f} actions a second",
         heading,
     ]
     for figure in report.figures.values():
@@ -188,7 +188,7 @@ def table(report: Report) -> str:
 
 
 def soak(site: Site, options: argparse.Namespace) -> Report:
-    """Run, judge and report."""
+    """Run the soak and judge its figures."""
     before = load_average()
     run = Soak(site, options.minutes, options.load)
     asyncio.run(run.run())
@@ -209,40 +209,30 @@ def soak(site: Site, options: argparse.Namespace) -> Report:
 
 
 def main() -> None:
-    """Soak, print, write the figures, and end with 1 if anything grew or went wrong."""
+    """Run the soak, print and write the figures, and exit with 1 if anything grew or failed."""
     options = _arguments()
-    with _site(options) as site:
+    with open_site(options) as site:
         report = soak(site, options)
     write_json(report, options.output)
     print(table(report))
     print(f"load average {report.load_average[0]} before, {report.load_average[1]} after; figures in {options.output}")
     if report.wrong:
-        raise SystemExit("\n".join(["Not well:", *report.wrong]))
-    agreement = "" if options.url else ", and the books agree"
-    print(f"Nothing grew, every request was answered as it should be{agreement}.")
-
-
-def _site(options: argparse.Namespace) -> AbstractContextManager[Site]:
-    if options.url:
-        return nullcontext(given_site(options.url, tuple(options.key), options.pid))
-    return own_site({})
+        raise SystemExit("\n".join(["The soak failed:", *report.wrong]))
+    agreement = "" if options.url else ", and the ledger agrees with jobs and store"
+    print(f"Nothing grew, every response was as expected{agreement}.")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="just soak", description="Put a steady mixed load on a server and tell whether anything grows."
+        prog="just soak", description="Put a steady mixed load on a server and report whether anything grows."
     )
     parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--load", type=float, default=0.5, help="share of the converters that is kept busy")
-    parser.add_argument("--url", default="", help="address of a running server; default: one is started")
-    parser.add_argument("--key", action="append", default=[], help="API key; repeat it for several accounts")
-    parser.add_argument("--pid", type=int, help="process of that server on this host, to see what it uses")
+    parser.add_argument("--load", type=float, default=0.5, help="share of the converters to keep busy")
+    add_site_arguments(parser)
     parser.add_argument("--output", type=Path, default=RESULTS, help="where the figures go; default: %(default)s")
     options = parser.parse_args()
-    if options.url and not options.key:
-        parser.error("--url needs --key")
     if options.minutes * 60 < 2 * QUARTERS:
-        parser.error(f"less than {2 * QUARTERS} seconds tell nothing")
+        parser.error(f"a soak needs at least {2 * QUARTERS} seconds")
     return options
 
 

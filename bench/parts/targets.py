@@ -1,16 +1,21 @@
-"""What a large GeoJSON document takes on its way to every target: `python -m bench.parts.targets [--megabytes 100]`.
+"""The cost of converting a large GeoJSON document to every target: `python -m bench.parts.targets [--megabytes 100]`.
 
-The engine runs as in the service, in the jail with every layer that the host has; peak memory is the largest run's.
+The engine runs as in the service, in the sandbox with every isolation layer that the host supports. Peak memory is that
+of the largest run.
 """
 
 import argparse
 import os
 import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 
+from bench.load.documents import document, write_document
+from bench.measure.meter import MEGABYTE
 from sandbox.command import Command, Limits
 from sandbox.pool import Pool
 from sandbox.verdict import Verdict
@@ -26,50 +31,34 @@ from service.settings import Settings
 from service.usecases.inspect_source import inspect_source
 
 SECONDS = 300
-_FEATURE = (
-    '{"type":"Feature","properties":{"n":%d,"name":"place number %d","height":%.2f,"kind":"lake"},'
-    '"geometry":{"type":"Point","coordinates":[%.6f,%.6f]}}'
-)
 
 
-def write_document(path: Path, megabytes: int) -> int:
-    """Write a document of that size; return its number of features."""
-    count = 0
-    with path.open("w", encoding="ascii") as file:
-        file.write('{"type":"FeatureCollection","features":[\n')
-        while file.tell() < megabytes << 20:
-            numbers = range(count, count + 1000)
-            rows = (_FEATURE % (n, n, n * 0.37, n % 360 - 180 + 0.1234, n % 170 - 85 + 0.4321) for n in numbers)
-            file.write((",\n" if count else "") + ",\n".join(rows))
-            count += 1000
-        file.write("]}")
-    return count
+@asynccontextmanager
+async def open_engine(limits: Limits) -> AsyncIterator[tuple[Engine, Pool, Path]]:
+    """Yield an engine with these limits, its sandbox, and a work directory for the sources."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        os.chmod(name, 0o711)  # noqa: PTH101, S103 -- runs of other users pass through it; nothing else runs in this loop
+        settings = Settings(data_dir=name)
+        work = settings.data_path / WORK
+        work.mkdir(mode=0o711)
+        capabilities = await look_at_host(settings)
+        async with open_converters(settings, capabilities) as pool:
+            yield Engine(capabilities, limits), pool, work
 
 
-class _Measured:
-    """Runs commands and keeps what they used."""
-
-    def __init__(self) -> None:
-        self.peak_bytes = 0
-        self.cpu_seconds = 0.0
-
-    def add(self, verdict: Verdict) -> Verdict:
-        self.peak_bytes = max(self.peak_bytes, verdict.peak_memory_bytes)
-        self.cpu_seconds += verdict.cpu_seconds
-        return verdict
-
-
-async def convert(engine: Engine, pool: Pool, document: Path, target: Format, source_epsg: int | None = None) -> str:
-    """Convert once; return a line of figures, or the refusal."""
-    measured, since = _Measured(), time.perf_counter()
-    with tempfile.TemporaryDirectory(dir=document.parent) as name:
+async def convert(engine: Engine, pool: Pool, path: Path, target: Format, source_epsg: int | None = None) -> str:
+    """Convert once; return a line of figures, or the rejection."""
+    verdicts: list[Verdict] = []
+    since = time.perf_counter()
+    with tempfile.TemporaryDirectory(dir=path.parent) as name:
         directory = Path(name)
-        os.link(document, directory / "upload")
-        source = detect(directory / "upload", document.name, directory / "unpacked")
+        os.link(path, directory / "upload")
+        source = detect(directory / "upload", path.name, directory / "unpacked")
         async with pool.lease("bench") as worker:
 
             async def run(command: Command) -> Verdict:
-                return measured.add(await worker.run(command))
+                verdicts.append(await worker.run(command))
+                return verdicts[-1]
 
             try:
                 look = await inspect_source(engine, run, source, target, directory)
@@ -81,25 +70,22 @@ async def convert(engine: Engine, pool: Pool, document: Path, target: Format, so
             except Rejection as rejection:
                 result = rejection.message
     seconds = time.perf_counter() - since
-    figures = f"{seconds:6.1f} s, CPU {measured.cpu_seconds:5.1f} s, peak {measured.peak_bytes >> 20:4} MB"
+    cpu_seconds = sum(verdict.cpu_seconds for verdict in verdicts)
+    peak_bytes = max((verdict.peak_memory_bytes for verdict in verdicts), default=0)
+    figures = f"{seconds:6.1f} s, CPU {cpu_seconds:5.1f} s, peak {peak_bytes >> 20:4} MB"
     return f"{target.name:12} {figures}  {result}"
 
 
 async def main(megabytes: int) -> None:
     """Convert to every target in turn."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
-        os.chmod(name, 0o711)  # noqa: PTH101, S103 -- the jail passes through it; nothing else runs in this loop
-        settings = Settings(data_dir=name)
-        work = settings.data_path / WORK
-        work.mkdir(mode=0o711)
-        document = work / "points.geojson"
-        print(f"{megabytes} MB, {await anyio.to_thread.run_sync(write_document, document, megabytes)} points")
-        capabilities = await look_at_host(settings)
-        engine = Engine(capabilities, Limits(wall_seconds=SECONDS, cpu_seconds=SECONDS))
-        async with open_converters(settings, capabilities) as pool:
-            for target in FORMATS:
-                if target.writing is not None and target.token != "geojson":  # noqa: S105 -- a format's short name
-                    print(await convert(engine, pool, document, target), flush=True)
+    async with open_engine(Limits(wall_seconds=SECONDS, cpu_seconds=SECONDS)) as (engine, pool, work):
+        content = document(megabytes * MEGABYTE)
+        source = await anyio.to_thread.run_sync(write_document, work, content, "points.geojson")
+        points = content.count(b'"Point"')
+        print(f"{megabytes} MB, {points} points")
+        for target in FORMATS:
+            if target.writing is not None and target.token != "geojson":  # noqa: S105 -- a format's short name
+                print(await convert(engine, pool, source, target), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The results of a run, as they are kept."""
+"""The results of a run, as stored."""
 
 import os
 import platform
@@ -14,12 +14,12 @@ from bench.measure.figures import Figures
 
 DIRECTORY = Path("bench/results")
 Parts: TypeAlias = dict[str, Any]
-"""What the programs that measure one part each have written, by their names."""
+"""The results of the programs in `bench.parts`, by their names."""
 LATEST = DIRECTORY / "load.json"
 
 
 class Results(msgspec.Struct, kw_only=True, rename="camel"):
-    """All of a run: where and when, and the figures of each scenario and baseline."""
+    """A run: where and when it took place, and the figures of each scenario and baseline."""
 
     at: str
     host: str
@@ -33,7 +33,7 @@ class Results(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 def new_results(server: str, rounds: int, seconds: float) -> Results:
-    """Begin the results of a run on this host."""
+    """Return empty results for a run on this host."""
     return Results(
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         host=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
@@ -47,29 +47,24 @@ def new_results(server: str, rounds: int, seconds: float) -> Results:
     )
 
 
-def write_results(results: Results, path: Path) -> None:
-    """Write results."""
-    write_json(results, path)
-
-
-def write_json(record: msgspec.Struct, path: Path) -> None:
-    """Write a record for people and programs."""
+def write_json(record: object, path: Path) -> None:
+    """Write a record or mapping as indented JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
 
 
 def read_results(path: Path) -> Results:
-    """Read results that were written."""
+    """Read the results of an earlier run."""
     return msgspec.json.decode(path.read_bytes(), type=Results)
 
 
 def read_parts(names: Iterable[str]) -> Parts:
-    """Read what those programs have written; what has not run is missing."""
+    """Read the results of these programs; those that have not run are missing."""
     paths = {name: DIRECTORY / f"{name}.json" for name in names}
     return {name: msgspec.json.decode(path.read_bytes()) for name, path in paths.items() if path.exists()}
 
 
 def commit() -> str:
-    """The commit that is checked out."""
+    """Return the commit that is checked out."""
     found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     return found.stdout.strip()

@@ -27,7 +27,7 @@ def test_a_server_under_a_mixed_load_stays_as_it_is(soaked: tuple[subprocess.Com
     """Every figure was seen and is flat, every answer was as expected, and the books agree."""
     done, figures = soaked
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "the books agree" in done.stdout
+    assert "the ledger agrees" in done.stdout
     report = json.loads(figures.read_text())
     assert report["wrong"] == []
     assert set(report["figures"]) == set(WATCHED)
