@@ -41,7 +41,7 @@ RIGHTS: Final = (
     Right(rights.SETFCAP, Needs.NAMESPACES, "names root among the users of a namespace"),
     Right(rights.CHOWN, Needs.DATABASE | Needs.NO_NAMESPACES, "gives directories to the database's user, and to runs'"),
     Right(rights.KILL, Needs.DATABASE | Needs.NO_NAMESPACES, "ends the database's server, and runs"),
-    Right(rights.SETPCAP, Needs.NO_NAMESPACES, "takes these very rights from runs"),
+    Right(rights.SETPCAP, Needs.RUNS, "takes these very rights from runs, and the keeper's from itself"),
     Right(rights.SYS_PTRACE, Needs.NO_NAMESPACES, "counts what runs hold"),
     Right(rights.SYS_ADMIN, Needs.NO_NAMESPACES, "makes the namespaces that users may not make"),
 )
