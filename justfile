@@ -97,6 +97,12 @@ audit *ARGS: (environment "dev")
 crash-test COUNT="100" STEPS="500" SEED="1": setup
     @CRASHES={{ COUNT }} SCHEDULE_STEPS={{ STEPS }} SCHEDULE_SEED={{ SEED }} exec pytest tests/e2e/test_crashes.py tests/schedules
 
+# Run the suites of formats and data loss, or what pytest makes of ARGS, in a root of another Debian release, as `trixie`.
+[group('check')]
+[no-exit-message]
+test-on RELEASE *ARGS:
+    @exec .ci/test-on "$@"
+
 # Write anew what documentation is made from tables: formats and settings.
 [group('maintain')]
 docs: setup
