@@ -141,14 +141,22 @@ class ServerLauncher:
             self._renew()
 
     def _renew(self) -> None:
-        if self._next is None:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
-                argv, environment = self._kind.argv(theirs.fileno())
-                pid = _execute(argv, environment, theirs)
-            ours.setblocking(False)
-            server = self._next = _Server(pid, ours)
-            self._loop.watch(ours.fileno(), lambda: self._hear(server))
+        if self._next is not None:
+            return
+        try:
+            server = self._next = self._started()
+        except OSError:  # there is no process or descriptor left now
+            self._restore_later()
+        else:
+            self._loop.watch(server.link.fileno(), lambda: self._hear(server))
+
+    def _started(self) -> _Server:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            argv, environment = self._kind.argv(theirs.fileno())
+            pid = _execute(argv, environment, theirs)
+        ours.setblocking(False)
+        return _Server(pid, ours)
 
     def _hear(self, server: _Server) -> None:
         try:
@@ -196,7 +204,7 @@ class _Spawning:
             message = self._control.recv(1000)
         except OSError:
             message = b""
-        if not message.startswith(_PID):
+        if not message.removeprefix(_PID).isdigit():
             self._fail(message.decode(errors="replace") or "the server refused")
             return
         pid = int(message.removeprefix(_PID))

@@ -16,6 +16,7 @@ import sys
 import traceback
 import types
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from sandbox.isolation.steps import take
@@ -68,20 +69,32 @@ def _receive(link: socket.socket, message: bytearray) -> tuple[int, list[int]]:
 def _fork(message: memoryview, descriptors: Sequence[int], code: Code) -> None:
     """Have a grandchild become what `message` says, and wipe it here: the next one must find nothing of it."""
     reader, writer = os.pipe()
-    between = os.fork()
-    if between == 0:
+    try:
+        between = os.fork()
+        if between == 0:
+            _fork_again(writer, message, descriptors, code)
+        os.waitpid(between, 0)
+    except OSError as error:
+        os.write(writer, str(error).encode())
+    message[:] = bytes(len(message))
+    os.close(writer)
+    # Only now, when the grandchild has been adopted, is the spawner told of it.
+    with suppress(OSError):  # it has given up
+        os.write(descriptors[0], os.read(reader, 1000) or b"the fork was killed")
+    for descriptor in (reader, *descriptors):
+        os.close(descriptor)
+
+
+def _fork_again(writer: int, message: memoryview, descriptors: Sequence[int], code: Code) -> NoReturn:
+    try:
         child = os.fork()
         if child == 0:
             _become(message, descriptors, code)
-        os.write(writer, str(child).encode())
+        os.write(writer, f"P{child}".encode())
+    except OSError as error:
+        os.write(writer, str(error).encode())
+    finally:
         os._exit(0)
-    message[:] = bytes(len(message))
-    os.close(writer)
-    os.waitpid(between, 0)
-    # Only now, when the grandchild has been adopted, is the spawner told of it.
-    os.write(descriptors[0], b"P" + os.read(reader, 20))
-    for descriptor in (reader, *descriptors):
-        os.close(descriptor)
 
 
 def _become(message: memoryview, descriptors: Sequence[int], code: Code) -> NoReturn:

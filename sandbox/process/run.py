@@ -80,7 +80,11 @@ class Streams:
 def spawn(argv: Sequence[str], environment: Mapping[str, str], confinement: Confinement) -> Child:
     """Start a program behind its layers and return at once."""
     streams = Streams()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        streams.abandon()
+        raise
     if pid == 0:
         _become(streams, argv, environment, confinement)
     streams.handed_over()

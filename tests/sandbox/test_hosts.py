@@ -54,9 +54,9 @@ def place() -> Iterator[Path]:
         yield root
 
 
-def found_by_an_ordinary_user(place: Path, *arguments: str) -> dict[str, Any]:
-    """What the program beside this says."""
-    command = [python_for_everyone(), str(Path(__file__).with_name("ordinary_user.py")), str(place), *arguments]
+def found_by_an_ordinary_user(place: Path, *arguments: str, script: str = "ordinary_user.py") -> dict[str, Any]:
+    """What a program beside this says."""
+    command = [python_for_everyone(), str(Path(__file__).with_name(script)), str(place), *arguments]
     result = subprocess.run(
         command,
         user=NOBODY,
@@ -68,7 +68,7 @@ def found_by_an_ordinary_user(place: Path, *arguments: str) -> dict[str, Any]:
         check=False,
     )
     assert result.returncode == 0, result.stderr.decode()
-    found: dict[str, Any] = json.loads(result.stdout)
+    found: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
     return found
 
 
@@ -97,6 +97,17 @@ def test_a_host_without_user_namespaces_still_isolates(place: Path) -> None:
     assert active(found) >= {"Landlock", "system-call filter", "resource limits"}
     reasons = {layer["name"]: layer["reason"] for layer in found["report"]["layers"]}
     assert "user namespace" in reasons["namespaces"]
+
+
+@NEEDS_ROOT
+def test_a_spawner_outlives_a_lack_of_processes(place: Path) -> None:
+    """What cannot be started then says so; the others, and whatever comes afterwards, run in the same spawner."""
+    found = found_by_an_ordinary_user(place, script="crowded.py")
+    assert found["same"], found
+    assert found["endings"][0][0] == Ending.INTERNAL, found
+    assert found["endings"][0][1].startswith("start: "), found
+    assert found["endings"][-1][0] == Ending.OK, found
+    assert not [detail for _, detail in found["endings"] if "spawner" in detail], found
 
 
 @pytest.mark.parametrize(
