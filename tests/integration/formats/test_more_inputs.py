@@ -130,7 +130,7 @@ async def test_lines_of_wkt_are_read_back(pipeline: Pipeline, tmp_path: Path) ->
     path = tmp_path / "a.wkt"
     path.write_text("LINESTRING (0 0,1 1,2 0)\nGEOMETRYCOLLECTION EMPTY\nPOLYGON ((0 0,0 1,1 1,0 0))\n")
     found = readers.geojson((await pipeline.to("GeoJson", path, source_epsg=4326)).path)
-    assert [row["geometry"] and row["geometry"]["type"] for row in found] == ["LineString", None, "Polygon"]  # type: ignore[index]
+    assert [row["geometry"] and row["geometry"]["type"] for row in found] == ["LineString", None, "Polygon"]  # type: ignore[index]  # JSON is untyped
 
 
 async def test_what_kml_holds_besides_features_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
