@@ -58,8 +58,9 @@ from service.telemetry.lag import watch_lag
 from service.telemetry.metrics import observe_statement
 from service.telemetry.tracing import tracing
 from service.usecases import inspect_source
+from service.usecases.ending import JobParts
 from service.usecases.maintenance import PERIODIC_TASKS, run_periodically
-from service.usecases.run_job import JobParts, run_job
+from service.usecases.run_job import run_job
 from service.usecases.services import Services
 
 GOODBYE_SECONDS = 5.0

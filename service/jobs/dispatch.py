@@ -1,7 +1,7 @@
 """Where accepted jobs run: submit a job, get its outcome.
 
-`LocalRunner` runs them in this process's converters. A ticket is plain data, so that a queue with converters on other
-hosts can take its place: nothing in it leans on the request or on this process's memory.
+`LocalRunner` runs them in this process's converters. A `JobSpec` is plain data, so that a queue with converters on
+other hosts can take its place: nothing in it leans on the request, on this process's memory or on this host's paths.
 """
 
 import math
@@ -10,18 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
-import msgspec
 import structlog
 from anyio import TaskHandle
 from anyio.abc import TaskGroup
 
 from sandbox.pool import Pool, QueueFull, QueueTicket, TenantLimit
 from service.errors import Overloaded, TooManyRequests
-from service.formats.detect import Source
-from service.formats.format import Format
-from service.formats.request import ConversionRequest
 from service.ids import AccountId, JobId
 from service.jobs.records import Job
+from service.jobs.spec import JobSpec
 from service.telemetry import events
 
 RETRY_AFTER_SECONDS = 2
@@ -29,24 +26,8 @@ LONGEST_RETRY_AFTER_SECONDS = 60
 _log = structlog.get_logger()
 
 
-class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """An accepted job: everything that running it needs.
-
-    `directory` is its own, and is removed at its end; its output goes under `object_key`, which the job's row has.
-    """
-
-    job: Job
-    account_id: AccountId
-    source: Source
-    target: Format
-    request: ConversionRequest
-    directory: Path
-    retention_hours: int
-    object_key: str
-
-
-RunJob = Callable[[JobSpec, QueueTicket], Awaitable[Job]]
-"""Runs a job to its end and returns it ended; uses its place in the queue and releases it."""
+RunJob = Callable[[JobSpec, Path, QueueTicket], Awaitable[Job]]
+"""Runs a job to its end and returns it ended; removes the directory that has its files, releases its queue ticket."""
 
 
 class Submission:
@@ -137,11 +118,11 @@ class LocalRunner:
         finally:
             self._admitting.discard(job_id)
 
-    def submit(self, ticket: JobSpec, place: QueueTicket) -> Submission:
-        """Run an accepted job, whoever is listening."""
-        submission = Submission(ticket.job)
-        self._submissions[ticket.job.id] = submission
-        self._handles[ticket.job.id] = self._tasks.start_soon(self._run, ticket, place, submission)
+    def submit(self, spec: JobSpec, directory: Path, ticket: QueueTicket) -> Submission:
+        """Run an accepted job, whose files lie in `directory`, whoever is listening."""
+        submission = Submission(spec.job)
+        self._submissions[spec.job.id] = submission
+        self._handles[spec.job.id] = self._tasks.start_soon(self._run, spec, directory, ticket, submission)
         return submission
 
     def begin_shutdown(self, seconds: float) -> None:
@@ -181,14 +162,14 @@ class LocalRunner:
         expected = math.ceil(self._pool.queue.seconds_until_free(anyio.current_time()))
         return min(max(expected, RETRY_AFTER_SECONDS), LONGEST_RETRY_AFTER_SECONDS)
 
-    async def _run(self, ticket: JobSpec, place: QueueTicket, submission: Submission) -> None:
+    async def _run(self, spec: JobSpec, directory: Path, ticket: QueueTicket, submission: Submission) -> None:
         try:
-            submission.finish(await self._run_job(ticket, place))
+            submission.finish(await self._run_job(spec, directory, ticket))
         except Exception:  # noqa: BLE001 -- one job must not end the others
-            _log.exception(events.JOB_LEFT, job_id=ticket.job.id)  # recovery ends this job
+            _log.exception(events.JOB_LEFT, job_id=spec.job.id)  # recovery ends this job
         finally:
-            self._pool.release(place)
-            self._forget(ticket.job.id)
+            self._pool.release(ticket)
+            self._forget(spec.job.id)
             submission.mark_lost()
 
     def _forget(self, job_id: JobId) -> None:

@@ -1,78 +1,46 @@
-"""Everything before the seam: detect, then admit. Until the job is submitted a client that leaves leaves nothing."""
-
-from collections.abc import Awaitable, Callable
-from functools import partial
+"""The left side of the seam: run the steps that are bound to the request, then hand the upload over to its job."""
 
 import msgspec
 import structlog
 
 from sandbox.pool import QueueTicket
-from service.errors import IdempotencyKeyInUse, LimitRefusal, MultipleLayers, Rejection
-from service.formats.detect import Source
-from service.formats.format import Format
-from service.formats.request import ConversionRequest
-from service.formats.target import choose_target
-from service.ids import AccountId, JobId
-from service.intake.form import MEBIBYTE, Upload
-from service.intake.workspace import Workspace
-from service.jobs.dispatch import JobSpec, Submission, ended
+from service.errors import GeomillError, IdempotencyKeyInUse, Rejection
+from service.jobs.dispatch import Submission, ended
 from service.jobs.lifecycle import Status
 from service.jobs.records import Details, Job
-from service.metering.ledger import Admission, AdmissionRequest
-from service.storage.port import new_key
+from service.jobs.spec import JobSpec, source_spec
 from service.telemetry import events, metrics
-from service.telemetry.stage import stage
-from service.usecases.detect_format import detect_format
+from service.usecases.ending import details_of
+from service.usecases.pipeline import ACCEPT, Progress
 from service.usecases.services import Services
+from service.usecases.steps.accepting import Admitted, ConversionOrder, Desk, Gate, Received
 
 _log = structlog.get_logger()
 
 
-class ConversionOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """An upload and what its sender asks for, under an Idempotency-Key if there is a `key`.
-
-    With `durable` the sender is promised the job before it has ended.
-    """
-
-    job_id: JobId
-    account_id: AccountId
-    upload: Upload
-    request: ConversionRequest
-    workspace: Workspace
-    durable: bool = False
-    key: str | None = None
-
-
-Attempt = Callable[[], Awaitable[Admission]]
-"""Tries to admit one file, or raises `LimitRefusal`."""
-Gate = Callable[[Attempt], Awaitable[Admission]]
-"""Decides when, how often and whether at all the admission of a file is tried."""
-
-
-async def straight(attempt: Attempt) -> Admission:
-    """Try once: the gate of a single file."""
-    return await attempt()
-
-
-async def accept_upload(
-    services: Services, order: ConversionOrder, place: QueueTicket, gate: Gate = straight
-) -> Submission:
+async def accept_upload(services: Services, order: ConversionOrder, ticket: QueueTicket, gate: Gate) -> Submission:
     """Turn a received file into a job that runs, or into a Failed one that says why not (interface 3).
 
-    The place is used, or released.
+    The ticket is used, or released.
 
     Raises:
         IdempotencyKeyInUse: another request has taken the key over; this one has made nothing of the file.
     """
-    submitted = False
+    progress = Progress(_received(services, order))
+    submission: Submission | None = None
     try:
         with services.runner.admitting(order.job_id):
-            submission = await _submit_or_refuse(services, order, place, gate)
-        submitted = submission.job.status is not Status.FAILED
+            try:
+                admitted: Admitted = await progress.through(ACCEPT, Desk(services, gate))
+            except GeomillError as error:
+                if progress.failure(error) is None:
+                    raise
+                return await _refuse(services, progress.record, error)
+            submission = _submit(services, admitted, ticket)
         return submission
     finally:
-        if not submitted:
-            services.pool.release(place)
+        if submission is None:
+            services.pool.release(ticket)
 
 
 async def refuse_upload(services: Services, order: ConversionOrder, rejection: Rejection) -> Submission:
@@ -81,11 +49,11 @@ async def refuse_upload(services: Services, order: ConversionOrder, rejection: R
     Raises:
         IdempotencyKeyInUse: as `accept_upload`.
     """
-    return await _refuse(services, order, _new_job(services, order), rejection)
+    return await _refuse(services, _received(services, order), rejection)
 
 
-def _new_job(services: Services, order: ConversionOrder) -> Job:
-    return Job(
+def _received(services: Services, order: ConversionOrder) -> Received:
+    job = Job(
         id=order.job_id,
         status=Status.PENDING,
         original_file_name=order.upload.untrusted_name,
@@ -94,99 +62,39 @@ def _new_job(services: Services, order: ConversionOrder) -> Job:
         input_size_bytes=order.upload.size_bytes,
         created_at=services.clock(),  # until the database has set its own time
     )
+    return Received(order=order, job=job)
 
 
-async def _submit_or_refuse(services: Services, order: ConversionOrder, place: QueueTicket, gate: Gate) -> Submission:
-    job = _new_job(services, order)
-    try:
-        source = await _detect(services, order)
-        job = msgspec.structs.replace(job, input_format=source.format.token)
-        target = choose_target(source.format, order.request.output, services.unavailable_formats)
-        job = msgspec.structs.replace(job, output_format=target.token)
-        admission = await gate(partial(_admit, services, order, job))
-    except Rejection as rejection:
-        return await _refuse(services, order, job, rejection)
-    return _submit(services, order, place, _Admitted(job, source, target, admission))
-
-
-class _Admitted(msgspec.Struct, frozen=True):
-    job: Job
-    source: Source
-    target: Format
-    admission: Admission
-
-
-async def _detect(services: Services, order: ConversionOrder) -> Source:
-    upload = order.upload
-    if upload.oversize:
-        ceiling = services.intake.max_file_bytes // MEBIBYTE
-        raise Rejection(
-            f"The file is above {ceiling} MB, the most that the service takes. Split it into smaller files."
-        )
-    return await detect_format(upload)
-
-
-async def _admit(services: Services, order: ConversionOrder, job: Job) -> Admission:
-    with stage("admit"):
-        return await services.ledger.admit(_application(services, order, job))
-
-
-def _application(services: Services, order: ConversionOrder, job: Job) -> AdmissionRequest:
-    return AdmissionRequest(
-        job_id=job.id,
-        account_id=order.account_id,
-        server_id=services.leases.server_id,
-        file_name=job.original_file_name,
-        input_format=job.input_format or "",
-        output_format=job.output_format or "",
-        size_bytes=job.input_size_bytes,
-        object_name=new_key(),
-        durable=order.durable,
-        key=order.key,
-    )
-
-
-def _submit(services: Services, order: ConversionOrder, place: QueueTicket, admitted: _Admitted) -> Submission:
+def _submit(services: Services, admitted: Admitted, ticket: QueueTicket) -> Submission:
+    order, job = admitted.order, admitted.job
     metrics.JOBS_ADMITTED.labels(admitted.source.format.token).inc()
-    _log.info(events.JOB_ADMITTED, job_id=admitted.job.id, input=admitted.job.input_format)
-    ticket = JobSpec(
-        job=msgspec.structs.replace(admitted.job, created_at=admitted.admission.admitted_at),
+    _log.info(events.JOB_ADMITTED, job_id=job.id, input=job.input_format)
+    directory = order.workspace.handover(order.upload.directory)
+    spec = JobSpec(
+        job=job,
         account_id=order.account_id,
-        source=admitted.source,
-        target=admitted.target,
+        source=source_spec(admitted.source, directory),
+        target=admitted.target.token,
         request=order.request,
-        directory=order.workspace.handover(order.upload.directory),
         retention_hours=admitted.admission.retention_hours,
         object_key=admitted.admission.object_key,
     )
-    return services.runner.submit(ticket, place)
+    return services.runner.submit(spec, directory, ticket)
 
 
-async def _refuse(services: Services, order: ConversionOrder, job: Job, rejection: Rejection) -> Submission:
+async def _refuse(services: Services, received: Received, reason: GeomillError) -> Submission:
+    order = received.order
     failed = msgspec.structs.replace(
-        job, status=Status.FAILED, error_message=rejection.message, details=details_of(rejection)
+        received.job, status=Status.FAILED, error_message=reason.message, details=details_of(reason)
     )
     refused = await services.jobs.insert_failed(failed, order.account_id, key=order.key)
     if refused is None:
         raise IdempotencyKeyInUse
     metrics.JOBS_REFUSED.labels(_reason(refused.details)).inc()
-    _log.info(events.JOB_REFUSED, job_id=refused.id, limit=refused.details.limit, reason=type(rejection).__name__)
+    _log.info(events.JOB_REFUSED, job_id=refused.id, limit=refused.details.limit, reason=type(reason).__name__)
     return ended(refused)
 
 
 def _reason(details: Details) -> str:
     """Return what refused a file, for operators: a limit, a payment, or the file itself."""
     return details.limit or ("payment" if details.payment_past_due else "file")
-
-
-def details_of(rejection: Rejection) -> Details:
-    """Return the flags of an answer that a rejection brings (interface 7)."""
-    if isinstance(rejection, LimitRefusal):
-        return Details(
-            limit=rejection.limit,
-            needs_upgrade=rejection.needs_upgrade,
-            payment_past_due=rejection.payment_past_due,
-        )
-    if isinstance(rejection, MultipleLayers):
-        return Details(target_format=rejection.target_format, layers=rejection.layers)
-    return Details()

@@ -12,8 +12,9 @@ from service.jobs.dispatch import Submission, ended
 from service.jobs.lifecycle import ENDED
 from service.jobs.records import Job
 from service.metering.ledger import Admission
-from service.usecases.accept_upload import Attempt, ConversionOrder, accept_upload, refuse_upload
+from service.usecases.accept_upload import accept_upload, refuse_upload
 from service.usecases.services import Services
+from service.usecases.steps.accepting import Attempt, ConversionOrder
 
 SHARED: frozenset[Limit | None] = frozenset({"conversions", "data", "wallet"})
 """Limits that the files of a batch use up together: once one refuses, it refuses every later file."""

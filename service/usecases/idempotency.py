@@ -10,8 +10,8 @@ import msgspec
 from service.accounts.idempotency import Claim, Held
 from service.intake.form import Form
 from service.jobs.records import Job
-from service.usecases.accept_upload import ConversionOrder
 from service.usecases.services import Services
+from service.usecases.steps.accepting import ConversionOrder
 
 
 def fingerprint(endpoint: str, form: Form) -> bytes:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from service.usecases.run_job import DEFECT
+from service.usecases.pipeline import DEFECT
 from tests.hostile.bait import Bait
 
 INSIDES = re.compile(

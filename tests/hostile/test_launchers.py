@@ -8,7 +8,7 @@ import pytest
 
 import service.app
 from sandbox.config import Config, LauncherName
-from service.usecases.run_job import DEFECT
+from service.usecases.pipeline import DEFECT
 from tests.hostile.bait import laid_out
 from tests.hostile.case import filled
 from tests.hostile.corpus import CORPUS

@@ -32,12 +32,12 @@ from service.jobs.lifecycle import ENDED
 from service.jobs.promises import Promise
 from service.jobs.records import Job
 from service.metering.balance import Balance
-from service.usecases.accept_upload import ConversionOrder
 from service.usecases.convert_batch import convert_batch
 from service.usecases.idempotency import fingerprint, still_to_do
 from service.usecases.jobs import with_link
 from service.usecases.read_balance import read_left
 from service.usecases.services import Services
+from service.usecases.steps.accepting import ConversionOrder
 
 _ONE = CONVERSION.spec()
 _MANY = BATCH.spec()

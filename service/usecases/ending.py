@@ -1,0 +1,132 @@
+"""How a job ends on record: released by this attempt, or as another attempt has ended it.
+
+Nobody is told of an end before the record says so.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar
+
+import anyio
+import msgspec
+import structlog
+
+from sandbox.pool import Pool
+from service.engine.convert import Engine
+from service.errors import JobNotFound, LimitRefusal, MultipleLayers, Overloaded, RetryableFault, StorageUnavailable
+from service.intake.workspace import WorkArea
+from service.jobs.dispatch import RETRY_AFTER_SECONDS
+from service.jobs.lifecycle import ENDED
+from service.jobs.records import Details, Job
+from service.jobs.register import JobRegister
+from service.jobs.spec import JobSpec
+from service.metering.ledger import Ledger, Release
+from service.storage.observed import observed
+from service.storage.port import ObjectKey, Storage
+from service.telemetry import events
+
+_log = structlog.get_logger()
+_T = TypeVar("_T")
+
+DATABASE_RETRY_SECONDS = 60.0
+"""How long the end of a job waits for a database that is away; after that, recovery ends the job."""
+
+
+class JobParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What running a job needs."""
+
+    ledger: Ledger
+    jobs: JobRegister
+    engine: Engine
+    pool: Pool
+    storage: Storage
+    work_area: WorkArea
+
+
+async def release(
+    parts: JobParts, spec: JobSpec, failed: Job, *, interrupted: bool, may_have_stored: bool
+) -> tuple[Job, bool]:
+    """Fail a job: nothing is charged, nothing is kept. Return how it has ended, and whether by this failure.
+
+    Raises:
+        Overloaded: another attempt has the job, and has not ended.
+    """
+    change = Release(
+        job_id=failed.id,
+        attempt=failed.attempt,
+        error_message=failed.error_message or "",
+        details=failed.details.encode(),
+        feature_count=failed.feature_count,
+        geometry_type=failed.geometry_type,
+        processing_time_ms=failed.processing_time_ms,
+        object_key=spec.object_key if may_have_stored else None,  # the sweep makes sure that it goes
+        interrupted=interrupted,
+    )
+    ended_at = await retry_while_unavailable(lambda: parts.ledger.release(change))
+    if ended_at is not None:
+        if may_have_stored:
+            await _discard_output(parts, spec)
+        return msgspec.structs.replace(failed, completed_at=ended_at), True
+    insert = partial(parts.jobs.insert_failed, failed, spec.account_id, interrupted=interrupted)
+    while True:
+        found = await end_on_record(parts, spec, may_have_stored=may_have_stored)
+        if found is not None:
+            return found, False
+        inserted = await retry_while_unavailable(insert)
+        if inserted is not None:
+            return inserted, True
+
+
+async def end_on_record(parts: JobParts, spec: JobSpec, *, may_have_stored: bool) -> Job | None:
+    """Return the end that somebody else gave the job, and remove what this attempt has stored, and only that.
+
+    None if there is no such job any more.
+
+    Raises:
+        Overloaded: another attempt has the job, and has not ended.
+    """
+    found: Job | None = None
+    with suppress(JobNotFound):
+        found = await retry_while_unavailable(lambda: parts.jobs.find(spec.job.id, spec.account_id))
+    if may_have_stored and (found is None or found.object_key != spec.object_key):
+        await _discard_output(parts, spec)
+    if found is not None and found.status not in ENDED:
+        message = f"The job {found.id} is being worked on elsewhere; its record tells how it ends."
+        raise Overloaded(message, RETRY_AFTER_SECONDS)
+    return found
+
+
+def details_of(error: BaseException) -> Details:
+    """Return the flags of a response that a rejection brings (interface 7)."""
+    if isinstance(error, LimitRefusal):
+        return Details(limit=error.limit, needs_upgrade=error.needs_upgrade, payment_past_due=error.payment_past_due)
+    if isinstance(error, MultipleLayers):
+        return Details(target_format=error.target_format, layers=error.layers)
+    return Details()
+
+
+async def retry_while_unavailable(change: Callable[[], Awaitable[_T]]) -> _T:
+    """Make a change of the database that may be repeated, again and again while the database is away.
+
+    Raises:
+        RetryableFault: it stayed away.
+    """
+    give_up_at = anyio.current_time() + DATABASE_RETRY_SECONDS
+    pause = 0.1
+    while True:
+        try:
+            return await change()
+        except RetryableFault:
+            if anyio.current_time() + pause > give_up_at:
+                raise
+        await anyio.sleep(pause)
+        pause = min(pause * 2, 2.0)
+
+
+async def _discard_output(parts: JobParts, spec: JobSpec) -> None:
+    try:
+        with observed("delete"):
+            await parts.storage.delete([ObjectKey(spec.object_key)])
+    except StorageUnavailable as unavailable:
+        _log.warning(events.STORAGE_FAILED, job_id=spec.job.id, fault=unavailable.fault)

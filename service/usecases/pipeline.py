@@ -1,0 +1,108 @@
+"""The conversion of one upload as the list of its steps, each with what can fail in it.
+
+    receive ▸ detect ▸ admit ║ inspect ▸ plan ▸ convert ▸ verify ▸ store ▸ settle ▸ respond
+
+An endpoint receives the upload before the list begins, and responds when it has ended. A step takes the record that the
+step before it returned and returns a new one; no step calls another. At the double line the upload passes from its
+request to its job: `accept_upload` runs the steps before it, `run_job` those after it.
+"""
+
+from asyncio import CancelledError
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+
+from service.errors import GeomillError, Rejection, RetryableFault, StorageUnavailable
+from service.usecases.steps.accepting import admit, choose, detect
+from service.usecases.steps.converting import convert, inspect, plan, verify
+from service.usecases.steps.delivering import ForgottenError, pack, secure, settle, store
+
+_Record = TypeVar("_Record")
+
+Outcome = Literal["refused", "rejected", "storage", "stopped", "forgotten", "unknown", "defect"]
+"""What a failure makes of a job, as operators count it; of one whose outcome is unknown, recovery decides."""
+
+STOPPED = "The service was stopped before the conversion had ended. Nothing was counted; send the file again."
+FORGOTTEN = "The service's database was interrupted during the conversion. Nothing was counted; send the file again."
+DEFECT = "The conversion failed because of a fault of the service. Nothing was counted; the fault was recorded."
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """An error, and how a job ends by it; without a `message` the client is told the error's own."""
+
+    raised: type[BaseException]
+    outcome: Outcome
+    message: str | None = None
+    says_nothing_of_the_file: bool = False
+    """Whether a repeat under the same idempotency key converts the file anew."""
+
+    def message_for(self, error: BaseException) -> str:
+        """Return what the client is told."""
+        return self.message or (error.message if isinstance(error, GeomillError) else DEFECT)
+
+
+class Step(msgspec.Struct, frozen=True):
+    """A step: what it does (tools, record before it) and what is expected to fail in it."""
+
+    do: Callable[[Any, Any], Awaitable[Any]]
+    failures: tuple[Failure, ...] = ()
+    may_have_stored: bool = False
+    """Whether there may be an output in the store once this step has begun."""
+
+
+_REFUSED = Failure(raised=Rejection, outcome="refused")
+_REJECTED = Failure(raised=Rejection, outcome="rejected")
+_UNSTORED = Failure(raised=StorageUnavailable, outcome="storage")
+_FORGOTTEN = Failure(raised=ForgottenError, outcome="forgotten", message=FORGOTTEN, says_nothing_of_the_file=True)
+
+ACCEPT = (
+    Step(detect, (_REFUSED,)),
+    Step(choose, (_REFUSED,)),
+    Step(admit, (_REFUSED,)),
+)
+"""Bound to the request: until the job is submitted, a client that disconnects leaves nothing behind."""
+
+CONVERT = (
+    Step(inspect, (_REJECTED,)),
+    Step(plan, (_REJECTED,)),
+    Step(convert, (_REJECTED,)),
+    Step(verify, (_REJECTED,)),
+)
+"""Bound to the job, with a converter from the first command to the last."""
+
+DELIVER = (
+    Step(pack, (_REJECTED,)),
+    Step(secure, (_FORGOTTEN,)),
+    Step(store, (_UNSTORED,), may_have_stored=True),
+    Step(settle, (_FORGOTTEN,), may_have_stored=True),
+)
+"""Bound to the job, with no converter any more."""
+
+ANYWHERE = (
+    Failure(raised=CancelledError, outcome="stopped", message=STOPPED, says_nothing_of_the_file=True),
+    Failure(raised=RetryableFault, outcome="unknown"),
+    Failure(raised=Exception, outcome="defect", message=DEFECT),
+)
+"""What may happen in every step of a job."""
+
+
+class Progress(Generic[_Record]):
+    """Where an upload stands: the record that the last completed step returned, and the step that was begun then."""
+
+    def __init__(self, record: _Record, anywhere: Sequence[Failure] = ()) -> None:
+        """Begin with `record`; `anywhere` is what may fail in every step."""
+        self.record = record
+        self.step: Step | None = None
+        self._anywhere = anywhere
+
+    async def through(self, steps: Sequence[Step], tools: object) -> Any:
+        """Take `steps`, one after the other, and return the record of the last; raises what a step raises."""
+        for self.step in steps:
+            self.record = await self.step.do(tools, self.record)
+        return self.record
+
+    def failure(self, error: BaseException) -> Failure | None:
+        """Return what an error of the step that was begun last means for the job; None where it is not the job's."""
+        expected = (*(self.step.failures if self.step else ()), *self._anywhere)
+        return next((failure for failure in expected if isinstance(error, failure.raised)), None)

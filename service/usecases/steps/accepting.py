@@ -1,0 +1,133 @@
+"""The steps before the seam: what the upload is, what it is to become, and whether its account may convert it."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import msgspec
+
+from service.errors import Rejection
+from service.formats.detect import Source
+from service.formats.format import Format
+from service.formats.request import ConversionRequest
+from service.formats.target import choose_target
+from service.ids import AccountId, JobId
+from service.intake.form import MEBIBYTE, Upload
+from service.intake.workspace import Workspace
+from service.jobs.records import Job
+from service.metering.ledger import Admission, AdmissionRequest
+from service.storage.port import new_key
+from service.telemetry.stage import stage
+from service.usecases.detect_format import detect_format
+from service.usecases.services import Services
+
+
+class ConversionOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """An upload and what its sender asks for, under an Idempotency-Key if there is a `key`.
+
+    With `durable` the sender is promised the job before it has ended.
+    """
+
+    job_id: JobId
+    account_id: AccountId
+    upload: Upload
+    request: ConversionRequest
+    workspace: Workspace
+    durable: bool = False
+    key: str | None = None
+
+
+Attempt = Callable[[], Awaitable[Admission]]
+"""Tries to admit one file, or raises `LimitRefusal`."""
+Gate = Callable[[Attempt], Awaitable[Admission]]
+"""Decides when, how often and whether at all the admission of a file is tried."""
+
+
+class Desk(msgspec.Struct, frozen=True):
+    """What accepting a file needs."""
+
+    services: Services
+    gate: Gate
+
+
+class Received(msgspec.Struct, frozen=True, kw_only=True):
+    """An upload as it was received, and its job as far as it is known."""
+
+    order: ConversionOrder
+    job: Job
+
+
+class Detected(Received, frozen=True, kw_only=True):
+    """It is a file of a known format."""
+
+    source: Source
+
+
+class Aimed(Detected, frozen=True, kw_only=True):
+    """It is known what it is to become."""
+
+    target: Format
+
+
+class Admitted(Aimed, frozen=True, kw_only=True):
+    """Its conversion is reserved, and its job is in the database."""
+
+    admission: Admission
+
+
+async def detect(desk: Desk, received: Received) -> Detected:
+    """Recognise the upload.
+
+    Raises:
+        Rejection: it is too large, or none that the service accepts.
+    """
+    upload = received.order.upload
+    if upload.oversize:
+        ceiling = desk.services.intake.max_file_bytes // MEBIBYTE
+        raise Rejection(
+            f"The file is above {ceiling} MB, the most that the service takes. Split it into smaller files."
+        )
+    source = await detect_format(upload)
+    job = msgspec.structs.replace(received.job, input_format=source.format.token)
+    return Detected(order=received.order, job=job, source=source)
+
+
+async def choose(desk: Desk, detected: Detected) -> Aimed:
+    """Choose the format to write.
+
+    Raises:
+        Rejection: it is unknown, the upload's own, or not to be had on this host.
+    """
+    asked = detected.order.request.output
+    target = choose_target(detected.source.format, asked, desk.services.unavailable_formats)
+    job = msgspec.structs.replace(detected.job, output_format=target.token)
+    return Aimed(order=detected.order, job=job, source=detected.source, target=target)
+
+
+async def admit(desk: Desk, aimed: Aimed) -> Admitted:
+    """Reserve the conversion, when the gate lets the file try.
+
+    Raises:
+        LimitRefusal: a limit refuses the file.
+        IdempotencyKeyInUse: another request has taken the file's idempotency key over.
+    """
+    admission = await desk.gate(partial(_admit, desk.services, aimed))
+    job = msgspec.structs.replace(aimed.job, created_at=admission.admitted_at)
+    return Admitted(order=aimed.order, job=job, source=aimed.source, target=aimed.target, admission=admission)
+
+
+async def _admit(services: Services, aimed: Aimed) -> Admission:
+    order, job = aimed.order, aimed.job
+    request = AdmissionRequest(
+        job_id=job.id,
+        account_id=order.account_id,
+        server_id=services.leases.server_id,
+        file_name=job.original_file_name,
+        input_format=aimed.source.format.token,
+        output_format=aimed.target.token,
+        size_bytes=job.input_size_bytes,
+        object_name=new_key(),
+        durable=order.durable,
+        key=order.key,
+    )
+    with stage("admit"):
+        return await services.ledger.admit(request)

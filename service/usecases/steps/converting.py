@@ -1,0 +1,112 @@
+"""The steps that need a converter: what is in the source, what to write, writing it, reading it back."""
+
+from pathlib import Path
+
+import msgspec
+
+from service.engine.convert import Engine
+from service.engine.workspace import Run
+from service.formats.detect import Source
+from service.formats.facts import Facts
+from service.formats.format import Format
+from service.formats.plan import Plan, plan_conversion
+from service.formats.registry import by_token
+from service.jobs.records import Job
+from service.jobs.spec import JobSpec
+from service.usecases.inspect_source import Inspection, inspect_source
+from service.usecases.verify_output import verify_output
+
+
+class Bench(msgspec.Struct, frozen=True):
+    """What converting needs: `run` starts a command in the converter that the job holds."""
+
+    engine: Engine
+    run: Run
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that has begun on this host, which has `source` and keeps what it writes in `directory`."""
+
+    spec: JobSpec
+    job: Job
+    source: Source
+    target: Format
+    directory: Path
+
+
+class Inspected(Started, frozen=True, kw_only=True):
+    """The contents of the source are known."""
+
+    inspection: Inspection
+
+
+class Planned(Inspected, frozen=True, kw_only=True):
+    """What to write is decided."""
+
+    plan: Plan
+
+
+class Converted(Planned, frozen=True, kw_only=True):
+    """It is written."""
+
+
+class Verified(Converted, frozen=True, kw_only=True):
+    """It was read back; what differs from the plan is told in `differences`."""
+
+    differences: tuple[str, ...]
+
+
+def start(spec: JobSpec, directory: Path) -> Started:
+    """Return the job as it begins on this host, which has its files in `directory`."""
+    source = spec.source.resolve(directory)
+    return Started(spec=spec, job=spec.job, source=source, target=by_token(spec.target), directory=directory)
+
+
+async def inspect(bench: Bench, started: Started) -> Inspected:
+    """Find out what is in the source.
+
+    Raises:
+        Rejection: it cannot be read, or reading it goes beyond the limits.
+    """
+    inspection = await inspect_source(
+        bench.engine, bench.run, started.source, started.target, started.directory, request=started.spec.request
+    )
+    before = msgspec.structs.asdict(started)
+    return Inspected(**{**before, "job": _with(started.job, inspection.facts)}, inspection=inspection)
+
+
+async def plan(bench: Bench, inspected: Inspected) -> Planned:
+    """Decide what to write.
+
+    Raises:
+        Rejection: the target cannot hold it, or the request names what is not there.
+    """
+    facts, source = inspected.inspection.facts, inspected.inspection.source
+    planned = plan_conversion(source, inspected.target, facts, inspected.spec.request, bench.engine.catalogue)
+    before = msgspec.structs.asdict(inspected)
+    return Planned(**{**before, "job": _with(inspected.job, planned.converted)}, plan=planned)
+
+
+async def convert(bench: Bench, planned: Planned) -> Converted:
+    """Write it.
+
+    Raises:
+        Rejection: the data cannot be written as planned, or writing it goes beyond the limits.
+    """
+    await bench.engine.convert(bench.run, planned.inspection.source, planned.plan, planned.directory)
+    return Converted(**msgspec.structs.asdict(planned))
+
+
+async def verify(bench: Bench, converted: Converted) -> Verified:
+    """Read it back.
+
+    Raises:
+        Rejection: nobody would want the result, or reading it goes beyond the limits.
+    """
+    source = converted.inspection.source
+    differences = await verify_output(bench.engine, bench.run, source, converted.plan, converted.directory)
+    return Verified(**msgspec.structs.asdict(converted), differences=differences)
+
+
+def _with(job: Job, facts: Facts) -> Job:
+    return msgspec.structs.replace(job, feature_count=facts.feature_count, geometry_type=facts.geometry_type)
