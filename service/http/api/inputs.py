@@ -1,9 +1,9 @@
 """What endpoints take: the form fields, parameters and headers, each one row with its meaning and its bounds.
 
-`params` reads them, `openapi` describes them.
+`params` reads by these rows, `openapi` describes them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -23,13 +23,30 @@ Schema = Mapping[str, Any]
 """A JSON schema."""
 
 
+class Kind(msgspec.Struct, frozen=True):
+    """A kind of value: its schema, how its text is read, and what is said where `read` returns None."""
+
+    schema: Schema
+    read: Callable[[str], object]
+    complaint: str = ""
+
+
 class Field(msgspec.Struct, frozen=True):
-    """A text part of a form; `many` ones may be repeated and stand beside the files by their place."""
+    """A text part of a form; `many` ones may be repeated and stand beside the files by their place.
+
+    `wish` is the member of `ConversionRequest` that it becomes, if any.
+    """
 
     name: str
     description: str
-    schema: Schema
+    kind: Kind
+    wish: str = ""
     many: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        """What one value looks like."""
+        return self.kind.schema
 
 
 class UploadForm(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,10 +78,25 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     sample: str = ""
 
 
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _LARGEST = 10**MAX_DIGITS - 1
-_EPSG: Schema = {"type": "integer", "minimum": -_LARGEST, "maximum": _LARGEST}
-_TEXT: Schema = {"type": "string", "maxLength": MAX_CHARACTERS, "pattern": "^[^\\u0000]*$"}
-_OUTPUT: Schema = {**_TEXT, "examples": list(OUTPUT_NAMES)}
+_EPSG_COMPLAINT = "must be a whole number: the EPSG code of a coordinate system, as 4326."
+
+
+def read_number(text: str) -> int | None:
+    """Return the whole number that `text` is, in ASCII digits; None if it is none."""
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS else None
+
+
+def _read_boolean(text: str) -> bool | None:
+    return _BOOLEANS.get(text.lower())
+
+
+_EPSG = Kind({"type": "integer", "minimum": -_LARGEST, "maximum": _LARGEST}, read_number, _EPSG_COMPLAINT)
+_EPSG_OR_NONE = Kind({"type": "string", "pattern": f"^(-?[0-9]{{1,{MAX_DIGITS}}})?$"}, read_number, _EPSG_COMPLAINT)
+_TEXT = Kind({"type": "string", "maxLength": MAX_CHARACTERS, "pattern": "^[^\\u0000]*$"}, str)
+_OUTPUT = Kind({**_TEXT.schema, "examples": list(OUTPUT_NAMES)}, str)
 _OUTPUTS = f"{', '.join(OUTPUT_NAMES)}; in any case, or a token or usual extension, as gpkg or .fgb"
 _DEFAULT = "GeoJSON becomes Shapefile, everything else GeoJSON"
 
@@ -73,29 +105,36 @@ TARGET_EPSG = Field(
     f"EPSG code of the result's coordinate system, {DEFAULT_EPSG} where it is omitted. GeoJSON, KML, KMZ and GPX are "
     f"always {DEFAULT_EPSG}.",
     _EPSG,
+    wish="target_epsg",
 )
 
-_BOOLEAN: Schema = {
-    "type": "string",
-    "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]|1|0)?$",
-    "examples": ["true", "false"],
-    "default": "false",
-}
+_BOOLEAN = Kind(
+    {
+        "type": "string",
+        "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]|1|0)?$",
+        "examples": ["true", "false"],
+        "default": "false",
+    },
+    _read_boolean,
+    "must be true or false.",
+)
 _TABLES = "of CSV, XLSX or ODS; needed where its name is unusual"
 TABLE_FIELDS = (
-    Field("xField", f"The column with x, or longitude, {_TABLES}. Goes with yField.", _TEXT),
-    Field("yField", f"The column with y, or latitude, {_TABLES}. Goes with xField.", _TEXT),
-    Field("zField", "The column with elevations, beside xField and yField.", _TEXT),
+    Field("xField", f"The column with x, or longitude, {_TABLES}. Goes with yField.", _TEXT, wish="x_field"),
+    Field("yField", f"The column with y, or latitude, {_TABLES}. Goes with xField.", _TEXT, wish="y_field"),
+    Field("zField", "The column with elevations, beside xField and yField.", _TEXT, wish="z_field"),
     Field(
         "wktField",
         f"The column with geometries as WKT, WKB or GeoJSON {_TABLES}. Goes without the other three.",
         _TEXT,
+        wish="wkt_field",
     ),
     Field(
         "keepCoordinates",
         "Whether to write coordinates of an unknown system as they are, as those of drawings and local grids. Not for "
         "GeoJSON, GeoJSONSeq, KML, KMZ and GPX, which are always in longitude and latitude.",
         _BOOLEAN,
+        wish="keep_coordinates",
     ),
 )
 _PAIR = ("xField", "yField")
@@ -108,27 +147,29 @@ TABLE_RULES: Schema = {
     ]
 }
 
+INCLUDE_WALLET = Field(
+    "includeWallet",
+    "Whether to fill remainingConversions, remainingBytes and newWalletBalanceCents: true, false, 1 or 0, in any case.",
+    _BOOLEAN,
+)
+
 CONVERSION = UploadForm(
     file_field="file",
     file_description="The file; its extension says what it is. A ZIP around one file is unwrapped.",
     sample_file="lakes.geojson",
     fields=(
-        Field("outputFormat", f"The target: {_OUTPUTS}. Omitted: {_DEFAULT}.", _OUTPUT),
+        Field("outputFormat", f"The target: {_OUTPUTS}. Omitted: {_DEFAULT}.", _OUTPUT, wish="output"),
         TARGET_EPSG,
         Field(
             "sourceEpsg",
             "EPSG code that the coordinates are in; overrides what the file records, and is needed where it records "
             "none.",
             _EPSG,
+            wish="source_epsg",
         ),
-        Field("layer", "The one layer to convert out of several.", _TEXT),
+        Field("layer", "The one layer to convert out of several.", _TEXT, wish="layer"),
         *TABLE_FIELDS,
-        Field(
-            "includeWallet",
-            "Whether to fill remainingConversions, remainingBytes and newWalletBalanceCents: true, false, 1 or 0, "
-            "in any case.",
-            _BOOLEAN,
-        ),
+        INCLUDE_WALLET,
     ),
     sample={"outputFormat": "GeoPackage"},
     rules=TABLE_RULES,
@@ -143,6 +184,7 @@ BATCH = UploadForm(
             "outputFormats",
             f"The targets, by the place of their files: {_OUTPUTS}. Empty or omitted: {_DEFAULT}.",
             _OUTPUT,
+            wish="output",
             many=True,
         ),
         TARGET_EPSG,
@@ -150,7 +192,8 @@ BATCH = UploadForm(
             "sourceEpsgs",
             "The EPSG codes that the coordinates are in, by the place of their files; empty for a file that records "
             "its own.",
-            {"type": "string", "pattern": f"^(-?[0-9]{{1,{MAX_DIGITS}}})?$"},
+            _EPSG_OR_NONE,
+            wish="source_epsg",
             many=True,
         ),
         *TABLE_FIELDS,

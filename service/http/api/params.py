@@ -9,51 +9,52 @@ from starlette.datastructures import Headers, QueryParams
 
 from service.errors import InvalidParameter
 from service.formats.names import shown
-from service.formats.request import DEFAULT_EPSG, ConversionRequest
-from service.http.api.inputs import DEFAULT_JOBS, IDEMPOTENCY_KEY, MAX_DIGITS, MAX_IDEMPOTENCY_KEY, MOST_JOBS
+from service.formats.request import ConversionRequest
+from service.http.api.inputs import (
+    BATCH,
+    CONVERSION,
+    IDEMPOTENCY_KEY,
+    INCLUDE_WALLET,
+    LIMIT,
+    Field,
+    UploadForm,
+    read_number,
+)
 from service.intake.form import Form
+
+Fields = Mapping[str, tuple[str, ...]]
+"""The text parts of a form, by their names."""
 
 _KEY = re.compile(IDEMPOTENCY_KEY.schema["pattern"])
 MOST_UNKNOWN = 20
 MAX_NAME = 100
-_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def read_conversion(fields: Mapping[str, tuple[str, ...]]) -> ConversionRequest:
+def read_conversion(fields: Fields) -> ConversionRequest:
     """Read what a single-file conversion asks for (interface 4.1); an empty field is as good as none.
 
     Raises:
         InvalidParameter: a code is no whole number, a field stands there twice, or one of a pair is missing.
     """
-    target = _epsg(fields, "targetEpsg")
-    return ConversionRequest(
-        output=_text(fields, "outputFormat"),
-        target_epsg=DEFAULT_EPSG if target is None else target,
-        source_epsg=_epsg(fields, "sourceEpsg"),
-        layer=_text(fields, "layer"),
-        **_table_wishes(fields),
-    )
+    return _request(CONVERSION, fields, 0, 1)
 
 
-def read_batch(fields: Mapping[str, tuple[str, ...]], files: int) -> list[ConversionRequest]:
+def read_batch(fields: Fields, files: int) -> list[ConversionRequest]:
     """Read what a batch asks for, one request for each of its `files` (interface 4.2).
 
     Raises:
         InvalidParameter: a code is no whole number, or there are more formats or codes than files.
     """
-    outputs = _aligned(fields, "outputFormats", files)
-    sources = _aligned(fields, "sourceEpsgs", files)
-    target = _epsg(fields, "targetEpsg")
-    tables = _table_wishes(fields)
-    return [
-        ConversionRequest(
-            output=output or None,
-            target_epsg=DEFAULT_EPSG if target is None else target,
-            source_epsg=_number("sourceEpsgs", source) if source else None,
-            **tables,
-        )
-        for output, source in zip(outputs, sources, strict=True)
-    ]
+    return [_request(BATCH, fields, number, files) for number in range(files)]
+
+
+def read_include_wallet(fields: Fields) -> bool:
+    """Read includeWallet, false where it is absent.
+
+    Raises:
+        InvalidParameter: it is no boolean.
+    """
+    return bool(_value(INCLUDE_WALLET, fields, 0, 1))
 
 
 def read_idempotency_key(headers: Headers) -> str | None:
@@ -65,11 +66,10 @@ def read_idempotency_key(headers: Headers) -> str | None:
     key = headers.get("idempotency-key")
     if key is None:
         return None
-    if len(key) > MAX_IDEMPOTENCY_KEY or not _KEY.fullmatch(key):
-        raise InvalidParameter(
-            "Idempotency-Key",
-            f"The header Idempotency-Key must have 1 to {MAX_IDEMPOTENCY_KEY} printable ASCII characters.",
-        )
+    longest: int = IDEMPOTENCY_KEY.schema["maxLength"]
+    if len(key) > longest or not _KEY.fullmatch(key):
+        message = f"The header {IDEMPOTENCY_KEY.name} must have 1 to {longest} printable ASCII characters."
+        raise InvalidParameter(IDEMPOTENCY_KEY.name, message)
     return key
 
 
@@ -77,15 +77,6 @@ def wants_async(headers: Headers) -> bool:
     """Whether the header Prefer asks for an answer as soon as the upload is accepted (RFC 7240, interface 3)."""
     preferences = ",".join(headers.getlist("prefer")).split(",")
     return any(preference.split(";")[0].strip().lower() == "respond-async" for preference in preferences)
-
-
-def read_include_wallet(fields: Mapping[str, tuple[str, ...]]) -> bool:
-    """Read includeWallet, false where it is absent.
-
-    Raises:
-        InvalidParameter: it is no boolean.
-    """
-    return _boolean(fields, "includeWallet")
 
 
 def unknown_fields(form: Form, known: Iterable[str]) -> tuple[str, ...]:
@@ -100,71 +91,52 @@ def _unknown_field(untrusted_name: str, names: Mapping[str, str]) -> str:
     return f"The field {shown(untrusted_name)} is not known here and was ignored{hint}"
 
 
-def _table_wishes(fields: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """The columns of a table that hold its geometry, and what becomes of coordinates of an unknown system."""
-    x, y, z, wkt = (_text(fields, name) for name in ("xField", "yField", "zField", "wktField"))
-    if (x is None) != (y is None):
-        missing = "yField" if y is None else "xField"
-        raise InvalidParameter(missing, "xField and yField name a pair of columns; send both.")
-    if wkt is not None and (x is not None or z is not None):
-        raise InvalidParameter(
-            "wktField", "wktField names the whole geometry; send it without xField, yField and zField."
-        )
-    if z is not None and x is None:
-        raise InvalidParameter("zField", "zField goes with xField and yField; send all three.")
-    keeps = _boolean(fields, "keepCoordinates")
-    return {"x_field": x, "y_field": y, "z_field": z, "wkt_field": wkt, "keep_coordinates": keeps}
-
-
-def _boolean(fields: Mapping[str, tuple[str, ...]], name: str) -> bool:
-    text = _text(fields, name)
-    if text is None:
-        return False
-    value = _BOOLEANS.get(text.lower())
-    if value is None:
-        raise InvalidParameter(name, f"{name} must be true or false.")
-    return value
-
-
-def read_limit(query: QueryParams, *, default: int = DEFAULT_JOBS, most: int = MOST_JOBS) -> int:
+def read_limit(query: QueryParams) -> int:
     """Read `limit` of a list (interface 4.7, 7.1).
 
     Raises:
         InvalidParameter: it is no whole number within its bounds.
     """
-    text = query.get("limit")
-    if text is None:
-        return default
-    if not _is_number(text) or not 1 <= int(text) <= most:
-        raise InvalidParameter("limit", f"limit must be a whole number from 1 to {most}.")
-    return int(text)
+    least, most, default = (LIMIT.schema[name] for name in ("minimum", "maximum", "default"))
+    text = query.get(LIMIT.name)
+    number = default if text is None else read_number(text)
+    if number is None or not least <= number <= most:
+        raise InvalidParameter(LIMIT.name, f"{LIMIT.name} must be a whole number from {least} to {most}.")
+    return int(number)
 
 
-def _text(fields: Mapping[str, tuple[str, ...]], name: str) -> str | None:
-    values = fields.get(name, ())
-    if len(values) > 1:
-        raise InvalidParameter(name, f"{name} stands in the form {len(values)} times; send it once.")
-    return values[0].strip() or None if values else None
+def _request(form: UploadForm, fields: Fields, number: int, files: int) -> ConversionRequest:
+    """Read what is asked for the file with `number` out of `files`; what is not asked for has its default."""
+    read = {field.wish: _value(field, fields, number, files) for field in form.fields if field.wish}
+    wishes: dict[str, Any] = {wish: value for wish, value in read.items() if value is not None}
+    _check_columns(wishes)
+    return ConversionRequest(**wishes)
 
 
-def _aligned(fields: Mapping[str, tuple[str, ...]], name: str, files: int) -> list[str]:
-    values = [value.strip() for value in fields.get(name, ())]
-    if len(values) > files:
-        raise InvalidParameter(name, f"The form has {len(values)} {name} for {files} files; send at most one for each.")
-    return values + [""] * (files - len(values))
+def _value(field: Field, fields: Fields, number: int, files: int) -> object:
+    """Return the value that a field has for one of the files; None where it is absent or blank."""
+    texts, name = fields.get(field.name, ()), field.name
+    if field.many and len(texts) > files:
+        raise InvalidParameter(name, f"The form has {len(texts)} {name} for {files} files; send at most one for each.")
+    if not field.many and len(texts) > 1:
+        raise InvalidParameter(name, f"{name} stands in the form {len(texts)} times; send it once.")
+    place = number if field.many else 0
+    text = texts[place].strip() if place < len(texts) else ""
+    if not text:
+        return None
+    value = field.kind.read(text)
+    if value is None:
+        raise InvalidParameter(name, f"{name} {field.kind.complaint}")
+    return value
 
 
-def _epsg(fields: Mapping[str, tuple[str, ...]], name: str) -> int | None:
-    text = _text(fields, name)
-    return _number(name, text) if text is not None else None
-
-
-def _number(name: str, text: str) -> int:
-    if not _is_number(text):
-        raise InvalidParameter(name, f"{name} must be a whole number: the EPSG code of a coordinate system, as 4326.")
-    return int(text)
-
-
-def _is_number(text: str) -> bool:
-    digits = text.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS
+def _check_columns(wishes: Mapping[str, Any]) -> None:
+    """See that columns of a table are named as `inputs.TABLE_RULES` says: a pair, or one for the whole geometry."""
+    x, y, z, wkt = (name in wishes for name in ("x_field", "y_field", "z_field", "wkt_field"))
+    if x != y:
+        raise InvalidParameter("yField" if x else "xField", "xField and yField name a pair of columns; send both.")
+    if wkt and (x or z):
+        message = "wktField names the whole geometry; send it without xField, yField and zField."
+        raise InvalidParameter("wktField", message)
+    if z and not x:
+        raise InvalidParameter("zField", "zField goes with xField and yField; send all three.")

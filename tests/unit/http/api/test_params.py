@@ -1,14 +1,17 @@
 """Text of forms, headers and queries to values; what is read is what `inputs` describes."""
 
 import re
+from itertools import chain, combinations
 
 import pytest
+from jsonschema import Draft202012Validator
 from starlette.datastructures import Headers, QueryParams
 
 from service.errors import InvalidParameter
+from service.formats.request import ConversionRequest
 from service.http.api import inputs, params
 
-WALLET = next(field for field in inputs.CONVERSION.fields if field.name == "includeWallet")
+WALLET = inputs.INCLUDE_WALLET
 
 
 def fields(**texts: str) -> dict[str, tuple[str, ...]]:
@@ -82,6 +85,24 @@ def test_a_field_that_is_there_twice_is_refused() -> None:
     """Which one counts would be a guess."""
     with pytest.raises(InvalidParameter, match="2 times"):
         params.read_conversion({"outputFormat": ("Kml", "Csv")})
+
+
+@pytest.mark.parametrize("form", [inputs.CONVERSION, inputs.BATCH])
+def test_every_member_of_a_request_is_read_from_a_row(form: inputs.UploadForm) -> None:
+    """And no row leads nowhere; a batch converts all layers of its files, or the only one."""
+    wishes = {field.wish for field in form.fields if field.wish}
+    members = set(ConversionRequest.__struct_fields__)
+    assert wishes == (members if form is inputs.CONVERSION else members - {"layer"})
+
+
+def test_columns_go_together_as_they_are_described() -> None:
+    """Every choice of the four is taken if and only if the description says so."""
+    names = ("xField", "yField", "zField", "wktField")
+    for chosen in chain.from_iterable(combinations(names, size) for size in range(len(names) + 1)):
+        form = fields(**dict.fromkeys(chosen, "a"))
+        described = Draft202012Validator(inputs.TABLE_RULES).is_valid(dict.fromkeys(chosen, "a"))
+        assert is_accepted(params.read_conversion, form) == described, chosen
+        assert is_accepted(params.read_batch, form, 2) == described, chosen
 
 
 def test_the_fields_of_a_batch_stand_beside_its_files() -> None:
