@@ -23,7 +23,6 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int
     extension: str
     media_type: str
-    download_name: str
     output_epsg: int | None
     warnings: tuple[str, ...]
     is_little: bool
@@ -44,7 +43,6 @@ def collect(place: Path, plan: Plan, *, is_little: bool) -> Output:
         size_bytes=size,
         extension=writing.extension,
         media_type=writing.media_type,
-        download_name=f"{plan.stem}{writing.extension}",
         output_epsg=plan.output_epsg,
         warnings=plan.warnings,
         is_little=is_little,

@@ -84,8 +84,6 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """Geometries of which only a part can be read."""
     exceeds_degrees: bool = False
     """Whether coordinates are too large to be degrees: a longitude from 1000 on, a latitude from 100 on."""
-    has_crs: bool = False
-    """Whether there is a member `crs`, as before RFC 7946."""
     crs_epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = WGS84
     """The system of the coordinates; None where only the converter can tell."""
 

@@ -85,7 +85,6 @@ class Tally:
             unreadable_geometries=geometries.unreadable,
             damaged_geometries=geometries.damaged,
             exceeds_degrees=geometries.exceeds_degrees,
-            has_crs="crs" in document.members,
             crs_epsg=crs_epsg(document.members.get("crs")),
         )
 

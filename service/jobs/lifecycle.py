@@ -1,4 +1,4 @@
-"""The states of a job and every transition between them (interface 3)."""
+"""The states of a job (interface 3). Which may follow which is decided by the statements that change them."""
 
 from enum import StrEnum
 
@@ -12,13 +12,5 @@ class Status(StrEnum):
     FAILED = "Failed"
     EXPIRED = "Expired"
 
-
-TRANSITIONS: dict[Status, frozenset[Status]] = {
-    Status.PENDING: frozenset({Status.PROCESSING, Status.COMPLETED, Status.FAILED}),
-    Status.PROCESSING: frozenset({Status.COMPLETED, Status.FAILED}),
-    Status.COMPLETED: frozenset({Status.EXPIRED}),
-    Status.FAILED: frozenset(),
-    Status.EXPIRED: frozenset(),
-}
 
 ENDED = frozenset({Status.COMPLETED, Status.FAILED, Status.EXPIRED})

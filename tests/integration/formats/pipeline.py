@@ -30,7 +30,7 @@ class Converted(msgspec.Struct, frozen=True):
     @property
     def path(self) -> Path:
         """The output under the name that a client gets."""
-        named = self.output.path.parent / self.output.download_name
+        named = self.output.path.parent / f"{self.plan.stem}{self.output.extension}"
         if not named.exists():
             os.link(self.output.path, named)
         return named

@@ -36,7 +36,7 @@ async def test_geojson_becomes_a_shapefile_by_default(pipeline: Pipeline, points
     assert found.encoding == "UTF-8"
     assert "WGS_1984" in found.projection
     assert (done.facts.feature_count, done.facts.geometry_type) == (2, "Point")
-    assert done.output.download_name == "my_places.zip"
+    assert done.path.name == "my_places.zip"
     assert done.output.output_epsg == 4326
 
 
