@@ -6,7 +6,6 @@ import msgspec
 
 from service.app import open_database, open_storage
 from service.cli.command import JSON, Command
-from service.clock import utc_now
 from service.settings import Settings
 from service.usecases.audit import audit
 
@@ -20,7 +19,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     """Print every difference; return 0 only if there is none."""
     async with open_database(settings) as database, open_storage(settings) as storage:
-        differences = await audit(database, storage, utc_now)
+        differences = await audit(database, storage)
     if arguments.json:
         print(msgspec.json.encode(Audit(differences=differences)).decode())
     else:

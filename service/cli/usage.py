@@ -10,7 +10,6 @@ from service.cli.command import JSON, Command, argument, identifier, print_recor
 from service.clock import utc_now
 from service.ids import AccountId, OrganizationId
 from service.metering.ledger import Ledger
-from service.metering.period import period_of
 from service.metering.pricing import Pricing
 from service.settings import Settings
 
@@ -34,16 +33,15 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 async def show(settings: Settings, arguments: argparse.Namespace) -> int:
     """Show what an account has used and has left."""
-    now = utc_now()
     async with open_database(settings) as database:
         account = await Administration(database, utc_now).find_account(arguments.account_id)
-        balance = await Ledger(database, Pricing()).balance(arguments.account_id, now)
+        balance = await Ledger(database, Pricing()).balance(arguments.account_id)
     usage = Usage(
         account_id=account.account_id,
         name=account.name,
         organization_id=account.organization_id,
         plan=account.plan,
-        period=period_of(now).isoformat()[:7],
+        period=balance.period.isoformat()[:7],
         used_conversions=balance.used_conversions,
         used_bytes=balance.used_bytes,
         remaining_conversions=balance.remaining_conversions,

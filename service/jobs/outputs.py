@@ -14,6 +14,13 @@ _LINKED_FOR = timedelta(hours=1)
 """Outputs to which no link leads by then may be removed while they are looked for."""
 
 
+async def time_of(database: Database) -> datetime:
+    """Return what time it is for jobs and their outputs: the database's."""
+    async with database.connection() as connection:
+        now: datetime = await connection.fetchval(_SQL["time"])
+    return now
+
+
 async def unknown_keys(database: Database, keys: Sequence[str]) -> list[str]:
     """Return those of `keys` that no job knows of."""
     unknown: list[str] = []

@@ -33,7 +33,7 @@ class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """One job as the database holds it."""
+    """One job as the database holds it: the columns of its row that the service reads, under their names."""
 
     id: JobId
     status: Status
@@ -57,5 +57,5 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def job_from(row: Mapping[str, Any]) -> Job:
-    """Read a job from a row of the view `job_record`."""
-    return msgspec.convert({**row, "details": row["details"] or {}}, Job)
+    """Read a job from a row of `job` and its `shown_status`."""
+    return msgspec.convert({**row, "status": row["shown_status"], "details": row["details"] or {}}, Job)

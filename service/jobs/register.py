@@ -106,3 +106,13 @@ class JobRegister:
             async with self._database.connection() as connection:
                 await connection.execute(_SQL["mark_disposed"], [row["id"] for row in rows])
         return len(rows)
+
+    async def remove_late(self, remove: Remove, at_once: int) -> int:
+        """Remove what may have appeared under keys that their jobs have given up; return for how many it was time."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["late_objects"], at_once)
+        if keys := [row["object_key"] for row in rows]:
+            await remove(keys)
+            async with self._database.connection() as connection:
+                await connection.execute(_SQL["mark_late"], keys)
+        return len(keys)

@@ -13,7 +13,7 @@ from service.errors import GeomillError, IdempotencyKeyInUse, LimitRefusal
 from service.ids import AccountId, JobId, ServerId
 from service.metering.balance import Balance, balance_from
 from service.metering.durability import DurabilityTracker
-from service.metering.limits import UsageSnapshot, refusal
+from service.metering.limits import Seen, refusal
 from service.metering.plans import PLANS, WALLET_RETENTION_HOURS
 from service.metering.pricing import Pricing
 
@@ -21,6 +21,8 @@ _SQL = load("metering")
 
 MOST_ADMISSIONS = 64
 MOST_SETTLEMENTS = 64
+_KEY_TAKEN_OVER = "key"
+"""What `admit_uploads` says of a file whose idempotency key does not name its job any more."""
 
 
 class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,10 +140,10 @@ class Ledger:
             ended_at: datetime | None = await connection.fetchval(_SQL["release"], *msgspec.structs.astuple(release))
         return ended_at
 
-    async def balance(self, account_id: AccountId, now: datetime) -> Balance:
-        """Return what the account has left in the month of `now`."""
+    async def balance(self, account_id: AccountId) -> Balance:
+        """Return what the account has left in the month that the database says it is."""
         async with self._database.connection() as connection:
-            row = await connection.fetchrow(_SQL["balance"], account_id, now)
+            row = await connection.fetchrow(_SQL["balance"], account_id)
         if row is None:
             message = "An authenticated account always exists"
             raise AssertionError(message)
@@ -184,13 +186,14 @@ class Ledger:
             raise AssertionError(message)
         answers: list[Admission | LimitRefusal | IdempotencyKeyInUse] = []
         for number, application in enumerate(applications):
-            if row["admitted"][number]:
+            refused_by = row["refused_by"][number]
+            if refused_by is None:
                 self._known.add(application.job_id, on_disk=durable)
                 answers.append(_admission(row, application))
-            elif row["lost"][number]:
+            elif refused_by == _KEY_TAKEN_OVER:
                 answers.append(IdempotencyKeyInUse())
             else:
-                answers.append(_refusal(row, number, application.size_bytes, prices[number]))
+                answers.append(refusal(refused_by, _seen(row, number, application.size_bytes, prices[number])))
         return answers
 
     async def _settle_all(self, settlements: Sequence[Settlement]) -> list[Settled | None]:
@@ -215,16 +218,7 @@ async def publish_plans(database: Database) -> None:
     """Write the plans of `metering.plans` to the database, where admission reads them."""
     async with database.connection() as connection:
         for plan in PLANS:
-            await connection.execute(
-                _SQL["publish_plan"],
-                plan.id,
-                plan.owner,
-                plan.monthly_conversions,
-                plan.monthly_data_bytes,
-                plan.max_file_bytes,
-                plan.retention_hours,
-                plan.storage_region_choice,
-            )
+            await connection.execute(_SQL["publish_plan"], msgspec.structs.asdict(plan))
 
 
 def _settled(row: Any) -> Settled:
@@ -239,20 +233,11 @@ def _admission(row: Any, application: AdmissionRequest) -> Admission:
     )
 
 
-def _refusal(row: Any, number: int, size_bytes: int, price_cents: int) -> LimitRefusal:
-    standing = UsageSnapshot(
-        may_convert=bool(row["may_convert"]),
-        past_due=bool(row["past_due"]),
-        plan_id=row["plan_id"],
-        max_file_bytes=row["max_file_bytes"],
-        monthly_conversions=row["monthly_conversions"],
-        monthly_data_bytes=row["monthly_data_bytes"],
-        used_conversions=row["found_conversions"][number],
+def _seen(row: Any, number: int, size_bytes: int, price_cents: int) -> Seen:
+    return Seen(
+        size_bytes=size_bytes,
+        price_cents=price_cents,
+        terms=row["seen_terms"] or {},
         used_bytes=row["found_bytes"][number],
-        wallet_cents=row["found_cents"][number],
+        wallet_cents=row["found_cents"][number] or 0,
     )
-    refused = refusal(standing, size_bytes, price_cents)
-    if refused is None:
-        message = "The database refused a file that no rule refuses"
-        raise AssertionError(message)
-    return refused

@@ -1,9 +1,11 @@
-"""Which limit refuses a file: ordered rules over what the database saw; the first one is reported (interface 6).
+"""What a caller is told of the limit that refuses a file (interface 6).
 
-The database decides whether a file is admitted, atomically; these rules say why not, in the caller's words.
+The database decides, atomically and in the order of the limits: see `limit_reached` in `sql/migrations`. It names the
+first limit that refuses; here are the words for each name.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -11,101 +13,88 @@ from service.errors import Limit, LimitRefusal
 from service.metering.pricing import MIB
 
 
-class UsageSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """What an account may still do, as one admission saw it; sizes in bytes, money in US cents.
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What the database saw when it refused a file; sizes in bytes, money in US cents.
 
-    A plan account has a `plan_id` and its caps, a wallet account has `wallet_cents`.
+    `terms` is the row of the account's plan, empty for one that spends prepaid credit.
     """
 
-    may_convert: bool
-    past_due: bool
-    plan_id: str | None
-    max_file_bytes: int | None
-    monthly_conversions: int | None
-    monthly_data_bytes: int | None
-    used_conversions: int | None
-    used_bytes: int | None
-    wallet_cents: int | None
+    size_bytes: int
+    price_cents: int
+    terms: Mapping[str, Any]
+    used_bytes: int
+    wallet_cents: int
 
 
-class Rule(msgspec.Struct, frozen=True):
-    """One limit: when it refuses (standing, size in bytes, price in cents), and how that is said."""
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a refusal says: a sentence, and the flags of the response (interface 7)."""
 
+    message: Callable[[Seen], str]
     limit: Limit | None
-    refuses: Callable[[UsageSnapshot, int, int], bool]
-    message: Callable[[UsageSnapshot, int, int], str]
     needs_upgrade: bool = True
     payment_past_due: bool = False
 
 
-def _mib(size_bytes: int | None) -> str:
-    return f"{(size_bytes or 0) / MIB:,.1f} MiB"
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
+EXPLANATIONS: dict[str, Explanation] = {
+    "access": Explanation(
         limit="access",
-        refuses=lambda s, _size, _price: not s.may_convert,
-        message=lambda _s, _size, _price: "This account may not convert files. Ask its administrator for access.",
+        message=lambda _seen: "This account may not convert files. Ask its administrator for access.",
         needs_upgrade=False,
     ),
-    Rule(
+    "payment": Explanation(
         limit=None,
-        refuses=lambda s, _size, _price: s.past_due,
-        message=lambda _s, _size, _price: (
+        message=lambda _seen: (
             "A payment for this account is past due. Update the payment method on the account dashboard to go on."
         ),
         needs_upgrade=False,
         payment_past_due=True,
     ),
-    Rule(
+    "fileSize": Explanation(
         limit="fileSize",
-        refuses=lambda s, size, _price: s.max_file_bytes is not None and size > s.max_file_bytes,
-        message=lambda s, size, _price: (
-            f"The file has {_mib(size)}; the plan {s.plan_id} converts files of up to {_mib(s.max_file_bytes)}. "
-            "A bigger plan lifts this limit."
+        message=lambda seen: (
+            f"The file has {_mib(seen.size_bytes)}; the plan {seen.terms['id']} converts files of up to "
+            f"{_mib(seen.terms['max_file_bytes'])}. A bigger plan lifts this limit."
         ),
     ),
-    Rule(
+    "conversions": Explanation(
         limit="conversions",
-        refuses=lambda s, _size, _price: (
-            s.monthly_conversions is not None and (s.used_conversions or 0) + 1 > s.monthly_conversions
-        ),
-        message=lambda s, _size, _price: (
-            f"All {s.monthly_conversions:,} conversions of this month are used. "
+        message=lambda seen: (
+            f"All {seen.terms['monthly_conversions']:,} conversions of this month are used. "
             "A bigger plan has more; the allowance resets next month."
         ),
     ),
-    Rule(
+    "data": Explanation(
         limit="data",
-        refuses=lambda s, size, _price: (
-            s.monthly_data_bytes is not None and (s.used_bytes or 0) + size > s.monthly_data_bytes
-        ),
-        message=lambda s, size, _price: (
-            f"The file has {_mib(size)}; of this month's data allowance "
-            f"{_mib(max((s.monthly_data_bytes or 0) - (s.used_bytes or 0), 0))} are left. "
+        message=lambda seen: (
+            f"The file has {_mib(seen.size_bytes)}; of this month's data allowance "
+            f"{_mib(max(seen.terms['monthly_data_bytes'] - seen.used_bytes, 0))} are left. "
             "A bigger plan has more; the allowance resets next month."
         ),
     ),
-    Rule(
+    "wallet": Explanation(
         limit="wallet",
-        refuses=lambda s, _size, price: s.plan_id is None and (s.wallet_cents or 0) < price,
-        message=lambda s, _size, price: (
-            f"Converting this file costs {price} cents; the prepaid credit has {s.wallet_cents or 0} cents left. "
-            "Change to a plan to go on."
+        message=lambda seen: (
+            f"Converting this file costs {seen.price_cents} cents; the prepaid credit has {seen.wallet_cents} cents "
+            "left. Change to a plan to go on."
         ),
     ),
-)
+}
 
 
-def refusal(standing: UsageSnapshot, size_bytes: int, price_cents: int) -> LimitRefusal | None:
-    """Return the refusal of the first rule that refuses, or None where every rule lets the file pass."""
-    for rule in RULES:
-        if rule.refuses(standing, size_bytes, price_cents):
-            return LimitRefusal(
-                rule.message(standing, size_bytes, price_cents),
-                limit=rule.limit,
-                needs_upgrade=rule.needs_upgrade,
-                payment_past_due=rule.payment_past_due,
-            )
-    return None
+def refusal(name: str, seen: Seen) -> LimitRefusal:
+    """Return what the caller is told of the limit `name`.
+
+    Raises:
+        KeyError: nothing explains it.
+    """
+    explanation = EXPLANATIONS[name]
+    return LimitRefusal(
+        explanation.message(seen),
+        limit=explanation.limit,
+        needs_upgrade=explanation.needs_upgrade,
+        payment_past_due=explanation.payment_past_due,
+    )
+
+
+def _mib(size_bytes: int) -> str:
+    return f"{size_bytes / MIB:,.1f} MiB"

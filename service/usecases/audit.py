@@ -1,24 +1,23 @@
 """Whether ledger, jobs and store agree (interface 6)."""
 
-from service.clock import Clock
 from service.db.pool import Database
-from service.jobs.outputs import jobs_without_output, unknown_keys
+from service.jobs.outputs import jobs_without_output, time_of, unknown_keys
 from service.metering.audit import audit_books
 from service.storage.port import Storage
 
 
-async def audit(database: Database, storage: Storage, clock: Clock) -> list[str]:
+async def audit(database: Database, storage: Storage) -> list[str]:
     """Return a sentence for each difference; none is the only good answer.
 
     Memory grows with the number of stored outputs: about 100 bytes each.
     """
-    return [*await audit_books(database), *await _audit_store(database, storage, clock)]
+    return [*await audit_books(database), *await _audit_store(database, storage)]
 
 
-async def _audit_store(database: Database, storage: Storage, clock: Clock) -> list[str]:
+async def _audit_store(database: Database, storage: Storage) -> list[str]:
     # A job knows the key of its output before the output is there, and is Completed only after that. So what is listed
     # first is no orphan, and what was Completed before the listing began is in it.
-    began = clock()
+    began = await time_of(database)
     stored = {str(entry.key) async for entry in storage.objects()}
     orphans = await unknown_keys(database, sorted(stored))
     if orphans:  # or were they removed, and forgotten, since they were listed?

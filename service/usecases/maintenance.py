@@ -55,7 +55,7 @@ async def recover(services: Services) -> None:
 
 
 async def sweep(services: Services) -> None:
-    """Remove outputs past their retention, and those of failed jobs that could not be removed at once."""
+    """Remove outputs past their retention, those that failed jobs have left, and those that appeared too late."""
 
     async def remove(keys: list[str]) -> None:
         with observed("delete"):
@@ -66,6 +66,8 @@ async def sweep(services: Services) -> None:
         disposed += count
     if disposed:
         _log.info(events.OUTPUTS_REMOVED, outputs=disposed)
+    while await services.leases.lead("sweep") and await services.jobs.remove_late(remove, _AT_ONCE) == _AT_ONCE:
+        pass
 
 
 async def forget(services: Services) -> None:

@@ -13,5 +13,5 @@ Left = Balance | Details
 async def read_left(services: Services, account_id: AccountId, job: Job) -> Left:
     """Return what was left when a job was settled; nothing was taken for one that was not, so what is left now."""
     if job.status is Status.FAILED:
-        return await services.ledger.balance(account_id, services.clock())
+        return await services.ledger.balance(account_id)
     return job.details

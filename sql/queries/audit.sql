@@ -77,6 +77,10 @@ WITH page AS (
 SELECT seen.*, lacks_job OR lacks_counter AS differs, (SELECT count(*) FROM page) = $2 AS more
   FROM seen WHERE lacks_job OR lacks_counter OR job_id = (SELECT job_id FROM last) ORDER BY job_id;
 
+-- name: time
+-- What time it is.
+SELECT service_time();
+
 -- name: known_keys
 -- Which of these outputs a job knows of.
 SELECT object_key FROM job WHERE object_key = ANY($1);

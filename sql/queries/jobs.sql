@@ -18,15 +18,15 @@ RETURNING completed_at;
 
 -- name: find
 -- One job of one account.
-SELECT * FROM job_record WHERE id = $1 AND account_id = $2;
+SELECT *, shown_status(job) FROM job WHERE id = $1 AND account_id = $2;
 
 -- name: find_all
 -- Some jobs of one account.
-SELECT * FROM job_record WHERE id = ANY($1) AND account_id = $2;
+SELECT *, shown_status(job) FROM job WHERE id = ANY($1) AND account_id = $2;
 
 -- name: recent
 -- The newest jobs of one account; their ids are in order of time.
-SELECT * FROM job_record WHERE account_id = $1 ORDER BY id DESC LIMIT $2;
+SELECT *, shown_status(job) FROM job WHERE account_id = $1 ORDER BY id DESC LIMIT $2;
 
 -- name: heartbeat
 -- This process is alive; its first beat registers it, and one that was cleared away meanwhile comes back.
@@ -74,3 +74,15 @@ SELECT id, object_key FROM job
 -- Their outputs are gone.
 UPDATE job SET status = CASE status WHEN 'Completed' THEN 'Expired' ELSE status END, object_key = NULL
  WHERE id = ANY($1) AND object_key IS NOT NULL;
+
+-- name: late_objects
+-- Keys that were given up, under which it is time to remove what may have appeared.
+SELECT object_key FROM late_object WHERE next_at <= service_time() ORDER BY next_at LIMIT $1;
+
+-- name: mark_late
+-- Nothing is under these keys now. Look again after as long as they have been given up, at most a day; no more after a month.
+WITH forgotten AS (
+    DELETE FROM late_object WHERE object_key = ANY($1) AND given_up_at < service_time() - interval '30 days'
+)
+UPDATE late_object SET next_at = service_time() + least(service_time() - given_up_at + interval '1 minute', interval '1 day')
+ WHERE object_key = ANY($1) AND given_up_at >= service_time() - interval '30 days';

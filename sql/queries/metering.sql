@@ -1,6 +1,6 @@
 -- name: admit
 -- Reserve and insert the jobs of one account, or return why not.
-SELECT * FROM admit_files($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
+SELECT * FROM admit_uploads($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: settle
 -- Complete jobs and write their ledger rows; nothing happens to one unless it is open in this very attempt.
@@ -19,25 +19,20 @@ WITH told AS (
            processing_time_ms = t.processing_time_ms, feature_count = t.feature_count, geometry_type = t.geometry_type,
            output_size_bytes = t.output_size_bytes, download_name = t.download_name, media_type = t.media_type,
            details = t.details || jsonb_strip_nulls(jsonb_build_object(
-               'remaining_conversions',
-               CASE WHEN p.plan_id IS NOT NULL THEN greatest(n.monthly_conversions - coalesce(u.conversions, 0), 0) END,
-               'remaining_bytes',
-               CASE WHEN p.plan_id IS NOT NULL THEN greatest(n.monthly_data_bytes - coalesce(u.bytes, 0), 0) END,
-               'wallet_cents', p.wallet_cents))
-      FROM told t CROSS JOIN payer p LEFT JOIN plan n ON n.id = p.plan_id
-      LEFT JOIN usage u ON u.payer_id = p.id AND u.period = date_trunc('month', service_time() AT TIME ZONE 'UTC')::date
-     WHERE j.id = t.id AND j.attempt = t.attempt AND j.completed_at IS NULL AND p.id = j.payer_id
+               'remaining_conversions', b.remaining_conversions, 'remaining_bytes', b.remaining_bytes,
+               'wallet_cents', b.wallet_cents))
+      FROM told t CROSS JOIN balance b
+     WHERE j.id = t.id AND j.attempt = t.attempt AND j.completed_at IS NULL AND b.payer_id = j.payer_id
  RETURNING j.id, j.account_id, j.payer_id, j.period, j.input_size_bytes, j.price_cents, j.completed_at, j.expires_at,
-           p.plan_id, p.wallet_cents, n.monthly_conversions, n.monthly_data_bytes,
-           coalesce(u.conversions, 0) AS used_conversions, coalesce(u.bytes, 0) AS used_bytes
+           b.period AS used_in, b.used_conversions, b.used_bytes, b.remaining_conversions, b.remaining_bytes, b.wallet_cents
 ), entry AS (
     INSERT INTO ledger (job_id, account_id, payer_id, period, conversions, bytes, cents, settled_at)
-    SELECT id, account_id, payer_id, coalesce(period, date_trunc('month', completed_at AT TIME ZONE 'UTC')::date),
+    SELECT id, account_id, payer_id, coalesce(period, service_month()),
            (price_cents IS NULL)::int, input_size_bytes, coalesce(price_cents, 0), completed_at
       FROM done
 )
-SELECT id, true AS settled, completed_at, expires_at, plan_id, wallet_cents, monthly_conversions, monthly_data_bytes,
-       used_conversions, used_bytes
+SELECT id, true AS settled, completed_at, expires_at, used_in AS period, used_conversions, used_bytes,
+       remaining_conversions, remaining_bytes, wallet_cents
   FROM done
 UNION ALL
 SELECT id, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
@@ -57,20 +52,11 @@ SELECT release_job($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: balance
 -- What an account's payer has left this month.
-SELECT p.plan_id, p.wallet_cents, n.monthly_conversions, n.monthly_data_bytes,
-       coalesce(u.conversions, 0) AS used_conversions, coalesce(u.bytes, 0) AS used_bytes
-  FROM account a JOIN payer p ON p.id = a.payer_id LEFT JOIN plan n ON n.id = p.plan_id
-  LEFT JOIN usage u ON u.payer_id = p.id AND u.period = date_trunc('month', $2::timestamptz AT TIME ZONE 'UTC')::date
- WHERE a.id = $1;
+SELECT b.* FROM account a JOIN balance b ON b.payer_id = a.payer_id WHERE a.id = $1;
 
 -- name: publish_plan
 -- Make the database's plan what the table in code says.
-INSERT INTO plan (id, owner, monthly_conversions, monthly_data_bytes, max_file_bytes, retention_hours, storage_region_choice)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
-ON CONFLICT (id) DO UPDATE
-   SET owner = excluded.owner, monthly_conversions = excluded.monthly_conversions,
-       monthly_data_bytes = excluded.monthly_data_bytes, max_file_bytes = excluded.max_file_bytes,
-       retention_hours = excluded.retention_hours, storage_region_choice = excluded.storage_region_choice;
+SELECT publish_plan($1);
 
 -- name: reservations
 -- How many jobs hold a reservation.

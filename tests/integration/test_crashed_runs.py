@@ -84,7 +84,7 @@ async def test_a_run_that_is_killed_is_begun_anew(
             answer = await convert(here, document)
         assert len(killed) == 1
         assert retries() == before + 1
-        balance = await here.services.ledger.balance(here.account.account_id, here.clock())
+        balance = await here.services.ledger.balance(here.account.account_id)
         assert not any((tmp_path / "work" / "uploads").glob("*/*"))
     assert answer["success"], answer
     told = ("featureCount", "outputSizeBytes", "geometryType", "warnings", "truncationReport")
@@ -102,7 +102,7 @@ async def test_a_file_on_which_the_converter_crashes_twice_is_at_fault(
             answer = await convert(here, document)
         assert len(killed) == 2
         assert retries() == before + 1
-        balance = await here.services.ledger.balance(here.account.account_id, here.clock())
+        balance = await here.services.ledger.balance(here.account.account_id)
         assert not any((tmp_path / "work" / "uploads").glob("*/*"))
     assert not answer["success"]
     assert "crashed" in answer["error"]

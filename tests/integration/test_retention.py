@@ -37,7 +37,7 @@ async def test_the_sweeper_removes_what_has_expired_and_only_that(database_url: 
             assert await here.stored() == 1
         assert (await here.job(older["jobId"]))["status"] == "Expired"
         assert (await here.client.get((await here.job(newer["jobId"]))["downloadUrl"])).status_code == 200
-        assert await audit(here.services.database, here.services.storage, here.clock) == []
+        assert await audit(here.services.database, here.services.storage) == []
 
 
 async def test_each_read_signs_a_fresh_link_that_ends_with_the_retention(database_url: str, tmp_path: Path) -> None:
@@ -74,5 +74,5 @@ async def test_the_audit_finds_outputs_without_a_job_and_jobs_without_an_output(
             async with here.services.database.connection() as connection:
                 await connection.execute("UPDATE job SET object_key = repeat('0', 32)")
             expected = f"{stored[0]} belongs to no job"
-        found = await audit(here.services.database, here.services.storage, here.clock)
+        found = await audit(here.services.database, here.services.storage)
     assert any(expected in line for line in found), found

@@ -73,7 +73,7 @@ async def test_a_plan_with_the_choice_keeps_outputs_where_its_account_wants(
         assert (objects_in(s3, BUCKET), objects_in(s3, EU_BUCKET)) == (2, 1)
         with pytest.raises(AdministrationError, match="storage region"):
             await administration.change_account(account_id, Changes(storage_region="eu"))
-        assert await audit(here.services.database, here.services.storage, utc_now) == []
+        assert await audit(here.services.database, here.services.storage) == []
 
 
 async def test_without_its_store_the_service_fails_clearly_and_charges_nothing(

@@ -71,7 +71,7 @@ async def test_what_outgrows_its_memory_is_converted_on_disk(
         async with watched(tmp_path) as seen:
             answer = await here.convert()
         assert seen == {"memory", "disk"}
-        balance = await here.services.ledger.balance(here.account.account_id, here.clock())
+        balance = await here.services.ledger.balance(here.account.account_id)
     told = ("featureCount", "outputSizeBytes", "geometryType", "warnings", "truncationReport")
     assert [answer.get(name) for name in told] == [expected.get(name) for name in told]
     assert balance.used_conversions == 2

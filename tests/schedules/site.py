@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
@@ -20,6 +21,7 @@ from service.db.migrate import migrate
 from service.db.pool import Database, open_pool
 from service.errors import DatabaseUnavailable
 from service.ids import AccountId
+from service.jobs.register import JobRegister
 from service.metering.ledger import Ledger, Settlement
 from service.metering.pricing import Pricing
 from service.postgres_embedded import embedded_postgres
@@ -150,7 +152,22 @@ class Site:
 
     def audit(self) -> list[str]:
         """What is wrong with ledger, jobs and store."""
-        return self.portal.call(audit, self._database, self._storage, utc_now)
+        return self.portal.call(audit, self._database, self._storage)
+
+    def sweep(self) -> None:
+        """Remove what the service removes every minute, and look again under all keys that were given up."""
+        self.portal.call(self._sweep)
+
+    async def _sweep(self) -> None:
+        register = JobRegister(self._database)
+
+        async def remove(keys: list[str]) -> None:
+            await self._storage.delete([ObjectKey(key) for key in keys])
+
+        await register.dispose(remove, timedelta(0), 500)
+        async with self._database.connection() as connection:
+            await connection.execute("UPDATE late_object SET next_at = now()")
+        await register.remove_late(remove, 500)
 
     def take_over(self, account_id: AccountId) -> "OtherAttempt":
         """Make the account's only job somebody else's, in an attempt of its own."""

@@ -14,7 +14,7 @@ import httpx
 import msgspec
 import pytest
 
-from tests.schedules.site import Node, Site, running_site
+from tests.schedules.site import PATIENCE_SECONDS, Node, Site, running_site
 from tests.schedules.tap import Hold, When
 from tests.schedules.traffic import KINDS, Kind, Request
 from tests.support.data import lakes
@@ -259,6 +259,27 @@ def test_an_attempt_that_lost_harms_nothing(site: Site, kind: str, statement: st
     [entry] = held.request.repeat(node)
     assert (entry["jobId"], entry["status"]) == (held.request.charged()[0], "Completed")
     assert site.audit() == []
+
+
+def test_an_output_that_is_stored_after_its_job_was_ended_does_not_stay(site: Site) -> None:
+    """Its process is frozen while it stores, wakes up when another has done the work, and is killed before settling."""
+    node, other = site.nodes
+    held = begin(site, node, Schedule("single", "put", "before"))
+    assert held.wait()
+    node.freeze()
+    held.request.repeat(other)
+    site.sweep()
+    settling = node.database.hold("settle", "before")
+    node.wake()
+    held.hold.let_go()
+    assert settling.reached.wait(PATIENCE_SECONDS)
+    node.kill()
+    settling.let_go()
+    [left] = site.audit()
+    assert "belongs to no job" in left
+    site.sweep()
+    assert site.audit() == []
+    held.request.assert_all_adds_up(other)
 
 
 def test_a_random_walk_over_schedules(site: Site) -> None:

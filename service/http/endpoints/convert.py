@@ -78,7 +78,7 @@ async def convert_files(request: Request, caller: Caller) -> Response:
         return accepted_batch(request, jobs)
     services = exchange.services
     linked = [await with_link(services, job) for job in jobs]
-    balance = await services.ledger.balance(caller.account_id, services.clock())
+    balance = await services.ledger.balance(caller.account_id)
     request.state.remaining = Remaining(conversions=balance.remaining_conversions, size_bytes=balance.remaining_bytes)
     return json_response(batch_result(request, linked, balance, unknown_fields(form, _MANY.fields)))
 

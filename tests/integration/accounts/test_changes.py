@@ -73,7 +73,7 @@ class Office:
 
     async def balance(self, account: Account) -> Balance:
         """What it has left."""
-        return await self.ledger.balance(account.account_id, START)
+        return await self.ledger.balance(account.account_id)
 
     async def refusal(self, account: Account) -> LimitRefusal:
         """Why it may not convert."""

@@ -86,7 +86,7 @@ async def test_the_service_converts_and_counts_as_ever(pooled_url: str, tmp_path
         )
         assert batch.json()["remainingConversions"] == 5000 - 13
         assert len((await here.client.get("/api/geo/convert/jobs")).json()["jobs"]) == 14
-        assert await audit(here.services.database, here.services.storage, here.clock) == []
+        assert await audit(here.services.database, here.services.storage) == []
 
 
 async def test_a_migration_that_cannot_begin_says_so(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,12 +16,13 @@ from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
 from service.jobs.register import JobRegister
 from service.metering.audit import audit_books
-from service.metering.ledger import Ledger, Release, publish_plans
+from service.metering.ledger import Ledger, Release
 from service.metering.pricing import Pricing
 from tests.integration.metering.test_interleavings import settlement
 
 LEASE = timedelta(seconds=30)
 OLD_ADMISSION = "SELECT * FROM admit_jobs($1, $2, true, '{}', $3, $4, $5, $6, $7, $8, $9, $10)"
+OLD_PLAN = "INSERT INTO plan VALUES ('free', 'user', 10, 50 << 20, 5 << 20, 4, false)"
 OLD_CLAIM = """
 INSERT INTO idempotency_key (account_id, key, fingerprint, server_id, job_ids, created_at)
 VALUES ($1, $2, 'f', $3, $4, now())
@@ -72,7 +73,8 @@ async def test_jobs_and_keys_of_the_version_before_go_on(empty_database_url: str
     """Open jobs are settled, released or recovered, keys answer or wait, and a process of that version still admits."""
     await migrate(empty_database_url, old_migrations(tmp_path, 1))
     async with open_pool(empty_database_url) as database:
-        await publish_plans(database)
+        async with database.connection() as connection:
+            await connection.execute(OLD_PLAN)
         account_id, living, dead = await create_account_as_before(database), ServerId(uuid4()), ServerId(uuid4())
         settled, released, late = (JobId(uuid7(datetime.now(UTC))) for _ in range(3))
         abandoned = JobId(uuid7(datetime.now(UTC)))
@@ -105,5 +107,5 @@ async def test_jobs_and_keys_of_the_version_before_go_on(empty_database_url: str
         assert (answered.is_answered, answered.job_ids) == (True, (settled, released))
         assert await ledger.settle(settlement(late)) is not None
         assert (await keys.claim(claim("has none yet", 1))).is_answered
-        assert (await ledger.balance(account_id, datetime.now(UTC))).used_conversions == 2
+        assert (await ledger.balance(account_id)).used_conversions == 2
         assert await audit_books(database) == []

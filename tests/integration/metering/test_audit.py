@@ -138,5 +138,5 @@ async def test_an_output_that_is_removed_meanwhile_is_no_orphan(
             await sweep(here.services)
 
         monkeypatch.setattr(type(storage), "objects", list_then_sweep)
-        assert await audit(here.services.database, storage, here.clock) == []
+        assert await audit(here.services.database, storage) == []
         assert await here.stored() == 0

@@ -93,7 +93,7 @@ async def test_a_claim_that_was_taken_over_admits_nothing(here: Here) -> None:
     with pytest.raises(IdempotencyKeyInUse):
         await here.keys.claim(here.claim())
     await here.admit(second.job_ids[0])
-    assert (await here.ledger.balance(here.account_id, START)).used_conversions == 1
+    assert (await here.ledger.balance(here.account_id)).used_conversions == 1
 
 
 async def test_a_claim_ends_with_its_lease_unless_it_is_prolonged(here: Here) -> None:
@@ -136,7 +136,7 @@ async def test_what_a_silent_process_had_open_is_released_and_done_anew(here: He
         await here.others.claim(here.claim())
     await here.pass_time(2 * LEASE + timedelta(seconds=1))
     assert (await here.others.claim(second)).job_ids == second.job_ids
-    assert (await here.ledger.balance(here.account_id, START)).used_conversions == 0
+    assert (await here.ledger.balance(here.account_id)).used_conversions == 0
     assert await here.ledger.settle(settlement(first.job_ids[0])) is None
     await here.admit(second.job_ids[0])
     assert await here.ledger.settle(settlement(second.job_ids[0])) is not None

@@ -91,7 +91,7 @@ async def test_only_what_is_on_record_outlives_a_crash() -> None:
 
         assert await ledger.is_durable(alone)
         assert not await once_it_is_back(lambda: ledger.is_durable(undone))
-        assert (await ledger.balance(account_id, START)).used_conversions == 2
+        assert (await ledger.balance(account_id)).used_conversions == 2
         for job_id, is_there in ((alone, True), (asked, True), (undone, False)):
             assert (await ledger.settle(settlement(job_id)) is not None) == is_there
         assert await audit_books(frail_one.database) == []
@@ -109,5 +109,5 @@ async def test_the_settlement_of_one_job_records_the_admissions_of_the_others() 
 
         recovered = Ledger(frail_one.database, Pricing())
         assert [await recovered.is_durable(job_id) for job_id in others] == [True] * 4
-        assert (await ledger.balance(account_id, START)).used_conversions == 5
+        assert (await ledger.balance(account_id)).used_conversions == 5
         assert await audit_books(frail_one.database) == []

@@ -167,7 +167,7 @@ def test_no_interleaving_overdraws_a_wallet(database_url: str, steps: list[Step]
             async with anyio.create_task_group() as tasks:
                 for number, step in enumerate(steps):
                     tasks.start_soon(go, database, processes[number % 2], account.account_id, step)
-            balance = await ledger.balance(account.account_id, START)
+            balance = await ledger.balance(account.account_id)
             assert 0 <= (balance.wallet_cents or 0) <= CENTS
             assert await audit_books(database) == []
 
@@ -299,7 +299,7 @@ async def test_the_schema_refuses_what_a_wrong_program_might_do(database_url: st
     async with open_ledger(database_url) as (database, ledger):
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
         await go(database, ledger, account.account_id, Step(1, "settle", 0))
-        assert (await ledger.balance(account.account_id, START)).used_conversions == 1
+        assert (await ledger.balance(account.account_id)).used_conversions == 1
         for statement in (
             "UPDATE usage SET conversions = conversions_allowed + 1",
             "UPDATE usage SET bytes = -1",

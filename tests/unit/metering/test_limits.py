@@ -1,90 +1,57 @@
-"""Which limit is reported, over what the database saw."""
+"""What a caller is told of a limit that the database has named."""
 
-from typing import Any
+from typing import get_args
 
+import msgspec
 import pytest
 
-from service.metering.limits import RULES, UsageSnapshot, refusal
+from service.errors import Limit
+from service.metering.limits import EXPLANATIONS, Seen, refusal
+from service.metering.plans import BY_ID
 
 MIB = 1 << 20
+SEEN = Seen(
+    size_bytes=6 * MIB,
+    price_cents=7,
+    terms=msgspec.structs.asdict(BY_ID["free"]),
+    used_bytes=48 * MIB,
+    wallet_cents=3,
+)
 
 
-def standing(**changes: Any) -> UsageSnapshot:
-    """An account on a plan that has used half of everything."""
-    plan = {
-        "may_convert": True,
-        "past_due": False,
-        "plan_id": "pro",
-        "max_file_bytes": 10 * MIB,
-        "monthly_conversions": 100,
-        "monthly_data_bytes": 100 * MIB,
-        "used_conversions": 50,
-        "used_bytes": 50 * MIB,
-        "wallet_cents": None,
-    }
-    return UsageSnapshot(**{**plan, **changes})
+@pytest.mark.parametrize("name", EXPLANATIONS)
+def test_every_explanation_is_a_sentence_with_what_to_do(name: str) -> None:
+    """And says no more of the plan than it needs."""
+    message = refusal(name, SEEN).message
+    assert message.endswith(".")
+    assert message.count(".") >= 2
 
 
-def wallet(cents: int) -> UsageSnapshot:
-    """An account with prepaid credit."""
-    caps = dict.fromkeys(
-        ("plan_id", "max_file_bytes", "monthly_conversions", "monthly_data_bytes", "used_conversions", "used_bytes")
-    )
-    return standing(**caps, wallet_cents=cents)
+def test_every_value_of_limit_has_an_explanation() -> None:
+    """A payment that is past due is no limit, and has a flag of its own."""
+    assert {explanation.limit for explanation in EXPLANATIONS.values()} - {None} == set(get_args(Limit))
+    payment = refusal("payment", SEEN)
+    assert (payment.limit, payment.payment_past_due, payment.needs_upgrade) == (None, True, False)
+    assert [name for name, one in EXPLANATIONS.items() if one.payment_past_due] == ["payment"]
+    assert [name for name, one in EXPLANATIONS.items() if not one.needs_upgrade] == ["access", "payment"]
 
 
 @pytest.mark.parametrize(
-    ("seen", "size_bytes", "limit"),
+    ("name", "figures"),
     [
-        (standing(), 10 * MIB, None),
-        (standing(), 10 * MIB + 1, "fileSize"),
-        (standing(used_conversions=99), 1, None),
-        (standing(used_conversions=100), 1, "conversions"),
-        (standing(used_bytes=90 * MIB), 10 * MIB, None),
-        (standing(used_bytes=90 * MIB + 1), 10 * MIB, "data"),
-        (standing(max_file_bytes=None, monthly_data_bytes=None, monthly_conversions=None), 1 << 40, None),
-        (standing(may_convert=False), 1, "access"),
+        ("fileSize", ["6.0 MiB", "plan free", "5.0 MiB"]),
+        ("conversions", ["All 10 conversions"]),
+        ("data", ["6.0 MiB", "2.0 MiB are left"]),
+        ("wallet", ["costs 7 cents", "3 cents left"]),
     ],
 )
-def test_a_limit_refuses_exactly_above_it(seen: UsageSnapshot, size_bytes: int, limit: str | None) -> None:
-    """What still fits is let through; a plan without a cap has none."""
-    found = refusal(seen, size_bytes, 5)
-    assert (found and found.limit) == limit
+def test_a_refusal_says_what_is_left(name: str, figures: list[str]) -> None:
+    """In figures that a person reads."""
+    message = refusal(name, SEEN).message
+    assert [figure for figure in figures if figure not in message] == []
 
 
-@pytest.mark.parametrize(("cents", "limit"), [(5, None), (4, "wallet"), (0, "wallet")])
-def test_credit_has_to_cover_the_price(cents: int, limit: str | None) -> None:
-    """To the cent."""
-    found = refusal(wallet(cents), 1, 5)
-    assert (found and found.limit) == limit
-
-
-def test_a_payment_past_due_is_no_limit() -> None:
-    """It has a member of its own, and no bigger plan helps."""
-    found = refusal(standing(past_due=True), 1, 5)
-    assert found is not None
-    assert (found.limit, found.payment_past_due, found.needs_upgrade) == (None, True, False)
-
-
-def test_the_first_rule_that_refuses_is_reported() -> None:
-    """Take away one reason after the other: the next one shows."""
-    seen = standing(may_convert=False, past_due=True, used_conversions=100, used_bytes=100 * MIB)
-    reported = []
-    for mended in ({"may_convert": True}, {"past_due": False}, {"max_file_bytes": None}, {"used_conversions": 0}, {}):
-        found = refusal(seen, 11 * MIB, 5)
-        assert found is not None
-        reported.append(found.limit)
-        seen = standing(**{name: getattr(seen, name) for name in UsageSnapshot.__struct_fields__} | mended)
-    assert reported == [rule.limit for rule in RULES[:-1]]
-
-
-def test_a_refusal_says_what_is_left() -> None:
-    """In figures that a person reads, never below nothing."""
-    found = refusal(standing(used_bytes=101 * MIB), 3 * MIB, 5)
-    assert found is not None
-    assert "3.0 MiB" in found.message
-    assert "0.0 MiB are left" in found.message
-    short = refusal(wallet(3), 1, 7)
-    assert short is not None
-    assert "costs 7 cents" in short.message
-    assert "3 cents left" in short.message
+def test_nothing_is_left_where_more_was_used_than_the_plan_has_now() -> None:
+    """Never below nothing."""
+    over = msgspec.structs.replace(SEEN, used_bytes=60 * MIB)
+    assert "0.0 MiB are left" in refusal("data", over).message
