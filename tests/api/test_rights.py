@@ -3,17 +3,27 @@
 import os
 import signal
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
+from sandbox import rights
 from service.accounts.administration import Terms
-from service.cli.rights import needed, needs
+from service.cli.rights import RIGHTS, Right, needed, needs
 from service.postgres_embedded.home import open_home
 from service.postgres_embedded.server_user import own_name
 from tests.support.data import collection, feature, point
 from tests.support.server import Client, Server, create_account, running_server
 
 TEAM = Terms(plan="team", plan_owner="organization")
+WITHOUT = (
+    "import ctypes, os, sys\n"
+    "assert ctypes.CDLL(None).prctl(24, int(sys.argv[1]), 0, 0, 0) == 0\n"  # PR_CAPBSET_DROP
+    "os.execv(sys.executable, [sys.executable, '-m', 'service', *sys.argv[2:]])"
+)
+"""Serves as a root who lacks one capability."""
 ONE_POINT = collection(feature(point(1, 2), n=1))
 
 
@@ -126,3 +136,24 @@ def test_gateway_and_keeper_keep_only_what_they_need(tmp_path: Path) -> None:
         require_few_rights(server)
         with embedded_client(server) as client:
             convert(client)
+
+
+def without(right: Right) -> Sequence[str]:
+    """The program for `running_server`."""
+    return ("-c", WITHOUT, str(right.capability))
+
+
+# Without KILL all works but the end: the service waits for ever for a database that it may not signal.
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root keeps rights")
+@pytest.mark.parametrize(
+    "right", [right for right in RIGHTS if right.capability != rights.KILL], ids=lambda r: r.purpose
+)
+def test_the_service_needs_each_right_that_it_keeps(tmp_path: Path, right: Right) -> None:
+    """Without it the service does not start, leaves what runs have made, or does not get rid of other rights."""
+    if not right.needed_by & needs(embeds_database=True):
+        pytest.skip("only root of a host without user namespaces needs it")
+    with pytest.raises(AssertionError), running_server(tmp_path, program=without(right)) as server:  # noqa: PT012 -- any of it
+        require_few_rights(server)
+        with embedded_client(server) as client:
+            convert(client)
+        assert server.wait_until_idle(2) == []
