@@ -12,7 +12,7 @@ import structlog
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from service.errors import MalformedRequest, Overloaded, RequestFault
+from service.errors import MalformedRequest, Overloaded, RequestFault, UploadTimeout
 from service.http.middleware.response_headers import DEFAULTS
 from service.http.problems import MEDIA_TYPE, body_of, kind_of, problem_of_fault
 from service.telemetry import events
@@ -24,6 +24,7 @@ RETRY_AFTER_SECONDS = 2
 
 TOO_MANY = Overloaded("The service has more connections than it can take. Try again later.", RETRY_AFTER_SECONDS)
 UNREADABLE = MalformedRequest("This is no request of HTTP/1.1 that can be read. Send it with an HTTP client.")
+TOO_LATE = UploadTimeout("No request has come for too long. Send it over a new connection.")
 WEBSOCKET = MalformedRequest("The service does not speak WebSocket. Send the request without the header Upgrade.")
 
 

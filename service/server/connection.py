@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from service.errors import RequestFault
-from service.http.unserved import TOO_MANY, as_bytes
+from service.http.unserved import TOO_LATE, TOO_MANY, as_bytes
 from service.jobs.promises import Promise
 from service.server.gate import Refusal
 from service.server.http1 import Http1
@@ -51,7 +51,7 @@ class Connection:
         self._arrival: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._too_many = too_many
-        self._is_served = False
+        self._is_served = self._was_served = False
         self._is_deaf = False
         self._rests = True
         self._skipped_bytes = 0
@@ -129,7 +129,7 @@ class Connection:
 
     def begin(self, work: Coroutine[None, None, None]) -> None:
         """Run what serves a request and reads what comes in meanwhile."""
-        self._is_served = True
+        self._is_served = self._was_served = True
         self.rest(resting=False)
         self.site.run(work)
 
@@ -213,6 +213,7 @@ class Connection:
             if not isinstance(found, Refusal):
                 return data, found
             self._wire.write(found.answer)
+            self._was_served = True
             self._idle_since = self._loop.time()
             if found.body_bytes is None or self._writable is not None:
                 self.part()
@@ -250,13 +251,19 @@ class Connection:
             self._arrival.set_result(None)
 
     def _close_if_idle(self) -> None:
-        """Close what has been without a request, or in the middle of its head, for the keep-alive time."""
+        """End what has been without a request, or in the middle of its head, for the keep-alive time.
+
+        A client may be sending one just now, because it was busy with others or has read its last answer late. So it is
+        told why where its request would be the first, and nothing is reset.
+        """
         since = self._idle_since if self._rests else self._loop.time()
         patience = since + self.site.limits.keep_alive_seconds - self._loop.time()
         if patience > 0:
             self._timer = self._loop.call_later(patience, self._close_if_idle)
+        elif self._was_served and self._is_between_requests():
+            self.part()
         else:
-            self.close()
+            self.refuse(TOO_LATE)
 
 
 def _address(name: object) -> tuple[str, int] | None:
