@@ -12,7 +12,6 @@ from types import MappingProxyType
 
 QUANTUM_SECONDS = 0.5
 """How long a ticket keeps its worker before it may be suspended in favour of a tenant that has none."""
-_LATE_RELEASES = 32
 _NONE = -1
 
 
@@ -87,27 +86,15 @@ class AdmissionQueue:
         self._numbers = itertools.count()
         self._running: list[QueueTicket] = []
         self._suspended: list[QueueTicket] = []
-        self._releases: deque[float] = deque(maxlen=_LATE_RELEASES)
 
     @property
     def suspended(self) -> int:
         """How many tickets are suspended."""
         return len(self._suspended)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no place is left for anybody."""
-        return self.places_taken >= self.places
-
     def age(self, now: float) -> float:
         """How long the ticket that waits longest has waited, in seconds; 0 when none waits."""
         return now - min((queue[0].since for queue in self._waiting.values() if queue), default=now)
-
-    def seconds_until_free(self, now: float) -> float:
-        """How soon a place is likely to be free: now, or after the mean time between the last releases."""
-        if not self.is_full or not self._releases:
-            return 0.0
-        return (now - self._releases[0]) / len(self._releases)
 
     def left(self, tenant: str) -> int:
         """How many more places the tenant may take of those that are its own to take."""
@@ -159,7 +146,6 @@ class AdmissionQueue:
         if ticket.slot != _NONE:
             (self._free if ticket.slot < self._workers else self._spare).append(ticket.slot)
         ticket.enter(State.RELEASED, now)
-        self._releases.append(now)
         self.places_taken -= 1
         self._places[ticket.tenant] -= 1
         if not self._places[ticket.tenant]:

@@ -17,12 +17,12 @@ from anyio.abc import TaskGroup
 from sandbox.pool import Pool, QueueFull, QueueTicket, TenantLimit
 from service.errors import Overloaded, TooManyRequests
 from service.ids import AccountId, JobId
+from service.jobs.promises import FULL
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec
 from service.telemetry import events
 
 RETRY_AFTER_SECONDS = 2
-LONGEST_RETRY_AFTER_SECONDS = 60
 _log = structlog.get_logger()
 
 
@@ -70,12 +70,16 @@ def ended(job: Job) -> Submission:
 
 
 class LocalRunner:
-    """Runs jobs in this process: bounded, fair between accounts, drained before the end."""
+    """Runs jobs in this process: bounded, fair between accounts, drained before the end.
 
-    def __init__(self, pool: Pool, run_job: RunJob, tasks: TaskGroup) -> None:
+    `retry_after` tells in how many seconds whoever finds no place may come again.
+    """
+
+    def __init__(self, pool: Pool, run_job: RunJob, tasks: TaskGroup, retry_after: Callable[[], int]) -> None:
         self._pool = pool
         self._run_job = run_job
         self._tasks = tasks
+        self._retry_after = retry_after
         self._submissions: dict[JobId, Submission] = {}
         self._handles: dict[JobId, TaskHandle[None]] = {}
         self._admitting: set[JobId] = set()
@@ -155,12 +159,7 @@ class LocalRunner:
             )
             raise TooManyRequests(message, RETRY_AFTER_SECONDS) from None
         except QueueFull:
-            message = "The service has more conversions waiting than it can take. Send the request again later."
-            raise Overloaded(message, self._seconds_until_free()) from None
-
-    def _seconds_until_free(self) -> int:
-        expected = math.ceil(self._pool.queue.seconds_until_free(anyio.current_time()))
-        return min(max(expected, RETRY_AFTER_SECONDS), LONGEST_RETRY_AFTER_SECONDS)
+            raise Overloaded(FULL, self._retry_after()) from None
 
     async def _run(self, spec: JobSpec, directory: Path, ticket: QueueTicket, submission: Submission) -> None:
         try:

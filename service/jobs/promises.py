@@ -1,9 +1,10 @@
 """Places that are promised to requests before anything of them is received, and to whom none is promised.
 
 A request is told at its head whether its files will be converted, so that nobody uploads for nothing. Under way at a
-time are as many as can be begun within a second at the rate of late, so that whoever is let in is served soon; the
-queue's own size is the upper bound. An account that has less than its share under way is let in beyond that: those who
-flood the service fill what is for all, not what is kept for the others.
+time are as many as can be begun within most of a second at the rate of late, so that whoever is let in is served soon,
+and a few for each converter however slow it is; the queue's own size is the upper bound. An account that has less than
+its share under way is let in beyond that: those who flood the service fill what is for all, not what is kept for the
+others.
 
 Pure: the clock is an argument, every change is one synchronous call.
 """
@@ -16,19 +17,22 @@ from collections.abc import Callable, Mapping
 from service.errors import Overloaded
 from service.ids import AccountId
 
-QUEUE_SECONDS = 1.0
+QUEUE_SECONDS = 0.8
 """How long whoever is let in should wait at most, as far as the rate of late tells."""
-BURST = 64
-"""So many may wait however slow the service is: that is no flood."""
-RESERVED_SHARE = 4
+FEW_EACH = 16
+"""So many may wait for each converter however slow it is: that is no flood."""
+EXPECTED_PER_SECOND = 80.0
+"""The rate that is assumed until a better one is known."""
+RESERVED_SHARE = 8
 """One for each so many places is kept for accounts that have less than their share."""
 PROMPT_SECONDS = 2.0
 """After so long an upload is a slow one, which keeps its promise but keeps nobody else out."""
 VISITORS = 8
 """Callers not known yet who may be looked up at a time while the service is full, or would be with all of them."""
 LONGEST_RETRY_SECONDS = 30
-_LATE = 0.05
-"""The weight of the last interval in the rate of late."""
+FULL = "The service has more conversions waiting than it can take. Send the request again later."
+_LATE = 0.02
+"""The weight of the last interval in the rate of late: with more of it the depth would follow chance."""
 
 
 class Promise:
@@ -78,7 +82,7 @@ class Promises:
         self._open = 0
         self._visitors = 0
         self._held: Counter[str] = Counter()
-        self._seconds_each = 0.0
+        self._seconds_each = 1 / EXPECTED_PER_SECOND
         self._last_end: float | None = None
         self._refused_since = now()
         self._refused = 0
@@ -87,13 +91,13 @@ class Promises:
     @property
     def depth(self) -> int:
         """How many may be under way at a time for all."""
-        begun = QUEUE_SECONDS / self._seconds_each if self._seconds_each else 0.0
-        return min(self._converters + max(BURST, int(begun)), self._most)
+        few = self._converters * FEW_EACH
+        return min(self._converters + max(few, int(QUEUE_SECONDS / self._seconds_each)), self._most)
 
     @property
     def is_full(self) -> bool:
-        """Whether accounts that have their share are refused."""
-        return self._under_way() >= self.depth
+        """Whether everybody is refused, accounts that have nothing under way included."""
+        return self._taken() + self._open >= self._most or self._under_way() >= self._most_depth(self.depth)
 
     def ask(self, account_id: AccountId) -> Promise:
         """Promise a place.
@@ -103,7 +107,7 @@ class Promises:
         """
         now = self._now()
         if not self._has_place(account_id):
-            raise self._overloaded(now)
+            raise self._overloaded()
         promise = Promise(self, account_id, now)
         self._prompt.append(promise)
         self._counting += 1
@@ -119,7 +123,7 @@ class Promises:
         """
         now = self._now()
         if self._visitors >= VISITORS and self._under_way() + self._visitors >= self.depth:
-            raise self._overloaded(now)
+            raise self._overloaded()
         self._visitors += 1
         return Promise(self, None, now)
 
@@ -150,20 +154,38 @@ class Promises:
         others_wait = self._taken() >= self._converters
         if others_wait and self._last_end is not None:
             seconds = now - self._last_end
-            self._seconds_each += (seconds - self._seconds_each) * (_LATE if self._seconds_each else 1.0)
+            self._seconds_each += (seconds - self._seconds_each) * _LATE
         self._last_end = now if others_wait else None
 
+    def retry_after(self) -> int:
+        """Spread those who are refused over as long as serving them takes, so that they do not return together.
+
+        Each call counts as one of them. Returns seconds.
+        """
+        now = self._now()
+        self._refused += 1
+        if now - self._refused_since >= 1.0:
+            self._refused_per_second = self._refused / (now - self._refused_since)
+            self._refused, self._refused_since = 0, now
+        spread = max(2.0, self._refused_per_second * self._seconds_each)
+        return 1 + int(random.random() * min(math.ceil(spread), LONGEST_RETRY_SECONDS))  # noqa: S311 -- no secret
+
     def _has_place(self, account_id: AccountId) -> bool:
-        under_way, depth = self._under_way(), self.depth
         if self._taken() + self._open >= self._most:
             return False
+        under_way, depth = self._under_way(), self.depth
         if under_way < depth:
             return True
-        if under_way >= depth + max(self._converters, depth // RESERVED_SHARE):
+        if under_way >= self._most_depth(depth):
             return False
         account = str(account_id)
-        accounts = len({account, *self._held, *self._taken_by})
-        return self._held[account] + self._taken_by.get(account, 0) < max(1, depth // accounts)
+        has = self._held[account] + self._taken_by.get(account, 0)
+        accounts = len({account, *self._held, *self._taken_by}) if has else 1
+        return has < max(1, depth // accounts)
+
+    def _most_depth(self, depth: int) -> int:
+        """How many may be under way with those that are kept for accounts that have less than their share."""
+        return depth + max(self._converters, depth // RESERVED_SHARE)
 
     def _under_way(self) -> int:
         """Places that are taken, and those that are promised to uploads that will soon be here."""
@@ -172,15 +194,5 @@ class Promises:
             self.forget_place(self._prompt.popleft())
         return self._taken() + self._counting
 
-    def _overloaded(self, now: float) -> Overloaded:
-        message = "The service has more conversions waiting than it can take. Send the request again later."
-        return Overloaded(message, self._retry_after(now))
-
-    def _retry_after(self, now: float) -> int:
-        """Spread those who are refused over as long as it takes to serve them, so that they do not return together."""
-        self._refused += 1
-        if now - self._refused_since >= 1.0:
-            self._refused_per_second = self._refused / (now - self._refused_since)
-            self._refused, self._refused_since = 0, now
-        spread = math.ceil(max(2.0, self._refused_per_second * (self._seconds_each or 0.01)))
-        return random.randint(1, min(spread, LONGEST_RETRY_SECONDS))  # noqa: S311 -- no secret
+    def _overloaded(self) -> Overloaded:
+        return Overloaded(FULL, self.retry_after())

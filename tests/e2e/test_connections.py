@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from service.accounts.administration import Terms
-from service.jobs.promises import BURST, PROMPT_SECONDS
+from service.jobs.promises import FEW_EACH, PROMPT_SECONDS
 from service.server.serving import KEEP_ALIVE_SECONDS
 from tests.support.data import lakes
 from tests.support.server import Client, Server, create_account, running_server
@@ -92,8 +92,8 @@ def besieged(server: Server, key: str) -> Iterator[None]:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         for connection in heads:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nX-Slow: ")
-        for first in range(0, DRIPPING, BURST // 2):  # more at once would be a flood
-            for connection in bodies[first : first + BURST // 2]:
+        for first in range(0, DRIPPING, FEW_EACH):  # more at once would be a flood
+            for connection in bodies[first : first + FEW_EACH]:
                 connection.sendall((head + body).encode())
             time.sleep(PROMPT_SECONDS)
         answered = select.poll()

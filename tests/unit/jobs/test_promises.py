@@ -10,10 +10,21 @@ from hypothesis import strategies as st
 
 from service.errors import Overloaded
 from service.ids import AccountId
-from service.jobs.promises import BURST, PROMPT_SECONDS, VISITORS, Promise, Promises
+from service.jobs.promises import (
+    EXPECTED_PER_SECOND,
+    FEW_EACH,
+    PROMPT_SECONDS,
+    QUEUE_SECONDS,
+    RESERVED_SHARE,
+    VISITORS,
+    Promise,
+    Promises,
+)
 
 CONVERTERS = 2
 MOST = 1000
+BURST = int(QUEUE_SECONDS * EXPECTED_PER_SECOND)
+"""So many may wait while nothing is known of the rate."""
 accounts = [AccountId(UUID(int=number)) for number in range(200)]
 flooding, other = accounts[:2]
 
@@ -60,17 +71,25 @@ class Service:
             self.promises.note_end()
 
 
-def test_a_burst_is_let_in_however_slow_the_service_is() -> None:
+def test_a_few_are_let_in_for_each_converter_however_slow_the_service_is() -> None:
     service = Service()
     service.end_jobs(100, every=10.0)
     service.taken = 0
-    assert len(service.flood()) == CONVERTERS + BURST
+    assert len(service.flood()) == CONVERTERS + CONVERTERS * FEW_EACH
 
 
-def test_as_many_are_let_in_as_can_be_begun_within_a_second() -> None:
+def test_one_slow_job_is_enough_to_let_fewer_in() -> None:
+    """What is under way for longer than that is what the next to come would wait for."""
     service = Service()
-    service.end_jobs(1000, every=1 / 200)
-    assert service.promises.depth == pytest.approx(CONVERTERS + 200, abs=2)
+    service.end_jobs(2, every=5.0)
+    assert service.promises.depth == CONVERTERS + CONVERTERS * FEW_EACH
+
+
+@pytest.mark.parametrize("rate", [100, 200])
+def test_as_many_are_let_in_as_can_be_begun_in_time(rate: int) -> None:
+    service = Service()
+    service.end_jobs(1000, every=1 / rate)
+    assert service.promises.depth == pytest.approx(CONVERTERS + QUEUE_SECONDS * rate, abs=2)
 
 
 def test_the_rate_is_that_of_a_service_that_has_enough_to_do() -> None:
@@ -81,7 +100,7 @@ def test_the_rate_is_that_of_a_service_that_has_enough_to_do() -> None:
     for _ in range(1000):
         service.seconds += 5
         service.promises.note_end()
-    assert service.promises.depth > CONVERTERS + 190
+    assert service.promises.depth > CONVERTERS + QUEUE_SECONDS * 190
 
 
 def test_the_time_before_others_waited_says_nothing_of_the_rate() -> None:
@@ -91,7 +110,7 @@ def test_the_time_before_others_waited_says_nothing_of_the_rate() -> None:
     service.promises.note_end()
     service.seconds += 3600
     service.end_jobs(1, every=1 / 200)
-    assert service.promises.depth > CONVERTERS + 190
+    assert service.promises.depth > CONVERTERS + QUEUE_SECONDS * 190
 
 
 def test_the_queue_is_the_upper_bound() -> None:
@@ -106,6 +125,23 @@ def test_an_account_within_its_share_is_let_in_while_another_floods() -> None:
     service.flood()
     assert not service.is_promised(flooding)
     assert service.is_promised(other)
+
+
+def test_a_service_is_full_when_nobody_would_be_let_in() -> None:
+    """One that an account floods is not: it serves the others."""
+    service = Service()
+    was_full = []
+    for account in accounts:
+        service.flood(account)
+        was_full.append(service.promises.is_full)
+    assert (was_full[0], was_full[-1]) == (False, True)
+    assert not service.is_promised(AccountId(UUID(int=9999)))
+
+
+def test_a_service_without_places_is_full() -> None:
+    service = Service(most=3)
+    service.taken = 3
+    assert service.promises.is_full
 
 
 def test_places_in_the_queue_count_for_an_account_as_promises_do() -> None:
@@ -138,7 +174,7 @@ def test_an_account_that_floods_too_gets_no_more_than_what_is_reserved() -> None
 def test_of_many_accounts_that_flood_none_has_much_more_than_another() -> None:
     service = Service()
     held = [len(service.flood(account)) for account in accounts]
-    assert sum(held) <= 1.25 * (CONVERTERS + BURST) + 1
+    assert sum(held) <= (1 + 1 / RESERVED_SHARE) * (CONVERTERS + BURST) + 1
 
 
 def test_what_is_released_can_be_promised_again_and_releasing_twice_changes_nothing() -> None:
