@@ -46,28 +46,32 @@ def as_bytes(fault: RequestFault) -> bytes:
     return b"HTTP/1.1 %d %s\r\n%s\r\n%s" % (status, status.phrase.encode("ascii"), head, response.body)
 
 
-def overloaded(fault: Overloaded, request_id: str, *, closing: bool) -> bytes:
+def overloaded(message: str, retry_after_seconds: int, request_id: str, *, closing: bool) -> bytes:
     """Return what a request is told for which the service is too full, as cheaply as it goes."""
-    kind = kind_of(Overloaded)
-    PROBLEMS.labels(kind.code).inc()
-    head, before, after = _overloaded_parts(fault.message)
-    length = len(before) + len(request_id) + len(after)
-    rest = b"connection: close\r\n\r\n" if closing else b"\r\n"
+    _OVERLOADED.inc()
     name = request_id.encode("ascii")
-    values = (length, fault.retry_after_seconds, name)
-    return b"".join(
-        (head, b"content-length: %d\r\nretry-after: %d\r\nx-request-id: %s\r\n" % values, rest, before, name, after)
+    return _overloaded_form(message, retry_after_seconds, len(name), closing) % (name, name)
+
+
+_OVERLOADED = PROBLEMS.labels(kind_of(Overloaded).code)
+
+
+@lru_cache(maxsize=128)
+def _overloaded_form(message: str, retry_after_seconds: int, name_length: int, closing: bool) -> bytes:  # noqa: FBT001 -- a key of the cache
+    """The answer with two gaps for the request id."""
+    kind, mark = kind_of(Overloaded), "%s"
+    body = body_of(kind.status, kind.code, message.replace("%", "%%"), mark)
+    length = len(body) - len(mark) + name_length
+    fields = (
+        (b"content-type", MEDIA_TYPE.encode("ascii")),
+        *DEFAULTS,
+        (b"content-length", b"%d" % length),
+        (b"retry-after", b"%d" % retry_after_seconds),
+        (b"x-request-id", mark.encode("ascii")),
+        *(((b"connection", b"close"),) if closing else ()),
     )
-
-
-@lru_cache(maxsize=4)
-def _overloaded_parts(message: str) -> tuple[bytes, bytes, bytes]:
-    """The head up to what differs, and the body before and after the request id."""
-    kind, mark = kind_of(Overloaded), secrets.token_hex(16)
-    before, _, after = body_of(kind.status, kind.code, message, mark).partition(mark.encode("ascii"))
-    fields = ((b"content-type", MEDIA_TYPE.encode("ascii")), *DEFAULTS)
     head = b"".join(b"%s: %s\r\n" % field for field in fields)
-    return b"HTTP/1.1 503 Service Unavailable\r\n" + head, before, after
+    return b"HTTP/1.1 503 Service Unavailable\r\n%s\r\n%s" % (head, body)
 
 
 async def refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:

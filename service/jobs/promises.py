@@ -105,27 +105,32 @@ class Promises:
         Raises:
             Overloaded: there is none for this account.
         """
-        now = self._now()
-        if not self._has_place(account_id):
-            raise self._overloaded()
-        promise = Promise(self, account_id, now)
+        promise = self.seek(account_id)
+        if promise is None:
+            raise Overloaded(FULL, self.retry_after())
+        return promise
+
+    def seek(self, account_id: AccountId) -> Promise | None:
+        """Promise a place; None where there is none for this account."""
+        account = str(account_id)
+        if not self._has_place(account):
+            return None
+        promise = Promise(self, account_id, self._now())
         self._prompt.append(promise)
         self._counting += 1
         self._open += 1
-        self._held[str(account_id)] += 1
+        self._held[account] += 1
         return promise
 
-    def visit(self) -> Promise:
+    def seek_visit(self) -> Promise | None:
         """Let a caller in who is not known yet, to be looked up; it has still to ask for a place.
 
-        Raises:
-            Overloaded: the service is full, and too many of them are there.
+        None where the service is full, and too many of them are there.
         """
-        now = self._now()
         if self._visitors >= VISITORS and self._under_way() + self._visitors >= self.depth:
-            raise self._overloaded()
+            return None
         self._visitors += 1
-        return Promise(self, None, now)
+        return Promise(self, None, self._now())
 
     def forget_place(self, promise: Promise) -> None:
         """Count no place for a promise any more: it keeps nobody else out."""
@@ -170,7 +175,7 @@ class Promises:
         spread = max(2.0, self._refused_per_second * self._seconds_each)
         return 1 + int(random.random() * min(math.ceil(spread), LONGEST_RETRY_SECONDS))  # noqa: S311 -- no secret
 
-    def _has_place(self, account_id: AccountId) -> bool:
+    def _has_place(self, account: str) -> bool:
         if self._taken() + self._open >= self._most:
             return False
         under_way, depth = self._under_way(), self.depth
@@ -178,10 +183,12 @@ class Promises:
             return True
         if under_way >= self._most_depth(depth):
             return False
-        account = str(account_id)
-        has = self._held[account] + self._taken_by.get(account, 0)
-        accounts = len({account, *self._held, *self._taken_by}) if has else 1
-        return has < max(1, depth // accounts)
+        has = self._held.get(account, 0) + self._taken_by.get(account, 0)
+        if not has:
+            return True
+        if has >= max(1, depth // max(1, len(self._held), len(self._taken_by))):
+            return False  # without counting those who are in both
+        return has < max(1, depth // len({account, *self._held, *self._taken_by}))
 
     def _most_depth(self, depth: int) -> int:
         """How many may be under way with those that are kept for accounts that have less than their share."""
@@ -193,6 +200,3 @@ class Promises:
         while self._prompt and (self._prompt[0].at < slow or not self._prompt[0].counts):
             self.forget_place(self._prompt.popleft())
         return self._taken() + self._counting
-
-    def _overloaded(self) -> Overloaded:
-        return Overloaded(FULL, self.retry_after())

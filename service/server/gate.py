@@ -10,17 +10,16 @@ A request that is let in has been promised its place in the same moment: between
 What is not written in the plainest way is left to the parser, and what is wrong with it to the application.
 """
 
+import random
 import re
-import secrets
 import time
 from typing import NamedTuple
 
 import structlog
 
 from service.accounts.keys import Authenticator
-from service.errors import Overloaded
 from service.http.unserved import overloaded
-from service.jobs.promises import Promise, Promises
+from service.jobs.promises import FULL, Promise, Promises
 from service.telemetry import events
 
 SKIPPED_BYTES = 64 * 1024
@@ -30,10 +29,11 @@ _PLAIN = re.compile(
     rb"POST /[!-~]* HTTP/1\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}:[\t\x20-\x7e\x80-\xff]*\r\n){1,64}\r\n"
 )
 _FIELDS = re.compile(
-    rb"^(connection|content-length|expect|transfer-encoding|x-api-key|x-geomill-identity|x-request-id):"
-    rb"[ \t]*(.*?)[ \t]*\r$",
-    re.IGNORECASE | re.MULTILINE,
+    rb"\r\n(connection|content-length|expect|transfer-encoding|x-api-key|x-geomill-identity|x-request-id):"
+    rb"[ \t]*([^\r]*)",
+    re.IGNORECASE,
 )
+_LENGTH = re.compile(rb"[0-9]{1,18}")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _log = structlog.get_logger()
 
@@ -61,25 +61,25 @@ class Gate:
         if plain is None:
             return None
         found = _FIELDS.findall(plain[0])
-        fields = {name.lower(): value for name, value in found}
+        fields = {name.lower(): value.rstrip() for name, value in found}
         length = fields.get(b"content-length", b"0")
-        if len(fields) < len(found) or not length.isdigit():
+        if len(fields) < len(found) or not _LENGTH.fullmatch(length):
             return None
-        try:
-            return self._promise(fields)
-        except Overloaded as fault:
-            self._tell()
-            keeps = int(length) <= SKIPPED_BYTES and _lives_on(fields)
-            answer = overloaded(fault, _request_id(fields), closing=not keeps)
-            return Refusal(answer, len(plain[0]), int(length) if keeps else None)
+        promise = self._promise(fields)
+        if promise is not None:
+            return promise
+        self._tell()
+        keeps = int(length) <= SKIPPED_BYTES and _lives_on(fields)
+        answer = overloaded(FULL, self._promises.retry_after(), _request_id(fields), closing=not keeps)
+        return Refusal(answer, plain.end(), int(length) if keeps else None)
 
-    def _promise(self, fields: dict[bytes, bytes]) -> Promise:
+    def _promise(self, fields: dict[bytes, bytes]) -> Promise | None:
         key = fields.get(b"x-api-key")
         if key is not None and b"x-geomill-identity" not in fields:
             caller = self._authenticator.recall(key.decode("latin-1"))
             if caller is not None:
-                return self._promises.ask(caller.account_id)
-        return self._promises.visit()
+                return self._promises.seek(caller.account_id)
+        return self._promises.seek_visit()
 
     def _tell(self) -> None:
         """Say in the log how many were refused, once a second: a line for each would cost more than refusing."""
@@ -98,5 +98,7 @@ def _lives_on(fields: dict[bytes, bytes]) -> bool:
 
 
 def _request_id(fields: dict[bytes, bytes]) -> str:
-    given = fields.get(b"x-request-id", b"")
-    return given.decode("ascii") if _REQUEST_ID.fullmatch(given) else secrets.token_hex(16)
+    given = fields.get(b"x-request-id")
+    if given is not None and _REQUEST_ID.fullmatch(given):
+        return given.decode("ascii")
+    return f"{random.getrandbits(128):032x}"  # no secret

@@ -42,6 +42,7 @@ class Wire:
     def __init__(self, client: socket.socket, owner: Owner) -> None:
         self._loop = asyncio.get_running_loop()
         self._socket = client
+        self._number = client.fileno()  # by which the loop knows it: to a socket it did not know it would ask its name
         self._owner = owner
         self._unsent = bytearray()
         self._most_bytes = _FIRST_BYTES
@@ -67,13 +68,13 @@ class Wire:
         """Let what comes wait in the socket; doing it twice changes nothing."""
         if self._reads:
             self._reads = False
-            self._loop.remove_reader(self._socket)
+            self._loop.remove_reader(self._number)
 
     def resume_reading(self) -> None:
         """Read again; doing it twice changes nothing."""
         if not (self._reads or self._is_closing):
             self._reads = True
-            self._loop.add_reader(self._socket, self._read)
+            self._loop.add_reader(self._number, self._read)
 
     def write(self, data: bytes) -> None:
         """Send bytes now, and later what the socket does not take now."""
@@ -83,7 +84,7 @@ class Wire:
             data = data[self._send(data) :]
             if not data or self._is_closing:
                 return
-            self._loop.add_writer(self._socket, self._write_on)
+            self._loop.add_writer(self._number, self._write_on)
         self._unsent += data
         if len(self._unsent) > _MOST_UNSENT_BYTES and not self._is_slow:
             self._is_slow = True
@@ -147,7 +148,7 @@ class Wire:
             self._is_slow = False
             self._owner.resume_writing()
         if not self._unsent:
-            self._loop.remove_writer(self._socket)
+            self._loop.remove_writer(self._number)
             if self._is_closing:
                 self._end()
             elif self._sends_no_more:
@@ -162,6 +163,7 @@ class Wire:
             return
         self.pause_reading()
         self._is_closing = True
-        self._loop.remove_writer(self._socket)
+        if self._unsent:
+            self._loop.remove_writer(self._number)
         self._socket.close()
         self._owner.connection_lost()
