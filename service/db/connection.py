@@ -1,4 +1,4 @@
-"""One connection: how its session is set up, and the one place where the driver's failures become ours."""
+"""A connection: the parameters of its session, and the translation of the driver's errors."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,45 +14,45 @@ CLOSE_SECONDS = 5.0
 RETRY_AFTER_SECONDS = 5
 
 PORTABLE_SESSION = {"application_name": "geomill", "timezone": "UTC"}
-"""What every session sets: start-up parameters that connection poolers accept and carry over to their servers."""
+"""Start-up parameters of every session; connection poolers accept them and pass them on to their servers."""
 
 SESSION = {
     **PORTABLE_SESSION,
-    "jit": "off",  # compiling a statement takes longer than any of ours runs
-    "random_page_cost": "1.1",  # rows are looked up by their keys, and mostly in memory
+    "jit": "off",  # compiling takes longer than any of our statements runs
+    "random_page_cost": "1.1",  # rows are looked up by key, mostly in memory
 }
-"""What a session sets that has its server to itself."""
+"""Start-up parameters of a session without a pooler."""
 
 LOST = (
     asyncpg.PostgresConnectionError,
-    asyncpg.OperatorInterventionError,  # the server stops, starts, or ended the statement
+    asyncpg.OperatorInterventionError,  # the server is stopping or starting, or ended the statement
     asyncpg.InsufficientResourcesError,  # too many connections, out of memory, disk full
-    asyncpg.ReadOnlySQLTransactionError,  # this is a standby now
-    TimeoutError,  # the statement took longer than it may
+    asyncpg.ReadOnlySQLTransactionError,  # the server has become a standby
+    TimeoutError,  # the statement exceeded its time limit
 )
-"""What the database's own trouble looks like in the middle of statements."""
+"""Errors during statements that mean that the database is unavailable."""
 
 REFUSED = (
     *LOST,
-    OSError,  # nothing listens, or its host is gone
+    OSError,  # nothing listens, or the host is unreachable
     asyncpg.InterfaceError,  # the pool is closing
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
 )
-"""What can go wrong before there is a connection."""
+"""Errors before there is a connection."""
 
 _LOG = structlog.get_logger("service.db")
 
 
 @asynccontextmanager
 async def open_connection(dsn: str) -> AsyncGenerator["asyncpg.Connection[asyncpg.Record]"]:
-    """Open a connection outside of any pool of ours, which works through a pooler too.
+    """Open a connection outside our pools, which also works through a pooler.
 
-    A pooler may run each transaction on another server, so nothing outlives one: no session lock, no setting, no
-    prepared statement.
+    A pooler may run each transaction on another server, so the connection must not use session locks, settings or
+    prepared statements.
 
     Raises:
-        DatabaseUnavailable: the database cannot be reached, or failed in the block.
+        DatabaseUnavailable: the database is unreachable, or failed in the block.
     """
     try:
         connection = await asyncpg.connect(
@@ -70,9 +70,9 @@ async def open_connection(dsn: str) -> AsyncGenerator["asyncpg.Connection[asyncp
 
 
 async def is_pooled(dsn: str) -> bool:
-    """Whether a pooler, such as PgBouncer, stands between this process and PostgreSQL.
+    """Return whether a pooler, such as PgBouncer, is between this process and PostgreSQL.
 
-    A pooler makes up the process id that it announces; the server behind it knows its own.
+    A pooler announces an invented process id; the server behind it knows its own.
 
     Raises:
         DatabaseUnavailable: the database cannot be reached.
@@ -82,7 +82,7 @@ async def is_pooled(dsn: str) -> bool:
 
 
 def unavailable(cause: Exception) -> DatabaseUnavailable:
-    """Log `cause` for the operator, and make of it what a caller may know."""
+    """Log `cause` for the operator, and return the error for the caller."""
     _LOG.warning("database.unavailable", cause=type(cause).__name__, detail=str(cause))
     return DatabaseUnavailable(
         f"The service cannot reach its database at the moment. Try again in {RETRY_AFTER_SECONDS} seconds.",

@@ -1,7 +1,7 @@
-"""Bringing a database to the schema that this version of the code expects.
+"""Migration of a database to the schema of this version.
 
 A migration is a file `NNNN_what_it_does.sql`; numbers run from 0001 without a gap. Each is applied once, in a
-transaction, and remembered with its checksum. There is no way back: an older program refuses a newer database.
+transaction, and recorded with its checksum. There are no down migrations: an older version refuses a newer database.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ from service.db import queries
 from service.db.connection import LOST, open_connection
 
 LOCK_SECONDS = 60
-"""How long a migration waits for another process that migrates, or that uses a table which it changes."""
+"""How long a migration waits for another migration, or for a session that uses a table which it changes."""
 
 _Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 _FILE_NAME = re.compile(r"(?P<number>\d{4})_[a-z0-9_]+\.sql")
 
 
 class MigrationError(Exception):
-    """The database cannot be brought to the schema of this version; the message says why and what to do."""
+    """The database cannot be migrated to the schema of this version; the message says why and what to do."""
 
 
 class Migration(msgspec.Struct, frozen=True):
@@ -37,22 +37,22 @@ class Migration(msgspec.Struct, frozen=True):
 
 
 async def migrate(dsn: str, directory: Path | None = None) -> list[str]:
-    """Apply the migrations that the database `dsn` has not had, in order.
+    """Apply the missing migrations to the database `dsn`, in order.
 
-    Safe to run twice and from several processes at once: the others wait, then find nothing left to do. The lock that
-    they wait for belongs to a transaction, as each migration does: no pooler can leave it behind on a shared session.
+    Safe to run repeatedly and concurrently: other processes wait, then find nothing left to do. The lock belongs to the
+    transaction of a migration, so that a pooler cannot leave it behind on a shared session.
 
     Args:
         dsn: the database.
-        directory: where the files are; by default `migrations` in the project's SQL.
+        directory: the directory of the files; default: `migrations` in the project's SQL.
 
     Returns:
         The names of the files that were applied by this call.
 
     Raises:
         MigrationError: the database is newer than the files, an applied file was changed, a statement failed, or
-            a lock was not to be had in time.
-        DatabaseUnavailable: the database cannot be reached.
+            a lock could not be acquired in time.
+        DatabaseUnavailable: the database is unreachable.
     """
     known = read_migrations(directory or queries.sql_directory() / "migrations")
     async with open_connection(dsn) as connection:
@@ -63,7 +63,7 @@ def read_migrations(directory: Path) -> list[Migration]:
     """Read the migrations in `directory`, in order.
 
     Raises:
-        MigrationError: a file's name or number is out of line.
+        MigrationError: the name or number of a file is invalid.
     """
     files = sorted(directory.glob("*.sql"))
     return [_read(path, number) for number, path in enumerate(files, start=1)]
@@ -85,7 +85,7 @@ async def _apply_missing(connection: _Connection, known: Sequence[Migration]) ->
 
 
 async def _apply_next(connection: _Connection, known: Sequence[Migration]) -> str | None:
-    """Apply the first migration that is missing, in one transaction; return its name, None where none is missing."""
+    """Apply the first missing migration in one transaction; return its name, or None if none is missing."""
     statements = queries.load("migrations")
     async with connection.transaction():
         await connection.execute(statements["limit_waiting"], f"{LOCK_SECONDS}s")
@@ -106,11 +106,11 @@ async def _apply_next(connection: _Connection, known: Sequence[Migration]) -> st
 
 
 async def require_schema(dsn: str, directory: Path | None = None) -> None:
-    """See that the database `dsn` has the schema of this version, and change nothing.
+    """Check that the database `dsn` has the schema of this version, and change nothing.
 
     Raises:
         MigrationError: it has no schema, an older one, or a newer one.
-        DatabaseUnavailable: the database cannot be reached.
+        DatabaseUnavailable: the database is unreachable.
     """
     known = read_migrations(directory or queries.sql_directory() / "migrations")
     async with open_connection(dsn) as connection:
@@ -134,7 +134,7 @@ async def _applied(connection: _Connection) -> list[Migration]:
 
 
 def _check(applied: Sequence[Migration], known: Sequence[Migration]) -> None:
-    """Refuse a database whose past is not the beginning of `known`."""
+    """Refuse a database whose applied migrations are not the first ones of `known`."""
     for past, file in zip(applied, known, strict=False):
         if (past.name, past.checksum) != (file.name, file.checksum):
             raise MigrationError(

@@ -1,13 +1,13 @@
 """The connections that requests share.
 
-A capability takes one for as long as its statements run, never while a file converts:
+A capability borrows one while its statements run, never while a file converts:
 
     async with database.connection() as connection:
         row = await connection.fetchrow(QUERIES["read_job"], job_id)
 
-A database that cannot be reached, refuses, dies underway or is too slow raises `DatabaseUnavailable` from that block
-(interface 7.1: 503 with Retry-After). Whether a transaction that was underway took effect is then unknown, so callers
-are built to be repeated. Every other error of a statement, such as a violated constraint, is its caller's to know.
+If the database is unreachable, refuses the connection, fails or is too slow, the block raises `DatabaseUnavailable`
+(interface 7.1: 503 with Retry-After). It is then unknown whether a running transaction took effect, so callers are
+idempotent. Every other error of a statement, such as a violated constraint, is passed on to its caller.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -34,14 +34,14 @@ from service.db.connection import (
 from service.db.queries import name_of
 
 Watch = Callable[[str, float], None]
-"""Is told the name of a statement and the seconds that it took."""
+"""Receives the name of a statement and its duration in seconds."""
 Connection: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
 
 PREPARED_STATEMENTS = 100
-"""So many statements stay prepared on a connection, more than there are."""
+"""Prepared statements kept per connection, more than there are."""
 
 MOST_AT_HAND = 1
-"""So many connections are kept without the pool, which closes what is idle; statements are short and seldom meet."""
+"""Connections kept outside the pool, which closes idle ones; statements are short and rarely overlap."""
 
 
 class Database:
@@ -54,25 +54,25 @@ class Database:
         self._queuing = 0
 
     def connection(self) -> AbstractAsyncContextManager[Connection]:
-        """Lend a connection; each statement is a transaction of its own.
+        """Lend a connection; each statement is its own transaction.
 
         Raises:
-            DatabaseUnavailable: the database failed, or every connection stayed taken.
+            DatabaseUnavailable: the database failed, or no connection became free in time.
         """
         return _Loan(self)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """Lend a connection whose statements take effect together, or not at all when the block raises.
+        """Lend a connection in a transaction, which is rolled back if the block raises.
 
         Raises:
-            DatabaseUnavailable: as `connection`.
+            DatabaseUnavailable: see `connection`.
         """
         async with self.connection() as connection, connection.transaction():
             yield connection
 
     async def take(self) -> Connection:
-        """Take a connection, to be given back by `keep` or `give_back`."""
+        """Acquire a connection, to be returned with `keep` or `give_back`."""
         while self._at_hand:
             connection = self._at_hand.pop()
             if _is_open(connection):
@@ -86,9 +86,9 @@ class Database:
             self._queuing -= 1
 
     async def keep(self, connection: Connection) -> None:
-        """Give back a connection on which nothing went wrong: at hand for the next, unless somebody waits for it.
+        """Return a connection without errors; it is kept for the next caller, unless one is waiting.
 
-        The pool's own way there and back takes longer than a small statement.
+        Returning it to the pool and acquiring it again takes longer than a small statement.
         """
         if self._queuing or len(self._at_hand) >= MOST_AT_HAND:
             await self.give_back(connection)
@@ -96,17 +96,17 @@ class Database:
             self._at_hand.append(connection)
 
     async def give_back(self, connection: Connection) -> None:
-        """Give a connection to the pool, which undoes what was left undone and closes it when it is not used."""
+        """Return a connection to the pool, which rolls back an open transaction and closes idle connections."""
         await self._pool.release(connection)
 
     async def give_back_all(self) -> None:
-        """Give back what is at hand, so that the pool can be closed."""
+        """Return all kept connections, so that the pool can be closed."""
         while self._at_hand:
             await self.give_back(self._at_hand.pop())
 
 
 class _Loan(AbstractAsyncContextManager[Connection]):
-    """A connection in somebody's hands, where the driver's failures become ours."""
+    """A borrowed connection; translates the driver's errors."""
 
     _connection: Connection
 
@@ -134,11 +134,11 @@ class _Loan(AbstractAsyncContextManager[Connection]):
 
 
 def _as_lost(error: BaseException, connection: Connection) -> Exception | None:
-    """What `error` says of the database's own trouble, if anything."""
+    """Return the error that says that the database is unavailable, None if `error` has another cause."""
     if isinstance(error, LOST):
         return error
     if isinstance(error, asyncpg.InternalClientError):
-        # The server's farewell came between two statements and the driver lost its bearings; so it is over.
+        # The server closed the connection between two statements, which the driver reports as an internal error.
         connection.terminate()
     elif not isinstance(error, asyncpg.InterfaceError) or _is_open(connection):
         return None
@@ -150,7 +150,7 @@ def _as_lost(error: BaseException, connection: Connection) -> Exception | None:
 def _is_open(connection: Connection) -> bool:
     try:
         return not connection.is_closed()
-    except asyncpg.InterfaceError:  # the pool has taken it back, as it does when a connection ends
+    except asyncpg.InterfaceError:  # the pool has reclaimed it, as it does when a connection ends
         return False
 
 
@@ -166,14 +166,14 @@ async def open_pool(
 ) -> AsyncGenerator[Database]:
     """Open a pool of at most `max_size` connections to the database `dsn`.
 
-    8 serve a gateway: statements take well under a millisecond of the server's time. What a busy moment has opened is
-    closed when nobody has needed it for `idle_seconds`: opening it takes 5 ms of CPU, keeping it 4 MB of memory.
-    `watch` hears of each statement.
+    8 are enough for a gateway: statements take well under a millisecond of the server's time. Connections opened at
+    peak load are closed after `idle_seconds` without use: opening one takes 5 ms of CPU, keeping it 4 MB of memory.
+    `watch` is called for each statement.
 
-    Behind a pooler (PgBouncer) statements are prepared anew each time, since the next may run on another server.
+    Behind a pooler (PgBouncer), each statement is prepared every time, because the next may run on another server.
 
     Raises:
-        DatabaseUnavailable: the database cannot be reached now.
+        DatabaseUnavailable: the database is unreachable.
     """
     pooled = await is_pooled(dsn)
     try:
@@ -202,7 +202,7 @@ async def open_pool(
 
 
 async def _prepare(watch: Watch | None, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
-    """Let JSON columns be plain Python objects, and tell `watch` of the statements."""
+    """Decode JSON columns to Python objects, and report statements to `watch`."""
     for name in ("json", "jsonb"):
         await connection.set_type_codec(name, schema="pg_catalog", encoder=_encode_json, decoder=msgspec.json.decode)
     if watch is not None:
@@ -214,8 +214,8 @@ def _encode_json(value: object) -> str:
 
 
 async def _keep(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
-    """Return a connection as it is.
+    """Return a connection without resetting its session.
 
-    The driver would send a query at each return to undo SET, LISTEN and session locks, a third of the cost of a small
-    statement, and nothing here does those on a pooled connection. An abandoned transaction it rolls back all the same.
+    The driver would send a query at each return to undo SET, LISTEN and session locks, which costs a third of a small
+    statement and is not needed, because we use none of them. It still rolls back an abandoned transaction.
     """

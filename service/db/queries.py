@@ -1,7 +1,7 @@
 """The statements of `sql/queries/`, by name.
 
-A file is a sequence of blocks, each a line `-- name: claim_job`, at least one line of comment that says what the
-statement does, then the statement.
+A file is a sequence of blocks, each of which has a line `-- name: claim_job`, at least one line of comment that says
+what the statement does, and the statement.
 """
 
 import re
@@ -19,11 +19,11 @@ _NAMES: dict[str, str] = {}
 
 
 class QueryFileError(Exception):
-    """A file of statements breaks the form described above: a defect of ours, met at start-up."""
+    """A file of statements violates this format: a defect, detected at start-up."""
 
 
 def sql_directory() -> Path:
-    """Where the SQL is: inside the installed package, or beside it in a checkout."""
+    """Return the directory of the SQL: inside the installed package, or beside it in a checkout."""
     package = Path(service.__file__).parent
     installed = package / "_sql"
     return installed if installed.is_dir() else package.parent / "sql"
@@ -35,10 +35,10 @@ def load(name: str, directory: Path | None = None) -> Mapping[str, str]:
 
     Args:
         name: the file's name without its suffix.
-        directory: where the file is; by default `queries` in `sql_directory()`.
+        directory: the directory of the file; default: `queries` in `sql_directory()`.
 
     Raises:
-        QueryFileError: a block has a bad or doubled name, no sentence, or no statement.
+        QueryFileError: a block has an invalid or duplicate name, no comment, or no statement.
     """
     path = (directory or sql_directory() / "queries") / f"{name}.sql"
     queries = parse(path.read_text(encoding="utf-8"), path.name)
@@ -47,7 +47,7 @@ def load(name: str, directory: Path | None = None) -> Mapping[str, str]:
 
 
 def name_of(statement: str) -> str:
-    """Return the name of a statement that was loaded, `other` for any other one."""
+    """Return the name of a loaded statement, `other` for any other one."""
     return _NAMES.get(statement, "other")
 
 
@@ -55,7 +55,7 @@ def parse(text: str, file_name: str) -> dict[str, str]:
     """Split `text` into its statements.
 
     Raises:
-        QueryFileError: as `load`; the message begins with `file_name`.
+        QueryFileError: see `load`; the message starts with `file_name`.
     """
     preamble, *parts = _BLOCK.split(text)
     if not parts or _statement(preamble):
@@ -64,9 +64,9 @@ def parse(text: str, file_name: str) -> dict[str, str]:
     for query_name, block in zip(parts[::2], parts[1::2], strict=True):
         where = f"{file_name}: `{query_name}`"
         if not query_name.isidentifier():
-            raise QueryFileError(f"{where} is no name; use letters, digits and underscores.")
+            raise QueryFileError(f"{where} is not a valid name; use letters, digits and underscores.")
         if query_name in queries:
-            raise QueryFileError(f"{where} stands there twice.")
+            raise QueryFileError(f"{where} occurs twice.")
         queries[query_name] = _checked(block.strip(), where)
     return queries
 
@@ -81,5 +81,5 @@ def _checked(block: str, where: str) -> str:
 
 
 def _statement(block: str) -> str:
-    """`block` without the comment on top of it."""
+    """Return `block` without its leading comment."""
     return re.sub(r"\A(?:\s*--[^\n]*(?:\n|\Z))*", "", block).strip()

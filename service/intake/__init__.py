@@ -1,13 +1,13 @@
-"""The way in: one multipart request becomes fields and files on disk.
+"""Intake: a multipart request becomes fields and files on disk.
 
-Owns the reading of forms (`multipart`, `headers`), the rules that a form must keep (`assembly`), the time a client may
-take (`pace`), and the private directories that uploads live in (`workspace`). Does not know what the files hold, whose
-they are, or that HTTP exists beyond two header values and an iterator of chunks.
+Owns the parsing of forms (`multipart`, `headers`), the rules for forms (`assembly`), the time limits of uploads
+(`pace`), and the private directories of uploads (`workspace`). Does not know the content or the owner of files, nor
+anything of HTTP except two header values and an iterator of chunks.
 
-What always holds:
+Invariants:
 
-* Memory is independent of the size of what is sent; every length that a client chooses has a cap.
-* A name that came from a client is called `untrusted_name` and never becomes part of a path.
-* A directory belongs to exactly one owner: the workspace of its request until it is handed over, its job after. When
-  the owner ends, by whatever end, the directory goes; after a crash the next start sweeps it.
+* Memory is independent of the size of an upload; every length that a client controls has a maximum. * A name that came
+from a client is called `untrusted_name` and never becomes part of a path. * A directory has exactly one owner: the
+workspace of its request until it is handed over, then its job. The directory is
+  deleted when its owner ends, for whatever reason; after a crash, the next start deletes it.
 """

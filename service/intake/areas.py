@@ -1,9 +1,9 @@
-"""One directory per process under a common root, and the removal of those whose process is dead.
+"""One directory per process under a common root, and the deletion of those whose process is dead.
 
-Theory of operation. A process holds a lock (flock) on its area's directory for as long as it lives, so the kernel
-itself says which areas belong to the dead: those whose lock can be taken. Several servers may therefore share one root,
-and a start never removes the work of a living one. The lock goes with the process however it ends, and does not pass to
-a program that it starts, since the descriptor is closed on exec.
+Theory of operation. A process holds a lock (flock) on the directory of its area for as long as it lives. An area whose
+lock can be taken therefore belongs to a dead process. Several servers may share one root, and a start never deletes the
+files of a live process. The kernel releases the lock when the process ends for any reason, and programs that the
+process starts do not inherit it, because the descriptor is closed on exec.
 """
 
 import fcntl
@@ -18,27 +18,27 @@ from service.intake.trees import new_name, remove_tree
 from service.telemetry import events
 
 _AREA_NAME = re.compile(r"[0-9a-f]{32}")
-_MODE = 0o711  # a converter under another user may cross it to its own directory, but not list it
+_MODE = 0o711  # a converter with another user may pass through it to its own directory, but not list it
 _log = structlog.get_logger()
 
 
 def claim_area(root: Path) -> tuple[Path, int]:
-    """Make an area under `root`, which is made too; return it and the descriptor that locks it.
+    """Create an area under `root`, and `root` itself; return the area and the descriptor that locks it.
 
     Raises:
-        OSError: the root cannot be made or written, or its file system has no locks.
+        OSError: the root cannot be created or written, or its file system does not support locks.
     """
     root.mkdir(mode=_MODE, parents=True, exist_ok=True)
     while True:
         path = root / new_name()
         path.mkdir(mode=_MODE)
         lock = _lock(path)
-        if lock is not None:  # else another's sweep came between
+        if lock is not None:  # otherwise another process has swept it in the meantime
             return path, lock
 
 
 def sweep(root: Path) -> int:
-    """Remove the areas under `root` that dead processes left; return how many there were."""
+    """Delete the areas of dead processes under `root`; return their number."""
     areas = [path for path in root.iterdir() if _AREA_NAME.fullmatch(path.name)] if root.exists() else []
     return sum(map(_sweep_area, areas))
 
@@ -59,7 +59,7 @@ def _sweep_area(path: Path) -> bool:
 
 
 def _lock(path: Path) -> int | None:
-    """Lock the directory and return its descriptor; None when another holds the lock, or has removed the directory."""
+    """Lock the directory and return its descriptor; None if another process has locked or deleted it."""
     with ExitStack() as undo, suppress(FileNotFoundError, BlockingIOError):
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         undo.callback(os.close, descriptor)

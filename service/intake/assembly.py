@@ -1,4 +1,4 @@
-"""The rules that a form must keep, applied to its events as they come (interface 7.1)."""
+"""The rules for forms, applied to the events of a form as they arrive (interface 7.1)."""
 
 from typing import assert_never
 
@@ -10,11 +10,11 @@ from service.intake.form import Form, FormSpec, IntakeLimits
 from service.intake.multipart import Event, Field, FileEnd, FileStart
 from service.intake.workspace import Workspace
 
-_PIECE_OVERHEAD_BYTES = 64  # a piece of two bytes is an object too
+_PIECE_OVERHEAD_BYTES = 64  # even a piece of two bytes is an object
 
 
 class Assembly:
-    """A form on its way: `take` runs in the event loop, `flush` may run in a thread, never both at once."""
+    """A form in transit: `take` runs in the event loop, `flush` may run in a thread, never both at the same time."""
 
     def __init__(self, spec: FormSpec, limits: IntakeLimits, workspace: Workspace, *, small: bool) -> None:
         self._small = small
@@ -28,10 +28,10 @@ class Assembly:
         self.pending_bytes = 0
 
     def take(self, event: Event) -> None:
-        """Take the next event of the form.
+        """Process the next event of the form.
 
         Raises:
-            RequestFault: the form breaks a rule; no later event could mend it.
+            RequestFault: the form violates a rule.
         """
         match event:
             case bytes():
@@ -46,7 +46,7 @@ class Assembly:
                 assert_never(event)
 
     def flush(self) -> None:
-        """Bring all files to the disk as far as they have come; blocks.
+        """Write everything received so far to disk; blocks.
 
         Raises:
             Overloaded: the disk is full.
@@ -57,12 +57,12 @@ class Assembly:
         self.pending_bytes = 0
 
     def close(self) -> None:
-        """Close what is open; the workspace removes it."""
+        """Close the open files; the workspace deletes them."""
         for file in self._open:
             file.close()
 
     def form(self) -> Form:
-        """The whole form, after its last event and a flush.
+        """Return the complete form, after its last event and a flush.
 
         Raises:
             MalformedRequest: it has no file.
@@ -106,7 +106,7 @@ class Assembly:
 
     def _too_many_files(self) -> RequestFault:
         if self._spec.many:
-            return TooManyFiles(f"The batch holds more than {self._max_files} files; send it in several requests.")
+            return TooManyFiles(f"The batch has more than {self._max_files} files. Send them in several requests.")
         return MalformedRequest(
-            f'The form has more than one part "{self._spec.file_field}"; /api/geo/convert/batch takes several files.'
+            f'The form has more than one part "{self._spec.file_field}". Use /api/geo/convert/batch for several files.'
         )

@@ -1,4 +1,4 @@
-"""One received file on its way to disk."""
+"""A received file on its way to disk."""
 
 import hashlib
 import os
@@ -8,11 +8,11 @@ from service.intake.form import Upload
 from service.intake.workspace import lack_of_room
 
 FILE_NAME = "upload"
-_MOST_PIECES = 512  # of one writev; the kernel takes 1024
+_MOST_PIECES = 512  # per writev; the kernel allows 1024
 
 
 class IncomingFile:
-    """Collects a file's bytes until it is `ended`; `write_out`, which alone touches the disk, may run in a thread."""
+    """Collects the bytes of a file until `ended`; only `write_out` accesses the disk, and it may run in a thread."""
 
     def __init__(self, directory: Path, untrusted_name: str, *, max_bytes: int, hashed: bool) -> None:
         self.ended = False
@@ -26,11 +26,11 @@ class IncomingFile:
 
     @property
     def oversize(self) -> bool:
-        """Whether more came than is kept."""
+        """Whether the file exceeds the maximum size."""
         return self._size_bytes > self._max_bytes
 
     def add(self, data: bytes) -> None:
-        """Take the next bytes; those of an oversize file are counted and let go."""
+        """Add the next bytes; those of an oversize file are only counted."""
         self._size_bytes += len(data)
         if self.oversize:
             self._pending.clear()
@@ -38,7 +38,7 @@ class IncomingFile:
             self._pending.append(data)
 
     def write_out(self) -> None:
-        """Write and hash what is pending; close the file when it has ended, and remove it when it is oversize.
+        """Write and hash the pending bytes; close the file if it has ended, and delete it if it is oversize.
 
         Raises:
             Overloaded: the disk is full.
@@ -57,13 +57,13 @@ class IncomingFile:
                 self._path.unlink()
 
     def close(self) -> None:
-        """Close the file, in whatever state it is."""
+        """Close the file in any state."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def upload(self) -> Upload:
-        """The record of the file, once it has ended and is written out."""
+        """Return the record of the file, once it has ended and is written."""
         return Upload(
             untrusted_name=self._untrusted_name,
             path=self._path,

@@ -1,4 +1,4 @@
-"""The records of intake: what a form may hold, and what it held."""
+"""The records of intake: what a form may contain, and what it contained."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,15 +9,15 @@ MEBIBYTE = 1024 * 1024
 
 
 class FormSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What one endpoint takes.
+    """The form that an endpoint accepts.
 
     Attributes:
-        file_field: name of the part that carries a file.
-        fields: names of the text parts that are kept; of any other, read within the same caps, only the name is kept,
-            so that a client may send the same form to two endpoints and is told what one of them ignored.
-        many: whether `file_field` may come several times (interface 7.1: a batch). A file above the ceiling then is one
-            entry's failure, else it is the request's.
-        digest: whether the files' SHA-256 is computed while they arrive.
+        file_field: name of the part that carries a file. fields: names of the text parts that are kept; of all others,
+        which have the same limits, only the names are kept,
+            so that a client can send the same form to two endpoints and learns what one of them ignored.
+        many: whether `file_field` may occur several times (a batch). A file above the maximum then fails its entry,
+            otherwise the request.
+        digest: whether to compute the SHA-256 of the files while they arrive.
     """
 
     file_field: str
@@ -27,7 +27,7 @@ class FormSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IntakeLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client may send, and how slowly (interface 8)."""
+    """Maximum sizes and minimum speed of uploads (interface 8)."""
 
     max_file_bytes: int = 100 * MEBIBYTE
     max_batch_bytes: int = 200 * MEBIBYTE
@@ -39,14 +39,14 @@ class IntakeLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Upload(msgspec.Struct, frozen=True, kw_only=True):
-    """A file as it was received.
+    """A received file.
 
     Attributes:
         untrusted_name: last component of the client's file name, without control characters; never part of a path.
-        path: where its bytes are, alone in a private directory; nothing is there when `oversize`.
-        size_bytes: bytes received, counted to the end of an oversize file too.
-        digest: SHA-256 of the bytes when the form asks for it and the file was kept.
-        oversize: the file is above the ceiling and was not kept (batch only).
+        path: the path of its bytes, alone in a private directory; absent if `oversize`.
+        size_bytes: bytes received, including all bytes of an oversize file.
+        digest: SHA-256 of the bytes if the form requests it and the file was kept.
+        oversize: the file exceeds the maximum size and was not kept (batch only).
     """
 
     untrusted_name: str
@@ -57,14 +57,14 @@ class Upload(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def directory(self) -> Path:
-        """The private directory, which `Workspace.handover` gives to the job."""
+        """The private directory, which `Workspace.handover` hands over to the job."""
         return self.path.parent
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
-    """A form as it was received; repeated fields and files keep their order."""
+    """A received form; repeated fields and files keep their order."""
 
     fields: Mapping[str, tuple[str, ...]]
     files: tuple[Upload, ...]
     unknown_fields: tuple[str, ...] = ()
-    """The names of the other text parts, as the client wrote them, each once."""
+    """The names of the other text parts as the client wrote them, without duplicates."""

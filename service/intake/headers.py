@@ -1,8 +1,8 @@
-"""Two header values of a form, read as clients really write them.
+"""Parsers for two header values of a form, as clients write them in practice.
 
-Content-Disposition has three dialects in the wild: browsers and most libraries percent-encode only `"`, CR and LF
-(WHATWG), older curl escapes `"` and a backslash with a backslash, and some libraries add `filename*` (RFC 8187), which
-wins. A backslash before anything else is itself: browsers send Windows names untouched.
+Content-Disposition has three dialects: browsers and most libraries percent-encode only `"`, CR and LF (WHATWG), older
+versions of curl escape `"` and a backslash with a backslash, and some libraries add `filename*` (RFC 8187), which takes
+precedence. A backslash before any other character is literal: browsers send Windows names as is.
 """
 
 import re
@@ -15,7 +15,7 @@ from service.errors import MalformedRequest
 MAX_NAME_CHARACTERS = 255
 
 _WORD = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
-# Possessive throughout (`*+`): a header of thousands of blanks or backslashes costs no more than its length.
+# Possessive throughout (`*+`), so that a header of thousands of blanks or backslashes takes linear time.
 _PARAMETER = re.compile(
     rf";[ \t]*+(?:(?P<key>{_WORD}+)[ \t]*+=[ \t]*+"
     r'(?:"(?P<quoted>(?:[^"\\]|\\.)*+)"[ \t]*+(?=;|\Z)|(?P<bare>[^;]*+)))?',
@@ -26,12 +26,12 @@ _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]
 _EXTENDED = re.compile(r"(?P<charset>utf-8|iso-8859-1)'[^']*'(?P<text>[^']*)", re.IGNORECASE)
 _ESCAPES = re.compile(r'\\(["\\])|%(22|0D|0A)')
 _PERCENT = {"22": '"', "0D": "\r", "0A": "\n"}
-# What would act on a terminal, end a line in a log, or turn the text around it; and what PostgreSQL cannot store.
+# Characters that control a terminal, break a log line, change the text direction, or that PostgreSQL rejects.
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
 
 
 class Disposition(NamedTuple):
-    """The Content-Disposition of a part; `untrusted_name` is None without a usable file name."""
+    """The Content-Disposition of a part; `untrusted_name` is None if there is no usable file name."""
 
     field: str
     untrusted_name: str | None
@@ -41,7 +41,7 @@ def read_boundary(content_type: str | None) -> bytes:
     """Return the boundary that `content_type`, the request's header, declares.
 
     Raises:
-        MalformedRequest: the body is no multipart/form-data, or its boundary is missing or not one (RFC 2046 5.1.1).
+        MalformedRequest: the body is not multipart/form-data, or its boundary is missing or invalid (RFC 2046 5.1.1).
     """
     media_type, parameters = _split(content_type or "")
     if media_type != "multipart/form-data":
@@ -56,10 +56,10 @@ def read_boundary(content_type: str | None) -> bytes:
 
 
 def read_disposition(value: str) -> Disposition:
-    """Return the field name and file name that `value`, a part's Content-Disposition, gives.
+    """Return the field name and file name in `value`, the Content-Disposition of a part.
 
     Raises:
-        MalformedRequest: it is not `form-data`, has no field name, cannot be read, or its file name is too long.
+        MalformedRequest: it is not `form-data`, has no field name, is malformed, or its file name is too long.
     """
     kind, parameters = _split(value)
     if kind != "form-data" or "name" not in parameters:
@@ -69,9 +69,9 @@ def read_disposition(value: str) -> Disposition:
 
 
 def clean_name(file_name: str) -> str | None:
-    r"""Return the last component of `file_name`, printable; None when nothing is left.
+    r"""Return the last component of `file_name` without unprintable characters; None if nothing is left.
 
-    Clients on Windows may send a path with `\`; an unprintable character becomes `_`.
+    Clients on Windows may send a path with `\`; unprintable characters become `_`.
 
     Raises:
         MalformedRequest: it is longer than 255 characters.
@@ -93,7 +93,7 @@ def _file_name(parameters: Mapping[str, str]) -> str | None:
 
 
 def _split(value: str) -> tuple[str, Mapping[str, str]]:
-    """Split a header value into its head and its parameters, both keys in lower case."""
+    """Split a header value into its first token and its parameters, with keys in lower case."""
     head, semicolon, _ = value.partition(";")
     parameters: dict[str, str] = {}
     position = len(head)

@@ -1,7 +1,7 @@
-"""A directory in memory for small uploads: files that live for a moment should not wake a disk.
+"""A directory in memory for small uploads, whose short-lived files need no disk.
 
-A directory entry on a disk costs up to a hundred times what it costs in memory, most of all on a busy disk; a small
-conversion makes and removes twenty of them.
+A directory entry on a disk costs up to a hundred times as much as in memory, especially on a busy disk, and a small
+conversion creates and deletes twenty of them.
 """
 
 import hashlib
@@ -15,17 +15,17 @@ import structlog
 from service.telemetry import events
 
 LEAST_FREE_BYTES = 256 << 20
-"""With less room than this, small uploads go to the disk like all others."""
+"""Free space below which small uploads go to disk like all others."""
 
 _MODE = 0o711
 _log = structlog.get_logger()
 
 
 def memory_root(parent: str, data_path: Path) -> Path | None:
-    """Return a directory of this service's own below `parent`, a place in memory that others may use as well.
+    """Return a directory for this service below `parent`, a directory in memory that other programs may use as well.
 
-    It belongs to all servers with the same `data_path`. None where `parent` is empty or not there, has no room, or has
-    something under that name which is not ours.
+    All servers with the same `data_path` share it. None if `parent` is empty or missing, has no free space, or contains
+    a file or directory of that name that belongs to another user.
     """
     if not parent:
         return None
@@ -37,31 +37,31 @@ def memory_root(parent: str, data_path: Path) -> Path | None:
         _log.info(events.NO_MEMORY_DIRECTORY, reason=error.strerror or str(error))
         return None
     if not has_room(path):
-        _log.info(events.NO_MEMORY_DIRECTORY, reason="there is too little room")
+        _log.info(events.NO_MEMORY_DIRECTORY, reason="there is too little free space")
         return None
     return path
 
 
 def memory_path(parent: str, data_path: Path) -> Path:
-    """Return what the directory is called, whether it is there or not."""
+    """Return the path of the directory, whether or not it exists."""
     name = hashlib.sha256(os.fsencode(data_path.resolve())).hexdigest()[:16]
     return Path(parent, f"geomill-{os.geteuid()}-{name}")
 
 
 def leave_memory_root(path: Path) -> None:
-    """Leave nothing of ours where others keep things too, unless another process uses it."""
+    """Delete the directory, unless another process uses it."""
     with suppress(OSError):
         path.rmdir()
 
 
 def has_room(path: Path) -> bool:
-    """Whether small conversions can be done at `path`."""
+    """Return whether `path` has enough free space for small conversions."""
     found = os.statvfs(path)
     return found.f_bavail * found.f_frsize >= LEAST_FREE_BYTES
 
 
 def _require_own(path: Path) -> None:
-    """See that nobody else made it: anybody may make anything in a place that all share."""
+    """Check that this user created it: in a shared directory, any user may have."""
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise OSError("somebody else has taken its name")
+        raise OSError("another user has taken its name")

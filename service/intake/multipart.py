@@ -1,14 +1,14 @@
-"""A form's bytes as events, without I/O.
+"""Parsing of a form into events, without I/O.
 
-Theory of operation. `multipart.PushMultipartParser` finds the boundaries and the part headers: linear in time on any
-input, one copy at most, and it insists on the closing boundary. Around it stand three things that it leaves open. The
-preamble: it is skipped here, up to a cap, so that where a chunk ends changes nothing and a body that is no form fails
-within its first kilobytes. The meaning of a part: its name alone decides, whether the client gave a file name or not;
-`file_field` yields its bytes as they come, every other part is collected to a text under a cap. And the words: the
-parser's complaints become sentences for the person who sent the request.
+Theory of operation. `multipart.PushMultipartParser` finds the boundaries and the part headers, in linear time on any
+input, with one copy at most, and requires the closing boundary. This module adds three things. It skips the preamble,
+up to a maximum, so that the division into chunks does not matter and a body that is not a form fails within its first
+kilobytes. It decides what a part is by its name alone, whether or not the client sent a file name: `file_field` yields
+its bytes as they arrive, every other part is collected into a text of limited length. And it turns the parser's errors
+into messages for the client.
 
-A boundary begins with a carriage return. What has none, while a file's bytes come and the parser keeps back none that
-may begin a boundary, is passed on without it: looking for one byte is several times as fast as for a boundary.
+A boundary starts with a carriage return. While the bytes of a file arrive and the parser holds back no possible start
+of a boundary, a chunk without a carriage return bypasses the parser: searching for one byte is several times as fast.
 """
 
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class FileStart(msgspec.Struct, frozen=True):
-    """The file part begins; its bytes follow."""
+    """The file part starts; its bytes follow."""
 
     untrusted_name: str
 
@@ -63,22 +63,22 @@ _FILE_END = FileEnd()
 
 
 class FormParser:
-    """Turns the chunks of one body into events."""
+    """Parses the chunks of one body into events."""
 
     def __init__(self, boundary: bytes, *, file_field: str, max_parts: int, max_field_bytes: int) -> None:
         """Prepare for one body.
 
         Args:
-            boundary: of the Content-Type, see `headers.read_boundary`.
-            file_field: name of the parts whose bytes are passed on.
-            max_parts: parts that the form may have.
-            max_field_bytes: length that any other part may have.
+            boundary: the boundary in the Content-Type, see `headers.read_boundary`.
+            file_field: name of the parts whose bytes are yielded.
+            max_parts: maximum number of parts.
+            max_field_bytes: maximum length of any other part.
         """
         self._parser = _Parser(
             boundary, max_header_size=MAX_HEADER_BYTES, max_header_count=MAX_HEADERS, max_segment_count=max_parts
         )
         self._delimiter = b"\r\n--" + boundary
-        self._most_held = len(self._delimiter) + 1  # two bytes after it tell whether it is the last
+        self._most_held = len(self._delimiter) + 1  # the two bytes after it say whether it is the last
         self._preamble: bytes | None = b"\r\n"
         self._file_field = file_field
         self._max_field_bytes = max_field_bytes
@@ -87,10 +87,10 @@ class FormParser:
         self._holds_nothing = False
 
     def feed(self, data: bytes) -> Iterator[Event]:
-        """Yield what `data`, the next chunk of the body, completes; must be exhausted before the next call.
+        """Yield the events that `data`, the next chunk of the body, completes; exhaust it before the next call.
 
         Raises:
-            MalformedRequest: the body is no form, breaks the syntax, or goes beyond a cap (interface 7.1).
+            MalformedRequest: the body is not a form, is malformed, or exceeds a limit (interface 7.1).
         """
         if self._preamble is not None:
             data = self._skip_preamble(data)
@@ -110,7 +110,7 @@ class FormParser:
         """Declare the end of the body.
 
         Raises:
-            MalformedRequest: the closing boundary has not come.
+            MalformedRequest: the closing boundary is missing.
         """
         try:
             list(self._parser.parse(b""))
@@ -125,7 +125,7 @@ class FormParser:
             self._preamble = None
             return preamble[start + 2 :]
         if len(preamble) >= cap:
-            raise MalformedRequest("The body does not begin with the boundary that its Content-Type declares.")
+            raise MalformedRequest("The body does not start with the boundary in its Content-Type.")
         self._preamble = preamble
         return b""
 
@@ -143,7 +143,7 @@ class FormParser:
     def _begin(self, segment: MultipartSegment) -> Iterator[Event]:
         headers = dict(segment.headerlist)
         if headers.get("Content-Transfer-Encoding", "").strip().lower() not in _PLAIN_ENCODINGS:
-            raise MalformedRequest("A part of the form has a Content-Transfer-Encoding; send its bytes as they are.")
+            raise MalformedRequest("A part of the form has a Content-Transfer-Encoding. Send its bytes unencoded.")
         name, untrusted_name = read_disposition(headers["Content-Disposition"])
         if len(name) > MAX_FIELD_NAME_CHARACTERS:
             raise MalformedRequest(f"A field name is longer than {MAX_FIELD_NAME_CHARACTERS} characters.")
@@ -167,7 +167,7 @@ class FormParser:
 
 
 class _Text:
-    """A text part on its way."""
+    """A text part in transit."""
 
     def __init__(self, name: str, charset: str | None, max_bytes: int, *, is_file: bool) -> None:
         self._name = name
@@ -177,7 +177,7 @@ class _Text:
         self._pieces: list[bytes] = []
 
     def add(self, data: bytes) -> bool:
-        """Take `data`; False when the cap is passed."""
+        """Add `data`; return False if the part exceeds its maximum length."""
         self._room -= len(data)
         self._pieces.append(data)
         return self._room >= 0
@@ -190,7 +190,7 @@ class _Text:
 
     def field(self) -> Field:
         if self._charset not in _TEXT_CHARSETS:
-            raise MalformedRequest(f"The field {self._name!a} is in a character set that is not taken; use UTF-8.")
+            raise MalformedRequest(f"The field {self._name!a} is in an unsupported character set. Use UTF-8.")
         try:
             value = b"".join(self._pieces).decode(self._charset)
         except UnicodeDecodeError:
@@ -201,7 +201,7 @@ class _Text:
 
 
 class _Parser(PushMultipartParser):
-    """Refuses a line feed in a header always, not only where a chunk happens to end behind it."""
+    """Rejects every bare line feed in a header, not only one at the end of a chunk."""
 
     def _on_segment_headerline(self, line: bytes) -> None:
         if b"\n" in line:

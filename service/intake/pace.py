@@ -1,13 +1,13 @@
-"""How long a client may take over its upload."""
+"""Time limits of an upload."""
 
 from service.intake.form import IntakeLimits
 
 
 class Pace:
-    """Turns three limits (silence, total time, mean rate) into one moving deadline; pure, the clock is an argument.
+    """Combines three limits (pause, total time, average rate) into one moving deadline; pure, the clock is an argument.
 
-    The mean rate counts from `idle_seconds` after the start, so that a slow beginning is forgiven. Time that this
-    service itself took is given back by `resume`.
+    The average rate is measured from `idle_seconds` after the start, to tolerate a slow start. `resume` excludes the
+    time that the service itself took.
     """
 
     def __init__(self, limits: IntakeLimits, now: float) -> None:
@@ -17,23 +17,23 @@ class Pace:
         self._received = 0
 
     def heard(self, now: float, received: int) -> None:
-        """Note that `received` bytes have come in all by `now` (seconds of any one clock)."""
+        """Record that `received` bytes have arrived in total by `now` (seconds of any clock)."""
         self._heard_at = now
         self._received = received
 
     def resume(self, now: float) -> None:
-        """Do not count the time since the client was last heard: it had to wait for this service."""
+        """Exclude the time since the last data: the client was waiting for this service."""
         self._start += now - self._heard_at
         self._heard_at = now
 
     @property
     def deadline(self) -> float:
-        """When the next bytes must be here."""
+        """When the next bytes must arrive."""
         return min(self._deadlines())
 
     @property
     def complaint(self) -> str:
-        """What a client that misses the deadline is told."""
+        """The message for a client that misses the deadline."""
         deadlines = self._deadlines()
         return (
             f"Nothing of the upload arrived for {self._limits.idle_seconds:g} seconds. Send it again.",

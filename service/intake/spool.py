@@ -1,8 +1,8 @@
-"""Receives a form: a stream of chunks in, files in private directories and a record out.
+"""Receives a form: takes a stream of chunks and returns files in private directories and a record.
 
-The event loop parses, one thread hop per mebibyte writes and hashes, and nothing is read meanwhile, so a client is
-slowed down to the speed of the disk by its own connection and memory stays flat. A body that is declared small is
-written in the loop at its end: one file of a few kilobytes costs less than the hop.
+The event loop parses, and a thread writes and hashes one mebibyte at a time. Nothing is read in the meantime, so
+backpressure slows the client down to the speed of the disk and memory stays constant. A body with a small declared
+length is written in the loop at its end, because writing a few kilobytes costs less than a thread hop.
 """
 
 import math
@@ -36,19 +36,19 @@ async def receive(
     """Receive the form that `body` carries; its files belong to `workspace`.
 
     Args:
-        body: the request's body in chunks of any size; what it raises when the client leaves passes through.
-        content_type: the request's header, None when absent.
-        content_length: the declared length in bytes, None when the body is chunked.
-        form: what the endpoint takes.
-        workspace: owner of the directories that are made.
-        limits: what a client may send, and how slowly.
+        body: the body of the request in chunks of any size; what it raises when the client disconnects is passed on.
+        content_type: the header of the request, None if absent.
+        content_length: the declared length in bytes, None if the body is chunked.
+        form: the form that the endpoint accepts.
+        workspace: owner of the new directories.
+        limits: maximum sizes and minimum speed.
 
     Raises:
-        MalformedRequest: it is no multipart form, is truncated, or lacks its file (interface 7.1).
-        UploadTooLarge: the file of a single upload is above the ceiling.
-        BatchTooLarge: the body of a batch is.
+        MalformedRequest: the body is not a multipart form, is truncated, or lacks its file (interface 7.1).
+        UploadTooLarge: the file of a single upload exceeds the maximum size.
+        BatchTooLarge: the body of a batch exceeds the maximum size.
         TooManyFiles: the batch has more files than one request may carry.
-        UploadTimeout: the client fell silent or is too slow.
+        UploadTimeout: the client stopped sending or is too slow.
         Overloaded: the disk is full.
     """
     boundary = read_boundary(content_type)
@@ -63,7 +63,7 @@ async def receive(
 
 
 class _Reception:
-    """One body on its way through the parser into the assembly."""
+    """The reception of one body."""
 
     def __init__(
         self, boundary: bytes, form: FormSpec, workspace: Workspace, limits: IntakeLimits, *, small: bool
@@ -109,7 +109,7 @@ class _Reception:
 
     def _extend(self, waiting: CancelScope) -> None:
         deadline = self._pace.deadline
-        if abs(deadline - waiting.deadline) > self._grain_seconds:  # a timer per chunk would cost more than parsing it
+        if abs(deadline - waiting.deadline) > self._grain_seconds:  # a timer per chunk costs more than parsing it
             waiting.deadline = deadline
 
     async def _flush(self, waiting: CancelScope) -> None:

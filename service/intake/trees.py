@@ -1,8 +1,8 @@
-"""Removal of a directory that a hostile program may have filled.
+"""Deletion of a directory that a hostile program may have filled.
 
-`shutil.rmtree` recurses, so a deep tree ends it, and stops at a directory that its owner may not enter. Here every
-directory is moved out to beside the root before it is emptied, so neither the stack nor a path grows with the depth;
-and none is opened or changed through a link, so nothing outside is touched even while the program still runs.
+`shutil.rmtree` recurses, so it fails on a deep tree and on a directory that its owner may not enter. This module moves
+every directory to beside the root before it empties it, so neither the stack nor a path grows with the depth. It opens
+and changes nothing through a link, so nothing outside is affected even while the program is still running.
 """
 
 import os
@@ -19,12 +19,12 @@ def new_name() -> str:
 
 
 def remove_tree(root: Path) -> None:
-    """Remove the directory `root` and all in it; what is already gone is no error.
+    """Delete the directory `root` and its contents; missing files are not an error.
 
-    The directory that holds `root` must be private to this service: subdirectories pass through it.
+    The parent of `root` must be private to this service: subdirectories are moved into it.
 
     Raises:
-        OSError: something cannot be removed.
+        OSError: something cannot be deleted.
     """
     outside = str(root.parent)
     pending = [str(root)]
@@ -32,11 +32,11 @@ def remove_tree(root: Path) -> None:
         directory = pending.pop()
         with suppress(FileNotFoundError):
             pending.extend(_empty(directory, outside))
-            os.rmdir(directory)  # noqa: PTH106 -- a path that is made for every directory costs more than its removal
+            os.rmdir(directory)  # noqa: PTH106 -- creating a Path for every directory costs more than deleting it
 
 
 def _empty(directory: str, outside: str) -> list[str]:
-    """Unlink what is in `directory`, but move its directories `outside` and return them."""
+    """Delete the files in `directory`, and move its subdirectories `outside` and return them."""
     descriptor = _open(directory)
     try:
         os.fchmod(descriptor, 0o700)
@@ -64,14 +64,14 @@ def _move(name: str, parent: int, outside: str) -> str:
     moved = f"{outside}/{new_name()}"
     try:
         os.rename(name, moved, src_dir_fd=parent)
-    except PermissionError:  # its link to its parent is a part of it
+    except PermissionError:  # its entry `..` changes
         _let_in(name, parent)
         os.rename(name, moved, src_dir_fd=parent)
     return moved
 
 
 def _let_in(directory: str, parent: int | None = None) -> None:
-    """Give the owner all rights on `directory`, which may not be opened: to list it, to empty it, to move it."""
+    """Give the owner all rights on `directory`, which may not be openable, to list, empty or move it."""
     descriptor = os.open(directory, os.O_PATH | _NO_LINK, dir_fd=parent)
     try:
         Path(f"/proc/self/fd/{descriptor}").chmod(0o700)

@@ -1,7 +1,7 @@
-"""Private directories of uploads: who owns them, and who removes them.
+"""Private directories of uploads, their ownership and deletion.
 
-Every upload has a directory of its own with an unguessable name, in the area of this process (`areas`). A `Workspace`
-owns the directories of one request and removes them when it ends; a directory that it has handed over is the job's.
+Every upload has its own directory with an unguessable name, in the area of this process (`areas`). A `Workspace` owns
+the directories of one request and deletes them at its end, except those that it has handed over to a job.
 """
 
 import errno
@@ -35,10 +35,10 @@ _log = structlog.get_logger()
 
 @contextmanager
 def lack_of_room() -> Iterator[None]:
-    """Turn a full disk, or a want of descriptors, into the fault that the caller is told.
+    """Translate a full disk, or a lack of descriptors, into a request fault.
 
     Raises:
-        Overloaded: there is no room; the operating system's error is its cause.
+        Overloaded: there is no space; the operating system's error is its cause.
     """
     try:
         yield
@@ -46,11 +46,12 @@ def lack_of_room() -> Iterator[None]:
         if error.errno not in _NO_ROOM:
             raise
         _log.error(events.DISK_FULL, reason=error.strerror)
-        raise Overloaded("The service has no room for this upload now. Send it again later.", RETRY_SECONDS) from error
+        message = "The service has no space for this upload at the moment. Try again later."
+        raise Overloaded(message, RETRY_SECONDS) from error
 
 
 class WorkArea:
-    """This process's directories of uploads, on disk and, for small ones, in memory; made by `open_work_area`."""
+    """The directories of this process for uploads, on disk and, for small ones, in memory; see `open_work_area`."""
 
     def __init__(self, on_disk: Path, in_memory: Path | None = None) -> None:
         self._on_disk = on_disk
@@ -60,7 +61,7 @@ class WorkArea:
 
     @asynccontextmanager
     async def workspace(self) -> AsyncIterator["Workspace"]:
-        """Open the workspace of one request."""
+        """Open a workspace for one request."""
         workspace = Workspace(self)
         self._workspaces += 1
         try:
@@ -71,12 +72,12 @@ class WorkArea:
 
     @property
     def buffer_bytes(self) -> int:
-        """How much one upload may hold in memory: a mebibyte, less when there are many at once."""
+        """The buffer size of one upload: a mebibyte, less if there are many uploads."""
         share = BUFFERS_BYTES // max(1, self._workspaces)
         return min(max(share, _LEAST_BUFFER_BYTES), _MOST_BUFFER_BYTES)
 
     def new_directory(self, *, small: bool = False) -> Path:
-        """Make a private directory with an unguessable name; in memory, if little will be in it and there is room.
+        """Create a private directory with an unguessable name, in memory if it is for `small` files and there is space.
 
         Raises:
             Overloaded: the disk is full.
@@ -88,17 +89,17 @@ class WorkArea:
         return path
 
     def is_in_memory(self, directory: Path) -> bool:
-        """Whether `new_directory` made it there."""
+        """Return whether `new_directory` created it in memory."""
         return directory.parent == self._in_memory
 
     async def run_blocking(self, work: Callable[[], _Result], *, inline: bool = False) -> _Result:
-        """Run `work`, which touches the disk, beside the event loop, or in it; a cancellation waits for its end."""
+        """Run `work`, which accesses the disk, in a thread or `inline`; a cancelled caller waits for its end."""
         return await run_blocking(work, inline=inline, limiter=self._threads)
 
     async def remove(self, directory: Path, *, inline: bool = False) -> None:
-        """Remove `directory`, which `new_directory` made, and all in it; a rest that stays is swept with the area.
+        """Delete a directory of `new_directory` and its contents; `inline` if there is little in it.
 
-        Where it is known to hold little, that is `brief`.
+        What cannot be deleted now is deleted with the area.
         """
         if inline:
             _remove_or_log(directory)
@@ -108,7 +109,7 @@ class WorkArea:
 
 
 class Workspace:
-    """The directories of one request: removed when it ends, but for those handed over to a job."""
+    """The directories of one request: deleted at its end, except those handed over to a job."""
 
     def __init__(self, area: WorkArea) -> None:
         self._area = area
@@ -120,7 +121,7 @@ class Workspace:
         return self._area.buffer_bytes
 
     def new_directory(self, *, small: bool = False) -> Path:
-        """Make a private directory that lives as long as the workspace, unless it is handed over.
+        """Create a private directory that is deleted with the workspace, unless it is handed over.
 
         See `WorkArea.new_directory`.
         """
@@ -129,30 +130,30 @@ class Workspace:
         return directory
 
     def handover(self, directory: Path) -> Path:
-        """Give up `directory` and return it: from now on its removal (`WorkArea.remove`) is the caller's duty.
+        """Return `directory` and its ownership: from now on, the caller must delete it (`WorkArea.remove`).
 
         Raises:
-            KeyError: the workspace does not own it, or not any more.
+            KeyError: the workspace does not own it.
         """
         self._owned.remove(directory)
         return directory
 
     async def run_blocking(self, work: Callable[[], _Result], *, inline: bool = False) -> _Result:
-        """See `WorkArea.do`."""
+        """See `WorkArea.run_blocking`."""
         return await self._area.run_blocking(work, inline=inline)
 
     async def close(self) -> None:
-        """Remove what is still owned."""
+        """Delete the directories that it still owns."""
         while self._owned:
             await self._area.remove(self._owned.pop())
 
 
 @asynccontextmanager
 async def open_work_area(root: Path, memory: Path | None = None) -> AsyncIterator[WorkArea]:
-    """Make this process's area in `root`, and one in `memory`, the root for small uploads.
+    """Create the area of this process in `root`, and one in `memory`, the root for small uploads.
 
     Raises:
-        OSError: a root cannot be made or written.
+        OSError: a root cannot be created or written.
     """
     async with AsyncExitStack() as areas:
         on_disk = await areas.enter_async_context(_area(root))
@@ -164,7 +165,7 @@ async def open_work_area(root: Path, memory: Path | None = None) -> AsyncIterato
 
 @asynccontextmanager
 async def _area(root: Path) -> AsyncIterator[Path]:
-    """Sweep `root`, make this process's area in it, and remove that at the end."""
+    """Sweep `root`, create the area of this process in it, and delete the area at the end."""
     await to_thread.run_sync(sweep, root)
     path, lock = await to_thread.run_sync(claim_area, root)
     try:

@@ -35,13 +35,13 @@ SELECT 'x -- y';
         ("SELECT 1;", "must follow"),
         ("", "must follow"),
         ("SELECT 1;\n-- name: a\n-- b\nSELECT 2;", "must follow"),
-        ("-- name: a\n-- b\nSELECT 1;\n-- name: a\n-- b\nSELECT 2;", "`a` stands there twice"),
+        ("-- name: a\n-- b\nSELECT 1;\n-- name: a\n-- b\nSELECT 2;", "`a` occurs twice"),
         ("-- name: a\n-- b\n", "`a` has no statement"),
         ("-- name: a\n-- b\n\n-- name: c\n-- d\nSELECT 1;", "`a` has no statement"),
         ("-- name: a\nSELECT 1;", "`a` lacks the comment"),
         ("-- name: a\n--\nSELECT 1;", "`a` lacks the comment"),
-        ("-- name:\n-- b\nSELECT 1;", "is no name"),
-        ("-- name: a-b\n-- c\nSELECT 1;", "`a-b` is no name"),
+        ("-- name:\n-- b\nSELECT 1;", "is not a valid name"),
+        ("-- name: a-b\n-- c\nSELECT 1;", "`a-b` is not a valid name"),
     ],
 )
 def test_badly_formed_file_is_refused(text: str, complaint: str) -> None:
