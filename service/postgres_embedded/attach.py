@@ -1,4 +1,4 @@
-"""Using the embedded server: start it if nobody has, keep it as long as somebody uses it."""
+"""Use of the embedded server: starts it if it is not running, and keeps it running while it has users."""
 
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -17,7 +17,7 @@ from service.postgres_embedded.locks import can_lock, try_lock
 from service.postgres_embedded.server_user import own_name
 from service.postgres_embedded.start import Options, start_keeper
 
-START_SECONDS = 300.0  # recovery may have a lot to read
+START_SECONDS = 300.0  # recovery may take long
 STOP_SECONDS = 30.0
 POLL_SECONDS = 0.01
 WATCH_SECONDS = 1.0
@@ -31,16 +31,16 @@ _LOG = structlog.get_logger("service.db")
 async def embedded_postgres(
     data_dir: Path, *, bin_dir: Path | None = None, user: str = "", durable: bool = True
 ) -> AsyncGenerator[str]:
-    """Use the private PostgreSQL in `data_dir`, which is started if it does not run and stopped after its last user.
+    """Use the private PostgreSQL in `data_dir`; it is started if necessary, and stopped after its last user.
 
     Args:
         data_dir: Geomill's data directory; the database lives in `postgres/` in it.
-        bin_dir: where PostgreSQL's programs are; by default the newest that is found.
-        user: who runs them when this process is root; by default the data's owner, else `postgres`, else `nobody`.
-        durable: False for data that need not survive the machine: tests.
+        bin_dir: the directory of PostgreSQL's programs; default: the newest version found.
+        user: the user that runs them if this process is root; default: the owner of the data, `postgres` or `nobody`.
+        durable: False for data that need not survive a power failure: tests.
 
     Yields:
-        The address (DSN) of the database, valid in every process of this user while the block runs.
+        The DSN of the database, valid in every process of this user while the block runs.
 
     Raises:
         EmbeddedPostgresError: it cannot run here; the message says why and what to do.
@@ -64,8 +64,10 @@ async def embedded_postgres(
 
 @asynccontextmanager
 async def _used(home: Home) -> AsyncIterator[None]:
-    """Count as a user of the server; wait for its end if this was the last one."""
-    lock = await _poll(lambda: try_lock(home.users_lock, exclusive=False))  # none while a keeper stops the server
+    """Register as a user of the server; wait for its end if this was the last user."""
+    lock = await _poll(
+        lambda: try_lock(home.users_lock, exclusive=False)
+    )  # unavailable while a keeper stops the server
     try:
         yield
     finally:
@@ -75,7 +77,7 @@ async def _used(home: Home) -> AsyncIterator[None]:
 
 
 async def _poll(look: Callable[[], T | None]) -> T:
-    """Look again and again until there is something."""
+    """Poll until the result is not None."""
     while True:
         found = look()
         if found is not None:
@@ -86,7 +88,7 @@ async def _poll(look: Callable[[], T | None]) -> T:
 def _has_users(home: Home) -> bool:
     if can_lock(home.users_lock, exclusive=True):
         return False
-    return can_lock(home.users_lock, exclusive=False)  # not while the keeper holds it, having found nobody
+    return can_lock(home.users_lock, exclusive=False)  # not while the keeper holds it, because there are no users
 
 
 async def _wait_until_ready(home: Home, options: Options, dsn: str) -> None:
@@ -100,7 +102,7 @@ async def _wait_until_ready(home: Home, options: Options, dsn: str) -> None:
                 started = await anyio.to_thread.run_sync(start_keeper, home, options)
             await anyio.sleep(POLL_SECONDS)
         return
-    raise EmbeddedPostgresError(f"The embedded database takes too long to start; its log is {home.log}.")
+    raise EmbeddedPostgresError(f"The embedded database takes too long to start. See its log: {home.log}")
 
 
 async def _accepts(dsn: str, home: Home) -> bool:
@@ -109,13 +111,13 @@ async def _accepts(dsn: str, home: Home) -> bool:
     except (OSError, asyncpg.CannotConnectNowError, asyncpg.PostgresConnectionError):
         return False
     except asyncpg.InvalidAuthorizationSpecificationError as error:
-        raise EmbeddedPostgresError(f"The database in {home.root} is another user's: {error}.") from error
+        raise EmbeddedPostgresError(f"The database in {home.root} belongs to another user: {error}.") from error
     await connection.close()
     return True
 
 
 async def _watch(home: Home, options: Options) -> None:
-    """Replace a keeper that was killed."""
+    """Replace killed keepers."""
     while True:
         await anyio.sleep(WATCH_SECONDS)
         try:
@@ -127,7 +129,7 @@ async def _watch(home: Home, options: Options) -> None:
 
 
 def _last_words(home: Home) -> str:
-    """What the log says that is neither routine nor the answer to our own attempts to connect."""
+    """Return the last line of the log that is neither routine nor caused by our own attempts to connect."""
     lines = home.log.read_text(encoding="utf-8", errors="replace").splitlines()
     telling = [line for line in lines[-20:] if not any(routine in line for routine in _ROUTINE)]
     return f"{telling[-1] if telling else 'no reason given'} (log: {home.log})"

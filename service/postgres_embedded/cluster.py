@@ -1,4 +1,4 @@
-"""Making the data directory, and the command line of a server on it."""
+"""Creation of the data directory, and the command line of a server on it."""
 
 import shutil
 import subprocess
@@ -10,35 +10,35 @@ from service.postgres_embedded.home import handed_over, make_private
 from service.postgres_embedded.server_user import ServerUser
 
 SETTINGS = {
-    "listen_addresses": "",  # the socket is the only way in
+    "listen_addresses": "",  # access only through the socket
     "unix_socket_permissions": "0700",
     "max_connections": "100",  # several gateways with 16 connections each, and the commands of the CLI
     "shared_buffers": "64MB",  # the metering tables of a small installation fit many times over
     "max_wal_size": "256MB",
-    "synchronous_commit": "on",  # what a client was told is on the disk; statements that can wait say so themselves
-    "dynamic_shared_memory_type": "mmap",  # files among the data: nothing is left elsewhere after kill -9
-    "jit": "off",  # compiling a statement takes longer than any of ours runs
+    "synchronous_commit": "on",  # responses to clients are durable; statements that need not wait override this
+    "dynamic_shared_memory_type": "mmap",  # files in the data directory, so that SIGKILL leaves nothing elsewhere
+    "jit": "off",  # compiling takes longer than any of our statements runs
     "log_checkpoints": "off",
     "log_timezone": "UTC",
     "timezone": "UTC",
-    "cluster_name": "geomill",  # shows in the list of processes
+    "cluster_name": "geomill",  # appears in the list of processes
 }
 NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
-"""For data that need not survive the machine: tests."""
+"""For data that need not survive a power failure: tests."""
 
 
 def ensure_data(
     installation: Installation, data: Path, user: ServerUser, *, role: str, durable: bool, lock: int
 ) -> None:
-    """Make the data directory `data` unless it is there, whole or not at all.
+    """Create the data directory `data` atomically, unless it exists.
 
     Args:
         installation: the programs.
-        data: the directory; a sibling with the suffix `.new` is used meanwhile.
-        user: to whom it will belong.
+        data: the directory; a sibling with the suffix `.new` is used until it is complete.
+        user: its future owner.
         role: the superuser of the new database.
-        durable: whether to wait for the disk.
-        lock: a descriptor that initdb inherits, so that its lock outlives this process if initdb does.
+        durable: whether to sync to disk.
+        lock: a descriptor that initdb inherits, so that the lock is held for as long as initdb runs.
 
     Raises:
         EmbeddedPostgresError: initdb failed.
@@ -46,7 +46,7 @@ def ensure_data(
     if data.exists():
         return
     new = data.with_name(f"{data.name}.new")
-    shutil.rmtree(new, ignore_errors=True)  # left by a start that was killed
+    shutil.rmtree(new, ignore_errors=True)  # left behind by a killed start
     make_private(new, user)
     with handed_over(new, user) as handle:
         _run_initdb(
@@ -58,10 +58,10 @@ def ensure_data(
 
 
 _INITDB = (
-    "--auth-local=peer",  # the operating system's user is the proof; a second lock behind the directory's mode
+    "--auth-local=peer",  # authenticates the operating system's user, in addition to the directory's mode
     "--auth-host=reject",
     "--encoding=UTF8",
-    "--locale=C",  # order by bytes: the same on every host, and no upgrade of a library can break an index
+    "--locale=C",  # byte order: the same on every host, and no library upgrade can corrupt an index
     "--data-checksums",
 )
 
@@ -79,7 +79,7 @@ def _run_initdb(argv: list[str], user: ServerUser, descriptors: tuple[int, ...])
         check=False,
         cwd="/",
         env=ENVIRONMENT,
-        start_new_session=True,  # Ctrl-C is for us to handle
+        start_new_session=True,  # we handle Ctrl-C
         pass_fds=descriptors,
         **user.identity,
     )
@@ -88,13 +88,13 @@ def _run_initdb(argv: list[str], user: ServerUser, descriptors: tuple[int, ...])
 
 
 def _reason(complaints: str) -> str:
-    """The line that says what went wrong, rather than what was then tidied up."""
+    """Return the line that describes the error, rather than the cleanup after it."""
     lines = complaints.splitlines()
     return next((line for line in lines if "error:" in line or "FATAL:" in line), " ".join(lines) or "no reason given")
 
 
 def server_command(installation: Installation, data: str, socket_directory: str, *, durable: bool) -> list[str]:
-    """Say how to start the server on `data` with its socket in `socket_directory`."""
+    """Return the command that starts the server on `data` with its socket in `socket_directory`."""
     settings = SETTINGS | {"unix_socket_directories": socket_directory} | ({} if durable else NOT_DURABLE)
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
     return [str(installation.bin_dir / "postgres"), "-D", data, *options]

@@ -1,5 +1,5 @@
-"""What goes wrong with the embedded server."""
+"""Errors of the embedded server."""
 
 
 class EmbeddedPostgresError(Exception):
-    """The embedded database cannot run; the message tells whoever runs Geomill why and what to do."""
+    """The embedded database cannot run; the message tells the operator why and what to do."""

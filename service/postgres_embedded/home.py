@@ -1,4 +1,4 @@
-"""Where the embedded server keeps its things, and who may reach them."""
+"""The directory of the embedded server, and access to it."""
 
 import hashlib
 import os
@@ -15,15 +15,15 @@ from service.postgres_embedded.server_user import ServerUser
 
 SOCKET_NAME = ".s.PGSQL.5432"
 
-_LONGEST_SOCKET_PATH = 80  # of 107 bytes that the kernel takes, less what PostgreSQL appends
-_SHORT_PLACE = Path("/tmp")  # noqa: S108 - the same for every process, whatever its TMPDIR; what is made there is checked
+_LONGEST_SOCKET_PATH = 80  # the kernel allows 107 bytes; PostgreSQL appends the rest
+_SHORT_DIRECTORY = Path("/tmp")  # noqa: S108 - the same for every process, whatever its TMPDIR; the directory created there is checked
 
 
 class Home(msgspec.Struct, frozen=True):
     """The directory `postgres/` in the data directory.
 
-    It belongs to whoever started Geomill and is closed to others; the data and the socket's directory in it belong to
-    the user that runs the server. That user need not be able to reach them by name (see `handed_over`).
+    It belongs to the user that started Geomill and is closed to others; the data and the socket's directory in it
+    belong to the user that runs the server, who need not be able to reach them by name (see `handed_over`).
     """
 
     root: Path
@@ -40,42 +40,42 @@ class Home(msgspec.Struct, frozen=True):
 
     @property
     def log(self) -> Path:
-        """What the server and its keeper had to say."""
+        """The log of the server and its keeper."""
         return self.root / "postgres.log"
 
     def data(self, major: int) -> Path:
-        """The data of one major version; another version cannot read them."""
+        """Return the data directory of one major version; other versions cannot read it."""
         return self.root / str(major)
 
     @property
     def kept_majors(self) -> frozenset[int]:
-        """The major versions of which there are data."""
+        """The major versions with data."""
         return frozenset(
             int(path.parent.name) for path in self.root.glob("[0-9]*/PG_VERSION") if path.parent.name.isdigit()
         )
 
     @property
     def data_owner(self) -> int | None:
-        """The user id to whom the data belong, if there are any."""
+        """The user id that owns the data, if there are any."""
         owners = {self.data(major).stat().st_uid for major in self.kept_majors}
         return max(owners, default=None)
 
     @property
     def socket_directory(self) -> Path:
-        """Where the server's socket is: in here, or in a short place when the path would not fit into an address."""
+        """The directory of the socket: in the home, or in a short directory if the path is too long for an address."""
         directory = self.root / "run"
         if len(os.fsencode(directory / SOCKET_NAME)) <= _LONGEST_SOCKET_PATH:
             return directory
-        return _SHORT_PLACE / f"geomill-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:20]}"
+        return _SHORT_DIRECTORY / f"geomill-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:20]}"
 
     def dsn(self, role: str, database: str = "postgres") -> str:
-        """The address of `database` for `role`."""
+        """Return the DSN of `database` for `role`."""
         parameters = urlencode({"host": str(self.socket_directory), "user": role}, quote_via=quote, safe="")
         return f"postgresql:///{database}?{parameters}"
 
 
 def has_database(data_dir: Path) -> bool:
-    """Whether there are data in `data_dir`, or something that only its owner may look into."""
+    """Return whether `data_dir` contains data, or a directory that only its owner can read."""
     home = Home(data_dir.resolve() / "postgres")
     try:
         return bool(home.kept_majors) or home.root.stat().st_uid != os.geteuid()
@@ -84,10 +84,10 @@ def has_database(data_dir: Path) -> bool:
 
 
 def open_home(data_dir: Path) -> Home:
-    """Make the home in `data_dir` if there is none.
+    """Open the home in `data_dir`; create it if it does not exist.
 
     Raises:
-        EmbeddedPostgresError: it belongs to somebody else, or cannot be made.
+        EmbeddedPostgresError: it belongs to another user, or cannot be created.
     """
     home = Home(data_dir.resolve() / "postgres")
     try:
@@ -113,10 +113,10 @@ def _check_owner(root: Path) -> None:
 
 
 def make_private(directory: Path, user: ServerUser) -> None:
-    """Make `directory`, closed to everybody but `user` (and root), if it is not there.
+    """Create `directory` with access only for `user` (and root), unless it exists.
 
     Raises:
-        EmbeddedPostgresError: something else is there, perhaps put there by somebody else.
+        EmbeddedPostgresError: another file or directory has the name, perhaps created by another user.
     """
     if not directory.is_symlink() and not directory.exists():
         directory.mkdir(mode=0o700)
@@ -127,7 +127,7 @@ def make_private(directory: Path, user: ServerUser) -> None:
 
 
 class Handle(NamedTuple):
-    """How a program is to call a directory, and the descriptors that it must inherit for that."""
+    """The path under which a program can use a directory, and the descriptors that it must inherit."""
 
     name: str
     descriptors: tuple[int, ...]
@@ -135,9 +135,9 @@ class Handle(NamedTuple):
 
 @contextmanager
 def handed_over(directory: Path, user: ServerUser) -> Iterator[Handle]:
-    """Name `directory` so that `user` can use it even below a directory that is closed to them, such as /root.
+    """Return a path to `directory` that `user` can use even below a directory that it cannot enter, such as /root.
 
-    An open descriptor leads there without asking anybody on the way; so nobody's home need be opened for the server.
+    An open descriptor gives access without permissions on the parent directories, so no home directory need be opened.
     """
     if not user.switched or not _DESCRIPTORS.is_dir():
         yield Handle(str(directory), ())

@@ -1,6 +1,6 @@
-"""The keeper: starts PostgreSQL, starts it again when it dies, and ends it when nobody uses it any more.
+"""The keeper: starts PostgreSQL, restarts it when it dies, and stops it when it has no users left.
 
-A program of its own, run by path and with the standard library alone: it starts in milliseconds and stays small.
+A separate program, run by path with the standard library alone, so that it starts in milliseconds and stays small.
 Its one argument is the JSON of `Task`. It inherits the descriptor that holds `keeper.lock`.
 """
 
@@ -29,7 +29,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Task(TypedDict):
-    """What to keep running."""
+    """The server to keep running."""
 
     command: list[str]
     environment: dict[str, str]
@@ -41,7 +41,7 @@ class Task(TypedDict):
 
 
 class Keeper:
-    """Keeps one server running for as long as the users' lock is held."""
+    """Keeps one server running while the users' lock is held."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -50,7 +50,7 @@ class Keeper:
         self._server: subprocess.Popen[bytes] | None = None
 
     def run(self) -> int:
-        """Return 0 after an orderly end, 1 when the server cannot be kept running."""
+        """Return 0 after an orderly shutdown, 1 if the server cannot be kept running."""
         threading.Thread(target=self._stop_when_unused, daemon=True).start()
         short_lives = 0
         while not self._unused.is_set():
@@ -62,13 +62,13 @@ class Keeper:
                 return 1
             self._unused.wait(min(FIRST_PAUSE_SECONDS * 2**short_lives, LONGEST_PAUSE_SECONDS))
         with suppress(OSError):
-            Path(self._task["socket"]).parent.rmdir()  # it may be in /tmp, where nobody else would tidy up
+            Path(self._task["socket"]).parent.rmdir()  # it may be in /tmp, where nothing else cleans it up
         return 0
 
     def _serve(self) -> bool:
-        """Run the server until it ends; False if another one is on the data."""
+        """Run the server until it ends; return False if another server uses the data."""
         if not remove_stale_pid_files(Path(self._task["data"]), Path(self._task["socket"])):
-            _say("another PostgreSQL server works on these data")
+            _say("another PostgreSQL server uses this data directory")
             return False
         with self._guard:
             if self._unused.is_set():
@@ -85,7 +85,7 @@ class Keeper:
             cwd="/",
             env=self._task["environment"],
             pass_fds=self._task["descriptors"],
-            preexec_fn=end_with_parent(),  # noqa: PLW1509 - runs after the change of user, which would undo it
+            preexec_fn=end_with_parent(),  # noqa: PLW1509 - runs after the change of user, which would reset it
             **self._task["identity"],
         )
 
@@ -101,7 +101,7 @@ class Keeper:
 
 
 def end_with_parent() -> Callable[[], None]:
-    """Make what a new process does so that the kernel interrupts it (fast shutdown) when this one dies."""
+    """Return a function with which a new process requests SIGINT (fast shutdown) when this one dies."""
     keeper = os.getpid()
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
 
@@ -115,15 +115,15 @@ def end_with_parent() -> Callable[[], None]:
 
 
 def remove_stale_pid_files(data: Path, socket: Path, patience_seconds: float = LEFTOVERS_SECONDS) -> bool:
-    """Remove the files of a killed server, which is taken for a living one if another process has its id now.
+    """Delete the pid files of a killed server, which seems alive if another process has its id now.
 
-    Waits for the last processes of a killed server, which may still be writing.
+    Waits for the remaining processes of a killed server, which may still be writing.
 
     Returns:
-        False if some server goes on working on the data.
+        False if a server still uses the data.
     """
     if not Path("/proc/self/cwd").exists():
-        return True  # PostgreSQL's own check is all there is
+        return True  # rely on PostgreSQL's own check
     deadline = time.monotonic() + patience_seconds
     while any(_servers_on(data)):
         if time.monotonic() > deadline:
@@ -135,15 +135,15 @@ def remove_stale_pid_files(data: Path, socket: Path, patience_seconds: float = L
 
 
 def _servers_on(data: Path) -> Iterator[int]:
-    """The processes of PostgreSQL that work in `data`; each of them has it as its working directory."""
-    place = data.stat()
+    """Return the processes of PostgreSQL whose working directory is `data`."""
+    status = data.stat()
     for process in Path("/proc").glob("[0-9]*"):
         try:
             name = (process / "comm").read_text().strip()
-            if name == "postgres" and os.path.samestat((process / "cwd").stat(), place):
+            if name == "postgres" and os.path.samestat((process / "cwd").stat(), status):
                 yield int(process.name)
         except OSError:
-            continue  # it has ended, or is not ours to see
+            continue  # it has ended, or belongs to another user
 
 
 def _say(text: str) -> None:
@@ -151,11 +151,11 @@ def _say(text: str) -> None:
 
 
 def main(argument: str) -> None:
-    """Leave the caller, so that it need not wait for this process, and keep the server."""
+    """Detach from the caller, so that it need not wait for this process, and keep the server running."""
     if os.fork():
         return
-    # A terminal or a service manager may signal everybody at once; the server must outlive its draining users.
-    # Handlers, not SIG_IGN, because the server would inherit that.
+    # A terminal or service manager may signal all processes at once; the server must outlive its draining users.
+    # Use handlers rather than SIG_IGN, which the server would inherit.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     sys.exit(Keeper(json.loads(argument)).run())

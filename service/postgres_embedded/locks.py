@@ -1,4 +1,4 @@
-"""Whole-file locks that the kernel drops when their last holder ends, however it ends."""
+"""Whole-file locks, which the kernel releases when their last holder ends for any reason."""
 
 import fcntl
 import os
@@ -6,10 +6,10 @@ from pathlib import Path
 
 
 def try_lock(path: Path, *, exclusive: bool) -> int | None:
-    """Lock `path`, made if missing; the lock lives as long as the descriptor that is returned, and its copies.
+    """Lock `path`, which is created if missing, until the returned descriptor and its copies are closed.
 
     Returns:
-        A descriptor, closed on exec; None if others hold the lock in a way that excludes ours.
+        A descriptor, closed on exec; None if another process holds a conflicting lock.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -21,7 +21,7 @@ def try_lock(path: Path, *, exclusive: bool) -> int | None:
 
 
 def can_lock(path: Path, *, exclusive: bool) -> bool:
-    """Whether `try_lock` would have succeeded just now."""
+    """Return whether `try_lock` would succeed now."""
     descriptor = try_lock(path, exclusive=exclusive)
     if descriptor is not None:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Whom the server runs as, and who may log in."""
+"""The user that runs the server, and the role that may log in."""
 
 import os
 import pwd
@@ -20,7 +20,7 @@ class SpawnIdentity(TypedDict, total=False):
 class ServerUser(msgspec.Struct, frozen=True):
     """The operating system's user that runs PostgreSQL's programs.
 
-    `switched` is true when that is another one than this process's, which is then root.
+    `switched` is true if it is not the user of this process, which is then root.
     """
 
     name: str
@@ -30,7 +30,7 @@ class ServerUser(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> SpawnIdentity:
-        """How to start a program as this user."""
+        """The arguments that start a program as this user."""
         return SpawnIdentity(user=self.uid, group=self.gid, extra_groups=[]) if self.switched else SpawnIdentity()
 
 
@@ -38,16 +38,16 @@ _DEFAULTS = ("postgres", "nobody")
 
 
 def find_server_user(configured: str = "", data_owner: int | None = None) -> ServerUser:
-    """Choose who runs the server: as root the configured user, else the data's owner, else `postgres`, else `nobody`.
+    """Choose the user of the server: as root the configured user, the owner of the data, `postgres` or `nobody`.
 
-    Everybody but root runs it themselves.
+    Any other user runs it itself.
 
     Args:
-        configured: a user's name, or nothing.
-        data_owner: the user id to whom existing data belong.
+        configured: the name of a user, or empty.
+        data_owner: the user id that owns existing data.
 
     Raises:
-        EmbeddedPostgresError: there is no such user, or the data belong to another one.
+        EmbeddedPostgresError: there is no such user, or the data belong to another user.
     """
     if os.geteuid() != 0:
         return _server_user(_own_entry(os.geteuid()), switched=False)
@@ -78,7 +78,7 @@ def _server_user(entry: pwd.struct_passwd, *, switched: bool) -> ServerUser:
 
 
 def own_name() -> str:
-    """The name of this process's user, which is also its role in the database."""
+    """Return the name of this process's user, which is also its role in the database."""
     return _own_entry(os.geteuid()).pw_name
 
 

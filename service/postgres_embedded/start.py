@@ -1,4 +1,4 @@
-"""Starting a keeper: choose user and programs, make the data, hand over."""
+"""Start of a keeper: chooses user and programs, creates the data, hands over."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ _LOG_BYTES = 8 << 20
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a keeper is started with."""
+    """The options of a keeper."""
 
     bin_dir: Path | None
     user: str
@@ -28,7 +28,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def installed_major(bin_dir: Path | None, user: str) -> int:
-    """Return the major version of PostgreSQL that a new database here would have.
+    """Return the major version of PostgreSQL for a new database.
 
     Raises:
         EmbeddedPostgresError: nothing suitable is installed.
@@ -37,10 +37,10 @@ def installed_major(bin_dir: Path | None, user: str) -> int:
 
 
 def start_keeper(home: Home, options: Options) -> bool:
-    """Start the keeper, making the data first if there are none.
+    """Start the keeper; create the data first if there are none.
 
     Returns:
-        False if somebody else has started one or is doing so.
+        False if another process has started one or is doing so.
 
     Raises:
         EmbeddedPostgresError: something is missing on this host.
@@ -88,13 +88,13 @@ def _spawn(home: Home, task: keeper.Task, lock: int) -> None:
             stdout=log,
             stderr=log,
             cwd="/",
-            start_new_session=True,  # Ctrl-C in a terminal reaches its whole foreground, but not other sessions
+            start_new_session=True,  # Ctrl-C in a terminal reaches all foreground processes, but no other session
             pass_fds=(lock, *task["descriptors"]),
             check=True,
         )
 
 
 def _trim_log(log: Path) -> None:
-    """Put a log that has grown long aside, in place of the one before."""
+    """Rename a log that has become too long, replacing the previous one."""
     if log.exists() and log.stat().st_size > _LOG_BYTES:
         log.replace(log.with_suffix(".log.old"))
