@@ -22,7 +22,7 @@ from service.errors import Rejection
 from service.formats.crs import MAX_CODE
 from service.formats.dbf_encoding import guess_encoding
 from service.formats.detect import Part, Source
-from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Name, TableName
+from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name, TableName
 from service.formats.format import Reader, Reading, reading_of
 from service.formats.names import shown
 from service.formats.request import ConversionRequest
@@ -57,6 +57,7 @@ DETOUR_FILE = "detour.sqlite"
 INTO_DETOUR = ("-f", DETOUR_DRIVER, *INTO_WORK_FILE[2:], "-lco", "LAUNDER=NO")
 SHEETS_FILE = "sheets.gpkg"
 TABLES_FILE = "tables.json"
+ROUNDED_FILE = "rounded.json"
 PARQUET_READING = "service.engine.jailed.parquet_reading"
 """Named, not imported: it needs packages that are optional."""
 ODD_LAYER_NAME = re.compile(r"layer name may not")
@@ -102,6 +103,7 @@ class _Table(msgspec.Struct, frozen=True):
 
 Tables = Annotated[tuple[_Table, ...], Meta(max_length=MAX_LAYERS)]
 LayerNames = Annotated[dict[TableName, Name], Meta(max_length=MAX_LAYERS)]
+Rounded = Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)]
 TableNames = Annotated[tuple[Name, ...], Meta(max_length=MAX_LAYERS)]
 
 
@@ -298,8 +300,20 @@ async def _read_database(place: Workplace, source: Source) -> WorkFile:
 async def _read_parquet(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
     if set(reading_of(source.format).drivers) & set(place.host.drivers):
         return await _read_document(place, source)
-    await place.python(PARQUET_READING, staged_names(source)[0], WORK_FILE, SHEETS_FILE)
-    return WorkFile() if await place.has(WORK_FILE) else await _read_sheets(place, request)
+    await place.python(PARQUET_READING, staged_names(source)[0], WORK_FILE, SHEETS_FILE, ROUNDED_FILE)
+    rounded = tuple(_rounded_warnings(await place.read_json(ROUNDED_FILE, Rounded)))
+    found = WorkFile() if await place.has(WORK_FILE) else await _read_sheets(place, request)
+    return msgspec.structs.replace(found, warnings=(*rounded, *found.warnings))
+
+
+def _rounded_warnings(rounded: Mapping[str, int]) -> Iterator[str]:
+    if rounded:
+        more = f" and {len(rounded) - LISTED} more" if len(rounded) > LISTED else ""
+        names = ", ".join(repr(shown(name)) for name in list(rounded)[:LISTED]) + more
+        yield (
+            f"{sum(rounded.values()):,} values of {names} lost digits: times are kept to the thousandth of a second, "
+            "decimal numbers to the fifteenth digit."
+        )
 
 
 _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = MappingProxyType(

@@ -90,6 +90,8 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     crs: Crs = Crs()
     extent: tuple[float, float, float, float] | None = None
     """Smallest x and y, largest x and y, in the layer's own system."""
+    first_beyond_degrees: Count = 0
+    """The number of the first feature whose coordinates cannot be degrees, from 1; 0 where there is none."""
     fields: Annotated[tuple[Field, ...], Meta(max_length=MAX_COLUMNS)] = ()
     guessed_columns: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)] = ()
     """Those that may be texts, but look like numbers and were read as such."""

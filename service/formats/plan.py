@@ -9,22 +9,21 @@ from collections.abc import Sequence
 import msgspec
 
 from service.errors import Rejection
-from service.formats.crs import WGS84, CrsCatalogue
+from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset, make_datasets, needs_splitting
-from service.formats.dateline import FARTHEST, is_cut_blindly, is_harmed_by_cutting, is_to_be_cut, is_within_datelines
+from service.formats.dateline import is_cut_blindly, is_harmed_by_cutting, is_to_be_cut, is_within_datelines
 from service.formats.detect import Source
 from service.formats.facts import Facts, Layer
 from service.formats.format import Format, Writer, Writing, reading_of, writing_of
 from service.formats.layers import choose_layers
 from service.formats.losses import find_losses, refuse_unrepresentable
-from service.formats.names import column_names, free_name, shown
+from service.formats.names import column_names, free_name
 from service.formats.request import ConversionRequest
+from service.formats.systems import choose_systems
 
-POLE = 90.001
 GEOMETRY_NAMES = ("geometry", "geom", "the_geom")
 MAX_DATASETS = 300
 """More would take minutes: each run looks through all layers that are there."""
-KEPT_AS_THEY_ARE = "The coordinates were written as they are, without a coordinate system."
 ONE_BY_ONE = frozenset({Writer.PER_LAYER, Writer.WORKBOOK})
 DIRECT_WRITERS = frozenset({Writer.PER_LAYER, Writer.AT_ONCE, Writer.PLACES})
 
@@ -78,26 +77,19 @@ def plan_conversion(
         MultipleLayers: the input holds several layers and the target stores one.
         Rejection: the target cannot represent the data, or a coordinate system is unknown or unusable.
     """
-    source_epsg = None if request.source_epsg is None else catalogue.resolve(request.source_epsg, "sourceEpsg")
-    target_epsg = catalogue.resolve(request.target_epsg, "targetEpsg")
     layers, left_out = choose_layers(source.format, target, facts, request)
-    keeps = _keeps_coordinates(target, layers, request)
-    if not keeps:
-        _require_known_crs(layers, source_epsg)
-    _require_degrees(layers, source_epsg, catalogue)
+    systems = choose_systems(target, layers, request, catalogue)
     refuse_unrepresentable(target, layers)
     datasets = make_datasets(target, source.stem, layers)
     _refuse_many(target, datasets)
-    output_epsg = None if keeps else _output_epsg(target, target_epsg, layers)
-    about_system = (KEPT_AS_THEY_ARE,) if keeps else _crs_warnings(target, output_epsg, target_epsg)
-    warnings = (*facts.warnings, *left_out, *about_system)
+    warnings = (*facts.warnings, *left_out, *systems.warnings)
     plan = Plan(
         target=target,
         datasets=datasets,
         stem=source.stem,
-        source_epsg=source_epsg,
-        output_epsg=output_epsg,
-        keeps_coordinates=keeps,
+        source_epsg=systems.source_epsg,
+        output_epsg=systems.output_epsg,
+        keeps_coordinates=systems.keeps_coordinates,
         direct=not facts.in_work_file or _is_json_to_json(source, target, facts),
         warnings=(*warnings, *find_losses(target, datasets)),
     )
@@ -138,11 +130,6 @@ def _fits(writing: Writing, layer: Layer) -> bool:
     return distinct and keeps_names and whole and not layer.has_curves
 
 
-def _output_epsg(target: Format, target_epsg: int, layers: Sequence[Layer]) -> int | None:
-    """The system in which the output will be, None where there is no geometry."""
-    return (writing_of(target).epsg or target_epsg) if any(layer.is_spatial for layer in layers) else None
-
-
 def _with_names(plan: Plan) -> Plan:
     """The columns that the target adds, so called that they hide none of the data's."""
     written = [column.written for dataset in plan.datasets for column in dataset.columns]
@@ -173,62 +160,3 @@ def _refuse_many(target: Format, datasets: Sequence[Dataset]) -> None:
             f"The file holds {len(datasets):,} layers; at most {MAX_DATASETS} are written as {target.title}. "
             "Name one in the field layer, or split the file."
         )
-
-
-def _keeps_coordinates(target: Format, layers: Sequence[Layer], request: ConversionRequest) -> bool:
-    """Whether coordinates are written as they are: it is asked for, and nobody knows their system.
-
-    Raises:
-        Rejection: the target needs a system, or the system of some layers is known and of others not.
-    """
-    spatial = [layer for layer in layers if layer.is_spatial]
-    unknown = [layer for layer in spatial if not layer.crs.known]
-    if not request.keep_coordinates or request.source_epsg is not None or not unknown:
-        return False
-    fixed = writing_of(target).epsg
-    if fixed is not None:
-        raise Rejection(
-            f"{target.title} is always in EPSG:{fixed}, so coordinates of an unknown system cannot be kept in it. Send "
-            "the EPSG code that they are in as sourceEpsg, or choose another outputFormat, such as GeoPackage or DXF."
-        )
-    if len(unknown) < len(spatial):
-        known = next(layer for layer in spatial if layer.crs.known)
-        raise Rejection(
-            f"The system of {shown(unknown[0].name)!r} is unknown and that of {shown(known.name)!r} is not, so "
-            "keepCoordinates cannot be for both. Name one of them in the field layer."
-        )
-    return True
-
-
-def _require_known_crs(layers: Sequence[Layer], source_epsg: int | None) -> None:
-    for layer in layers:
-        if layer.is_spatial and not layer.crs.known and source_epsg is None:
-            raise Rejection(
-                f"The file does not say in which coordinate system {shown(layer.name)!r} is. "
-                "Send its EPSG code as sourceEpsg, for example 4326 for longitude and latitude; or, for a drawing or a "
-                "local grid, send keepCoordinates=true to write the coordinates as they are."
-            )
-
-
-def _require_degrees(layers: Sequence[Layer], source_epsg: int | None, catalogue: CrsCatalogue) -> None:
-    """Refuse numbers that cannot be degrees: projected coordinates under the name of longitude and latitude."""
-    for layer in layers:
-        system = source_epsg or layer.crs.epsg
-        if system is None or layer.extent is None or not layer.is_spatial or not catalogue.is_geographic(system):
-            continue
-        west, south, east, north = layer.extent
-        if south < -POLE or north > POLE or west < -FARTHEST or east > FARTHEST:
-            raise Rejection(
-                f"Coordinates of {shown(layer.name)!r} go from {west:g}, {south:g} to {east:g}, {north:g}: these are "
-                f"no degrees, though EPSG:{system} has degrees. Send the EPSG code that they are in as sourceEpsg."
-            )
-
-
-def _crs_warnings(target: Format, output_epsg: int | None, target_epsg: int) -> tuple[str, ...]:
-    if output_epsg is None or output_epsg == target_epsg == WGS84:
-        return ()
-    if output_epsg != target_epsg:
-        return (f"{target.title} is always written in EPSG:{output_epsg}; targetEpsg {target_epsg} was not used.",)
-    if not writing_of(target).records_crs:
-        return (f"{target.title} records no coordinate system; the coordinates are in EPSG:{output_epsg}.",)
-    return ()

@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 Convert = Callable[[pa.Array], pa.Array]
 
 
@@ -35,17 +38,33 @@ def _to_json(values: pa.Array) -> pa.Array:
 
 
 def _to_text(values: pa.Array) -> pa.Array:
-    return _mapped(values, str)
+    return values.cast(pa.string())
+
+
+def _to_durations(values: pa.Array) -> pa.Array:
+    """Durations as ISO 8601 has them; as objects of Python they would lose billionths of a second."""
+    per_second = PER_SECOND[values.type.unit]
+    return _mapped(values.cast(pa.int64()), lambda count: f"PT{Decimal(count) / per_second:f}S")
 
 
 def _mapped(values: pa.Array, text: Callable[[Any], str]) -> pa.Array:
     return pa.array([None if value is None else text(value) for value in values.to_pylist()], pa.string())
 
 
+def count_rounded(values: pa.Array) -> int:
+    """How many of `values`, decimals or moments, a GeoPackage holds less exactly."""
+    values = storage(values)
+    if not (types.is_decimal(values.type) or types.is_timestamp(values.type)):
+        return 0
+    kept = plain(values, lambda same: same).cast(values.type, safe=False)
+    return int(pc.sum(pc.not_equal(values, kept)).as_py() or 0)
+
+
 _CONVERSIONS: tuple[tuple[Callable[[Any], bool], Convert], ...] = (
     (types.is_nested, _to_json),
     (lambda kind: types.is_decimal(kind) or types.is_float16(kind), lambda values: values.cast(pa.float64())),
-    (lambda kind: types.is_uint64(kind) or types.is_duration(kind) or types.is_time(kind), _to_text),
+    (lambda kind: types.is_uint64(kind) or types.is_time(kind), _to_text),
+    (types.is_duration, _to_durations),
     (types.is_timestamp, lambda values: values.cast(pa.timestamp("ms", tz=values.type.tz), safe=False)),
     (
         lambda kind: types.is_null(kind) or types.is_large_string(kind) or types.is_string_view(kind),

@@ -16,7 +16,9 @@ from pathlib import Path
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import (
     EMPTY_FLAG,
+    FID,
     GEOMETRY,
+    HEADER_BYTES,
     MAX_LAYERS,
     WKB_TYPES,
     columns,
@@ -38,6 +40,10 @@ CURVES = {8, 9, 10, 11, 12}
 MAX_COLUMNS = 2000
 DBF_BYTES = 254
 COLUMNS_A_QUERY = 400
+FARTHEST, POLE = 540.0, 90.001
+"""Degrees go around the Earth once more than it does, to cross the date line in one piece."""
+HEAD_BYTES = 80
+POINT_BYTES = 21
 FIELD_TYPES = {
     "BOOLEAN": "boolean",
     "TINYINT": "integer",
@@ -97,8 +103,10 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
     histogram, basics, has_z, has_m = _histogram(connection, table)
     parts, curved_parts = collection_parts(connection, table) if histogram["GeometryCollection"] else ({}, False)
     longest = connection.execute(f"SELECT max(length({GEOMETRY})) FROM {quoted(table)}").fetchone()[0]  # noqa: S608 -- quoted
+    extent = _extent(connection, table)
     return {
-        "extent": _extent(connection, table),
+        "extent": extent,
+        "first_beyond_degrees": 0 if extent is None or _is_in_degrees(extent) else _first_beyond(connection, table),
         "geometry_types": dict(histogram),
         "null_geometries": features - sum(histogram.values()),
         "has_z": has_z,
@@ -157,6 +165,32 @@ def _extent(connection: sqlite3.Connection, table: str) -> tuple[float, ...] | N
     query = "SELECT min_x, min_y, max_x, max_y FROM gpkg_contents WHERE table_name = ?"
     found = connection.execute(query, (table,)).fetchone()
     return tuple(found) if all(isinstance(value, float) and math.isfinite(value) for value in found) else None
+
+
+def _is_in_degrees(extent: Sequence[float]) -> bool:
+    west, south, east, north = extent
+    return west >= -FARTHEST and east <= FARTHEST and south >= -POLE and north <= POLE
+
+
+def _first_beyond(connection: sqlite3.Connection, table: str) -> int:
+    """The number of the first feature that is not in degrees: soon found in coordinates of other units."""
+    query = f"SELECT substr({GEOMETRY}, 1, {HEAD_BYTES}) FROM {quoted(table)} ORDER BY {FID}"  # noqa: S608 -- quoted
+    for number, (head,) in enumerate(connection.execute(query), 1):
+        if head is not None and not _is_in_degrees(_envelope(head)):
+            return number
+    return 0
+
+
+def _envelope(head: bytes) -> tuple[float, ...]:
+    """The extent of a geometry by the beginning of its blob: points have none there but themselves."""
+    at = wkb_offset(head[3])
+    if at > HEADER_BYTES:
+        west, east, south, north = struct.unpack_from("<4d" if head[3] & 1 else ">4d", head, HEADER_BYTES)
+        return west, south, east, north
+    if len(head) < at + POINT_BYTES:
+        return 0.0, 0.0, 0.0, 0.0
+    x, y = struct.unpack_from("<2d" if head[at] else ">2d", head, at + 5)
+    return x, y, x, y
 
 
 def _crs(connection: sqlite3.Connection, table: str) -> dict[str, object]:

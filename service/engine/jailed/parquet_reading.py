@@ -1,19 +1,22 @@
 """GeoParquet into a GeoPackage where GDAL has no driver for it: pyarrow reads, pyogrio writes. Runs in the jail.
 
-`python -m …parquet_reading PARQUET WORK_FILE SHEETS_FILE`. Batches stream through; nothing is held whole.
+`python -m …parquet_reading PARQUET WORK_FILE SHEETS_FILE ROUNDED_FILE`. Batches stream through; nothing is held whole.
 """
 
 import json
+import re
 import struct
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyogrio import write_arrow
 
-from service.engine.jailed.arrow_columns import plain, storage
+from service.engine.jailed.arrow_columns import count_rounded, plain, storage
 from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.geoarrow import DEPTHS, to_wkb
@@ -22,6 +25,10 @@ from service.engine.jailed.gpkg import FID, GEOMETRY
 GEO = b"geo"
 BATCH_ROWS = 16_384
 LAYER = "in0"
+CRS_TEXT = re.compile(
+    r"\s*(?:(?:GEOG|GEOD|PROJ|COMPOUND|BOUND|COMPD|VERT)(?:CRS|_?CS)\s*\[|EPSG:\d+\s*$)", re.IGNORECASE
+)
+"""WKT, in which drafts of the format gave the system, or a code; never what names a file or an address."""
 MALFORMED = (
     pa.ArrowException,
     OSError,
@@ -35,30 +42,39 @@ MALFORMED = (
 """What pyarrow raises, and what comes of metadata of another shape than the format's."""
 
 
-def main(parquet: str, work_file: str, sheets_file: str) -> None:
-    """Write what is in `parquet` to `work_file`; to `sheets_file`, as a table, when no geometry is declared in it."""
+def main(parquet: str, work_file: str, sheets_file: str, rounded_file: str) -> None:
+    """Write what is in `parquet` to `work_file`; to `sheets_file`, as a table, when no geometry is declared in it.
+
+    How many values of which columns lose digits goes to `rounded_file`.
+    """
+    rounded: Counter[str] = Counter()
     try:
         file = pq.ParquetFile(parquet, memory_map=False, pre_buffer=False)  # reading ahead takes threads
         geo = json.loads((file.metadata.metadata or {}).get(GEO, b"null")) or {}
         primary = str(geo.get("primary_column"))
         if primary in geo.get("columns", {}):
-            _read_features(file, geo["columns"][primary], primary, work_file)
+            _read_features(file, geo["columns"][primary], (primary, work_file), rounded)
         else:
-            _read_table(file, sheets_file)
+            _read_table(file, sheets_file, rounded)
     except MemoryError:
         raise
     except MALFORMED:
         sys.exit(Exit.DAMAGED)
+    Path(rounded_file).write_text(json.dumps(+rounded), encoding="utf-8")
 
 
-def _read_table(file: Any, sheets_file: str) -> None:
-    def convert(_: str, values: pa.Array) -> pa.Array:
+def _read_table(file: Any, sheets_file: str, rounded: Counter[str]) -> None:
+    def convert(name: str, values: pa.Array) -> pa.Array:
+        rounded[name] += count_rounded(values)
         return plain(values, binary=_hexed)
 
     _write_gpkg(file, file.schema_arrow.names, convert, sheets_file, {})
 
 
-def _read_features(file: Any, column: Mapping[str, Any], primary: str, work_file: str) -> None:
+def _read_features(
+    file: Any, column: Mapping[str, Any], names_and_file: tuple[str, str], rounded: Counter[str]
+) -> None:
+    primary, work_file = names_and_file
     covering = column.get("covering", {}).get("bbox", {}).get("xmin", [""])[0]
     names = [name for name in file.schema_arrow.names if name != covering]
     encoding = str(column.get("encoding", "WKB")).casefold()
@@ -66,7 +82,10 @@ def _read_features(file: Any, column: Mapping[str, Any], primary: str, work_file
         sys.exit(Exit.UNKNOWN_GEOMETRY)
 
     def convert(name: str, values: pa.Array) -> pa.Array:
-        return _geometry(values, encoding) if name == primary else plain(values, binary=lambda same: same)
+        if name == primary:
+            return _geometry(values, encoding)
+        rounded[name] += count_rounded(values)
+        return plain(values, binary=lambda same: same)
 
     _write_gpkg(file, names, convert, work_file, {"geometry_name": primary, "crs": _crs_text(column)})
 
@@ -116,6 +135,8 @@ def _write(reader: pa.RecordBatchReader, gpkg: str, geometry: Mapping[str, str |
 def _crs_text(column: Mapping[str, Any]) -> str | None:
     """The system of a geometry column in a form that GDAL reads, None where it is unknown."""
     crs = column.get("crs", CRS84)
+    if isinstance(crs, str) and CRS_TEXT.match(crs):
+        return crs
     if not isinstance(crs, dict):
         return None
     code = identifier(crs)
@@ -137,4 +158,4 @@ def _hexed(values: pa.Array) -> pa.Array:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    main(*sys.argv[1:5])

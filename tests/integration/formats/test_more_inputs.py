@@ -2,9 +2,13 @@
 
 import gzip
 import json
+import struct
 import zipfile
+from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from service.errors import Rejection
@@ -29,6 +33,23 @@ Point 13.4 52.5
 """
 STYLED = """<Style id="s"/><Placemark><styleUrl>#s</styleUrl><Point><altitudeMode>relativeToGround</altitudeMode>
 <coordinates>1,2,3</coordinates></Point></Placemark>"""
+
+
+POINT = bytes.fromhex("0101000000") + struct.pack("<2d", 1113194.9079327357, 0)
+WKT_3857 = (
+    'PROJCRS["WGS 84 / Pseudo-Mercator",BASEGEOGCRS["WGS 84",DATUM["World Geodetic System 1984",ELLIPSOID["WGS 84",'
+    '6378137,298.257223563]],ID["EPSG",4326]],CONVERSION["Popular Visualisation Pseudo-Mercator",METHOD["Popular '
+    'Visualisation Pseudo Mercator",ID["EPSG",1024]]],CS[Cartesian,2],AXIS["easting (X)",east],AXIS["northing (Y)",'
+    'north],LENGTHUNIT["metre",1],ID["EPSG",3857]]'
+)
+
+
+def parquet(path: Path, columns: dict[str, pa.Array], crs: object) -> Path:
+    """A GeoParquet of `columns`, of which one is `geometry`."""
+    column = {"encoding": "WKB", "geometry_types": [], "crs": crs}
+    document = {"version": "1.0.0-beta.1", "primary_column": "geometry", "columns": {"geometry": column}}
+    pq.write_table(pa.table(columns).replace_schema_metadata({b"geo": json.dumps(document).encode()}), path)
+    return path
 
 
 def kml(path: Path, *inside: str) -> Path:
@@ -151,3 +172,68 @@ async def test_a_property_called_type_is_no_topology(pipeline: Pipeline, tmp_pat
     """Only the outermost object decides."""
     path = write_geojson(tmp_path / "a.geojson", [point(1, 2, type="Topology", geometryType="x")])
     assert pipeline.receive(path)[1].format.token == "geojson"  # noqa: S105 -- a format's short name
+
+
+@pytest.mark.parametrize("bad", ["POINT (13 950)", "LINESTRING (0 0,1 950)", "MULTIPOINT (0 0,1 950)"])
+async def test_the_row_of_a_coordinate_that_is_no_degree_is_named(pipeline: Pipeline, tmp_path: Path, bad: str) -> None:
+    """A single slip of the pen is found among thousands of rows."""
+    path = tmp_path / "a.csv"
+    path.write_text("".join(f'{number},"{bad if number == 4 else "POINT (1 2)"}"\n' for number in range(9)))
+    with pytest.raises(Rejection, match=r"no degrees.*in feature 5\. .*keepCoordinates=true"):
+        await pipeline.to("GeoJson", path, source_epsg=4326)
+
+
+async def test_coordinates_of_no_system_are_kept_though_the_format_has_one(pipeline: Pipeline, tmp_path: Path) -> None:
+    """GeoJSON of a drawing says nothing of its system, but cannot be in degrees."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1200, 3400, a=1)])
+    with pytest.raises(Rejection, match="keepCoordinates=true"):
+        await pipeline.to("GeoPackage", path)
+    done = await pipeline.to("GeoPackage", path, keep_coordinates=True)
+    assert done.output.output_epsg is None
+    rows = (await pipeline.to("Csv", done.path, keep_coordinates=True)).path.read_text().splitlines()
+    assert rows[1] == '"POINT (1200 3400)",1'
+
+
+@pytest.mark.parametrize("crs", [WKT_3857, "EPSG:3857"])
+async def test_geoparquet_with_its_system_as_text(pipeline: Pipeline, tmp_path: Path, crs: str) -> None:
+    """As drafts of the format had it; what is neither WKT nor a code is no system, nor looked up anywhere."""
+    path = parquet(tmp_path / "a.parquet", {"geometry": pa.array([POINT])}, crs)
+    (found,) = readers.geojson((await pipeline.to("GeoJson", path)).path)
+    assert found["geometry"] == {"type": "Point", "coordinates": [10.0, 0.0]}
+    with pytest.raises(Rejection, match="sourceEpsg"):
+        await pipeline.to("GeoJson", parquet(tmp_path / "b.parquet", {"geometry": pa.array([POINT])}, "/etc/passwd"))
+
+
+async def test_geoparquet_with_awkward_columns(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Times of day, durations and numbers without a sign are what they say."""
+    columns = {
+        "geometry": pa.array([POINT]),
+        "t32": pa.array([1500], pa.time32("ms")),
+        "t64": pa.array([3_723_000_000_001], pa.time64("ns")),
+        "wait": pa.array([90], pa.duration("s")),
+        "wait_ns": pa.array([1_000_000_001], pa.duration("ns")),
+        "wide": pa.array([2**64 - 1], pa.uint64()),
+        "price": pa.array([Decimal("123456789012345678.90"), None][:1]),
+        "at": pa.array([1_700_000_000_000_000_001], pa.timestamp("ns")),
+    }
+    done = await pipeline.to("GeoJson", parquet(tmp_path / "a.parquet", columns, None), source_epsg=3857)
+    (found,) = readers.geojson(done.path)
+    assert found["properties"] == {
+        "t32": "00:00:01.500",
+        "t64": "01:02:03.000000001",
+        "wait": "PT90S",
+        "wait_ns": "PT1.000000001S",
+        "wide": "18446744073709551615",
+        "price": 123456789012345680.0,
+        "at": "2023-11-14T22:13:20",
+    }
+    assert any(words.startswith("2 values of 'price', 'at' lost digits") for words in done.output.warnings)
+
+
+async def test_geoparquet_says_what_it_is_to_every_reader(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Some look into the file's metadata, others into the Arrow schema's."""
+    path = (await pipeline.to("GeoParquet", rows(tmp_path))).path
+    of_file = json.loads(pq.ParquetFile(path).metadata.metadata[b"geo"])
+    of_schema = json.loads(pq.read_schema(path).metadata[b"geo"])
+    assert of_file["columns"]["geometry"]["geometry_types"] == ["Point"]
+    assert (of_schema["primary_column"], of_schema["version"]) == ("geometry", "1.1.0")

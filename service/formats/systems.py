@@ -1,0 +1,102 @@
+"""In which coordinate system the coordinates are, and in which they are written."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from service.errors import Rejection
+from service.formats.crs import WGS84, CrsCatalogue
+from service.formats.dateline import FARTHEST
+from service.formats.facts import Layer
+from service.formats.format import Format, writing_of
+from service.formats.names import shown
+from service.formats.request import ConversionRequest
+
+POLE = 90.001
+KEPT_AS_THEY_ARE = "The coordinates were written as they are, without a coordinate system."
+KEEP = "or, for a drawing or a local grid, send keepCoordinates=true to write the coordinates as they are."
+"""The way out for coordinates of no Earth system."""
+
+
+class Systems(msgspec.Struct, frozen=True, kw_only=True):
+    """The systems of one conversion: what the input is said to be in, None for what it records; what is written."""
+
+    source_epsg: int | None
+    output_epsg: int | None
+    """None where there is no geometry, and where coordinates are kept as they are."""
+    keeps_coordinates: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+def choose_systems(
+    target: Format, layers: Sequence[Layer], request: ConversionRequest, catalogue: CrsCatalogue
+) -> Systems:
+    """Decide on the systems of a conversion (interface 9).
+
+    Raises:
+        Rejection: a system is unknown or unusable, or the coordinates cannot be in it.
+    """
+    source_epsg = None if request.source_epsg is None else catalogue.resolve(request.source_epsg, "sourceEpsg")
+    target_epsg = catalogue.resolve(request.target_epsg, "targetEpsg")
+    spatial = [layer for layer in layers if layer.is_spatial]
+    if source_epsg is None and request.keep_coordinates:
+        unknown = [layer for layer in spatial if not layer.crs.known or not _may_be_degrees(layer, None, catalogue)]
+        if unknown:
+            _refuse_to_keep(target, spatial, unknown)
+            return Systems(source_epsg=None, output_epsg=None, keeps_coordinates=True, warnings=(KEPT_AS_THEY_ARE,))
+    for layer in spatial:
+        _require_system(layer, source_epsg, catalogue)
+    output_epsg = (writing_of(target).epsg or target_epsg) if spatial else None
+    warnings = _warnings(target, output_epsg, target_epsg)
+    return Systems(source_epsg=source_epsg, output_epsg=output_epsg, warnings=warnings)
+
+
+def _refuse_to_keep(target: Format, spatial: Sequence[Layer], unknown: Sequence[Layer]) -> None:
+    """Refuse to keep coordinates where the target needs a system, or that of some layers alone is unknown."""
+    fixed = writing_of(target).epsg
+    if fixed is not None:
+        raise Rejection(
+            f"{target.title} is always in EPSG:{fixed}, so coordinates of an unknown system cannot be kept in it. Send "
+            "the EPSG code that they are in as sourceEpsg, or choose another outputFormat, such as GeoPackage or DXF."
+        )
+    if len(unknown) < len(spatial):
+        known = next(layer for layer in spatial if layer not in unknown)
+        raise Rejection(
+            f"The system of {shown(unknown[0].name)!r} is unknown and that of {shown(known.name)!r} is not, so "
+            "keepCoordinates cannot be for both. Name one of them in the field layer."
+        )
+
+
+def _require_system(layer: Layer, source_epsg: int | None, catalogue: CrsCatalogue) -> None:
+    """Refuse a layer of an unknown system, and numbers that cannot be the degrees that they are said to be."""
+    if not layer.crs.known and source_epsg is None:
+        raise Rejection(
+            f"The file does not say in which coordinate system {shown(layer.name)!r} is. "
+            f"Send its EPSG code as sourceEpsg, for example 4326 for longitude and latitude; {KEEP}"
+        )
+    if layer.extent is not None and not _may_be_degrees(layer, source_epsg, catalogue):
+        west, south, east, north = layer.extent
+        raise Rejection(
+            f"Coordinates of {shown(layer.name)!r} go from {west:g}, {south:g} to {east:g}, {north:g}: these are "
+            f"no degrees, though EPSG:{source_epsg or layer.crs.epsg} has degrees. The first are in feature "
+            f"{layer.first_beyond_degrees:,}. Mend it, or send the EPSG code of the coordinates as sourceEpsg; {KEEP}"
+        )
+
+
+def _may_be_degrees(layer: Layer, source_epsg: int | None, catalogue: CrsCatalogue) -> bool:
+    """Whether coordinates are in the range of degrees, unless their system has none."""
+    system = source_epsg or layer.crs.epsg
+    if system is None or layer.extent is None or not catalogue.is_geographic(system):
+        return True
+    west, south, east, north = layer.extent
+    return south >= -POLE and north <= POLE and west >= -FARTHEST and east <= FARTHEST
+
+
+def _warnings(target: Format, output_epsg: int | None, target_epsg: int) -> tuple[str, ...]:
+    if output_epsg is None or output_epsg == target_epsg == WGS84:
+        return ()
+    if output_epsg != target_epsg:
+        return (f"{target.title} is always written in EPSG:{output_epsg}; targetEpsg {target_epsg} was not used.",)
+    if not writing_of(target).records_crs:
+        return (f"{target.title} records no coordinate system; the coordinates are in EPSG:{output_epsg}.",)
+    return ()
