@@ -1,5 +1,6 @@
 """The arguments of a converter that writes what a plan says. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -17,6 +18,8 @@ from service.formats.plan import Plan
 RESULT = "result"
 DOCUMENT = "doc"
 LINEAR = ("-nlt", "CONVERT_TO_LINEAR")
+WIDE_INTEGERS = re.compile(r"\bInteger64=\w+")
+NARROW_INTEGERS = "Integer64=Integer"
 PLACE_COLUMNS = frozenset({"x", "y", "z"})
 SQL_TYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -101,8 +104,11 @@ def places_of(dataset: Dataset) -> Places:
 
 
 def opening(plan: Plan) -> list[str]:
-    """The driver and what it is always told."""
-    return ["-f", plan.writing.driver, "-unsetFid", *plan.writing.options]
+    """The driver and what it is always told; that whole numbers become something else only where some need it."""
+    fields = [field for dataset in plan.datasets for field in dataset.layer.fields]
+    fits = not plan.direct and not any(field.beyond_32_bits for field in fields)
+    options = [WIDE_INTEGERS.sub(NARROW_INTEGERS, option) if fits else option for option in plan.writing.options]
+    return ["-f", plan.writing.driver, "-unsetFid", *options]
 
 
 def added_columns(plan: Plan) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from service.errors import MultipleLayers, Rejection
+from service.formats.cannot_hold import cannot_hold
 from service.formats.datasets import make_datasets
 from service.formats.facts import MAX_LAYERS, Crs, Facts, Field, FieldType, Layer
 from service.formats.format import SHARED_EXTENSION, ColumnRule, Delivery, Format, Writer, reading_of, writing_of
@@ -66,6 +67,7 @@ COLUMN_RULES: Mapping[ColumnRule, str] = MappingProxyType(
         ColumnRule.XML: "XML names",
         ColumnRule.DBF: "10 bytes",
         ColumnRule.MAPINFO: "31 of A-Z, 0-9, _",
+        ColumnRule.GEODATABASE: "62 letters, digits, _",
     }
 )
 INTRODUCTION = """\
@@ -106,8 +108,8 @@ NOTES = """\
   are made out from all rows; what has leading zeros or more than 18 digits stays text.
 - **Shapefile**: names are cut to 10 bytes of UTF-8 between characters and numbered where they collide; texts are cut at
   254 bytes; text is UTF-8 with a .cpg; dates with times are text. Mixed geometries become one shapefile per family.
-- **KML** calls the column `name` by its own element, which is read as `Name`. Dates and whole numbers beyond 32
-  bits are text, booleans are numbers. A KMZ holds one `doc.kml`.
+- **KML** calls the column `name` by its own element, which is read as `Name`. Dates are text, and whole numbers are
+  where some are beyond 32 bits; booleans are numbers. A KMZ holds one `doc.kml`.
 - **Curves** become lines of segments of four degrees where a target has none, inside collections too.
 - **GPX**: points are waypoints, lines are tracks; other columns are extensions. Extensions are read as numbers of 32
   bits where they look like it, which a warning tells. Route and track points count as no features; databases get them
@@ -151,7 +153,7 @@ def document(memory_mib: int, wall_seconds: float) -> str:
     """The page, in Markdown."""
     limits = {"datasets": MAX_DATASETS, "layers": f"{MAX_LAYERS:,}"}
     notes = NOTES.format(memory=memory_mib, seconds=int(wall_seconds), **limits)
-    sections = [INTRODUCTION, *_inputs(), *_outputs(), *_kinds(), *_pairs(), notes]
+    sections = [INTRODUCTION, *_inputs(), *_outputs(), *_limits(), *_kinds(), *_pairs(), notes]
     return "\n".join(sections)
 
 
@@ -202,6 +204,13 @@ def _needs(row: Format) -> str:
         return ""
     instead = ", or pyarrow and pyogrio" if writing.writer is Writer.PARQUET else ""
     return f"a GDAL that writes {writing.driver}{instead}"
+
+
+def _limits() -> Iterator[str]:
+    yield "## What each output cannot hold\n"
+    yield "It is refused or told in `warnings`, with its count, wherever it occurs.\n"
+    rows = [(str(row.name), "; ".join(cannot_hold(row.writing))) for row in FORMATS if row.writing is not None]
+    yield _table(("outputFormat", "cannot hold"), rows)
 
 
 def _kinds() -> Iterator[str]:

@@ -64,6 +64,8 @@ class Field(msgspec.Struct, frozen=True):
     """Times with fractions of seconds."""
     zoned: Count = 0
     """Times that say their zone."""
+    offsets: Count = 0
+    """Times of a zone other than UTC."""
 
 
 class Crs(msgspec.Struct, frozen=True):

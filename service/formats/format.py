@@ -62,6 +62,7 @@ class ColumnRule(StrEnum):
     XML = "xml"
     DBF = "dbf"
     MAPINFO = "mapinfo"
+    GEODATABASE = "geodatabase"
 
 
 class Bundle(msgspec.Struct, frozen=True):
@@ -222,7 +223,6 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """Geometry types of which the driver writes the parts as features of their own."""
     max_layer_name: int | None = None
     """How many characters a layer's name may have."""
-    time_zones: bool = True
     trailer: bytes = b""
     """What a complete file ends with, white space aside."""
     z_options: tuple[str, ...] = ()

@@ -152,8 +152,6 @@ def _values(target: Format, writing: Writing, layers: Sequence[Layer]) -> Iterat
     if cut:
         found = ", ".join(f"{shown(field.name)!r} ({field.over_dbf_limit:,} values)" for field in cut[:LISTED])
         yield f"{target.title} stores {limit} bytes a text; longer values were cut in {found}."
-    if not writing.time_zones and any(field.type is FieldType.DATETIME for field in fields):
-        yield f"{target.title} stores no time zones; they were left out of dates with times."
     if writing.max_record_bytes is not None and any(len(layer.fields) > DBF_COLUMNS_ELSEWHERE for layer in layers):
         yield f"Many programs read only the first {DBF_COLUMNS_ELSEWHERE} columns of a {target.title}."
     if writing.max_cell is not None and _has_long_cell(layers, writing.max_cell):

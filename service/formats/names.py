@@ -18,6 +18,9 @@ DEFAULT_STEM = "data"
 XML_NAME_BYTES = 200
 NAMELESS = "field"
 MAPINFO_NAME = 31
+GEODATABASE_NAME = 62
+"""Two less than there may be, for what is added to a reserved name."""
+NOT_IN_GEODATABASE = re.compile(r"\W")
 NOT_IN_STEM = re.compile(r"[^\w.\-]+")
 NOT_IN_XML = re.compile(r"[^\w.\-]")
 NOT_IN_MAPINFO = re.compile(r"[^A-Za-z0-9_]")
@@ -108,11 +111,19 @@ def _mapinfo_name(name: str) -> str:
     return NOT_IN_MAPINFO.sub("_", without_marks)[:MAPINFO_NAME] or "field"
 
 
+def _geodatabase_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Letters of any language, digits and `_`, at most 64, no digit first."""
+    cleaned = [NOT_IN_GEODATABASE.sub("_", unicodedata.normalize("NFC", name)) or NAMELESS for name in names]
+    started = [f"_{name}" if name[0].isdigit() else name for name in cleaned]
+    return unique([name[:GEODATABASE_NAME] for name in started], GEODATABASE_NAME)
+
+
 _RULES: Mapping[ColumnRule, Callable[[Sequence[str]], tuple[str, ...]]] = MappingProxyType(
     {
         ColumnRule.ANY: _as_they_are,
         ColumnRule.XML: _xml_names,
         ColumnRule.DBF: written_names,
         ColumnRule.MAPINFO: _mapinfo_names,
+        ColumnRule.GEODATABASE: _geodatabase_names,
     }
 )

@@ -20,6 +20,7 @@ from service.formats.losses import find_losses, refuse_unrepresentable
 from service.formats.names import column_names, free_name
 from service.formats.request import ConversionRequest
 from service.formats.systems import choose_systems
+from service.formats.values import KNOWN_BY_SCAN
 
 GEOMETRY_NAMES = ("geometry", "geom", "the_geom")
 MAX_DATASETS = 300
@@ -111,6 +112,7 @@ def can_go_direct(source: Source, target: Format, facts: Facts) -> bool:
         and writing.writer in DIRECT_WRITERS
         and writing.attributes is None
         and not writing.shows_geometry_name
+        and writing.value_losses <= KNOWN_BY_SCAN
         and all(_fits(writing, layer) for layer in facts.layers)
     )
 

@@ -10,6 +10,9 @@ from service.formats.format import Format, writing_of
 from service.formats.names import shown
 
 LISTED = 20
+MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
+KNOWN_BY_SCAN = frozenset({"binary", "dates", "infinite", "moments", "nulls"})
+"""What a scan of GeoJSON tells; the rest has to be counted in a work file."""
 NULLS_BECOME = frozenset({FieldType.INTEGER, FieldType.REAL, FieldType.BOOLEAN, FieldType.TEXT})
 """The kinds of values that have a zero to stand for what is missing."""
 
@@ -18,6 +21,8 @@ class Loss(msgspec.Struct, frozen=True):
     """A kind of values: how many of a column are of it, and what becomes of them, after their count."""
 
     count: Callable[[Field, Layer], int]
+    what: str
+    """What cannot be held, for the documentation."""
     sentence: str
 
 
@@ -25,39 +30,58 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
     {
         "binary": Loss(
             lambda field, _: field.filled or 0 if field.type is FieldType.BINARY else 0,
+            "binary values",
             "{target} stores no binary values; {values} were left out.",
         ),
         "infinite": Loss(
             lambda field, _: field.infinite,
+            "infinite numbers",
             "{target} has no infinite numbers; {values} became empty or a text.",
         ),
         "beyond_32_bits": Loss(
             lambda field, _: field.beyond_32_bits,
+            "whole numbers beyond 32 bits",
             "{target} stores whole numbers of 32 bits; {values} became floating-point numbers.",
         ),
         "beyond_53_bits": Loss(
             lambda field, _: field.beyond_53_bits,
+            "whole numbers beyond 53 bits",
             "{target} stores whole numbers of 53 bits; the last digits of {values} changed.",
         ),
         "fractions": Loss(
             lambda field, _: field.fractions,
+            "fractions of seconds",
             "{target} stores times to the second; fractions of seconds were left out in {values}.",
         ),
         "zones": Loss(
             lambda field, _: field.zoned,
+            "time zones",
             "{target} stores no time zones; they were left out in {values}.",
+        ),
+        "offsets": Loss(
+            lambda field, _: field.offsets,
+            "times of other zones as such",
+            "{target} stores times in UTC; {values} were converted to it.",
+        ),
+        "moments": Loss(
+            lambda field, _: field.filled or 0 if field.type in MOMENTS else 0,
+            "dates and times as such",
+            "{target} has no dates and times; {values} became texts.",
         ),
         "dates": Loss(
             lambda field, _: field.filled or 0 if field.type is FieldType.DATE else 0,
+            "dates without a time",
             "{target} stores dates with times only; midnight was added to {values}.",
         ),
         "leading_zeros": Loss(
             lambda field, _: field.leading_zeros,
+            "texts that look like numbers, told from numbers",
             "{target} has no types without a schema, so that other programs may take {values} for numbers and drop "
             "leading zeros.",
         ),
         "nulls": Loss(
             lambda field, layer: layer.features - field.filled if field.filled and field.type in NULLS_BECOME else 0,
+            "missing values",
             "{target} has no missing values; {values} that are missing became 0 or empty.",
         ),
     }

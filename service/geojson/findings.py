@@ -124,6 +124,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
                     field.longest_bytes if field.type is FieldType.TEXT else 0,
                     field.too_long if field.type is FieldType.TEXT else 0,
                     filled=field.values - field.nulls,
+                    infinite=field.infinite_numbers,
                     empty=field.empty,
                 )
                 for field in self.fields

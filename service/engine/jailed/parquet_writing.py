@@ -19,20 +19,23 @@ from pyogrio.raw import open_arrow
 
 from service.engine.jailed.arrow_columns import storage
 from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
-from service.engine.jailed.gpkg import WKB_TYPES, split_code
+from service.engine.jailed.gpkg import WKB_TYPES, columns, quoted, split_code
 
 VERSION = "1.1.0"
 BATCH_ROWS = 16_384
+WITH_OFFSET = "*[+-][0-9][0-9]:[0-9][0-9]"
+UTC = "strftime('%Y-%m-%dT%H:%M:%fZ', {0})"
 UNKNOWN_SYSTEMS = {-1, 0}
 
 
 def main(gpkg: str, parquet: str) -> None:
     """Write the only layer of `gpkg` to `parquet` as GeoParquet 1.1: WKB, types, bbox, coordinate system."""
+    local = _to_utc(gpkg)
     info = read_info(gpkg)
     known = _system_is_known(gpkg)
     with open_arrow(gpkg, batch_size=BATCH_ROWS, use_pyarrow=True) as (meta, stream):
         geometry = meta["geometry_name"] if info["geometry_type"] is not None else None
-        fields = [_field(field) for field in stream.schema]
+        fields = [_field(field, local) for field in stream.schema]
         seen = _Seen()
         crs = _declared_crs(stream.schema.field(geometry)) if geometry and known else None
         # Many readers look for `geo` in the schema, which is written before it is known what is in the file.
@@ -40,8 +43,10 @@ def main(gpkg: str, parquet: str) -> None:
         schema = pa.schema(fields, metadata=early)
         with pq.ParquetWriter(parquet, schema, compression="zstd") as writer:
             for batch in stream:
-                columns = [storage(column) for column in batch.columns]
-                writer.write_batch(pa.record_batch(columns, schema=schema))
+                written = [
+                    _as(field.type, storage(column)) for field, column in zip(fields, batch.columns, strict=True)
+                ]
+                writer.write_batch(pa.record_batch(written, schema=schema))
                 if geometry:
                     seen.take(batch.column(geometry))
             if geometry:
@@ -59,9 +64,27 @@ def _system_is_known(gpkg: str) -> bool:
     return found is not None and found[0] not in UNKNOWN_SYSTEMS
 
 
-def _field(field: pa.Field) -> pa.Field:
+def _to_utc(gpkg: str) -> set[str]:
+    """Bring times of other zones to UTC, as which all are read; the columns of times of which none says its zone."""
+    with closing(sqlite3.connect(gpkg, isolation_level=None)) as connection:
+        (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
+        moments = [name for name, declared in columns(connection, table) if declared == "DATETIME"]
+        for column in map(quoted, moments):
+            query = f"UPDATE {quoted(table)} SET {column} = {UTC.format(column)} WHERE {column} GLOB ?"  # noqa: S608 -- quoted
+            connection.execute(query, (WITH_OFFSET,))
+        zoned = f"SELECT 1 FROM {quoted(table)} WHERE {{0}} GLOB '*Z' LIMIT 1"  # noqa: S608 -- quoted
+        return {name for name in moments if connection.execute(zoned.format(quoted(name))).fetchone() is None}
 
-    return pa.field(field.name, getattr(field.type, "storage_type", field.type), nullable=True)
+
+def _field(field: pa.Field, local: set[str]) -> pa.Field:
+    kind = getattr(field.type, "storage_type", field.type)
+    is_local = field.name in local and pa.types.is_timestamp(kind)
+    return pa.field(field.name, pa.timestamp(kind.unit) if is_local else kind, nullable=True)
+
+
+def _as(kind: pa.DataType, values: pa.Array) -> pa.Array:
+    """`values` as the type `kind`, which differs from theirs in the zone at most."""
+    return values if values.type == kind else values.cast(pa.int64()).cast(kind)
 
 
 def _declared_crs(field: pa.Field) -> dict[str, Any]:

@@ -27,6 +27,7 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     },
     "datetime": {
         "fractions": "{0} GLOB '*.[0-9]*' AND {0} NOT GLOB '*.000Z'",
+        "offsets": "{0} GLOB '*[+-][0-9][0-9]:[0-9][0-9]'",
         "zoned": "{0} GLOB '*Z' OR {0} GLOB '*[+-][0-9][0-9]:[0-9][0-9]'",
     },
 }

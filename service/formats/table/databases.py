@@ -3,9 +3,25 @@
 
 from types import MappingProxyType
 
-from service.formats.format import SHARED_EXTENSION, Delivery, Folder, Format, Reader, Reading, Writer, Writing
+from service.formats.format import (
+    SHARED_EXTENSION,
+    ColumnRule,
+    Delivery,
+    Folder,
+    Format,
+    Reader,
+    Reading,
+    Writer,
+    Writing,
+)
 from service.formats.table.geometry_types import EXACT_TYPES, MULTI_TYPES
 
+GEODATABASE_WORDS = (
+    "OBJECTID", "SHAPE", "ADD", "ALTER", "AND", "BETWEEN", "BY", "COLUMN", "CREATE", "DELETE", "DROP", "EXISTS", "FOR",
+    "FROM", "GROUP", "IN", "INSERT", "INTO", "IS", "LIKE", "NOT", "NULL", "OR", "ORDER", "SELECT", "SET", "TABLE",
+    "UPDATE", "VALUES", "WHERE",
+)  # fmt: skip
+"""What no column of a File Geodatabase may be called."""
 GEOPACKAGE = Format(
     name="GeoPackage",
     token="gpkg",
@@ -69,6 +85,9 @@ OPENFILEGDB = Format(
     writing=Writing(
         driver="OpenFileGDB",
         value_losses=frozenset({"beyond_53_bits", "fractions", "zones", "dates"}),
+        options=("-mapFieldType", "Integer64=Real"),
+        column_names=ColumnRule.GEODATABASE,
+        reserved_columns=GEODATABASE_WORDS,
         extension=".zip",
         media_type="application/zip",
         member=".gdb",
@@ -109,6 +128,7 @@ GEOPARQUET = Format(
     reading=Reading(drivers=("Parquet",), reader=Reader.PARQUET),
     writing=Writing(
         driver="Parquet",
+        value_losses=frozenset({"offsets"}),
         extension=".parquet",
         media_type="application/vnd.apache.parquet",
         writer=Writer.PARQUET,

@@ -72,7 +72,8 @@ MAPINFO = Format(
     ),
     writing=Writing(
         driver="MapInfo File",
-        value_losses=frozenset({"binary", "beyond_32_bits", "nulls"}),
+        options=("-mapFieldType", "Integer64=Real"),
+        value_losses=frozenset({"binary", "beyond_32_bits", "nulls", "zones"}),
         extension=".zip",
         media_type="application/zip",
         member=".tab",
@@ -85,7 +86,6 @@ MAPINFO = Format(
         first_encoding="CP1252",
         degree_options=("-lco", "BOUNDS=-180,-90,180,90"),
         splits=frozenset({"MultiPoint", "GeometryCollection"}),
-        time_zones=False,
         max_text_bytes=VALUE_BYTES,
     ),
 )

@@ -42,6 +42,7 @@ _KML_OPTIONS = (
 )
 _KML = Writing(
     driver="KML",
+    value_losses=frozenset({"infinite", "moments"}),
     extension=".kml",
     media_type="application/vnd.google-earth.kml+xml",
     writer=Writer.AT_ONCE,
@@ -87,7 +88,7 @@ GML = Format(
     ),
     writing=Writing(
         driver="GML",
-        value_losses=frozenset({"leading_zeros"}),
+        value_losses=frozenset({"leading_zeros", "infinite"}),
         extension=".gml",
         media_type="application/gml+xml; version=3.2",
         writer=Writer.AT_ONCE,
@@ -125,6 +126,7 @@ GPX = Format(
     ),
     writing=Writing(
         driver="GPX",
+        value_losses=frozenset({"infinite", "moments"}),
         extension=".gpx",
         media_type="application/gpx+xml",
         writer=Writer.TRACKS,

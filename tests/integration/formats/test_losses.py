@@ -10,7 +10,9 @@ import pytest
 from service.dataloss.rules import report
 from service.dataloss.tables import findings_of
 from service.dataloss.warnings import extra_warnings
-from tests.integration.formats.pipeline import Converted, Pipeline
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
+from tests.integration.formats.samples import point
 
 ARC = "CIRCULARSTRING Z (0 0 5,1 1 5,2 0 5)"
 CURVES = {
@@ -113,6 +115,74 @@ async def test_values_that_a_target_changes_are_told(
         assert sum(words in warning for warning in warnings) == 1, (words, warnings)
     if not told:
         assert not warnings
+
+
+async def read_again(pipeline: Pipeline, done: Converted) -> dict[str, object]:
+    """The properties of the first feature of an output."""
+    features = readers.geojson((await pipeline.to("GeoJson", done.path, source_epsg=4326)).path)
+    found = features[0]["properties"]
+    assert isinstance(found, dict)
+    return found
+
+
+async def test_times_of_other_zones_are_the_same_moment_in_geoparquet(pipeline: Pipeline, tmp_path: Path) -> None:
+    """It holds them in UTC; those that say no zone get none."""
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "id,x,y,utc,off,local\n1,1,2,2024-01-02T03:04:05Z,2024-01-02T03:04:05+02:00,2024-01-02T03:04:05.5\n"
+    )
+    done = await pipeline.to("GeoParquet", path, source_epsg=4326)
+    assert (await read_again(pipeline, done)) == {
+        "id": 1,
+        "utc": "2024-01-02T03:04:05Z",
+        "off": "2024-01-02T01:04:05Z",
+        "local": "2024-01-02T03:04:05.500",
+    }
+    assert [words for words in done.output.warnings if "UTC" in words] == [
+        "GeoParquet stores times in UTC; 1 value of 'off' were converted to it."
+    ]
+
+
+@pytest.mark.parametrize("target", ["Kml", "MapInfo", "OpenFileGdb"])
+async def test_whole_numbers_stay_whole_where_all_fit(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
+    """A table types them as 64 bits wide, of which these targets make texts or floating-point numbers."""
+    path = tmp_path / "a.csv"
+    path.write_text("id,x,y,n\n7,1,2,-3\n")
+    found = await read_again(pipeline, await pipeline.to(target, path, source_epsg=4326))
+    assert (found["n"], type(found["n"])) == (-3, int)
+
+
+async def test_names_of_a_geodatabase_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Its driver renames columns without a word, and loses one that is called as its own."""
+    names = ("a-b", "a b", "select", "1st", "OBJECTID", "Shape", "größe", "x" * 70)
+    row = point(1, 2, **{name: number for number, name in enumerate(names)})
+    done = await pipeline.to("OpenFileGdb", write_geojson(tmp_path / "a.geojson", [row]))
+    assert await read_again(pipeline, done) == {
+        "a_b": 0, "a_b_2": 1, "select_": 2, "_1st": 3, "OBJECTID_": 4, "Shape_": 5, "größe": 6, "x" * 62: 7,
+    }  # fmt: skip
+    (told,) = (words for words in done.output.warnings if words.startswith("Columns were renamed"))
+    assert all(repr(name)[:-1][:20] in told for name in names if name != "größe")
+
+
+@pytest.mark.parametrize(
+    ("target", "told"), [("MapInfo", "32 bits"), ("OpenFileGdb", "53 bits"), ("Gml", "leading zeros")]
+)
+async def test_what_a_scan_does_not_count_is_not_written_directly(
+    pipeline: Pipeline, tmp_path: Path, target: str, told: str
+) -> None:
+    """Straight from GeoJSON these were changed without a word."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, code="00501", big=2**53 + 1)])
+    known = (await pipeline.to("GeoPackage", path)).facts
+    assert await pipeline.convert_directly(path, target, known) is None
+    assert any(told in words for words in (await pipeline.to(target, path)).output.warnings)
+
+
+@pytest.mark.parametrize("target", ["Kml", "Gpx"])
+async def test_dates_that_become_texts_are_told(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
+    """In the spelling of the converter, with slashes."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, at="2024-01-02T03:04:05Z", day="2024-01-02")])
+    (told,) = (words for words in (await pipeline.to(target, path)).output.warnings if "dates and times" in words)
+    assert "2 values of 'at', 'day' became texts" in told
 
 
 async def test_the_report_of_a_shapefile_covers_every_input(pipeline: Pipeline, tmp_path: Path) -> None:
