@@ -24,6 +24,7 @@ MOST_THREADS = 5000
 REPROJECTED = {"outputFormat": "Shapefile", "targetEpsg": "3857"}
 
 pytestmark = [
+    pytest.mark.xdist_group("over HTTP"),  # two attacks for all
     pytest.mark.skipif(shutil.which("ogr2ogr") is None, reason="no ogr2ogr"),
     pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler"),
 ]

@@ -18,6 +18,8 @@ from tests.support.server import Server, running_server
 
 FIRST_MIGRATION = min((sql_directory() / "migrations").glob("*.sql"))
 
+pytestmark = pytest.mark.xdist_group("cli")  # one server for all
+
 
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:

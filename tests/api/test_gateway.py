@@ -23,6 +23,8 @@ FILE = "/api/geo/convert/file"
 TIERS = "/api/geo/pricing/tiers"
 OPERATIONS = ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs")
 
+pytestmark = pytest.mark.xdist_group("gateway")  # one server for all
+
 
 @pytest.fixture(scope="module")
 def server(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:

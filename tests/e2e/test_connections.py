@@ -20,6 +20,7 @@ import pytest
 from service.accounts.administration import Terms
 from service.jobs.promises import FEW_EACH, PROMPT_SECONDS
 from service.server.serving import KEEP_ALIVE_SECONDS
+from tests.database import TestServer
 from tests.support.data import lakes
 from tests.support.server import Client, Server, create_account, running_server
 
@@ -28,6 +29,15 @@ DRIPPING = 100
 ROUNDS = 5
 TEAM = Terms(plan="team", plan_owner="organization")
 FILE = "/api/geo/convert/file"
+SHARES_SERVER = pytest.mark.xdist_group("connections")
+
+
+@pytest.fixture(scope="module")
+def server(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server as it is by default, for tests that leave it as it was."""
+    dsn = postgres.create_database(postgres.migrated_template())
+    with running_server(tmp_path_factory.mktemp("connections"), dsn) as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)
@@ -187,29 +197,30 @@ UNREADABLE = {
 }
 
 
-def test_what_cannot_be_read_is_told_so_like_everything_else(tmp_path: Path, database_url: str) -> None:
+@SHARES_SERVER
+def test_what_cannot_be_read_is_told_so_like_everything_else(server: Server) -> None:
     """As a problem with a request id that the log has too, and the headers of every answer."""
-    with running_server(tmp_path, database_url) as server:
-        for name, (head, status, code) in UNREADABLE.items():
-            with connected(server, 1) as [connection]:
-                connection.sendall(head)
-                response = http.client.HTTPResponse(connection)
-                response.begin()
-                problem = json.loads(response.read())
-            assert (response.status, problem["status"], problem["code"]) == (status, status, code), name
-            assert response.headers["Content-Type"] == "application/problem+json", name
-            assert response.headers["Cache-Control"] == "no-store", name
-            assert response.headers["Connection"] == "close", name
-            told = server.events("connection.refused")[-1]
-            assert told["request_id"] == problem["requestId"] == response.headers["X-Request-Id"], name
-        assert httpx.get(f"{server.url}/healthz").is_success
+    for name, (head, status, code) in UNREADABLE.items():
+        with connected(server, 1) as [connection]:
+            connection.sendall(head)
+            response = http.client.HTTPResponse(connection)
+            response.begin()
+            problem = json.loads(response.read())
+        assert (response.status, problem["status"], problem["code"]) == (status, status, code), name
+        assert response.headers["Content-Type"] == "application/problem+json", name
+        assert response.headers["Cache-Control"] == "no-store", name
+        assert response.headers["Connection"] == "close", name
+        told = server.events("connection.refused")[-1]
+        assert told["request_id"] == problem["requestId"] == response.headers["X-Request-Id"], name
+    assert httpx.get(f"{server.url}/healthz").is_success
 
 
-def test_a_request_of_two_lengths_is_refused_and_its_connection_closed(tmp_path: Path, database_url: str) -> None:
+@SHARES_SERVER
+def test_a_request_of_two_lengths_is_refused_and_its_connection_closed(server: Server) -> None:
     """Else what one of two servers takes for its body the other takes for the next request."""
     head = b"POST /api/geo/convert/file HTTP/1.1\r\nHost: x\r\nContent-Length: 48\r\nTransfer-Encoding: chunked\r\n\r\n"
     smuggled = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: smuggled\r\n\r\n"
-    with running_server(tmp_path, database_url) as server, connected(server, 1) as [connection]:
+    with connected(server, 1) as [connection]:
         connection.sendall(head + smuggled)
         answers = b"".join(iter(lambda: connection.recv(65_536), b""))
         assert answers.startswith(b"HTTP/1.1 400")
@@ -217,13 +228,13 @@ def test_a_request_of_two_lengths_is_refused_and_its_connection_closed(tmp_path:
         assert answers.count(b"HTTP/1.1") == 1
 
 
-def test_connections_end_with_their_clients(tmp_path: Path, database_url: str) -> None:
+@SHARES_SERVER
+def test_connections_end_with_their_clients(server: Server) -> None:
     """Those that were used and those that were not; none is kept until its idle time has passed."""
-    with running_server(tmp_path, database_url) as server:
-        with connected(server, 50):
-            for _ in range(50):
-                assert httpx.get(f"{server.url}/healthz").is_success
-        assert_no_connections(server)
+    with connected(server, 50):
+        for _ in range(50):
+            assert httpx.get(f"{server.url}/healthz").is_success
+    assert_no_connections(server)
 
 
 def assert_no_connections(server: Server) -> None:

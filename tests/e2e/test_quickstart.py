@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[2]
 CURL_LINE = re.compile(r"^\s+(curl .*/api/geo/convert/file)$", re.MULTILINE)
 START_SECONDS = 240
 
+pytestmark = pytest.mark.xdist_group("quickstart")  # one clone for all
+
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
