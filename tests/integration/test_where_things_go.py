@@ -37,14 +37,17 @@ class Addition(msgspec.Struct, frozen=True, kw_only=True):
         return [*self.inserted, *self.new]
 
 
-FORMAT = """    Format(
-        name="OpenJump",
-        token="jml",
-        title="OpenJUMP JML",
-        extensions=(".jml",),
-        reading=Reading(drivers=("JML",)),
-        writing=Writing(driver="JML", extension=".jml", media_type="application/xml", curves=False),
-    ),
+FORMAT = """
+from service.formats.format import Format, Reading, Writing
+
+JML = Format(
+    name="OpenJump",
+    token="jml",
+    title="OpenJUMP JML",
+    extensions=(".jml",),
+    reading=Reading(drivers=("JML",)),
+    writing=Writing(driver="JML", extension=".jml", media_type="application/xml"),
+)
 """
 
 STORE = '''
@@ -138,7 +141,13 @@ WORDS = """    "leastSize": Explanation(
 ADDITIONS = (
     Addition(
         row="an output format or extension",
-        inserted={"service/formats/registry.py": (('    Format(\n        name="Csv",', FORMAT),)},
+        inserted={
+            "service/formats/table/__init__.py": (
+                ("from service.formats.table.json_family import", "from service.formats.table.jump import JML\n"),
+                ("    ESRIJSON,\n)", "    JML,\n"),
+            )
+        },
+        new={"service/formats/table/jump.py": FORMAT},
     ),
     Addition(
         row="a plan, a plan limit",
