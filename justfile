@@ -16,16 +16,16 @@ export VIRTUAL_ENV := venv
 default:
     @just --list --unsorted
 
-# Set up what is missing and serve on 127.0.0.1:8080, all data in .geomill.
+# Install what is missing and serve on 127.0.0.1:8080 with all data in .geomill.
 [group('run')]
 serve *ARGS: ready
     @exec geomill serve "$@"
 
-# Set up everything that developing needs.
+# Install everything for development.
 [group('run')]
 setup: (environment "dev") gdal build
 
-# Set up everything that serving needs.
+# Install everything for serving.
 [group('run')]
 ready: (environment "serve") gdal build
 
@@ -65,7 +65,7 @@ which-python VERSION:
 [group('check')]
 check: locked formatted lint types imports test
 
-# Judge the code by ruff's rules.
+# Lint the code.
 [group('check')]
 lint: (environment "dev")
     ruff check
@@ -85,14 +85,14 @@ imports: (environment "dev")
 formatted: (environment "dev")
     ruff format --check
 
-# Look every locked package up in the package index's advisories; ARGS are pip-audit's, as `-s osv` for another service.
+# Check the locked packages for known vulnerabilities; ARGS are those of pip-audit, such as `-s osv` for another service.
 [group('check')]
 [no-exit-message]
 audit *ARGS: (environment "dev")
     @exec pip-audit --strict --progress-spinner off --disable-pip --require-hashes \
         --requirement requirements/dev.lock --requirement requirements/tools.lock "$@"
 
-# Kill -9 anything under load, COUNT times; then freeze, kill and cut off servers at chosen statements, STEPS times.
+# Kill processes under load, COUNT times; then freeze, kill and disconnect servers at chosen statements, STEPS times.
 [group('check')]
 crash-test COUNT="100" STEPS="500" SEED="1": setup
     @CRASHES={{ COUNT }} SCHEDULE_STEPS={{ STEPS }} SCHEDULE_SEED={{ SEED }} exec pytest tests/e2e/test_crashes.py tests/schedules
@@ -103,25 +103,25 @@ crash-test COUNT="100" STEPS="500" SEED="1": setup
 test-on RELEASE *ARGS:
     @exec .ci/test-on "$@"
 
-# Write anew what documentation is made from tables: formats and settings.
+# Regenerate the documentation of formats and settings.
 [group('maintain')]
 docs: setup
     python -m service.formats.documentation > docs/formats.md
     sed -i.old '/^| variable/,$d' docs/settings.md && rm docs/settings.md.old
     geomill settings >> docs/settings.md
 
-# Format the code, and mend what ruff can mend itself.
+# Format the code, and apply the fixes of ruff.
 [group('maintain')]
 format: (environment "dev")
     ruff format
     ruff check --fix
 
-# Put load on a server of its own, or on any by `--url URL --key KEY`: the standard set, or the scenarios of ARGS.
+# Run the standard benchmarks, or those of ARGS, on a new server, or on any with `--url URL --key KEY`.
 [group('maintain')]
 bench *ARGS: setup
     @exec python -m bench "$@"
 
-# Put a steady mixed load on a server for MINUTES, and tell what has grown; ARGS may name another server or the load.
+# Put a steady mixed load on a server for MINUTES and report what has grown; ARGS may select another server or load.
 [group('maintain')]
 soak MINUTES="30" *ARGS: setup
     @shift; exec python -m bench.parts.soak --minutes {{ MINUTES }} "$@"
@@ -136,7 +136,7 @@ build:
 image *ARGS:
     @exec {{ container }} build --file Containerfile --tag geomill "$@" .
 
-# Prove the image: on a read-only root, without a network or rights, it starts, converts and stops in order.
+# Test the image: on a read-only root, without network or capabilities, it starts, converts and shuts down.
 [group('maintain')]
 [script("sh", "-eu")]
 image-check:
@@ -150,7 +150,7 @@ image-check:
     {{ container }} stop --time 30 "$container"
     test "$({{ container }} inspect --format '{{{{.State.ExitCode}}' "$container")" = 0
 
-# Prove compose.yaml: what it starts of the image converts a file, and the S3 server hands out the result.
+# Test compose.yaml: the service converts a file, and the S3 server delivers the result.
 [group('maintain')]
 [script("sh", "-eu")]
 compose-check:
@@ -176,7 +176,7 @@ compose-check:
     test "$(curl -sS -o /dev/null -w '%{http_code}' "${link}0")" = 403
     inside geomill audit
 
-# Bring the locks up to date with pyproject.toml; --upgrade takes the newest of all.
+# Update the locks from pyproject.toml; --upgrade selects the newest versions.
 [group('maintain')]
 [script("sh", "-eu")]
 lock *ARGS:

@@ -1,17 +1,17 @@
 -- name: jobs
--- Remove some jobs that ended more than so many days ago.
+-- Delete some jobs that ended more than a number of days ago.
 SELECT prune_jobs(service_time() - make_interval(days => $1), $2);
 
 -- name: charges
--- Remove some ledger rows of months more than so many before the current one.
+-- Delete some ledger rows of months more than a number before the current one.
 SELECT prune_ledger((date_trunc('month', service_time() AT TIME ZONE 'UTC') - make_interval(months => $1))::date, $2);
 
 -- name: months
--- Remove the counters of some closed months more than so many before the current one.
+-- Delete the counters of some closed months more than a number before the current one.
 SELECT prune_usage((date_trunc('month', service_time() AT TIME ZONE 'UTC') - make_interval(months => $1))::date, $2);
 
 -- name: revoked_keys
--- Remove some keys that were revoked more than so many days ago.
+-- Delete some keys that were revoked more than a number of days ago.
 WITH gone AS (
     DELETE FROM api_key WHERE id IN (
         SELECT id FROM api_key WHERE revoked_at < service_time() - make_interval(days => $1) LIMIT $2)

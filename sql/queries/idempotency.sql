@@ -1,15 +1,15 @@
 -- name: claim
--- Take a key, or say why not; see the function.
+-- Claim a key, or return why it cannot be claimed; see the function.
 SELECT verdict, jobs FROM claim_key($1, $2, $3, $4, $5, $6);
 
 -- name: prolong
--- Keys under which this process is still admitting files; one that was taken over names other jobs and stays as it is.
+-- Extend the claims of keys under which this process is still admitting files, except those that were taken over.
 UPDATE idempotency_key k SET held_until = service_time() + $4::interval
   FROM unnest($1::uuid[], $2::text[], $3::uuid[]) AS mine(account_id, key, job_id)
  WHERE k.account_id = mine.account_id AND k.key = mine.key AND mine.job_id = ANY(k.job_ids);
 
 -- name: give_back
--- A request broke off: its key is free at once; forgotten if it has no job, else for a repeat to finish.
+-- Release the key of an interrupted request: delete it if it has no job, otherwise leave it for a retry to complete.
 WITH forgotten AS (
     DELETE FROM idempotency_key k
      WHERE k.account_id = $1 AND k.key = $2 AND $3 = ANY(k.job_ids)
@@ -20,5 +20,5 @@ UPDATE idempotency_key k SET held_until = service_time()
    AND EXISTS (SELECT FROM job j WHERE j.id = ANY(k.job_ids));
 
 -- name: forget
--- Keys past their day.
+-- Delete expired keys.
 DELETE FROM idempotency_key WHERE created_at <= service_time() - interval '24 hours';

@@ -1,17 +1,17 @@
 -- name: limit_waiting
--- How long the statements of this transaction may wait for a lock.
+-- Limit how long the statements of this transaction wait for a lock.
 SELECT set_config('lock_timeout', $1, true);
 
 -- name: lock
--- One process migrates at a time; the lock goes with the transaction, whatever becomes of its process or its session.
+-- Serialize migrations; the lock ends with the transaction, whatever happens to its process or session.
 SELECT pg_advisory_xact_lock(hashtextextended('geomill.migrations', 0));
 
 -- name: exists
--- Whether this database has had any migration.
+-- Return whether any migration was applied to this database.
 SELECT to_regclass('migration') IS NOT NULL;
 
 -- name: create_table
--- Which migrations this database has had.
+-- Create the table of applied migrations.
 CREATE TABLE IF NOT EXISTS migration (
     number     int PRIMARY KEY,
     name       text        NOT NULL,
@@ -20,9 +20,9 @@ CREATE TABLE IF NOT EXISTS migration (
 );
 
 -- name: applied
--- The migrations that were applied, in order.
+-- List the applied migrations, in order.
 SELECT number, name, checksum FROM migration ORDER BY number;
 
 -- name: record
--- A migration has been applied; part of its transaction.
+-- Record a migration, in its transaction.
 INSERT INTO migration (number, name, checksum) VALUES ($1, $2, $3);
