@@ -14,7 +14,7 @@ from sandbox.config import Config
 from sandbox.locked_directory import LockedDirectory
 from sandbox.pool import QueueFull, open_pool
 from sandbox.verdict import Ending
-from tests.sandbox.processes import processes_below
+from tests.sandbox.processes import command_line, processes_below
 
 
 def python(directory: Path, program: str) -> Command:
@@ -98,7 +98,8 @@ async def test_a_lost_helper_is_replaced_and_its_run_told_as_internal(config: Co
 
         async def kill() -> None:
             await until_started(directory)
-            for pid in processes_below():
+            # The helpers first: a spawner that lives tells how the run has ended.
+            for pid in sorted(processes_below(), key=lambda pid: b"sandbox.process.keeper" not in command_line(pid)):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
