@@ -133,7 +133,9 @@ def matrix(converters: Converters, tmp_path_factory: pytest.TempPathFactory) -> 
 def cells(pairs: Iterable[tuple[str, str]], makers: Mapping[str, str] | None = None) -> list[ParameterSet]:
     """Pairs as parameters; those that look at the same conversions run in the same process."""
     return [
-        pytest.param(start, output, marks=pytest.mark.xdist_group(makers[start] if makers else output))
+        pytest.param(
+            start, output, marks=pytest.mark.xdist_group(output if makers is None else makers.get(start, start))
+        )
         for start, output in pairs
     ]
 
