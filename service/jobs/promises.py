@@ -31,6 +31,8 @@ VISITORS = 8
 """Callers not known yet who may be looked up at a time while the service is full, or would be with all of them."""
 LONGEST_RETRY_SECONDS = 30
 FULL = "The service has more conversions waiting than it can take. Send the request again later."
+_NOBODY = ""
+"""An account that has nothing under way."""
 _LATE = 0.02
 """The weight of the last interval in the rate of late: with more of it the depth would follow chance."""
 
@@ -97,7 +99,7 @@ class Promises:
     @property
     def is_full(self) -> bool:
         """Whether everybody is refused, accounts that have nothing under way included."""
-        return self._taken() + self._open >= self._most or self._under_way() >= self._most_depth(self.depth)
+        return not self._has_place(_NOBODY)
 
     def ask(self, account_id: AccountId) -> Promise:
         """Promise a place.
@@ -181,18 +183,21 @@ class Promises:
         under_way, depth = self._under_way(), self.depth
         if under_way < depth:
             return True
-        if under_way >= self._most_depth(depth):
-            return False
-        has = self._held.get(account, 0) + self._taken_by.get(account, 0)
-        if not has:
-            return True
-        if has >= max(1, depth // max(1, len(self._held), len(self._taken_by))):
+        has = self._has(account)
+        if has and has >= max(1, depth // max(1, len(self._held), len(self._taken_by))):
             return False  # without counting those who are in both
-        return has < max(1, depth // len({account, *self._held, *self._taken_by}))
+        accounts = {account, *self._held, *self._taken_by}
+        share = max(1, depth // len(accounts))
+        if has >= share:
+            return False
+        reserved = max(self._converters, depth // RESERVED_SHARE)
+        if under_way < depth + reserved:
+            return True
+        # The depth may have fallen since others took theirs: what is reserved is there all the same.
+        return sum(places for each in accounts if (places := self._has(each)) <= share) < reserved
 
-    def _most_depth(self, depth: int) -> int:
-        """How many may be under way with those that are kept for accounts that have less than their share."""
-        return depth + max(self._converters, depth // RESERVED_SHARE)
+    def _has(self, account: str) -> int:
+        return self._held.get(account, 0) + self._taken_by.get(account, 0)
 
     def _under_way(self) -> int:
         """Places that are taken, and those that are promised to uploads that will soon be here."""

@@ -150,6 +150,18 @@ def test_a_service_without_places_is_full() -> None:
     assert service.promises.is_full
 
 
+def test_an_account_within_its_share_is_let_in_when_the_service_has_become_slow_below_a_flood() -> None:
+    """What was let in at a better rate is the flooding account's own; the depth has fallen below it."""
+    service = Service()
+    service.taken = service.taken_by[str(flooding)] = len(service.flood())
+    for _ in range(50):
+        service.seconds += 5.0
+        service.promises.note_end()
+    assert service.promises.depth < service.taken / 1.5
+    assert not service.is_promised(flooding)
+    assert service.is_promised(other)
+
+
 def test_places_in_the_queue_count_for_an_account_as_promises_do() -> None:
     """Whoever only leaves jobs behind has used up its share too; what is kept for the others stays theirs."""
     service = Service()
