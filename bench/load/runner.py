@@ -17,6 +17,7 @@ from bench.measure.lag import read_lag
 from bench.measure.meter import Usage
 
 WARM_UP_REQUESTS = 128
+WARM_UP = "burst-8"
 CALIBRATION_SECONDS = 2.0
 CALIBRATION = "burst-64"
 COMPARABLE = frozenset({"burst-1", "burst-8", "burst-64", "burst-256"})
@@ -34,7 +35,7 @@ class Runner:
 
     def warm_up(self) -> None:
         """Let the server open what it opens at first use, and make the jobs that polling asks for."""
-        load = SCENARIOS[CALIBRATION].load(self._site, 0.0, 0.0)
+        load = SCENARIOS[WARM_UP].load(self._site, 0.0, 0.0)
         tally = asyncio.run(put_load(self._site.address, msgspec.structs.replace(load, count=WARM_UP_REQUESTS)))
         if tally.errors:
             raise SystemExit(f"The server does not convert: {tally.errors}")

@@ -1,10 +1,10 @@
 """Places that are promised to requests before anything of them is received, and to whom none is promised.
 
 A request is told at its head whether its files will be converted, so that nobody uploads for nothing. Under way at a
-time are as many as can be begun within most of a second at the rate of late, so that whoever is let in is served soon,
-and a few for each converter however slow it is; the queue's own size is the upper bound. An account that has less than
-its share under way is let in beyond that: those who flood the service fill what is for all, not what is kept for the
-others.
+time are as many as can be begun within most of a second at the rate of late, so that whoever is let in is served soon;
+a burst, if it can be begun within a few seconds; and a few for each converter however slow it is. The queue's own size
+is the upper bound. An account that has less than its share under way is let in beyond that: those who flood the service
+fill what is for all, not what is kept for the others.
 
 Pure: the clock is an argument, every change is one synchronous call.
 """
@@ -19,8 +19,11 @@ from service.ids import AccountId
 
 QUEUE_SECONDS = 0.8
 """How long whoever is let in should wait at most, as far as the rate of late tells."""
+BURST_SECONDS = 4.0
+BURST_EACH = 32
+"""So many for each converter are no flood where they can be begun within so long."""
 FEW_EACH = 16
-"""So many may wait for each converter however slow it is: that is no flood."""
+"""So many may wait for each converter however slow it is."""
 EXPECTED_PER_SECOND = 80.0
 """The rate that is assumed until a better one is known."""
 RESERVED_SHARE = 8
@@ -93,8 +96,9 @@ class Promises:
     @property
     def depth(self) -> int:
         """How many may be under way at a time for all."""
-        few = self._converters * FEW_EACH
-        return min(self._converters + max(few, int(QUEUE_SECONDS / self._seconds_each)), self._most)
+        burst = min(self._converters * BURST_EACH, int(BURST_SECONDS / self._seconds_each))
+        waiting = max(self._converters * FEW_EACH, burst, int(QUEUE_SECONDS / self._seconds_each))
+        return min(self._converters + waiting, self._most)
 
     @property
     def is_full(self) -> bool:

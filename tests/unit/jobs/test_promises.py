@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from service.errors import Overloaded
 from service.ids import AccountId
 from service.jobs.promises import (
+    BURST_EACH,
+    BURST_SECONDS,
     EXPECTED_PER_SECOND,
     FEW_EACH,
     PROMPT_SECONDS,
@@ -88,7 +90,14 @@ def test_one_slow_job_is_enough_to_let_fewer_in() -> None:
     """What is under way for longer than that is what the next to come would wait for."""
     service = Service()
     service.end_jobs(2, every=5.0)
-    assert service.promises.depth == CONVERTERS + CONVERTERS * FEW_EACH
+    assert service.promises.depth < CONVERTERS + BURST
+
+
+@pytest.mark.parametrize(("rate", "waiting"), [(20, CONVERTERS * BURST_EACH), (10, 10 * BURST_SECONDS)])
+def test_a_burst_is_let_in_that_can_be_begun_within_a_few_seconds(rate: int, waiting: float) -> None:
+    service = Service()
+    service.end_jobs(1000, every=1 / rate)
+    assert service.promises.depth == pytest.approx(CONVERTERS + waiting, abs=1)
 
 
 @pytest.mark.parametrize("rate", [100, 200])
