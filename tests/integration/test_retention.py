@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from service.storage.port import new_key
 from service.usecases.audit import audit
 from service.usecases.maintenance import sweep
 from tests.support.world import world
@@ -76,3 +77,33 @@ async def test_the_audit_finds_outputs_without_a_job_and_jobs_without_an_output(
             expected = f"{stored[0]} belongs to no job"
         found = await audit(here.services.database, here.services.storage)
     assert any(expected in line for line in found), found
+
+
+async def test_what_appears_under_a_key_that_was_given_up_is_removed_for_a_month(
+    database_url: str, tmp_path: Path
+) -> None:
+    """At growing intervals, a day apart at most; then the key is forgotten, and nothing else was touched meanwhile."""
+    async with world(database_url, tmp_path, plan="team") as here:
+        await here.convert()
+        storage, key, late = here.services.storage, new_key(), tmp_path / "late"
+        async with here.services.database.connection() as connection:
+            await connection.execute("INSERT INTO late_object VALUES ($1, service_time(), service_time())", key)
+
+        async def is_removed_after(time: timedelta) -> bool:
+            late.write_bytes(b"late")
+            await storage.put(key, late, media_type="text/csv", download_name="a.csv")
+            await here.advance(time)
+            await sweep(here.services)
+            return key not in [entry.key async for entry in storage.objects()]
+
+        assert await is_removed_after(timedelta())
+        assert not await is_removed_after(timedelta(seconds=59))
+        assert await is_removed_after(timedelta(seconds=1))
+        assert not await is_removed_after(timedelta(minutes=1))
+        assert await is_removed_after(timedelta(minutes=1))
+        assert await is_removed_after(timedelta(hours=30))
+        assert await here.stored() == 1
+        assert not await is_removed_after(timedelta(hours=23))
+        assert await is_removed_after(timedelta(hours=1))
+        assert await is_removed_after(timedelta(days=29))
+        assert not await is_removed_after(timedelta(days=2))
