@@ -2,9 +2,9 @@
 
     receive ▸ detect ▸ admit ║ inspect ▸ plan ▸ convert ▸ verify ▸ store ▸ settle ▸ respond
 
-An endpoint receives the upload before the list begins, and responds when it has ended. A step takes the record that the
-step before it returned and returns a new one; no step calls another. At the double line the upload passes from its
-request to its job: `accept_upload` runs the steps before it, `run_job` those after it.
+`http.api.upload` receives before the tuples below begin, `http.api.render` responds after them. A step takes the record
+that the step before it returned and returns a new one; no step calls another. At the double line the upload passes from
+its request to its job: `accept_upload` runs the steps before it, `run_job` those after it.
 """
 
 from asyncio import CancelledError
