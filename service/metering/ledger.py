@@ -107,14 +107,14 @@ class Ledger:
         self._records = Batcher(self._flush_all, MOST_SETTLEMENTS)
         self._known = DurabilityTracker()
 
-    async def admit(self, application: AdmissionRequest) -> Admission:
+    async def admit(self, request: AdmissionRequest) -> Admission:
         """Reserve one conversion and insert its job as Pending.
 
         Raises:
             LimitRefusal: the first limit that refuses, in the order of interface 6; nothing was written.
             IdempotencyKeyInUse: another request has taken the file's idempotency key over; nothing was written.
         """
-        admitted = await self._admissions.submit(application.account_id, application)
+        admitted = await self._admissions.submit(request.account_id, request)
         if isinstance(admitted, GeomillError):
             raise admitted
         return admitted
@@ -155,16 +155,16 @@ class Ledger:
             return int(await connection.fetchval(_SQL["reservations"]))
 
     async def _admit_all(
-        self, applications: Sequence[AdmissionRequest]
+        self, requests: Sequence[AdmissionRequest]
     ) -> list[Admission | LimitRefusal | IdempotencyKeyInUse]:
         """Admit files of one account, first come, first served.
 
         What finds no other job under way is made durable at once, as no settlement is to come that could take it along.
         """
-        first = applications[0]
-        durable = not self._known or any(application.durable for application in applications)
-        keys = [application.key for application in applications]
-        prices = [self._pricing.price_cents(application.size_bytes) for application in applications]
+        first = requests[0]
+        durable = not self._known or any(request.durable for request in requests)
+        keys = [request.key for request in requests]
+        prices = [self._pricing.price_cents(request.size_bytes) for request in requests]
         async with self._database.connection() as connection:
             row = await connection.fetchrow(
                 _SQL["admit"],
@@ -172,28 +172,28 @@ class Ledger:
                 first.server_id,
                 durable,
                 self._regions,
-                [application.job_id for application in applications],
-                [application.file_name for application in applications],
-                [application.input_format for application in applications],
-                [application.output_format for application in applications],
-                [application.size_bytes for application in applications],
+                [request.job_id for request in requests],
+                [request.file_name for request in requests],
+                [request.input_format for request in requests],
+                [request.output_format for request in requests],
+                [request.size_bytes for request in requests],
                 prices,
-                [application.object_name for application in applications],
+                [request.object_name for request in requests],
                 keys if any(keys) else None,
             )
         if row is None:
             message = "The statement `admit` always returns one row"
             raise AssertionError(message)
         answers: list[Admission | LimitRefusal | IdempotencyKeyInUse] = []
-        for number, application in enumerate(applications):
+        for number, request in enumerate(requests):
             refused_by = row["refused_by"][number]
             if refused_by is None:
-                self._known.add(application.job_id, on_disk=durable)
-                answers.append(_admission(row, application))
+                self._known.add(request.job_id, on_disk=durable)
+                answers.append(_admission(row, request))
             elif refused_by == _KEY_TAKEN_OVER:
                 answers.append(IdempotencyKeyInUse())
             else:
-                answers.append(refusal(refused_by, _seen(row, number, application.size_bytes, prices[number])))
+                answers.append(refusal(refused_by, _seen(row, number, request.size_bytes, prices[number])))
         return answers
 
     async def _settle_all(self, settlements: Sequence[Settlement]) -> list[Settled | None]:
@@ -225,11 +225,11 @@ def _settled(row: Any) -> Settled:
     return Settled(row["completed_at"], row["expires_at"], balance_from(dict(row)))
 
 
-def _admission(row: Any, application: AdmissionRequest) -> Admission:
+def _admission(row: Any, request: AdmissionRequest) -> Admission:
     return Admission(
         admitted_at=row["admitted_at"],
         retention_hours=row["retention_hours"] or WALLET_RETENTION_HOURS,
-        object_key=row["folder"] + application.object_name,
+        object_key=row["folder"] + request.object_name,
     )
 
 

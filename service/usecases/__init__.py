@@ -1,5 +1,5 @@
 """The order of steps: the only place where capabilities meet.
 
-One upload is one record that grows by being replaced. `accept_upload` is everything before the seam, bound to the
-request; `run_job` everything after it, bound to the job, which ends exactly once whoever is listening.
+`pipeline` lists the steps of a conversion, `steps` holds them. `accept_upload` runs those bound to the request;
+`run_job` those bound to the job, which ends exactly once whether or not anyone waits for it.
 """

@@ -36,8 +36,8 @@ async def analyze_file(services: Services, account_id: AccountId, upload: Upload
     source = await detect_format(upload)
     if not is_document(source):
         return Analysed(not_applicable())
-    [place] = services.runner.enqueue(account_id)
-    async with converter(services.pool, place) as run:
+    [ticket] = services.runner.enqueue(account_id)
+    async with converter(services.pool, ticket) as run:
         try:
             found = await _scan(services.engine, run, source)
         except Unreadable as unreadable:

@@ -31,7 +31,7 @@ async def convert_batch(services: Services, files: Sequence[ConversionOrder | Jo
         Overloaded, TooManyRequests: there is no room for the whole batch now; none of it was accepted.
     """
     orders = [file for file in files if isinstance(file, ConversionOrder)]
-    places = services.runner.enqueue(orders[0].account_id, len(orders)) if orders else []
+    tickets = services.runner.enqueue(orders[0].account_id, len(orders)) if orders else []
     submissions: list[Submission] = []
     gate = _BatchGate(submissions)
     try:
@@ -42,11 +42,11 @@ async def convert_batch(services: Services, files: Sequence[ConversionOrder | Jo
             elif gate.refusal is not None:
                 submission = await refuse_upload(services, file, gate.refusal)
             else:
-                submission = await accept_upload(services, file, places.pop(), gate.admit)
+                submission = await accept_upload(services, file, tickets.pop(), gate.admit)
             submissions.append(submission)
     finally:
-        for place in places:
-            services.pool.release(place)
+        for ticket in tickets:
+            services.pool.release(ticket)
     return submissions
 
 

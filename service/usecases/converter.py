@@ -33,11 +33,11 @@ def _nothing() -> None:
 
 
 @asynccontextmanager
-async def converter(pool: Pool, place: QueueTicket, on_started: Callable[[], None] = _nothing) -> AsyncIterator[Run]:
-    """Use a converter: yields what runs a command in it. The first command waits until one is free for `place`.
+async def converter(pool: Pool, ticket: QueueTicket, on_started: Callable[[], None] = _nothing) -> AsyncIterator[Run]:
+    """Use a converter: yields what runs a command in it. The first command waits until one is free for `ticket`.
 
-    `on_started` is called then. The place is released at the end, whether there was a command or not. A command that is
-    still running when the lease is over ends as one that took too long, and so do all after it. The first one that
+    `on_started` is called then. The ticket is released at the end, with or without a command. A command that is still
+    running when the lease is over ends as one that took too long, and so do all after it. The first one that
     crashes or gets lost raises `RunCrashed`.
     """
     worker: WorkerLease | None = None
@@ -47,7 +47,7 @@ async def converter(pool: Pool, place: QueueTicket, on_started: Callable[[], Non
         nonlocal worker, has_crashed
         if worker is None:
             with stage("wait"), metrics.JOBS_WAITING.track_inprogress():
-                worker = await pool.acquire(place)
+                worker = await pool.acquire(ticket)
             metrics.JOBS_RUNNING.inc()
             on_started()
         with span("run"):
@@ -67,4 +67,4 @@ async def converter(pool: Pool, place: QueueTicket, on_started: Callable[[], Non
     finally:
         if worker is not None:
             metrics.JOBS_RUNNING.dec()
-        pool.release(place)
+        pool.release(ticket)
