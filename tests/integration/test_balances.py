@@ -1,6 +1,7 @@
 """What is left is told with every answer that tells it: successes, failures, refusals and repeats alike."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from service.accounts.administration import Administration, Changes
 from tests.support.data import lakes
+from tests.support.database_time import stop_time
 from tests.support.world import World, world
 
 PLAN_MEMBERS = ("remainingConversions", "remainingBytes")
@@ -105,3 +107,12 @@ async def test_nothing_is_told_that_was_not_asked_for(database_url: str, tmp_pat
     async with world(database_url, tmp_path) as here:
         for file in (GOOD, BROKEN, UNKNOWN):
             assert left(await send(here, file, "file")) == (None, None, None)
+
+
+async def test_the_month_is_the_databases_whatever_the_host_believes(database_url: str, tmp_path: Path) -> None:
+    """In a month that the host has not reached, nothing is used."""
+    async with world(database_url, tmp_path) as here:
+        assert (await send(here, GOOD))["remainingConversions"] == 9
+        await stop_time(here.services.database, here.clock.now + timedelta(days=31))
+        assert (await send(here, BROKEN))["remainingConversions"] == 10
+        assert (await send(here, GOOD))["remainingConversions"] == 9
