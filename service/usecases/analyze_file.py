@@ -7,6 +7,7 @@ from service.dataloss.warnings import extra_warnings, reading_warnings
 from service.engine.convert import Engine
 from service.engine.workspace import Run
 from service.formats.detect import Source
+from service.formats.format import reading_of
 from service.geojson.findings import Scan
 from service.geojson.refusals import OTHER_JSON, Unreadable
 from service.ids import AccountId
@@ -35,7 +36,8 @@ async def analyze_file(services: Services, account_id: AccountId, upload: Upload
     """
     source = await detect_format(upload)
     if not is_document(source):
-        return Analysed(not_applicable())
+        is_other_json = bool(reading_of(source.format).told_by)
+        return Analysed(not_applicable(), (NOT_ANALYSED.format(source.format.title),) if is_other_json else ())
     [ticket] = services.runner.enqueue(account_id)
     async with converter(services.pool, ticket) as run:
         try:

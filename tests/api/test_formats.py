@@ -18,7 +18,7 @@ def test_every_format_has_a_row(client: Client) -> None:
         "name": "Shapefile",
         "token": "shapefile",
         "title": "Shapefile",
-        "extensions": [".zip"],
+        "extensions": [".zip", ".shp"],
         "input": True,
         "output": True,
         "multiLayer": True,
