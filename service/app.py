@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from sandbox import forkserver
 from sandbox.command import Limits
-from sandbox.config import Config, Mode, Ogr2ogr, PythonServer
+from sandbox.config import Config, LauncherName, Mode, Ogr2ogr, PythonServer
 from sandbox.pool import Pool
 from sandbox.pool import open_pool as open_sandbox
 from service.accounts.idempotency import IdempotencyKeys
@@ -125,8 +125,9 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
         uploads = open_work_area(settings.data_path / WORK / UPLOADS, _memory(settings))
         work_area = await stack.enter_async_context(uploads)
         capabilities = await look_at_host(settings)
-        engine = Engine(capabilities, _conversion_limits(settings))
         pool = await stack.enter_async_context(open_converters(settings, capabilities))
+        has_sessions = LauncherName.FORK_SERVER in pool.report().active_launchers
+        engine = Engine(capabilities, _conversion_limits(settings), has_sessions=has_sessions)
         ledger = Ledger(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib), storage.regions)
         jobs = JobRegister(database)
         lease = timedelta(seconds=settings.lease_seconds)

@@ -6,8 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-SOURCE = Path(__file__).with_name("forkserver.c")
-BESIDE_SOURCE = SOURCE.parent
+BESIDE_SOURCE = Path(__file__).parent
+SOURCES = tuple(BESIDE_SOURCE / name for name in ("forkserver.c", "session.c", "session.h"))
 _COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-fstack-protector-strong", "-ldl")
 
@@ -18,7 +18,8 @@ class BuildError(RuntimeError):
 
 def library(cache: Path) -> Path:
     """Where the library of this source is, or would be, in `cache`."""
-    digest = hashlib.sha256(SOURCE.read_bytes() + " ".join(_FLAGS).encode() + os.uname().machine.encode()).hexdigest()
+    source = b"".join(path.read_bytes() for path in SOURCES)
+    digest = hashlib.sha256(source + " ".join(_FLAGS).encode() + os.uname().machine.encode()).hexdigest()
     return cache / f"forkserver-{digest[:16]}.so"
 
 
@@ -26,6 +27,10 @@ def built(cache: Path = BESIDE_SOURCE) -> Path | None:
     """The library, if it has been built in `cache` from this very source."""
     path = library(cache)
     return path if path.exists() else None
+
+
+def _compiled() -> list[str]:
+    return [str(path) for path in SOURCES if path.suffix == ".c"]
 
 
 def build(cache: Path) -> Path:
@@ -43,7 +48,7 @@ def build(cache: Path) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     # Under its own name until it is whole: another process may be looking for it.
     unfinished = path.with_suffix(f".{os.getpid()}")
-    command = [compiler, *_FLAGS[:-1], "-o", str(unfinished), str(SOURCE), _FLAGS[-1]]
+    command = [compiler, *_FLAGS[:-1], "-o", str(unfinished), *_compiled(), _FLAGS[-1]]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise BuildError(f"the C compiler failed: {result.stderr.strip()[-1000:]}")

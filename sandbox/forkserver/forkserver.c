@@ -38,6 +38,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "session.h"
+
 /* Followed by the steps, and strings: arguments, environment. */
 struct request {
     uint32_t step_bytes, arguments, variables, unused;
@@ -66,6 +68,9 @@ enum { LARGE_PAGE = 2 << 20, MOST_DESCRIPTORS = 1024, UNKNOWN = -1 };
 enum { TRADITIONAL_GIS_ORDER = 0 };
 
 typedef int main_function(int, char **, char **);
+
+#define SESSION "--session"
+enum { SESSION_ARGUMENTS = 4 };
 
 static main_function *real_main;
 static int is_child;
@@ -160,6 +165,14 @@ static void own_descriptions(void)
     }
 }
 
+/* The program, or a conversation with it. */
+static int run_main(int argc, char **argv, char **environment)
+{
+    if (argc == SESSION_ARGUMENTS && strcmp(argv[1], SESSION) == 0)
+        return converse(argv[2], argv[3]);
+    return real_main(argc, argv, environment);
+}
+
 static void become(int link)
 {
     static char *arguments[STRINGS], *variables[STRINGS];
@@ -183,7 +196,7 @@ static void become(int link)
     take_strings(take_strings(strings, arguments, request->arguments), variables, request->variables);
     environ = variables;
     is_child = 1;
-    int code = real_main((int)request->arguments, arguments, variables);
+    int code = run_main((int)request->arguments, arguments, variables);
     fflush(NULL);
     /* Not exit(): the destructors of a hundred libraries cost more than a small conversion. */
     _exit(code);
@@ -470,5 +483,5 @@ int __libc_start_main(main_function *main, int argc, char **argv, void (*init)(v
         (int (*)(main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *))dlsym(
             RTLD_NEXT, "__libc_start_main");
     real_main = main;
-    return real(getenv("SANDBOX_LINK") ? serve : main, argc, argv, init, fini, loader_fini, stack_end);
+    return real(getenv("SANDBOX_LINK") ? serve : run_main, argc, argv, init, fini, loader_fini, stack_end);
 }

@@ -1,6 +1,8 @@
 """The engine: what is in a file, and the file in another format. Every untrusted byte is read in the jail."""
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -8,17 +10,20 @@ import msgspec
 
 from sandbox.command import Limits
 from service.blocking import run_blocking
-from service.engine.arguments import dataset_name, origin_of, table_of
+from service.engine.arguments import Origin, dataset_name, origin_of, table_of
 from service.engine.capabilities import Capabilities
-from service.engine.diagnostics import Subject, UnreachableSystem
+from service.engine.diagnostics import EngineDefect, Subject, UnreachableSystem, require_success
 from service.engine.files import holds_little
+from service.engine.holding import begin, drivers_for, needs_work_file, save, shape, tidy
 from service.engine.jailed import facts as facts_program
 from service.engine.jailed import prepare as prepare_program
 from service.engine.jailed import readback as readback_program
 from service.engine.jailed.readback import READERS
 from service.engine.output import Output, collect
-from service.engine.reading import JAILED, WorkFile, read_into_work_file
+from service.engine.reading import INTO_WORK_FILE, JAILED, WorkFile, read_into_work_file
 from service.engine.recount import count_unreachable
+from service.engine.rereading import reread
+from service.engine.session import Session, SessionOver, session
 from service.engine.workspace import FOLDER, INPUT, WORK_FILE, Run, Workplace
 from service.engine.writing import JAILED as WRITERS_JAILED
 from service.engine.writing import write
@@ -26,7 +31,7 @@ from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
 from service.formats.facts import Facts, Layer
-from service.formats.format import Reading, reading_of
+from service.formats.format import Format, Reading, Reread, reading_of
 from service.formats.geometry import Family
 from service.formats.plan import Plan
 from service.formats.request import ConversionRequest
@@ -38,6 +43,7 @@ UNASKED = ConversionRequest()
 FACTS_FILE = "facts.json"
 EDITS_FILE = "edits.json"
 VERIFIED_FILE = "verified.json"
+OPEN_OPTION = "-oo"
 JAILED_PROGRAMS = (
     facts_program.__name__,
     prepare_program.__name__,
@@ -51,7 +57,9 @@ JAILED_PROGRAMS = (
 class Engine:
     """Converts files with the converter of this host."""
 
-    def __init__(self, capabilities: Capabilities, limits: Limits | None = None) -> None:
+    def __init__(self, capabilities: Capabilities, limits: Limits | None = None, *, has_sessions: bool = False) -> None:
+        self.has_sessions = has_sessions
+        """Whether a run can be held open: where ogr2ogr starts with the fork server's library before it."""
         self.capabilities = capabilities
         self.catalogue = CrsCatalogue(capabilities.proj_database)
         self.limits = limits or Limits()
@@ -72,6 +80,8 @@ class Engine:
         place = self._place(run, directory, source, Subject(input=source.format.title))
         await place.clear()
         found = await read_into_work_file(place, source, request)
+        if found.facts is not None:
+            return _named(found.facts, source, found)
         await place.python(facts_program.__name__, WORK_FILE, _tidying(reading_of(source.format), found), FACTS_FILE)
         return _named(await place.read_json(FACTS_FILE, Facts), source, found)
 
@@ -91,22 +101,34 @@ class Engine:
         place = self._place(run, directory, source, subject)
         if not place.path.is_dir():
             await place.clear()
-        if not plan.direct:
-            await _prepare(place, plan)
         origin = origin_of(source, plan)
+        held = await _held(place, plan, source, origin)
+        if held is None and not plan.direct:
+            await _prepare(place, plan)
         try:
-            await write(place, plan, origin)
+            await write(place, plan, held or origin)
         except UnreachableSystem as failure:
+            await _let_go(place, plan)
             raise await count_unreachable(place, plan, origin, failure) from None
 
     async def read_back(self, run: Run, source: Source, plan: Plan, directory: Path) -> Verified | None:
         """Count in the jail what `convert` wrote; None where nothing here reads such results."""
+        place = self._place(run, directory, source, Subject(input=plan.target.title))
+        how = plan.writing.reread
+        if how is not None and self._is_reread(place, plan, how):
+            return await reread(place, plan, how)
         if plan.writing.read_back not in READERS:
             return None
-        place = self._place(run, directory, source, Subject(input=plan.target.title))
         names = json.dumps({dataset.name: dataset_name(plan, dataset) for dataset in plan.datasets})
         await place.python(readback_program.__name__, plan.writing.read_back, names, VERIFIED_FILE)
         return await place.read_json(VERIFIED_FILE, Verified)
+
+    def _is_reread(self, place: Workplace, plan: Plan, how: Reread) -> bool:
+        """Whether a driver reads the result: where no program does, or the run that wrote it is still open."""
+        if any(len(dataset.columns) < how.least_columns for dataset in plan.datasets):
+            return False
+        is_open = place.session is not None and place.session.is_open
+        return is_open or plan.writing.read_back not in READERS
 
     async def collect(self, plan: Plan, directory: Path) -> Output:
         """Check and pack what `convert` wrote: the file to deliver, below `directory`. It needs no converter.
@@ -118,6 +140,24 @@ class Engine:
         place = directory / FOLDER
         is_little = holds_little(place)
         return await run_blocking(partial(collect, place, plan, is_little=is_little), inline=is_little)
+
+    @asynccontextmanager
+    async def session(self, run: Run, target: Format) -> AsyncIterator[Run]:
+        """Runs for one conversion into `target`, of which one may be held open over its steps.
+
+        Raises:
+            Rejection: the last one has gone beyond its limits.
+            EngineDefect: it has failed.
+        """
+        if not self.has_sessions:
+            yield run
+            return
+        try:
+            async with session(run, drivers_for(target)) as held:
+                yield held
+        except SessionOver as over:
+            require_success(over.verdict, Subject(input=target.title))
+            raise EngineDefect("the run that was held open did not answer") from None
 
     def _place(self, run: Run, directory: Path, source: Source, subject: Subject) -> Workplace:
         return Workplace(run, self.capabilities, self.limits, directory, source=source, subject=subject)
@@ -149,6 +189,53 @@ def _layer_name(layer: Layer, source: Source, found: WorkFile) -> str:
     """The layer's name; where the driver took it from the file's, which is ours, the upload's."""
     name = found.names.get(layer.table, layer.name)
     return source.stem if name in {"", f"{INPUT}0"} else name
+
+
+async def _held(place: Workplace, plan: Plan, source: Source, origin: Origin) -> Origin | None:
+    """What the open run of a session holds, made ready for `plan`; None where there is none, or the plan needs more."""
+    session = place.session
+    if session is None:
+        return None
+    if plan.direct:
+        return await _opened(place, session, plan, source, origin)
+    if not session.is_open:
+        return None
+    if needs_work_file(plan):
+        await tidy(session)
+        await save(place, session, INTO_WORK_FILE)
+        return None
+    await shape(session, map(_names, _one_per_layer(plan)))
+    return origin
+
+
+async def _opened(place: Workplace, session: Session, plan: Plan, source: Source, origin: Origin) -> Origin | None:
+    """The upload, open as it is; between JSON formats ogr2ogr takes over more than a session can."""
+    if plan.writing.json or needs_work_file(plan):
+        return None
+    begin(place, session, origin.drivers, reading_of(source.format))
+    place.held_name = origin.name
+    options = tuple(option for option in origin.options if option != OPEN_OPTION)
+    opened = await session.open(origin.name, origin.drivers, options)
+    if not opened.ok:
+        await session.abandon()
+        return None
+    return msgspec.structs.replace(origin, options=())
+
+
+async def _let_go(place: Workplace, plan: Plan) -> None:
+    """Have what is held in the work file, for whoever reads it next, and end the run."""
+    session = place.session
+    if session is not None and session.is_open:
+        if plan.direct:
+            await session.abandon()
+        else:
+            await save(place, session, INTO_WORK_FILE)
+
+
+def _names(planned: tuple[Plan, Dataset]) -> tuple[str, str, dict[str, str]]:
+    """The table of a dataset, its name in the plan, and the names of its columns."""
+    plan, dataset = planned
+    return dataset.layer.table, table_of(plan, dataset), {column.name: column.written for column in dataset.columns}
 
 
 async def _prepare(place: Workplace, plan: Plan) -> None:

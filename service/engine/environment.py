@@ -40,9 +40,12 @@ ONE_THREAD: Mapping[str, str] = MappingProxyType(
 )
 """The jail lets a run make no other, and what asks for some fails."""
 VIRTUAL_DRIVER = "OGR_VRT"
+MEMORY_DRIVERS = ("Memory", "MEM")
+"""What holds tables in memory, by its old name and its new one."""
 _DRIVERS = frozenset(
     {
         VIRTUAL_DRIVER,
+        *MEMORY_DRIVERS,
         *(driver for row in FORMATS if row.reading is not None for driver in row.reading.drivers),
         *(row.writing.driver for row in FORMATS if row.writing is not None),
     }

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from service.engine.diagnostics import find_renames
+from service.engine.holding import Opening, hold
 from service.engine.jailed import database, delimited, lines, relabel, sheets
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.jailed.places import WKT, X, Y, Z
@@ -22,7 +23,7 @@ from service.errors import Rejection
 from service.formats.crs import MAX_CODE
 from service.formats.dbf_encoding import guess_encoding
 from service.formats.detect import Part, Source
-from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name, TableName
+from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Name, TableName
 from service.formats.format import Reader, Reading, reading_of
 from service.formats.names import shown
 from service.formats.request import ConversionRequest
@@ -76,6 +77,8 @@ PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """How the CSV driver is told where the geometry is."""
+OURS = Reading(drivers=(CSV_DRIVER,))
+"""How tables of ours are read."""
 JAILED = tuple(module.__name__ for module in (delimited, sheets, database, relabel, lines))
 
 
@@ -84,6 +87,8 @@ class WorkFile(msgspec.Struct, frozen=True):
 
     warnings: tuple[str, ...] = ()
     names: Mapping[str, str] = MappingProxyType({})
+    facts: Facts | None = None
+    """What is in it, where it is held in memory instead; None where it is a file."""
     cells: Mapping[str, Mapping[str, object]] = MappingProxyType({})
     """For each table with coordinates in columns: the CSV that was read, its delimiter, and what these are called."""
 
@@ -129,6 +134,14 @@ def open_options(*options: str) -> list[str]:
     return [argument for option in options for argument in ("-oo", option)]
 
 
+async def _read_single(place: Workplace, source: Source) -> WorkFile:
+    """One file, held in memory if it can be."""
+    reading = _reading(source)
+    await anyio.to_thread.run_sync(_require_end, source)
+    facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)])
+    return await _read_document(place, source) if facts is None else WorkFile(facts=facts)
+
+
 async def _read_document(place: Workplace, source: Source) -> WorkFile:
     """One file, with the layers that its driver shows."""
     await anyio.to_thread.run_sync(_require_end, source)
@@ -159,6 +172,8 @@ def _reading(source: Source) -> Reading:
 
 async def _read_json(place: Workplace, source: Source) -> WorkFile:
     """A document, or a sequence of which every line has to be there."""
+    if not source.prefix:
+        return await _read_single(place, source)
     found = await _read_document(place, source)
     if source.prefix:
         await place.python(lines.__name__, staged_names(source)[0].removeprefix(source.prefix), WORK_FILE)
@@ -189,22 +204,29 @@ async def _read_odd_layers(place: Workplace, reading: Reading, origin: str, laye
 async def _read_parts(place: Workplace, source: Source) -> WorkFile:
     """Several files, each a layer of its own."""
     reading = reading_of(source.format)
-    messages, names = [], {}
-    for number, (name, part) in enumerate(zip(staged_names(source), source.parts, strict=True)):
-        arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *await _encoding(part), WORK_FILE, name]
+    names = {f"t{number}": part.layer for number, part in enumerate(source.parts)}
+    openings = [
+        Opening(name, await _encoding(part)) for name, part in zip(staged_names(source), source.parts, strict=True)
+    ]
+    facts = await hold(place, reading, openings)
+    if facts is not None:
+        return WorkFile((), names, facts)
+    messages = []
+    for number, opening in enumerate(openings):
+        options = open_options(*opening.options)
+        arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, WORK_FILE, opening.name]
         drivers = (*reading.drivers, WORK_DRIVER)
         messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], drivers, reading.environment))
-        names[f"t{number}"] = part.layer
     return WorkFile(tuple(find_renames("\n".join(messages))), names)
 
 
-async def _encoding(part: Part) -> list[str]:
+async def _encoding(part: Part) -> tuple[str, ...]:
     """How to read the text of a shapefile that does not say it, or says it wrongly."""
     dbf = part.files.get(".dbf")
     if dbf is None or ".cpg" in part.files:
-        return []
+        return ()
     found = await anyio.to_thread.run_sync(guess_encoding, dbf)
-    return ["-oo", f"ENCODING={found}"] if found else []
+    return (f"ENCODING={found}",) if found else ()
 
 
 async def _read_delimited(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
@@ -238,15 +260,24 @@ async def _read_tables(place: Workplace, request: ConversionRequest) -> WorkFile
     if not tables:
         raise Rejection("The file holds no table, so there is nothing to convert.")
     _require_places(tables, request)
+    names = {f"t{number}": table.name for number, table in enumerate(tables)}
+    openings = [
+        Opening(f"t{number}.csv", PLACES[table.places], table.srid, is_placed=bool(table.places))
+        for number, table in enumerate(tables)
+    ]
+    facts = await hold(place, OURS, openings)
+    if facts is not None:
+        return WorkFile(tuple(_table_warnings(tables)), names, facts)
     messages = []
-    for number, table in enumerate(tables):
-        options = open_options(*PLACES[table.places])
-        system = ("-a_srs", f"EPSG:{table.srid}") if table.srid is not None else ()
-        arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, *system, WORK_FILE, f"t{number}.csv"]
+    for number, opening in enumerate(openings):
+        options = open_options(*opening.options)
+        system = ("-a_srs", f"EPSG:{opening.srid}") if opening.srid is not None else ()
+        arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, *system, WORK_FILE, opening.name]
         messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], (CSV_DRIVER, WORK_DRIVER)))
     return WorkFile(
         (*_table_warnings(tables), *find_renames("\n".join(messages))),
-        {f"t{number}": table.name for number, table in enumerate(tables)},
+        names,
+        None,
         {
             f"t{number}": {"file": f"t{number}.csv", "delimiter": table.delimiter, "originals": dict(table.originals)}
             for number, table in enumerate(tables)
@@ -318,7 +349,7 @@ def _rounded_warnings(rounded: Mapping[str, int]) -> Iterator[str]:
 
 _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = MappingProxyType(
     {
-        Reader.OGR: _read_document,
+        Reader.OGR: _read_single,
         Reader.DOCUMENT: _read_json,
         Reader.LINES: _read_json,
         Reader.PARTS: _read_parts,

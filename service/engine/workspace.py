@@ -19,6 +19,7 @@ from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import Subject, require_program_success, require_success
 from service.engine.environment import converter_environment, python_environment
 from service.engine.files import holds_little, read_written, written_files
+from service.engine.session import Session, SessionOver
 from service.errors import Rejection
 from service.formats.detect import Source
 
@@ -49,6 +50,20 @@ class Workplace:
         self._inline = source.size_bytes <= INLINE_BYTES
         self._subject = subject
         self.path = directory / FOLDER
+        self.session = run if isinstance(run, Session) else None
+        """Where one run may be held open."""
+        self.held_name = WORK_FILE
+        """What stands on command lines for what the open run holds."""
+
+    @property
+    def input_bytes(self) -> int:
+        """How much a converter will read."""
+        return self._source.size_bytes
+
+    def begin(self, session: Session, drivers: Iterable[str], extra: Mapping[str, str]) -> None:
+        """Start a run of ogr2ogr with only `drivers` that is held open."""
+        environment = converter_environment(self.host, drivers, extra)
+        session.begin(self.host.ogr2ogr, self.path, environment, self._limits)
 
     async def clear(self) -> None:
         """Start afresh: nothing there but the input under names of ours."""
@@ -77,8 +92,11 @@ class Workplace:
         Raises:
             Rejection: the file is at fault, or what it needs is beyond the limits.
         """
-        environment = converter_environment(self.host, drivers, extra)
-        verdict = await self._start((self.host.ogr2ogr, *arguments), environment)
+        if self.session is not None and self.session.is_open:
+            verdict = await self._translate(self.session, list(arguments))
+        else:
+            environment = converter_environment(self.host, drivers, extra)
+            verdict = await self._start((self.host.ogr2ogr, *arguments), environment)
         messages = verdict.untrusted_stderr.decode("utf-8", "replace")
         if tolerated is not None and verdict.ending in {Ending.EXIT, Ending.OK} and tolerated.search(messages):
             return messages
@@ -129,7 +147,18 @@ class Workplace:
         await run_blocking(lambda: (self.path / name).write_text(text, encoding="utf-8"), inline=self._inline)
 
     async def _start(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> Verdict:
-        return await self._run(Command(argv=argv, directory=self.path, environment=environment, limits=self._limits))
+        try:
+            return await self._run(
+                Command(argv=argv, directory=self.path, environment=environment, limits=self._limits)
+            )
+        except SessionOver as over:
+            require_success(over.verdict, self._subject)
+            raise
+
+    async def _translate(self, session: Session, arguments: list[str]) -> Verdict:
+        """Have the open run do what ogr2ogr does with `arguments`, which name the target and then what is held."""
+        at = arguments.index(self.held_name)
+        return await session.translate(arguments[at - 1], arguments[: at - 1] + arguments[at + 1 :])
 
 
 def staged_names(source: Source) -> list[str]:

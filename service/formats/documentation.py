@@ -97,10 +97,11 @@ NOTES = """\
   columns found become the geometry; a cell that is no coordinate keeps its text in a column, which a warning tells. The
   SRID of extended WKT and WKB counts as recorded. When sourceEpsg was sent and no columns were found, the file is
   refused.
-- **Read back**: a result as GeoPackage, SpatiaLite, Shapefile, CSV, GeoJSON or GeoJSON sequence is read again by code
-  that did not write it, and compared: features, geometries, Z and M, columns, filled values, sums of numbers. CSV and
-  Shapefiles of more than 300,000 cells are compared without their values. A difference is a warning, and so is a result
-  that cannot be read back; one that holds none of its features or geometries is refused. Other outputs are not read
+- **Read back**: a result is read again and compared with what was inspected: features, geometries, Z and M, columns,
+  filled values, sums of numbers. A GeoJSON document or sequence is scanned; other results are read by their own driver,
+  KML by LIBKML. GPX and DXF are compared without their columns, MapInfo without its values, XLSX and ODS without their
+  geometries, and results of more than 300,000 cells without values. A difference is a warning, and so is a result that
+  cannot be read back; one that holds none of its features or geometries is refused. GeoParquet and WKT are not read
   back yet.
 - **Measures** (M) are kept in GeoPackage, Shapefile, FlatGeobuf, SpatiaLite, OpenFileGDB and in columns of WKT.
 - **Unknown systems**: `keepCoordinates=true` writes coordinates as they are where the output can do without a system.

@@ -143,6 +143,24 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     a value that ends so stands for all that begin like it, `{layer}` for the layer's name."""
 
 
+class Reread(msgspec.Struct, frozen=True, kw_only=True):
+    """How a result is reread by a driver, and what of that can be compared with what was inspected."""
+
+    drivers: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    environment: Mapping[str, str] = MappingProxyType({})
+    geometries: bool = True
+    dimensions: bool = True
+    """Whether Z and M are told apart from none."""
+    columns: bool = True
+    values: bool = True
+    """Whether a value that is not null is read as such, and as the same number."""
+    is_one: bool = False
+    """Whether the features of all datasets are counted together, since its layers are its own."""
+    least_columns: int = 0
+    """How many columns its driver needs to tell lines apart from nothing."""
+
+
 class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """How a format is written and what it can hold."""
 
@@ -187,7 +205,9 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     empty_is_null: bool = False
     """Whether empty text cannot be told from a missing value."""
     read_back: str = ""
-    """How a result is read back, by the readers of `engine.verify`; empty where it is not yet."""
+    """The program that reads a result back where no session is at hand; empty where its driver does."""
+    reread: Reread | None = None
+    """How a driver reads a result back; None where none does, or a program does it better."""
     value_losses: frozenset[str] = frozenset()
     """The kinds of values that are changed or left out, as `values` counts them."""
     attributes: frozenset[str] | None = None

@@ -79,6 +79,11 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
             "{target} has no types without a schema, so that other programs may take {values} for numbers and drop "
             "leading zeros.",
         ),
+        "empty_texts": Loss(
+            lambda field, _: field.empty,
+            "empty texts, told from missing values",
+            "{target} cannot tell an empty text from a missing value; {values} became missing.",
+        ),
         "nulls": Loss(
             lambda field, layer: layer.features - field.filled if field.filled and field.type in NULLS_BECOME else 0,
             "missing values",

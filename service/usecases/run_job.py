@@ -99,7 +99,8 @@ async def _convert(
             while True:
                 in_memory = parts.work_area.is_in_memory(progress.record.directory)
                 try:
-                    await progress.through(CONVERT, Bench(parts.engine, _in_memory(run) if in_memory else run))
+                    async with parts.engine.session(_in_memory(run) if in_memory else run, begun.target) as worker:
+                        await progress.through(CONVERT, Bench(parts.engine, worker))
                 except (_OutgrownMemoryError, RunCrashed):
                     directories.append(parts.work_area.new_directory())
                     known = progress.record.job

@@ -11,6 +11,7 @@ from service.formats.format import (
     Format,
     Reader,
     Reading,
+    Reread,
     Writer,
     Writing,
 )
@@ -30,6 +31,7 @@ GEOPACKAGE = Format(
     reading=Reading(drivers=("GPKG",)),
     writing=Writing(
         driver="GPKG",
+        reread=Reread(drivers=("GPKG",)),
         read_back="geopackage",
         extension=".gpkg",
         media_type="application/geopackage+sqlite3",
@@ -84,8 +86,9 @@ OPENFILEGDB = Format(
     ),
     writing=Writing(
         driver="OpenFileGDB",
+        reread=Reread(drivers=("OpenFileGDB",)),
         value_losses=frozenset({"beyond_53_bits", "fractions", "zones", "dates"}),
-        options=("-mapFieldType", "Integer64=Real"),
+        options=("-mapFieldType", "Integer64=Real", "-lco", "GEOMETRY_NAME=SHAPE"),
         column_names=ColumnRule.GEODATABASE,
         reserved_columns=GEODATABASE_WORDS,
         extension=".zip",
@@ -109,6 +112,7 @@ FLATGEOBUF = Format(
     reading=Reading(drivers=("FlatGeobuf",)),
     writing=Writing(
         driver="FlatGeobuf",
+        reread=Reread(drivers=("FlatGeobuf",)),
         value_losses=frozenset({"dates"}),
         extension=".fgb",
         media_type="application/vnd.flatgeobuf",

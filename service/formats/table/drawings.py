@@ -12,6 +12,7 @@ from service.formats.format import (
     Format,
     Reader,
     Reading,
+    Reread,
     Writer,
     Writing,
 )
@@ -35,6 +36,7 @@ SHAPEFILE = Format(
     ),
     writing=Writing(
         driver="ESRI Shapefile",
+        reread=Reread(drivers=("ESRI Shapefile",)),
         value_losses=frozenset({"binary"}),
         read_back="shapefile",
         empty_is_null=True,
@@ -72,6 +74,7 @@ MAPINFO = Format(
     ),
     writing=Writing(
         driver="MapInfo File",
+        reread=Reread(drivers=("MapInfo File",), values=False),
         options=("-mapFieldType", "Integer64=Real"),
         value_losses=frozenset({"binary", "beyond_32_bits", "nulls", "zones"}),
         extension=".zip",
@@ -98,6 +101,7 @@ DXF = Format(
     reading=Reading(drivers=("DXF",), records_crs=False, trailer=b"EOF"),
     writing=Writing(
         driver="DXF",
+        reread=Reread(drivers=("DXF",), columns=False),
         extension=".dxf",
         media_type="image/vnd.dxf",
         options=("-explodecollections",),

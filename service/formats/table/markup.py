@@ -6,7 +6,7 @@ from types import MappingProxyType
 import msgspec
 
 from service.formats.crs import WGS84
-from service.formats.format import ColumnRule, Delivery, Format, LeftOut, Reading, Writer, Writing
+from service.formats.format import ColumnRule, Delivery, Format, LeftOut, Reading, Reread, Writer, Writing
 from service.formats.geometry import Family
 
 _KML_NOISE = MappingProxyType(
@@ -42,6 +42,7 @@ _KML_OPTIONS = (
 )
 _KML = Writing(
     driver="KML",
+    reread=Reread(drivers=("LIBKML",)),
     value_losses=frozenset({"infinite", "moments"}),
     extension=".kml",
     media_type="application/vnd.google-earth.kml+xml",
@@ -88,7 +89,9 @@ GML = Format(
     ),
     writing=Writing(
         driver="GML",
-        value_losses=frozenset({"leading_zeros", "infinite"}),
+        reread=Reread(drivers=("GML",), options=("WRITE_GFS=NO",)),
+        empty_is_null=True,
+        value_losses=frozenset({"leading_zeros", "infinite", "empty_texts"}),
         extension=".gml",
         media_type="application/gml+xml; version=3.2",
         writer=Writer.AT_ONCE,
@@ -126,6 +129,9 @@ GPX = Format(
     ),
     writing=Writing(
         driver="GPX",
+        reread=Reread(
+            drivers=("GPX",), environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}), columns=False, is_one=True
+        ),
         value_losses=frozenset({"infinite", "moments"}),
         extension=".gpx",
         media_type="application/gpx+xml",

@@ -3,7 +3,10 @@
 
 from types import MappingProxyType
 
-from service.formats.format import Format, Reader, Reading, Writer, Writing
+from service.formats.format import Format, Reader, Reading, Reread, Writer, Writing
+
+CSV_PLACES = ("X_POSSIBLE_NAMES=X", "Y_POSSIBLE_NAMES=Y", "Z_POSSIBLE_NAMES=Z", "GEOM_POSSIBLE_NAMES=WKT")
+"""Where a CSV file that the service wrote has its geometry."""
 
 CSV = Format(
     name="Csv",
@@ -13,6 +16,7 @@ CSV = Format(
     reading=Reading(drivers=("CSV",), reader=Reader.DELIMITED, records_crs=False),
     writing=Writing(
         driver="CSV",
+        reread=Reread(drivers=("CSV",), options=CSV_PLACES, least_columns=2),
         value_losses=frozenset({"infinite"}),
         read_back="delimited",
         empty_is_null=True,
@@ -39,7 +43,9 @@ ODS = Format(
     ),
     writing=Writing(
         driver="ODS",
-        value_losses=frozenset({"infinite", "beyond_53_bits", "zones"}),
+        reread=Reread(drivers=("ODS",), environment=MappingProxyType({"OGR_ODS_HEADERS": "FORCE"}), geometries=False),
+        empty_is_null=True,
+        value_losses=frozenset({"infinite", "beyond_53_bits", "zones", "empty_texts"}),
         extension=".ods",
         media_type="application/vnd.oasis.opendocument.spreadsheet",
         writer=Writer.WORKBOOK,
@@ -66,7 +72,9 @@ XLSX = Format(
     ),
     writing=Writing(
         driver="XLSX",
-        value_losses=frozenset({"infinite", "beyond_53_bits", "zones"}),
+        reread=Reread(drivers=("XLSX",), environment=MappingProxyType({"OGR_XLSX_HEADERS": "FORCE"}), geometries=False),
+        empty_is_null=True,
+        value_losses=frozenset({"infinite", "beyond_53_bits", "zones", "empty_texts"}),
         extension=".xlsx",
         media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         writer=Writer.WORKBOOK,

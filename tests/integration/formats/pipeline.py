@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from service.engine.convert import Output
+from service.engine.convert import Engine, Output
 from service.engine.workspace import Run
 from service.formats.detect import Source, detect
 from service.formats.facts import Facts
@@ -39,8 +39,8 @@ class Converted(msgspec.Struct, frozen=True):
 class Pipeline:
     """Detect, inspect, plan and convert, each file in a directory of its own."""
 
-    def __init__(self, converters: Converters, run: Run | None = None) -> None:
-        self.engine = converters.engine
+    def __init__(self, converters: Converters, run: Run | None = None, *, has_sessions: bool = False) -> None:
+        self.engine = Engine(converters.engine.capabilities, has_sessions=has_sessions)
         self.run = run or converters.run
         self._converters = converters
 
@@ -48,9 +48,10 @@ class Pipeline:
         """Convert the file at `path`, uploaded as `name`."""
         directory, source = self.receive(path, name)
         target = choose_target(source.format, request.output)
-        facts = await self.engine.inspect(self.run, source, directory, request)
-        plan = plan_conversion(source, target, facts, request, self.engine.catalogue)
-        await self.engine.convert(self.run, source, plan, directory)
+        async with self.engine.session(self.run, target) as run:
+            facts = await self.engine.inspect(run, source, directory, request)
+            plan = plan_conversion(source, target, facts, request, self.engine.catalogue)
+            await self.engine.convert(run, source, plan, directory)
         return Converted(source, facts, plan, await self.engine.collect(plan, directory))
 
     async def convert_directly(self, path: Path, output: str, known: Facts) -> Converted | None:

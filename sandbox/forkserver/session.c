@@ -1,0 +1,946 @@
+/*
+ * A conversation with one run of ogr2ogr: it opens a file, copies it into memory and says what is in it, waits, converts
+ * what it holds as often as it is told to, rereads what it wrote, and ends. So a file is parsed once, and one process is
+ * enough where each of these steps would take one of its own.
+ *
+ * `ogr2ogr --session QUESTIONS ANSWERS` reads commands from the one pipe and writes answers to the other. Each is a length
+ * of four bytes and a body: a command is texts that end with a zero byte, the first of which names it, and lists in it end
+ * with an empty text; an answer is JSON. What is converted is copied without what only its driver knows (styles, feature
+ * ids), empty geometries become null, and columns are told apart by their place, never by their name.
+ *
+ * The functions of GDAL are declared here, as they have been since 3.0, for its headers need not be installed. They are
+ * weak, so that the library can be loaded before any program.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "session.h"
+
+#define GDAL extern __attribute__((weak))
+typedef void *handle;
+typedef const char *const *options;
+
+GDAL void GDALAllRegister(void);
+GDAL handle GDALGetDriverByName(const char *);
+GDAL handle GDALCreate(handle, const char *, int, int, int, int, options);
+GDAL handle GDALOpenEx(const char *, unsigned, options, options, options);
+GDAL void GDALClose(handle);
+GDAL int GDALDatasetGetLayerCount(handle);
+GDAL handle GDALDatasetGetLayer(handle, int);
+GDAL handle GDALDatasetGetLayerByName(handle, const char *);
+GDAL handle GDALDatasetCreateLayer(handle, const char *, handle, int, options);
+GDAL int GDALDatasetDeleteLayer(handle, int);
+GDAL char **GDALGetMetadata(handle, const char *);
+GDAL int GDALSetMetadata(handle, char **, const char *);
+GDAL handle GDALVectorTranslateOptionsNew(char **, void *);
+GDAL handle GDALVectorTranslate(const char *, handle, int, handle *, handle, int *);
+GDAL void CPLSetErrorHandler(void (*)(int, int, const char *));
+GDAL int CPLIsUTF8(const char *, int);
+GDAL double CPLStrtod(const char *, char **);
+GDAL const char *OGR_L_GetName(handle);
+GDAL handle OGR_L_GetLayerDefn(handle);
+GDAL handle OGR_L_GetSpatialRef(handle);
+GDAL handle OGR_L_GetNextFeature(handle);
+GDAL void OGR_L_ResetReading(handle);
+GDAL int OGR_L_CreateField(handle, handle, int);
+GDAL int OGR_L_CreateFeature(handle, handle);
+GDAL int64_t OGR_L_GetFeatureCount(handle, int);
+GDAL int OGR_L_SetIgnoredFields(handle, const char **);
+GDAL int OGR_FD_GetFieldCount(handle);
+GDAL handle OGR_FD_GetFieldDefn(handle, int);
+GDAL int OGR_FD_GetGeomFieldCount(handle);
+GDAL int OGR_FD_GetGeomType(handle);
+GDAL handle OGR_Fld_Create(const char *, int);
+GDAL void OGR_Fld_Destroy(handle);
+GDAL const char *OGR_Fld_GetNameRef(handle);
+GDAL int OGR_Fld_GetType(handle);
+GDAL int OGR_Fld_GetSubType(handle);
+GDAL void OGR_Fld_SetSubType(handle, int);
+GDAL int OGR_Fld_GetWidth(handle);
+GDAL void OGR_Fld_SetWidth(handle, int);
+GDAL handle OGR_F_Create(handle);
+GDAL void OGR_F_Destroy(handle);
+GDAL handle OGR_F_GetGeometryRef(handle);
+GDAL handle OGR_F_StealGeometry(handle);
+GDAL int OGR_F_SetGeometryDirectly(handle, handle);
+GDAL int OGR_F_IsFieldSetAndNotNull(handle, int);
+GDAL void OGR_F_SetFieldNull(handle, int);
+GDAL int64_t OGR_F_GetFieldAsInteger64(handle, int);
+GDAL double OGR_F_GetFieldAsDouble(handle, int);
+GDAL const char *OGR_F_GetFieldAsString(handle, int);
+GDAL void OGR_F_SetFieldInteger(handle, int, int);
+GDAL void OGR_F_SetFieldInteger64(handle, int, long long);
+GDAL void OGR_F_SetFieldString(handle, int, const char *);
+GDAL void OGR_F_SetFieldDouble(handle, int, double);
+GDAL int OGR_F_SetFromWithMap(handle, handle, int, const int *);
+GDAL void OGR_F_SetStyleString(handle, const char *);
+GDAL int OGR_G_GetGeometryType(handle);
+GDAL int OGR_G_IsEmpty(handle);
+GDAL int OGR_G_WkbSize(handle);
+GDAL void OGR_G_GetEnvelope(handle, double *);
+GDAL void OGR_G_DestroyGeometry(handle);
+GDAL int OGR_GT_Flatten(int);
+GDAL int OGR_GT_HasZ(int);
+GDAL int OGR_GT_HasM(int);
+GDAL handle OSRNewSpatialReference(const char *);
+GDAL int OSRImportFromEPSG(handle, int);
+GDAL int OSRIsLocal(handle);
+GDAL const char *OSRGetAttrValue(handle, const char *, int);
+GDAL const char *OSRGetAuthorityName(handle, const char *);
+GDAL const char *OSRGetAuthorityCode(handle, const char *);
+GDAL void OSRSetAxisMappingStrategy(handle, int);
+
+enum { OF_UPDATE = 1, OF_VECTOR = 4, OF_VERBOSE = 0x40 };
+enum { INTEGER = 0, REAL = 2, STRING = 4, BINARY = 8, DATE = 9, TIME = 10, DATETIME = 11, INTEGER64 = 12 };
+enum { PLAIN = 0, BOOLEAN = 1, FLOAT32 = 3, UNCHANGED = -1 };
+enum { POINT = 1, NO_GEOMETRY = 100, FAILURE = 3, DEBUG = 1 };
+enum { PATIENCE_MS = 180000, MOST_BYTES = 16 << 20, MOST_MESSAGES = 1 << 16, DBF_BYTES = 254, DISTINCT = 3, TYPES = 32 };
+enum { MOST_COLUMNS = 2000, MOST_LAYERS = 1000, BLOB_HEAD = 8, ENVELOPE = 32, TRADITIONAL_ORDER = 0 };
+enum { FITS_BOOLEAN = 1, FITS_INTEGER = 2, FITS_REAL = 4, FITS_DATE = 8, FITS_DATETIME = 16, FITS_ALL = 31 };
+
+static handle source, memory;
+static int questions, answers, tables_made;
+static char *answer, messages[MOST_MESSAGES];
+static size_t answer_size, answer_room, messages_size;
+static int failures;
+static const char *refused;
+
+/* ---- what GDAL says ---- */
+
+static void hear(int kind, int number, const char *text)
+{
+    if (kind == DEBUG || kind == 0)
+        return;
+    failures += kind >= FAILURE;
+    size_t room = sizeof messages - messages_size;
+    int size = snprintf(messages + messages_size, room, kind >= FAILURE ? "ERROR %d: %s\n" : "Warning %d: %s\n", number, text);
+    if (size > 0)
+        messages_size += (size_t)size < room ? (size_t)size : room - 1;
+    dprintf(STDERR_FILENO, kind >= FAILURE ? "ERROR %d: %s\n" : "Warning %d: %s\n", number, text);
+}
+
+/* ---- answers ---- */
+
+static void put_bytes(const char *bytes, size_t size)
+{
+    if (answer_size + size > MOST_BYTES)
+        _exit(1);
+    if (answer_size + size > answer_room) {
+        answer_room = 2 * (answer_size + size);
+        if (!(answer = realloc(answer, answer_room)))
+            _exit(1);
+    }
+    memcpy(answer + answer_size, bytes, size);
+    answer_size += size;
+}
+
+static __attribute__((format(printf, 1, 2))) void put(const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    put_bytes(text, size > 0 ? ((size_t)size < sizeof text ? (size_t)size : sizeof text - 1) : 0);
+}
+
+/* A text as JSON; one that is not in UTF-8 is refused, since nothing would be left of what it says. */
+static void put_text(const char *text)
+{
+    size_t size = strlen(text);
+    if (!CPLIsUTF8(text, (int)size)) {
+        refused = "encoding";
+        size = 0;
+    }
+    put_bytes("\"", 1);
+    for (const char *at = text; at < text + size; at++) {
+        if (*at == '"' || *at == '\\')
+            put("\\%c", *at);
+        else if ((unsigned char)*at < ' ')
+            put("\\u%04x", *at);
+        else
+            put_bytes(at, 1);
+    }
+    put_bytes("\"", 1);
+}
+
+static void put_number(double number)
+{
+    if (isfinite(number))
+        put("%.17g", number);
+    else
+        put("null");
+}
+
+static void write_all(const void *bytes, size_t size)
+{
+    for (const char *at = bytes; size;) {
+        ssize_t written = write(answers, at, size);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            _exit(1);
+        at += written;
+        size -= (size_t)written;
+    }
+}
+
+static void send_answer(void)
+{
+    uint32_t size = (uint32_t)answer_size;
+    write_all(&size, sizeof size);
+    write_all(answer, answer_size);
+    answer_size = 0;
+}
+
+/* ---- what is seen in columns ---- */
+
+struct column {
+    const char *name;
+    int type, subtype, fits, distinct;
+    int64_t filled, over, empty, blanks, zeros, infinite, beyond_32, beyond_53, inexact_whole, inexact;
+    size_t longest;
+    double total;
+    char *values[DISTINCT], *prefix;
+};
+
+static const char *digits(const char *at, int most)
+{
+    const char *start = at;
+    while (isdigit((unsigned char)*at) && at - start < most)
+        at++;
+    return at;
+}
+
+/* Numbers as people write them: no zero before them, 18 digits at most before the point. */
+static int fits_real(const char *text)
+{
+    text += *text == '-';
+    const char *at = *text == '0' ? text + 1 : digits(text, 18), *next;
+    if (at == text)
+        return 0;
+    if (*at == '.') {
+        if ((next = digits(at + 1, 1 << 20)) == at + 1)
+            return 0;
+        at = next;
+    }
+    if (*at == 'e' || *at == 'E') {
+        at += at[1] == '-' || at[1] == '+' ? 2 : 1;
+        if ((next = digits(at, 1 << 20)) == at)
+            return 0;
+        at = next;
+    }
+    return !*at;
+}
+
+static int fits_integer(const char *text, size_t size)
+{
+    const char *first = text + (*text == '-');
+    int is_plain = *first == '0' ? size == 1 : *first != 0;
+    return is_plain && size <= 18 && first[strspn(first, "0123456789")] == 0 && *first;
+}
+
+/* `pattern`: 0 stands for a digit up to the one that follows it, other signs for themselves. */
+static int looks_like(const char *text, const char *pattern)
+{
+    for (; *pattern; pattern++, text++)
+        if (isdigit((unsigned char)*pattern) ? !isdigit((unsigned char)*text) || *text > *pattern : *text != *pattern)
+            return 0;
+    return 1;
+}
+
+static int fits_date(const char *text, size_t size)
+{
+    if (size < 10 || !looks_like(text, "9999-19-39"))
+        return 0;
+    int month = atoi(text + 5), day = atoi(text + 8);
+    return month <= 12 && day <= 31;
+}
+
+static int fits_datetime(const char *text, size_t size)
+{
+    if (size < 19 || !fits_date(text, size) || !looks_like(text + 10, "T29:59:69"))
+        return 0;
+    const char *at = text + 19;
+    if (*at == '.') {
+        const char *end = digits(at + 1, 1 << 20);
+        if (end == at + 1)
+            return 0;
+        at = end;
+    }
+    at += *at == 'Z';
+    return !*at;
+}
+
+static void see_looks(struct column *column, const char *text, size_t size)
+{
+    int fits = column->fits;
+    if (fits & FITS_BOOLEAN && strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+        fits &= ~FITS_BOOLEAN;
+    if (fits & FITS_INTEGER && !fits_integer(text, size))
+        fits &= ~FITS_INTEGER;
+    if (fits & FITS_REAL && !fits_real(text))
+        fits &= ~FITS_REAL;
+    if (fits & FITS_DATE && !(size == 10 && fits_date(text, size)))
+        fits &= ~FITS_DATE;
+    if (fits & FITS_DATETIME && !fits_datetime(text, size))
+        fits &= ~FITS_DATETIME;
+    column->fits = fits;
+}
+
+/* Keep the first few different values, and what all begin with. */
+static void see_value(struct column *column, const char *text)
+{
+    int number = 0, most = column->distinct < DISTINCT ? column->distinct : DISTINCT;
+    if (!column->prefix)
+        column->prefix = strdup(text);
+    else if (*column->prefix) {
+        char *at = column->prefix;
+        while (*at && *at == *text)
+            at++, text++;
+        text -= at - column->prefix;
+        *at = 0;
+    }
+    if (column->distinct > DISTINCT)
+        return;
+    while (number < most && strcmp(column->values[number], text) != 0)
+        number++;
+    if (number < most)
+        return;
+    if (column->distinct++ < DISTINCT)
+        column->values[number] = strdup(text);
+}
+
+static void see_integer(struct column *column, int64_t value)
+{
+    column->total += fabs((double)value);
+    column->beyond_32 += value < INT32_MIN || value > INT32_MAX;
+    column->beyond_53 += value < -(1LL << 53) || value > 1LL << 53;
+    column->inexact_whole += value < -99999999999999999 || value > 999999999999999999;
+}
+
+static void see_real(struct column *column, double value)
+{
+    double size = fabs(value);
+    column->total += size;
+    column->infinite += isinf(value) != 0;
+    column->inexact += size != 0 && !isinf(value) && (size >= 1e23 || size < 5e-7);
+}
+
+static void see_text(struct column *column, const char *text)
+{
+    size_t size = strlen(text);
+    if (!CPLIsUTF8(text, (int)size))
+        refused = "encoding";
+    column->longest = size > column->longest ? size : column->longest;
+    column->over += size > DBF_BYTES;
+    column->empty += size == 0;
+    column->blanks += size && text[size - 1] == ' ';
+    column->zeros += size > 1 && *text == '0' && text[strspn(text, "0123456789")] == 0;
+    if (column->fits)
+        see_looks(column, text, size);
+    if (column->fits & FITS_INTEGER)
+        see_integer(column, strtoll(text, NULL, 10));
+    else if (column->fits & FITS_REAL)
+        see_real(column, CPLStrtod(text, NULL));
+    see_value(column, text);
+}
+
+static void see(struct column *column, handle feature, int field)
+{
+    column->filled++;
+    if (column->type == STRING) {
+        see_text(column, OGR_F_GetFieldAsString(feature, field));
+        return;
+    }
+    if (column->type == REAL)
+        see_real(column, OGR_F_GetFieldAsDouble(feature, field));
+    else if ((column->type == INTEGER || column->type == INTEGER64) && column->subtype != BOOLEAN)
+        see_integer(column, OGR_F_GetFieldAsInteger64(feature, field));
+    if (column->type != BINARY && (column->distinct <= DISTINCT || (column->prefix && *column->prefix)))
+        see_value(column, OGR_F_GetFieldAsString(feature, field));
+}
+
+static const char *type_name(const struct column *column)
+{
+    switch (column->type) {
+    case INTEGER:
+    case INTEGER64:
+        return column->subtype == BOOLEAN ? "boolean" : "integer";
+    case REAL:
+        return "real";
+    case DATE:
+        return "date";
+    case DATETIME:
+        return "datetime";
+    case TIME:
+        return "time";
+    case BINARY:
+        return "binary";
+    default:
+        return "text";
+    }
+}
+
+static void tell_column(const struct column *column)
+{
+    static const char *const kinds[] = {"boolean", "integer", "real", "date", "datetime"};
+    int is_whole = column->type == INTEGER || column->type == INTEGER64;
+    int is_number = column->type == REAL || (is_whole && column->subtype != BOOLEAN);
+    if (column->type == STRING) {
+        is_whole = column->fits & FITS_INTEGER;
+        is_number = column->filled && column->fits & (FITS_INTEGER | FITS_REAL);
+    }
+    put("{\"name\":");
+    put_text(column->name);
+    put(",\"type\":\"%s\",\"filled\":%lld,\"longest_bytes\":%zu,\"over_dbf_limit\":%lld,\"empty\":%lld,"
+        "\"trailing_blanks\":%lld,\"leading_zeros\":%lld,\"infinite\":%lld,\"beyond_32_bits\":%lld,"
+        "\"beyond_53_bits\":%lld,\"inexact_in_dbf\":%lld,\"total\":",
+        type_name(column), (long long)column->filled, column->longest, (long long)column->over,
+        (long long)column->empty, (long long)column->blanks, (long long)column->zeros, (long long)column->infinite,
+        (long long)column->beyond_32, (long long)column->beyond_53,
+        (long long)(is_whole ? column->inexact_whole : column->inexact));
+    put_number(is_number ? column->total : NAN);
+    put(",\"fits\":[");
+    for (int kind = 0, told = 0; kind < 5; kind++)
+        if (column->filled && column->type == STRING && column->fits & 1 << kind)
+            put("%s\"%s\"", told++ ? "," : "", kinds[kind]);
+    put("],\"prefix\":");
+    put_text(column->prefix && strlen(column->prefix) < 512 ? column->prefix : "");
+    put(",\"values\":");
+    if (column->distinct > DISTINCT || (column->type == BINARY && column->filled))
+        put("null");
+    else {
+        put("[");
+        for (int number = 0; number < column->distinct; number++) {
+            put(number ? "," : "");
+            put_text(column->values[number]);
+        }
+        put("]");
+    }
+    put("}");
+}
+
+static void forget_columns(struct column *columns, int count)
+{
+    for (int number = 0; number < count; number++) {
+        for (int value = 0; value < DISTINCT; value++)
+            free(columns[number].values[value]);
+        free(columns[number].prefix);
+    }
+    free(columns);
+}
+
+/* ---- what is seen of geometries ---- */
+
+/* Degrees go around the Earth once more than it does, to cross the date line in one piece. */
+static const double FARTHEST = 540.0, POLE = 90.001;
+
+struct shapes {
+    int64_t features, filled, first_beyond, counts[TYPES];
+    int has_z, has_m;
+    size_t longest;
+    double west, east, south, north;
+};
+
+static void see_geometry(struct shapes *shapes, handle geometry)
+{
+    int type = OGR_G_GetGeometryType(geometry), flat = OGR_GT_Flatten(type);
+    double box[4];
+    shapes->filled++;
+    shapes->counts[flat > 0 && flat < TYPES ? flat : 0]++;
+    shapes->has_z |= OGR_GT_HasZ(type);
+    shapes->has_m |= OGR_GT_HasM(type);
+    OGR_G_GetEnvelope(geometry, box);
+    if (!shapes->first_beyond && (fabs(box[0]) > FARTHEST || fabs(box[1]) > FARTHEST || box[2] < -POLE || box[3] > POLE))
+        shapes->first_beyond = shapes->features;
+    shapes->west = fmin(shapes->west, box[0]);
+    shapes->east = fmax(shapes->east, box[1]);
+    shapes->south = fmin(shapes->south, box[2]);
+    shapes->north = fmax(shapes->north, box[3]);
+    size_t envelope = flat == POINT ? 0 : OGR_GT_HasZ(type) ? ENVELOPE + ENVELOPE / 2 : ENVELOPE;
+    size_t size = BLOB_HEAD + envelope + (size_t)OGR_G_WkbSize(geometry);
+    shapes->longest = size > shapes->longest ? size : shapes->longest;
+}
+
+static void tell_shapes(const struct shapes *shapes)
+{
+    put(",\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s,\"longest_geometry_bytes\":%zu,"
+        "\"first_beyond_degrees\":%lld,\"codes\":{",
+        (long long)shapes->features, (long long)shapes->filled, shapes->has_z ? "true" : "false",
+        shapes->has_m ? "true" : "false", shapes->longest, (long long)shapes->first_beyond);
+    for (int type = 0, told = 0; type < TYPES; type++)
+        if (shapes->counts[type])
+            put("%s\"%d\":%lld", told++ ? "," : "", type, (long long)shapes->counts[type]);
+    put("},\"extent\":");
+    if (shapes->filled && isfinite(shapes->west + shapes->south + shapes->east + shapes->north))
+        put("[%.17g,%.17g,%.17g,%.17g]", shapes->west, shapes->south, shapes->east, shapes->north);
+    else
+        put("null");
+}
+
+/* ---- loading ---- */
+
+static int is_unlike(handle definition)
+{
+    int count = OGR_FD_GetFieldCount(definition);
+    if (OGR_FD_GetGeomFieldCount(definition) > 1 || count > MOST_COLUMNS)
+        return 1;
+    for (int number = 0; number < count; number++) {
+        handle field = OGR_FD_GetFieldDefn(definition, number);
+        int type = OGR_Fld_GetType(field), is_plain = type == INTEGER || type == REAL || type == STRING || type >= BINARY;
+        if (!is_plain || type > INTEGER64 || OGR_Fld_GetSubType(field) > FLOAT32)
+            return 1;
+    }
+    return 0;
+}
+
+static void create_field(handle layer, const char *name, int type, int subtype, int width)
+{
+    handle field = OGR_Fld_Create(name, type);
+    OGR_Fld_SetSubType(field, subtype);
+    if (width && type == STRING)
+        OGR_Fld_SetWidth(field, width);
+    if (OGR_L_CreateField(layer, field, 0) != 0)
+        refused = "memory";
+    OGR_Fld_Destroy(field);
+}
+
+/* The system by its code, as a database of systems has it, and what is known of it. */
+static handle system_of(handle layer, const char *told, const char **known, int *code)
+{
+    handle found = OGR_L_GetSpatialRef(layer), named;
+    *known = "none";
+    *code = atoi(told);
+    if (!*code) {
+        const char *authority = found ? OSRGetAuthorityName(found, NULL) : NULL;
+        const char *number = found ? OSRGetAuthorityCode(found, NULL) : NULL;
+        if (!found)
+            return NULL;
+        *known = "other";
+        if (!authority || strcmp(authority, "EPSG") != 0 || !number || !(*code = atoi(number)))
+            return found;
+    }
+    named = OSRNewSpatialReference(NULL);
+    if (OSRImportFromEPSG(named, *code) != 0) {
+        *known = "other";
+        return found;
+    }
+    OSRSetAxisMappingStrategy(named, TRADITIONAL_ORDER);
+    *known = "code";
+    return named;
+}
+
+static struct column *make_columns(handle definition, handle layer, int count)
+{
+    struct column *columns = calloc((size_t)count + 1, sizeof *columns);
+    if (!columns)
+        _exit(1);
+    for (int number = 0; number < count; number++) {
+        handle field = OGR_FD_GetFieldDefn(definition, number);
+        columns[number] = (struct column){.name = OGR_Fld_GetNameRef(field), .type = OGR_Fld_GetType(field),
+                                          .subtype = OGR_Fld_GetSubType(field), .fits = FITS_ALL};
+        if (layer)
+            create_field(layer, columns[number].name, columns[number].type, columns[number].subtype,
+                         OGR_Fld_GetWidth(field));
+    }
+    return columns;
+}
+
+static void load_feature(handle layer, handle from, handle definition, struct shapes *shapes, struct column *columns,
+                         const int *map, int count)
+{
+    handle geometry = OGR_F_StealGeometry(from), copy = OGR_F_Create(definition);
+    shapes->features++;
+    if (geometry && OGR_G_IsEmpty(geometry)) {
+        OGR_G_DestroyGeometry(geometry);
+        geometry = NULL;
+    }
+    if (OGR_F_SetFromWithMap(copy, from, 1, map) != 0)
+        refused = "memory";
+    OGR_F_SetStyleString(copy, NULL);
+    for (int field = 0; field < count; field++) {
+        int is_filled = OGR_F_IsFieldSetAndNotNull(copy, field);
+        if (is_filled && !(columns[field].type == REAL && isnan(OGR_F_GetFieldAsDouble(copy, field))))
+            see(columns + field, copy, field);
+        else
+            OGR_F_SetFieldNull(copy, field);
+    }
+    if (geometry) {
+        see_geometry(shapes, geometry);
+        OGR_F_SetGeometryDirectly(copy, geometry);
+    }
+    if (OGR_L_CreateFeature(layer, copy) != 0)
+        refused = "memory";
+    OGR_F_Destroy(copy);
+}
+
+static void load_layer(handle layer, const char *told_system)
+{
+    handle definition = OGR_L_GetLayerDefn(layer), feature;
+    int count = OGR_FD_GetFieldCount(definition), geometry_type = OGR_FD_GetGeomType(definition), code;
+    const char *known;
+    char table[32];
+    if (is_unlike(definition)) {
+        refused = "columns";
+        return;
+    }
+    handle system = system_of(layer, told_system, &known, &code);
+    snprintf(table, sizeof table, "t%d", tables_made++);
+    handle copy = GDALDatasetCreateLayer(memory, table, system, geometry_type, NULL);
+    if (!copy) {
+        refused = "memory";
+        return;
+    }
+    GDALSetMetadata(copy, GDALGetMetadata(layer, NULL), NULL);
+    struct shapes shapes = {.west = INFINITY, .south = INFINITY, .east = -INFINITY, .north = -INFINITY};
+    struct column *columns = make_columns(definition, copy, count);
+    int *map = calloc((size_t)count + 1, sizeof *map);
+    for (int field = 0; map && field < count; field++)
+        map[field] = field;
+    handle own = OGR_L_GetLayerDefn(copy);
+    OGR_L_ResetReading(layer);
+    while (!refused && (feature = OGR_L_GetNextFeature(layer))) {
+        load_feature(copy, feature, own, &shapes, columns, map, count);
+        OGR_F_Destroy(feature);
+    }
+    put("{\"name\":");
+    put_text(OGR_L_GetName(layer));
+    put(",\"table\":\"%s\",\"has_geometry_column\":%s,\"system\":\"%s\",\"epsg\":%d", table,
+        geometry_type == NO_GEOMETRY ? "false" : "true", known, code);
+    tell_shapes(&shapes);
+    put(",\"columns\":[");
+    for (int field = 0; field < count; field++) {
+        put(field ? "," : "");
+        tell_column(columns + field);
+    }
+    put("]}");
+    forget_columns(columns, count);
+    free(map);
+}
+
+/* ---- commands ---- */
+
+/* The texts up to an empty one. */
+static char **take_list(char ***at)
+{
+    char **list = *at;
+    while (**at && ***at)
+        (*at)++;
+    if (**at)
+        *(*at)++ = NULL;
+    return list;
+}
+
+static void tell_messages(void)
+{
+    put(",\"messages\":");
+    for (size_t at = 0; at < messages_size; at++) /* a driver may quote what is no text at all */
+        if ((unsigned char)messages[at] > 126)
+            messages[at] = '?';
+    put_text(messages);
+    put("}");
+}
+
+static void open_source(char **at)
+{
+    const char *name = *at++;
+    char **drivers = take_list(&at), **open_options = take_list(&at);
+    if (source)
+        GDALClose(source);
+    source = GDALOpenEx(name, OF_VECTOR | OF_VERBOSE, (options)drivers, (options)open_options, NULL);
+    put("{\"ok\":%s", source && !failures ? "true" : "false");
+    tell_messages();
+}
+
+static void load(char **at)
+{
+    const char *system = *at ? *at : "";
+    handle driver = GDALGetDriverByName("Memory");
+    driver = driver ? driver : GDALGetDriverByName("MEM");
+    if (!memory && driver)
+        memory = GDALCreate(driver, "", 0, 0, 0, 0, NULL);
+    int count = source && memory ? GDALDatasetGetLayerCount(source) : 0;
+    refused = !memory ? "memory" : count > MOST_LAYERS ? "layers" : NULL;
+    put("{\"layers\":[");
+    for (int number = 0; number < count && !refused; number++) {
+        put(number ? "," : "");
+        load_layer(GDALDatasetGetLayer(source, number), system);
+    }
+    if (refused || failures || !source) {
+        answer_size = 0;
+        put("{\"ok\":false,\"layers\":[]");
+    } else
+        put("],\"ok\":true");
+    tell_messages();
+}
+
+static int memory_index(const char *table)
+{
+    for (int number = 0, count = memory ? GDALDatasetGetLayerCount(memory) : 0; number < count; number++)
+        if (strcmp(OGR_L_GetName(GDALDatasetGetLayer(memory, number)), table) == 0)
+            return number;
+    return -1;
+}
+
+static void set_typed(handle feature, int field, const char *text, int type, int subtype)
+{
+    if (subtype == BOOLEAN)
+        OGR_F_SetFieldInteger(feature, field, strcmp(text, "true") == 0);
+    else if (type == INTEGER64)
+        OGR_F_SetFieldInteger64(feature, field, strtoll(text, NULL, 10));
+    else if (type == REAL)
+        OGR_F_SetFieldDouble(feature, field, CPLStrtod(text, NULL));
+    else
+        OGR_F_SetFieldString(feature, field, text);
+}
+
+static int type_of(const char *name, handle field, int *subtype)
+{
+    *subtype = PLAIN;
+    if (strcmp(name, "boolean") == 0)
+        *subtype = BOOLEAN;
+    int type = strcmp(name, "boolean") == 0   ? INTEGER
+               : strcmp(name, "integer") == 0 ? INTEGER64
+               : strcmp(name, "real") == 0    ? REAL
+               : strcmp(name, "date") == 0    ? DATE
+                                              : UNCHANGED;
+    if (type == UNCHANGED) {
+        *subtype = OGR_Fld_GetSubType(field);
+        type = OGR_Fld_GetType(field);
+    }
+    return type;
+}
+
+/* A table anew with the columns that are named, by their places, under new names and as new types. */
+static void alter(char **at)
+{
+    const char *table = at[0], *name = at[1];
+    int index = memory_index(table), count = 0, ok = index >= 0, kept = 0;
+    handle old = ok ? GDALDatasetGetLayer(memory, index) : NULL, definition = ok ? OGR_L_GetLayerDefn(old) : NULL, feature;
+    handle made = ok ? GDALDatasetCreateLayer(memory, name, OGR_L_GetSpatialRef(old), OGR_FD_GetGeomType(definition), NULL)
+                     : NULL;
+    struct {
+        int from, type, subtype, is_parsed;
+    } columns[MOST_COLUMNS];
+    int map[MOST_COLUMNS];
+    count = ok ? OGR_FD_GetFieldCount(definition) : 0;
+    for (int field = 0; field < count && field < MOST_COLUMNS; field++)
+        map[field] = -1;
+    for (at += 2; made && at[0] && at[1] && at[2] && kept < MOST_COLUMNS; at += 3, kept++) {
+        int from = atoi(at[0]);
+        if (from < 0 || from >= count)
+            _exit(1);
+        handle field = OGR_FD_GetFieldDefn(definition, from);
+        columns[kept].from = from;
+        columns[kept].type = type_of(at[2], field, &columns[kept].subtype);
+        columns[kept].is_parsed = columns[kept].type != OGR_Fld_GetType(field) || columns[kept].subtype != OGR_Fld_GetSubType(field);
+        if (!columns[kept].is_parsed)
+            map[from] = kept;
+        create_field(made, at[1], columns[kept].type, columns[kept].subtype,
+                     columns[kept].is_parsed ? 0 : OGR_Fld_GetWidth(field));
+    }
+    ok = made != NULL;
+    if (ok) {
+        GDALSetMetadata(made, GDALGetMetadata(old, NULL), NULL);
+        handle own = OGR_L_GetLayerDefn(made);
+        OGR_L_ResetReading(old);
+        while ((feature = OGR_L_GetNextFeature(old))) {
+            handle copy = OGR_F_Create(own), geometry = OGR_F_StealGeometry(feature);
+            OGR_F_SetFromWithMap(copy, feature, 1, map);
+            for (int field = 0; field < kept; field++)
+                if (columns[field].is_parsed) {
+                    if (OGR_F_IsFieldSetAndNotNull(feature, columns[field].from))
+                        set_typed(copy, field, OGR_F_GetFieldAsString(feature, columns[field].from), columns[field].type,
+                                  columns[field].subtype);
+                    else
+                        OGR_F_SetFieldNull(copy, field);
+                }
+            if (geometry)
+                OGR_F_SetGeometryDirectly(copy, geometry);
+            ok &= OGR_L_CreateFeature(made, copy) == 0;
+            OGR_F_Destroy(copy);
+            OGR_F_Destroy(feature);
+        }
+        GDALDatasetDeleteLayer(memory, index);
+    }
+    put("{\"ok\":%s", ok && !failures ? "true" : "false");
+    tell_messages();
+}
+
+/* What ogr2ogr's main() does with its arguments: the target's name comes first, and the source is what is open here. */
+static void translate(char **at)
+{
+    const char *target = *at++;
+    handle from = memory ? memory : source, existing = NULL, written = NULL;
+    int is_update = 0, misused = 0;
+    for (char **argument = at; *argument; argument++)
+        is_update |= strcmp(*argument, "-update") == 0 || strcmp(*argument, "-append") == 0;
+    handle wishes = from ? GDALVectorTranslateOptionsNew(at, NULL) : NULL;
+    if (wishes && is_update)
+        existing = GDALOpenEx(target, OF_VECTOR | OF_UPDATE | OF_VERBOSE, NULL, NULL, NULL);
+    if (wishes && (!is_update || existing))
+        written = GDALVectorTranslate(existing ? NULL : target, existing, 1, &from, wishes, &misused);
+    if (written || existing)
+        GDALClose(written ? written : existing);
+    put("{\"ok\":%s", written && !misused ? "true" : "false");
+    tell_messages();
+}
+
+/* Where there are too many values to be counted, they need not be read either. */
+static void ignore_values(handle layer, const struct column *columns, int count)
+{
+    const char **names = calloc((size_t)count + 1, sizeof *names);
+    for (int field = 0; names && field < count; field++)
+        names[field] = columns[field].name;
+    if (names)
+        OGR_L_SetIgnoredFields(layer, names);
+    free(names);
+}
+
+static void count_layer(handle layer, int64_t most_cells)
+{
+    handle definition = OGR_L_GetLayerDefn(layer), feature;
+    int count = OGR_FD_GetFieldCount(definition), counts_values = 1;
+    struct shapes shapes = {.west = INFINITY, .south = INFINITY, .east = -INFINITY, .north = -INFINITY};
+    struct column *columns = make_columns(definition, NULL, count);
+    if (OGR_L_GetFeatureCount(layer, 0) * count > most_cells)
+        ignore_values(layer, columns, count);
+    OGR_L_ResetReading(layer);
+    while ((feature = OGR_L_GetNextFeature(layer))) {
+        handle geometry = OGR_F_GetGeometryRef(feature);
+        shapes.features++;
+        if (geometry && !OGR_G_IsEmpty(geometry))
+            see_geometry(&shapes, geometry);
+        counts_values = counts_values && shapes.features * count <= most_cells;
+        for (int field = 0; counts_values && field < count; field++)
+            if (OGR_F_IsFieldSetAndNotNull(feature, field)) {
+                struct column *column = columns + field;
+                column->filled++;
+                if (column->type == STRING) {
+                    const char *text = OGR_F_GetFieldAsString(feature, field);
+                    char *end;
+                    double value = CPLStrtod(text, &end);
+                    column->empty += !*text;
+                    column->total += *text && !*end ? fabs(value) : *text ? NAN : 0;
+                } else if (column->type == REAL)
+                    column->total += fabs(OGR_F_GetFieldAsDouble(feature, field));
+                else if (column->type == INTEGER || column->type == INTEGER64)
+                    column->total += fabs((double)OGR_F_GetFieldAsInteger64(feature, field));
+                else
+                    column->total = NAN;
+            }
+        OGR_F_Destroy(feature);
+    }
+    put("{\"name\":");
+    put_text(OGR_L_GetName(layer));
+    tell_shapes(&shapes);
+    put(",\"columns\":");
+    if (!counts_values)
+        put("null");
+    else {
+        put("{");
+        for (int field = 0; field < count; field++) {
+            put(field ? "," : "");
+            put_text(columns[field].name);
+            put(":{\"filled\":%lld,\"empty\":%lld,\"total\":", (long long)columns[field].filled, (long long)columns[field].empty);
+            put_number(columns[field].total);
+            put("}");
+        }
+        put("}");
+    }
+    put("}");
+    forget_columns(columns, count);
+}
+
+static void count(char **at)
+{
+    const char *name = *at++;
+    int64_t most_cells = *at ? atoll(*at++) : 0;
+    char **drivers = take_list(&at), **open_options = take_list(&at);
+    handle written = GDALOpenEx(name, OF_VECTOR | OF_VERBOSE, (options)drivers, (options)open_options, NULL);
+    int layers = written ? GDALDatasetGetLayerCount(written) : 0;
+    refused = NULL;
+    put("{\"layers\":[");
+    for (int number = 0; number < layers; number++) {
+        put(number ? "," : "");
+        count_layer(GDALDatasetGetLayer(written, number), most_cells);
+    }
+    put("],\"ok\":%s", written && !refused ? "true" : "false");
+    tell_messages();
+    if (written)
+        GDALClose(written);
+}
+
+static const struct {
+    const char *name;
+    void (*carry_out)(char **);
+} commands[] = {{"open", open_source}, {"load", load}, {"alter", alter}, {"translate", translate}, {"count", count}};
+
+/* ---- the conversation ---- */
+
+static int read_all(char *into, size_t size)
+{
+    for (size_t got = 0; got < size;) {
+        struct pollfd waited = {.fd = questions, .events = POLLIN};
+        if (poll(&waited, 1, PATIENCE_MS) == 0)
+            return 0;
+        ssize_t found = read(questions, into + got, size - got);
+        if (found < 0 && errno == EINTR)
+            continue;
+        if (found <= 0)
+            return 0;
+        got += (size_t)found;
+    }
+    return 1;
+}
+
+/* The texts of the next command, none where there is no more. */
+static char **next_command(void)
+{
+    uint32_t size;
+    if (!read_all((char *)&size, sizeof size) || !size || size > MOST_BYTES)
+        return NULL;
+    char *text = malloc(size + 1), **texts = calloc((size_t)size + 8, sizeof *texts);
+    if (!text || !texts || !read_all(text, size))
+        return NULL;
+    text[size] = 0;
+    size_t number = 0;
+    for (char *at = text; at < text + size; at += strlen(at) + 1)
+        texts[number++] = at;
+    return texts;
+}
+
+int converse(const char *question_pipe, const char *answer_pipe)
+{
+    char **texts;
+    questions = open(question_pipe, O_RDONLY | O_CLOEXEC);
+    answers = open(answer_pipe, O_WRONLY | O_CLOEXEC);
+    if (questions < 0 || answers < 0)
+        return 1;
+    GDALAllRegister();
+    CPLSetErrorHandler(hear);
+    while ((texts = next_command())) {
+        size_t number = 0, known = sizeof commands / sizeof *commands;
+        while (number < known && strcmp(commands[number].name, texts[0]) != 0)
+            number++;
+        if (number == known || !texts[1])
+            return 1;
+        messages_size = 0;
+        messages[0] = 0;
+        failures = 0;
+        commands[number].carry_out(texts + 1);
+        send_answer();
+    }
+    return 0;
+}

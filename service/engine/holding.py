@@ -1,0 +1,129 @@
+"""An upload held in memory by the open run of a session, in the place of the work file."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from sandbox.verdict import Ending
+from service.engine.diagnostics import EngineDefect
+from service.engine.environment import MEMORY_DRIVERS
+from service.engine.seen import Seen, SeenLayer, changes_of, facts_of
+from service.engine.session import Session, SessionOver
+from service.engine.workspace import WORK_FILE, Workplace
+from service.formats.facts import Facts
+from service.formats.format import Format, Reading, Writer, writing_of
+from service.formats.plan import Plan
+
+LARGEST_BYTES = 96 << 20
+"""Larger uploads go through the work file, or they would take more memory than the converter itself does."""
+WRITERS = frozenset({Writer.PER_LAYER, Writer.AT_ONCE, Writer.PLACES})
+HELD = "held"
+"""Stands on command lines for what is held."""
+_TOO_LONG = frozenset({Ending.WALL_TIME, Ending.CPU_TIME})
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """A file to open, and the EPSG code of its system where it cannot say it."""
+
+    name: str
+    options: tuple[str, ...] = ()
+    srid: int | None = None
+    is_placed: bool = False
+    """Whether every row of it has to have its geometry."""
+
+
+def may_hold(target: Format) -> bool:
+    """Whether what is held can be written as `target` without the work file, for most plans."""
+    writing = writing_of(target)
+    plain = not (writing.environment or writing.shows_geometry_name or writing.root_attributes)
+    return plain and writing.writer in WRITERS and writing.attributes is None
+
+
+def drivers_for(target: Format) -> tuple[str, ...]:
+    """What has to be registered to hold an upload and write it as `target`; nothing where it is not to be held."""
+    if not may_hold(target):
+        return ()
+    writing = writing_of(target)
+    rereads = writing.reread.drivers if writing.reread is not None else ()
+    return (*MEMORY_DRIVERS, writing.driver, *rereads, "GPKG")
+
+
+async def hold(place: Workplace, reading: Reading, openings: Sequence[Opening]) -> Facts | None:
+    """Read `openings` into memory and say what is in them; None where the work file is needed instead.
+
+    Raises:
+        SessionOver: it took too long, which the work file would take as well.
+    """
+    session = place.session
+    if session is None or not session.drivers or place.input_bytes > LARGEST_BYTES:
+        return None
+    try:
+        begin(place, session, reading.drivers, reading)
+        layers = await _load(session, reading, openings)
+    except SessionOver as over:
+        if over.verdict.ending in _TOO_LONG:
+            raise
+        return None
+    changes = None if layers is None else changes_of(layers, reading)
+    if layers is None or changes is None:
+        await session.abandon()
+        return None
+    session.changes = changes
+    return facts_of(layers, changes, reading)
+
+
+def begin(place: Workplace, session: Session, drivers: Sequence[str], reading: Reading) -> None:
+    """Start the run that is held open."""
+    place.begin(session, (*drivers, *session.drivers), reading.environment)
+
+
+async def _load(session: Session, reading: Reading, openings: Sequence[Opening]) -> list[SeenLayer] | None:
+    found: list[SeenLayer] = []
+    for opening in openings:
+        if not (await session.open(opening.name, reading.drivers, opening.options)).ok:
+            return None
+        seen = await session.ask(Seen, "load", str(opening.srid or ""))
+        if not seen.ok or (opening.is_placed and any(layer.geometries != layer.features for layer in seen.layers)):
+            return None
+        found += seen.layers
+    return found
+
+
+def needs_work_file(plan: Plan) -> bool:
+    """Whether `plan` can be written from the work file alone, by its SQL or after edits of it."""
+    split = any(dataset.only_types or dataset.linearise for dataset in plan.datasets)
+    return split or plan.gathers_lines or plan.keeps_coordinates or not may_hold(plan.target)
+
+
+async def shape(session: Session, names: Iterable[tuple[str, str, dict[str, str]]]) -> None:
+    """Give what is held the names of the plan: for each table its new one, and those of its columns by their old ones.
+
+    Raises:
+        EngineDefect: that is impossible.
+    """
+    for table, name, written in names:
+        columns = [(place, written.get(column, column), kind) for place, column, kind in session.changes[table]]
+        await _alter(session, table, name, columns)
+
+
+async def save(place: Workplace, session: Session, arguments: Sequence[str]) -> None:
+    """Write what is held to the work file and end the run.
+
+    Raises:
+        Rejection: there is no room for it.
+    """
+    place.held_name = HELD
+    await place.ogr2ogr([*arguments, WORK_FILE, HELD], ())
+    await session.finish()
+
+
+async def tidy(session: Session) -> None:
+    """Leave only the columns that are data in what is held."""
+    for table, columns in session.changes.items():
+        await _alter(session, table, table, columns)
+
+
+async def _alter(session: Session, table: str, name: str, columns: Sequence[tuple[int, str, str]]) -> None:
+    done = await session.alter(table, name, columns)
+    if not done.ok:
+        raise EngineDefect(f"a table could not be altered: {done.messages}")

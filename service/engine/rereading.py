@@ -1,0 +1,158 @@
+"""A result reread by a driver: in the run that wrote it, in one of its own, or through a second work file."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from service.engine.arguments import dataset_name, result_name
+from service.engine.environment import MEMORY_DRIVERS
+from service.engine.jailed import facts as facts_program
+from service.engine.jailed.readback import MOST_CELLS
+from service.engine.reading import INTO_WORK_FILE, WORK_DRIVER, open_options
+from service.engine.recount import NOTHING_KNOWN
+from service.engine.session import Answer, Session
+from service.engine.workspace import Workplace
+from service.errors import Rejection
+from service.formats.datasets import Dataset
+from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Layer, Name
+from service.formats.format import Reread
+from service.formats.geometry import NO_GEOMETRY
+from service.formats.plan import Plan
+from service.formats.verify import Verified, VerifiedColumn, VerifiedLayer
+
+REREAD_FILE = "reread.gpkg"
+COUNTS_FILE = "reread.json"
+
+
+class CountedColumn(msgspec.Struct, frozen=True):
+    """How many values are not null, how many of these are empty texts, and what the numbers among them add up to."""
+
+    filled: Count
+    empty: Count = 0
+    total: float | None = None
+
+
+class CountedLayer(msgspec.Struct, frozen=True):
+    """A layer of a result as its driver shows it; without columns where there are too many values to count."""
+
+    name: Name
+    features: Count
+    geometries: Count
+    has_z: bool
+    has_m: bool
+    columns: Annotated[Mapping[Name, CountedColumn], Meta(max_length=2 * MAX_COLUMNS)] | None
+
+
+class Counted(Answer, frozen=True):
+    """All layers of a result."""
+
+    layers: Annotated[tuple[CountedLayer, ...], Meta(max_length=2 * MAX_LAYERS)]
+
+
+async def reread(place: Workplace, plan: Plan, how: Reread) -> Verified:
+    """Count what the result of `plan` holds; layers that cannot be read are left out."""
+    found: dict[str, VerifiedLayer] = {}
+    for name, datasets in _files(plan).items():
+        layers = await _count(place, name, how)
+        found |= _by_dataset(plan, how, datasets, layers)
+    return Verified(found)
+
+
+def _files(plan: Plan) -> dict[str, Sequence[Dataset]]:
+    """The files of a result with the datasets that are in each."""
+    if plan.writing.one_file_per_layer:
+        return {dataset_name(plan, dataset): (dataset,) for dataset in plan.datasets}
+    return {result_name(plan): plan.datasets}
+
+
+async def _count(place: Workplace, name: str, how: Reread) -> Sequence[CountedLayer]:
+    session = place.session
+    if session is None:
+        return await _count_in_work_file(place, name, how)
+    if not session.is_open:
+        place.begin(session, (*how.drivers, *MEMORY_DRIVERS), how.environment)
+    return await _count_in_session(session, name, how)
+
+
+async def _count_in_session(session: Session, name: str, how: Reread) -> Sequence[CountedLayer]:
+    counted = await session.ask(Counted, "count", name, str(MOST_CELLS), *how.drivers, "", *how.options, "")
+    return counted.layers if counted.ok else ()
+
+
+async def _count_in_work_file(place: Workplace, name: str, how: Reread) -> Sequence[CountedLayer]:
+    arguments = [*INTO_WORK_FILE, *open_options(*how.options), REREAD_FILE, name]
+    try:
+        await place.ogr2ogr(arguments, (*how.drivers, WORK_DRIVER), how.environment)
+        await place.python(facts_program.__name__, REREAD_FILE, NOTHING_KNOWN, COUNTS_FILE)
+        facts = await place.read_json(COUNTS_FILE, Facts)
+    except Rejection:
+        return ()
+    finally:
+        await place.discard(REREAD_FILE)
+    return [_counted(layer) for layer in facts.layers]
+
+
+def _counted(layer: Layer) -> CountedLayer:
+    columns = {field.name: CountedColumn(field.filled or 0, field.empty, field.total) for field in layer.fields}
+    geometries = sum(layer.geometry_types.values())
+    return CountedLayer(layer.name, layer.features, geometries, layer.has_z, layer.has_m, columns)
+
+
+def _by_dataset(
+    plan: Plan, how: Reread, datasets: Sequence[Dataset], layers: Sequence[CountedLayer]
+) -> dict[str, VerifiedLayer]:
+    """The layers by the datasets that they are: by their names, or by their order where no name is a dataset's."""
+    named = {layer.name: layer for layer in layers}
+    if how.is_one and len(datasets) == 1 and layers:
+        return {datasets[0].name: _verified(plan, how, datasets[0], _together(layers))}
+    if len(layers) == len(datasets) and not named.keys() & {dataset.name for dataset in datasets}:
+        named = {dataset.name: layer for dataset, layer in zip(datasets, layers, strict=True)}
+    return {
+        dataset.name: _verified(plan, how, dataset, named[dataset.name])
+        for dataset in datasets
+        if dataset.name in named
+    }
+
+
+def _together(layers: Iterable[CountedLayer]) -> CountedLayer:
+    every = [layer for layer in layers if layer.name not in {"route_points", "track_points"}]
+    return CountedLayer(
+        "",
+        sum(layer.features for layer in every),
+        sum(layer.geometries for layer in every),
+        any(layer.has_z for layer in every),
+        any(layer.has_m for layer in every),
+        None,
+    )
+
+
+def _verified(plan: Plan, how: Reread, dataset: Dataset, layer: CountedLayer) -> VerifiedLayer:
+    """What of the counts can be compared."""
+    is_spatial = dataset.geometry_type != NO_GEOMETRY and how.geometries
+    columns = None
+    if how.columns and layer.columns is not None and len(layer.columns) >= how.least_columns:
+        columns = {name: _column(plan, how, column) for name, column in _as_written(dataset, layer.columns)}
+    return VerifiedLayer(
+        features=layer.features,
+        geometries=layer.geometries if is_spatial else None,
+        has_z=layer.has_z if is_spatial and how.dimensions else None,
+        has_m=layer.has_m if is_spatial and how.dimensions else None,
+        columns=columns,
+    )
+
+
+def _as_written(dataset: Dataset, columns: Mapping[str, CountedColumn]) -> Iterator[tuple[str, CountedColumn]]:
+    """The columns under the names of the plan, of which no two differ in case alone, as drivers change it."""
+    written = {column.written.casefold(): column.written for column in dataset.columns}
+    for name, column in columns.items():
+        planned = written.get(name.casefold(), name)
+        yield (name if planned in columns else planned), column
+
+
+def _column(plan: Plan, how: Reread, column: CountedColumn) -> VerifiedColumn:
+    if not how.values:
+        return VerifiedColumn()
+    filled = column.filled - (column.empty if plan.writing.empty_is_null else 0)
+    return VerifiedColumn(filled, column.total)

@@ -1,0 +1,154 @@
+"""What the open run of a session has seen in an upload, made into facts, as the way through the work file makes them.
+
+Pure. Where the two ways could differ there are no facts, and the upload goes through the work file.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from service.engine.jailed.gpkg import WKB_TYPES
+from service.engine.session import Answer
+from service.formats.crs import MAX_CODE
+from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Crs, Facts, Field, FieldType, Layer, Name
+from service.formats.format import Reading
+from service.formats.geometry import FAMILIES
+
+SIMPLE_CODES = range(1, 7)
+"""Points, lines, polygons and several of one: what needs no edit whatever it is written to."""
+TIMES = frozenset({FieldType.TIME, FieldType.DATETIME})
+"""Their texts are made uniform by the work file."""
+NUMBERS = frozenset({FieldType.INTEGER, FieldType.REAL})
+SAME = "same"
+Code = Annotated[str, Meta(pattern=r"^\d{1,2}$")]
+Column = tuple[int, str, str]
+
+
+class SeenColumn(Field, frozen=True):
+    """A column with what its texts could be, what they all begin with, and its values if these are few."""
+
+    fits: Annotated[tuple[FieldType, ...], Meta(max_length=5)] = ()
+    prefix: Name = ""
+    values: Annotated[tuple[Name, ...], Meta(max_length=3)] | None = None
+
+
+class SeenLayer(msgspec.Struct, frozen=True, kw_only=True):
+    """A layer, and the table that holds it."""
+
+    name: Name
+    table: Annotated[str, Meta(pattern=r"^t\d{1,4}$")]
+    has_geometry_column: bool
+    system: Literal["none", "code", "other"]
+    epsg: Annotated[int, Meta(ge=0, le=MAX_CODE)]
+    features: Count
+    geometries: Count
+    has_z: bool
+    has_m: bool
+    longest_geometry_bytes: Count
+    codes: Annotated[Mapping[Code, Count], Meta(max_length=32)]
+    extent: tuple[float, float, float, float] | None
+    first_beyond_degrees: Count
+    columns: Annotated[tuple[SeenColumn, ...], Meta(max_length=MAX_COLUMNS)]
+
+
+class Seen(Answer, frozen=True):
+    """All layers of a file."""
+
+    layers: Annotated[tuple[SeenLayer, ...], Meta(max_length=MAX_LAYERS)]
+
+
+def changes_of(layers: Sequence[SeenLayer], reading: Reading) -> dict[str, list[Column]] | None:
+    """The columns of each table that are data, as `jailed.tidy` makes them; None where the work file is needed."""
+    if not all(map(_is_plain, layers)):
+        return None
+    found = {layer.table: list(_tidied(layer, reading)) for layer in layers}
+    if any(kind == FieldType.DATETIME for columns in found.values() for _, _, kind in columns):
+        return None
+    return found
+
+
+def facts_of(layers: Sequence[SeenLayer], changes: Mapping[str, Sequence[Column]], reading: Reading) -> Facts:
+    """The facts about `layers` after `changes`."""
+    return Facts(layers=tuple(_layer(layer, changes[layer.table], reading) for layer in layers), in_work_file=True)
+
+
+def _is_plain(layer: SeenLayer) -> bool:
+    names = {column.name.casefold() for column in layer.columns}
+    return (
+        all(int(code) in SIMPLE_CODES for code in layer.codes)
+        and layer.system != "other"
+        and len(names) == len(layer.columns)
+        and all(column.name and not (column.filled and column.type in TIMES) for column in layer.columns)
+    )
+
+
+def _tidied(layer: SeenLayer, reading: Reading) -> Iterator[Column]:
+    taken = {column.name.casefold() for column in layer.columns}
+    for place, column in enumerate(layer.columns):
+        if _is_noise(layer, column, reading.noise_columns):
+            continue
+        bare = column.name.removeprefix(reading.column_prefix)
+        name = bare if bare and bare.casefold() not in taken else column.name
+        taken.add(name.casefold())
+        guesses = reading.guesses_types and column.type is FieldType.TEXT and column.fits
+        yield place, name, str(column.fits[0]) if guesses else SAME
+
+
+def _is_noise(layer: SeenLayer, column: SeenColumn, noise: Mapping[str, Sequence[str]]) -> bool:
+    usual = noise.get(column.name, noise.get("*"))
+    if usual is None:
+        return False
+    told = [value.replace("{layer}", layer.name) for value in usual]
+    begins = tuple(value.removesuffix("*") for value in told if value.endswith("*"))
+    exact = {"", *(value for value in told if not value.endswith("*"))}
+    if column.values is None:
+        return column.prefix.startswith(begins) if begins else False
+    return all(value in exact or (begins and value.startswith(begins)) for value in column.values)
+
+
+def _layer(layer: SeenLayer, columns: Sequence[Column], reading: Reading) -> Layer:
+    fields = [(layer.columns[place], _field(layer.columns[place], name, kind)) for place, name, kind in columns]
+    types = {WKB_TYPES[int(code)]: count for code, count in layer.codes.items()}
+    guessed = [field.name for column, field in fields if _is_guess(column, reading)]
+    return Layer(
+        name=layer.name,
+        table=layer.table,
+        features=layer.features,
+        geometry_types={name: types[name] for name in FAMILIES if name in types},
+        null_geometries=layer.features - layer.geometries,
+        has_z=layer.has_z,
+        has_m=layer.has_m,
+        longest_geometry_bytes=layer.longest_geometry_bytes,
+        crs=Crs(known=layer.system == "code", epsg=layer.epsg or None) if layer.has_geometry_column else Crs(),
+        extent=layer.extent,
+        first_beyond_degrees=layer.first_beyond_degrees,
+        fields=tuple(field for _, field in fields),
+        guessed_columns=tuple(guessed),
+    )
+
+
+def _is_guess(column: SeenColumn, reading: Reading) -> bool:
+    return bool(reading.numbers) and column.type in NUMBERS and column.name not in reading.numbers
+
+
+def _field(column: SeenColumn, name: str, kind: str) -> Field:
+    """The column as a field of its new type, with the counts that this type has."""
+    told = column.type if kind == SAME else FieldType(kind)
+    of_type = FieldType.TEXT if told is FieldType.TIME else told
+    field = Field(name, of_type, filled=column.filled)
+    counted = _COUNTED.get(of_type, ())
+    return msgspec.structs.replace(field, **{key: getattr(column, key) for key in counted})
+
+
+_TEXT_COUNTS = ("longest_bytes", "over_dbf_limit", "empty", "trailing_blanks", "leading_zeros")
+_COUNTED: Mapping[FieldType, tuple[str, ...]] = MappingProxyType(
+    {
+        FieldType.TEXT: _TEXT_COUNTS,
+        FieldType.INTEGER: ("total", "beyond_32_bits", "beyond_53_bits", "inexact_in_dbf"),
+        FieldType.REAL: ("total", "infinite", "inexact_in_dbf"),
+    }
+)
+"""What is counted in a column, by its type."""

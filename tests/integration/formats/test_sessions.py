@@ -1,0 +1,169 @@
+"""One run that reads, converts and rereads gives what several runs through the work file give."""
+
+import re
+import shutil
+import sqlite3
+import subprocess
+import zipfile
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sandbox.command import Command
+from sandbox.verdict import Verdict
+from service.engine.workspace import Run
+from service.errors import Rejection
+from service.formats.facts import Layer
+from tests.integration.formats.pipeline import Json, Pipeline, feature, geometry, write_geojson
+from tests.integration.formats.samples import point
+from tests.support.converters import Converters
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 -- a private directory is made in it
+UNLIKE = re.compile(r"gpkg_contents|metadata|Metadata|MDI key|^</GDAL", re.MULTILINE)
+"""Times, and what some drivers say of a file besides its data."""
+USUAL_TARGETS = ("GeoJson", "Shapefile")
+TARGETS = ("GeoJson", "Shapefile", "Csv", "Kml", "FlatGeobuf", "MapInfo", "GeoPackage")
+LINE = geometry("LineString", [[0, 0, 5], [1, 1, 6]])
+AREA = geometry("Polygon", [[[0, 0], [4, 0], [4, 4], [0, 0]]])
+CONTENTS: Mapping[str, list[Json]] = {
+    "points": [
+        point(1.5, 2.25, name="a ", code="00501", n=1, v=0.1, big=2**60, yes=True, day="2020-02-03", empty=""),
+        point(-3, 4, name='Ünï\n"quoted"', code="", n=-20, v=1e300, big=None, yes=None, day=None, empty=None),
+        feature(None, name=None, code="x" * 300, n=None, v=None, big=5, yes=False, day=None, empty=None),
+    ],
+    "long names": [point(1, 2, population_2020=1, population_2021=2.5, POPULATION_X="z"), point(3, 4)],
+    "mixed": [point(1, 2, a=1), feature(LINE, a=2), feature(AREA, a=3)],
+    "lines in space": [feature(LINE, a=1), feature(None, a=2)],
+    "a collection": [feature({"type": "GeometryCollection", "geometries": [point(1, 2)["geometry"], LINE]}, a=1)],
+    "times": [point(1, 2, at="2020-01-02T03:04:05Z", b=1), point(1, 2, at=None, b=2)],
+    "names alike": [point(1, 2, name="a", Name="b"), point(3, 4, name="c", Name="d")],
+    "lists": [point(1, 2, tags=["a", "b"], b={"c": 1})],
+    "at the date line": [feature(geometry("LineString", [[170, 0], [190, 1]]), a=1)],
+}
+SOURCES: Mapping[str, tuple[str, ...]] = {
+    "geojson": (),
+    "zip": ("-f", "ESRI Shapefile", "-lco", "ENCODING=UTF-8"),
+    "gpkg": ("-f", "GPKG"),
+    "kml": ("-f", "KML"),
+    "gml": ("-f", "GML", "-dsco", "XSISCHEMA=OFF"),
+    "fgb": ("-f", "FlatGeobuf"),
+    "csv": ("-f", "CSV", "-lco", "GEOMETRY=AS_XY"),
+}
+
+
+class Counted:
+    """A run that counts commands and notes what launched them."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.commands: list[Command] = []
+
+    async def __call__(self, command: Command) -> Verdict:
+        self.commands.append(command)
+        return await self._run(command)
+
+
+class Ways:
+    """The two ways in one jail."""
+
+    def __init__(self, converters: Converters) -> None:
+        self.runs = Counted(converters.run)
+        self.held = Pipeline(converters, self.runs, has_sessions=True)
+        self.filed = Pipeline(converters)
+
+
+@pytest.fixture
+def ways(converters: Converters) -> Ways:
+    """Both ways, where the fork server starts what is held open."""
+    return Ways(converters)
+
+
+def as_source(kind: str, features: list[Json], directory: Path) -> Path | None:
+    """`features` as a file of `kind`, made by plain ogr2ogr; None where it cannot hold them."""
+    written = write_geojson(directory / "in.geojson", features)
+    if kind == "geojson":
+        return written
+    folder = directory / kind
+    folder.mkdir()
+    path = folder / f"in.{'shp' if kind == 'zip' else kind}"
+    made = subprocess.run(["ogr2ogr", *SOURCES[kind], path, written], capture_output=True, check=False)
+    if made.returncode != 0 or not path.exists():
+        return None
+    if kind == "zip":
+        shutil.make_archive(str(directory / "in"), "zip", folder)
+        return directory / "in.zip"
+    return path
+
+
+def content(path: Path) -> object:
+    """What is in an output, without the times at which it was written."""
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            return {name: _dateless(name, archive.read(name)) for name in sorted(archive.namelist())}
+    if path.suffix == ".gpkg":
+        with closing(sqlite3.connect(path)) as connection:
+            return [line for line in connection.iterdump() if not UNLIKE.search(line)]
+    return path.read_bytes()
+
+
+def _dateless(name: str, data: bytes) -> bytes:
+    return data[:1] + data[4:] if name.endswith((".dbf", ".dat")) else data
+
+
+async def outcome(pipeline: Pipeline, path: Path, output: str, **wishes: object) -> tuple[object, ...]:
+    """Everything that a caller sees of a conversion."""
+    try:
+        done = await pipeline.to(output, path, **wishes)
+    except Rejection as refusal:
+        return (str(refusal),)
+    return content(done.path), done.output.warnings, done.output.output_epsg, *map(_facts, done.facts.layers)
+
+
+def _facts(layer: Layer) -> Layer:
+    extent = layer.extent and tuple(round(number, 9) for number in layer.extent)
+    return msgspec.structs.replace(layer, table="", extent=extent)
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+async def test_both_ways_give_the_same(ways: Ways, tmp_path: Path, name: str) -> None:
+    """Bytes, warnings, facts and refusals, from every source into every target."""
+    for kind in SOURCES:
+        (tmp_path / f"from {kind}").mkdir()
+        source = as_source(kind, CONTENTS[name], tmp_path / f"from {kind}")
+        wishes = {"source_epsg": 4326} if kind == "csv" else {}
+        if source is None:
+            continue
+        for output in TARGETS if name == "points" else USUAL_TARGETS:
+            held = await outcome(ways.held, source, output, **wishes)
+            assert held == await outcome(ways.filed, source, output, **wishes), (kind, output)
+
+
+async def test_one_run_is_enough(ways: Ways, tmp_path: Path) -> None:
+    """What nothing but renaming has to be done to takes one run; CSV, which is looked through first, takes two."""
+    runs = {}
+    for kind in SOURCES:
+        (tmp_path / f"from {kind}").mkdir()
+        source = as_source(kind, CONTENTS["long names"], tmp_path / f"from {kind}")
+        assert source is not None
+        before = len(ways.runs.commands)
+        wishes = {"source_epsg": 4326} if kind == "csv" else {}
+        await ways.held.to("GeoJson" if kind != "geojson" else "Shapefile", source, **wishes)
+        runs[kind] = len(ways.runs.commands) - before
+    assert runs == {kind: 2 if kind == "csv" else 1 for kind in SOURCES}
+
+
+async def test_a_run_that_answers_nothing_is_no_loss(converters: Converters, tmp_path: Path) -> None:
+    """Where no run can be held open, the work file does what it always did."""
+
+    async def run_without(command: Command) -> Verdict:
+        if command.argv[1] == "--session":
+            command = msgspec.structs.replace(command, argv=(command.argv[0], "--no-such-option"))
+        return await converters.run(command)
+
+    pipeline = Pipeline(converters, run_without, has_sessions=True)
+    done = await pipeline.to("Shapefile", write_geojson(tmp_path / "in.geojson", CONTENTS["long names"]))
+    assert done.facts.feature_count == len(CONTENTS["long names"])
