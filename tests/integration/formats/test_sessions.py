@@ -14,9 +14,13 @@ import pytest
 
 from sandbox.command import Command
 from sandbox.verdict import Verdict
-from service.engine.workspace import Run
+from service.engine.workspace import FOLDER, OUT, Run
 from service.errors import Rejection
 from service.formats.facts import Layer
+from service.formats.plan import plan_conversion
+from service.formats.request import ConversionRequest
+from service.formats.target import choose_target
+from service.usecases.verify_output import verify_output
 from tests.integration.formats.pipeline import Json, Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.samples import point
 from tests.support.converters import Converters
@@ -167,3 +171,35 @@ async def test_a_run_that_answers_nothing_is_no_loss(converters: Converters, tmp
     pipeline = Pipeline(converters, run_without, has_sessions=True)
     done = await pipeline.to("Shapefile", write_geojson(tmp_path / "in.geojson", CONTENTS["long names"]))
     assert done.facts.feature_count == len(CONTENTS["long names"])
+
+
+@pytest.mark.parametrize("output", ["Kml", "Gml", "Gpx", "Dxf", "FlatGeobuf", "MapInfo", "Xlsx", "Ods", "OpenFileGdb"])
+async def test_a_result_that_lacks_features_is_told(ways: Ways, tmp_path: Path, output: str) -> None:
+    """Whichever way it was written: the whole is replaced by the result of a file with one feature less."""
+    rows = [point(number, 2, name="a", n=number) for number in range(3)]
+    for pipeline in (ways.held, ways.filed):
+        whole = write_geojson(tmp_path / "in.geojson", rows)
+        assert await told_after(pipeline, whole, output) == ()
+        lesser = tmp_path / "lesser"
+        lesser.mkdir(exist_ok=True)
+        directory, _ = pipeline.receive(write_geojson(lesser / "in.geojson", rows[:2]))
+        await told_after(pipeline, lesser / "in.geojson", output, directory)
+        told = await told_after(pipeline, whole, output, replaced_by=directory / FOLDER / OUT)
+        assert any("holds 2 features; 3 were to be written" in warning for warning in told), told
+
+
+async def told_after(
+    pipeline: Pipeline, path: Path, output: str, directory: Path | None = None, *, replaced_by: Path | None = None
+) -> tuple[str, ...]:
+    """What reading a result back tells, after its files were replaced by others of the same names."""
+    new_directory, source = pipeline.receive(path)
+    directory = directory or new_directory
+    target = choose_target(source.format, output)
+    request = ConversionRequest(output=output)
+    async with pipeline.engine.session(pipeline.run, target) as run:
+        facts = await pipeline.engine.inspect(run, source, directory, request)
+        plan = plan_conversion(source, target, facts, request, pipeline.engine.catalogue)
+        await pipeline.engine.convert(run, source, plan, directory)
+        if replaced_by is not None:
+            shutil.copytree(replaced_by, directory / FOLDER / OUT, dirs_exist_ok=True)
+        return await verify_output(pipeline.engine, run, source, plan, directory)
