@@ -54,7 +54,7 @@ def fork_into(flags: int) -> int:
 
 
 def need_no_right() -> bool:
-    """Whether this host lets users make namespaces."""
+    """Whether this host lets users make namespaces; to be asked while this process has one thread, since it forks."""
     try:
         child = fork_into(NEW_USER)
     except OSError:

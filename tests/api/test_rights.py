@@ -2,16 +2,19 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from sandbox import rights
 from service.accounts.administration import Terms
-from service.cli.rights import RIGHTS, Right, needed, needs
+from service.cli.rights import RIGHTS, Needs, Right, needed
 from service.postgres_embedded.home import open_home
 from service.postgres_embedded.server_user import own_name
 from tests.support.data import collection, feature, point
@@ -31,6 +34,13 @@ def status(pid: int | str) -> dict[str, str]:
     """What the kernel says of a process, or of a thread as `PID/task/TID`."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+@cache
+def needs_here() -> Needs:
+    """What there is for capabilities to be needed for; asked in a process with one thread, since it forks."""
+    program = "from service.cli.rights import needs; print(needs(embeds_database=True).value)"
+    return Needs(int(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout))
 
 
 def capabilities(found: dict[str, str]) -> set[int]:
@@ -69,7 +79,7 @@ def children(parent: int) -> list[int]:
 def require_few_rights(server: Server) -> None:
     """No thread of the gateway has what it does not need, and the keeper has nothing."""
     pid = server.process.pid
-    expected = set(needed(needs(embeds_database=True))) if os.geteuid() == 0 else set()
+    expected = set(needed(needs_here())) if os.geteuid() == 0 else set()
     for thread in Path(f"/proc/{pid}/task").iterdir():
         found = status(f"{pid}/task/{thread.name}")
         assert capabilities(found) <= expected, found
@@ -150,7 +160,7 @@ def without(right: Right) -> Sequence[str]:
 )
 def test_the_service_needs_each_right_that_it_keeps(tmp_path: Path, right: Right) -> None:
     """Without it the service does not start, leaves what runs have made, or does not get rid of other rights."""
-    if not right.needed_by & needs(embeds_database=True):
+    if not right.needed_by & needs_here():
         pytest.skip("only root of a host without user namespaces needs it")
     with pytest.raises(AssertionError), running_server(tmp_path, program=without(right)) as server:  # noqa: PT012 -- any of it
         require_few_rights(server)
