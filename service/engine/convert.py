@@ -215,7 +215,12 @@ async def _opened(place: Workplace, session: Session, plan: Plan, source: Source
     begin(place, session, origin.drivers, reading_of(source.format))
     place.held_name = origin.name
     options = tuple(option for option in origin.options if option != OPEN_OPTION)
-    opened = await session.open(origin.name, origin.drivers, options)
+    try:
+        opened = await session.open(origin.name, origin.drivers, options)
+    except SessionOver as over:
+        if not over.is_no_loss:
+            raise
+        return None
     if not opened.ok:
         await session.abandon()
         return None

@@ -12,7 +12,7 @@ from service.engine.jailed import facts as facts_program
 from service.engine.jailed.readback import MOST_CELLS
 from service.engine.reading import INTO_WORK_FILE, WORK_DRIVER, open_options
 from service.engine.recount import NOTHING_KNOWN
-from service.engine.session import Answer, Session
+from service.engine.session import Answer, Session, SessionOver
 from service.engine.workspace import Workplace
 from service.errors import Rejection
 from service.formats.datasets import Dataset
@@ -68,15 +68,18 @@ def _files(plan: Plan) -> dict[str, Sequence[Dataset]]:
 
 
 async def _count(place: Workplace, name: str, how: Reread) -> Sequence[CountedLayer]:
-    session = place.session
-    if session is None:
-        return await _count_in_work_file(place, name, how)
+    if place.session is not None:
+        try:
+            return await _count_in_session(place, place.session, name, how)
+        except SessionOver as over:
+            if not over.is_no_loss:
+                raise
+    return await _count_in_work_file(place, name, how)
+
+
+async def _count_in_session(place: Workplace, session: Session, name: str, how: Reread) -> Sequence[CountedLayer]:
     if not session.is_open:
         place.begin(session, (*how.drivers, *MEMORY_DRIVERS), how.environment)
-    return await _count_in_session(session, name, how)
-
-
-async def _count_in_session(session: Session, name: str, how: Reread) -> Sequence[CountedLayer]:
     counted = await session.ask(Counted, "count", name, str(MOST_CELLS), *how.drivers, "", *how.options, "")
     return counted.layers if counted.ok else ()
 

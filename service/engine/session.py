@@ -38,6 +38,14 @@ class SessionOver(Exception):
         super().__init__(verdict.ending)
         self.verdict = verdict
 
+    @property
+    def is_no_loss(self) -> bool:
+        """Whether the same can be tried without a session: the run has ended by itself.
+
+        So does a run that knows no sessions, because the fork server was not up and its command started elsewhere.
+        """
+        return self.verdict.ending is Ending.EXIT
+
 
 class Session:
     """Runs commands as any `Run` does, and holds one open between them while its answers are wanted.
