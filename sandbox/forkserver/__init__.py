@@ -9,7 +9,8 @@ from pathlib import Path
 BESIDE_SOURCE = Path(__file__).parent
 SOURCES = tuple(BESIDE_SOURCE / name for name in ("forkserver.c", "session.c", "session.h"))
 _COMPILERS = ("cc", "gcc", "clang")
-_FLAGS = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-fstack-protector-strong", "-ldl")
+_FLAGS = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-fstack-protector-strong")
+_LIBRARIES = ("-ldl", "-lm")
 
 
 class BuildError(RuntimeError):
@@ -19,7 +20,7 @@ class BuildError(RuntimeError):
 def library(cache: Path) -> Path:
     """Where the library of this source is, or would be, in `cache`."""
     source = b"".join(path.read_bytes() for path in SOURCES)
-    digest = hashlib.sha256(source + " ".join(_FLAGS).encode() + os.uname().machine.encode()).hexdigest()
+    digest = hashlib.sha256(source + " ".join(_FLAGS + _LIBRARIES).encode() + os.uname().machine.encode()).hexdigest()
     return cache / f"forkserver-{digest[:16]}.so"
 
 
@@ -48,7 +49,7 @@ def build(cache: Path) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     # Under its own name until it is whole: another process may be looking for it.
     unfinished = path.with_suffix(f".{os.getpid()}")
-    command = [compiler, *_FLAGS[:-1], "-o", str(unfinished), *_compiled(), _FLAGS[-1]]
+    command = [compiler, *_FLAGS, "-o", str(unfinished), *_compiled(), *_LIBRARIES]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise BuildError(f"the C compiler failed: {result.stderr.strip()[-1000:]}")
