@@ -53,18 +53,6 @@ def fork_into(flags: int) -> int:
     return pid
 
 
-def need_no_right() -> bool:
-    """Whether this host lets users make namespaces; to be asked while this process has one thread, since it forks."""
-    try:
-        child = fork_into(NEW_USER)
-    except OSError:
-        return False
-    if child == 0:
-        os._exit(0)
-    os.waitpid(child, 0)
-    return True
-
-
 def map_users(pid: int, slot_users: range) -> None:
     """Give the user namespace of `pid` its users: this one as root, and those of the slots if this one is root.
 

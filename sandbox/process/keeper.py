@@ -9,11 +9,12 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import NoReturn
 
 from sandbox import syscalls
 from sandbox.config import Config
-from sandbox.isolation import memory_group, namespaces, root
+from sandbox.isolation import memory_group, mounts, namespaces, root
 from sandbox.isolation.memory_group import Group, Groups
 from sandbox.isolation.user import FIRST_USER
 from sandbox.process.spawner import HostContext, Spawner, receive_config
@@ -68,7 +69,9 @@ def start_spawner(config: Config, serve: Serve) -> int:
     else:
         for way, flags in namespaces.WAYS:
             try:
-                return _start_in_namespaces(config, flags, serve)
+                is_root = os.geteuid() == 0
+                set_up = partial(root.build, config, for_other_users=is_root)
+                return _start_in_namespaces(config.slots, flags, set_up, serve)
             except OSError as error:
                 reasons.append(f"{way}: {error}")
     return _start_outside(serve, _reports("; ".join(reasons)))
@@ -93,19 +96,37 @@ def _reports(reason: str) -> tuple[LayerReport, ...]:
     )
 
 
-def _start_in_namespaces(config: Config, flags: int, serve: Serve) -> int:
-    """Start it as process 1 of new namespaces, in a root of its own.
+def is_confined_by_any_user() -> bool:
+    """Try whether a spawner in namespaces takes no right on the host: with a user namespace, its users and a mount."""
+
+    def set_up() -> None:
+        mounts.make_private()
+        mounts.cover("/proc")
+
+    def serve(_: tuple[LayerReport, ...]) -> NoReturn:
+        os._exit(0)
+
+    _, flags = namespaces.WAYS[0]
+    try:
+        child = _start_in_namespaces(1, flags, set_up, serve)
+    except OSError:
+        return False
+    os.waitpid(child, 0)
+    return True
+
+
+def _start_in_namespaces(slots: int, flags: int, set_up: Callable[[], None], serve: Serve) -> int:
+    """Start it as process 1 of new namespaces, in a root of its own that `set_up` makes.
 
     Raises:
         OSError: something of that is refused here; nothing is left of the attempt.
     """
-    slot_users = range(FIRST_USER, FIRST_USER + config.slots)
-    is_root = os.geteuid() == 0
+    slot_users = range(FIRST_USER, FIRST_USER + slots)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = namespaces.fork_into(flags)
     if pid == 0:
         ours.close()
-        _live(theirs, lambda: root.build(config, for_other_users=is_root), serve)
+        _live(theirs, set_up, serve)
     theirs.close()
     with ours:
         try:

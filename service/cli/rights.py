@@ -5,11 +5,12 @@ It stays root, because the database's role and the data directory belong to root
 """
 
 import os
+from contextlib import suppress
 from enum import Flag, auto
 from typing import Final, NamedTuple
 
 from sandbox import rights
-from sandbox.isolation import namespaces
+from sandbox.process.keeper import is_confined_by_any_user
 
 
 class Needs(Flag):
@@ -63,5 +64,16 @@ def give_up_rights(*, embeds_database: bool) -> None:
 
 def needs(*, embeds_database: bool) -> Needs:
     """What there is for capabilities to be needed for, on this host."""
-    here = Needs.NAMESPACES if namespaces.need_no_right() else Needs.NO_NAMESPACES
+    here = Needs.NAMESPACES if _namespaces_are_enough() else Needs.NO_NAMESPACES
     return Needs.RUNS | here | (Needs.DATABASE if embeds_database else Needs(0))
+
+
+def _namespaces_are_enough() -> bool:
+    """Try it with the rights that would be left then, in a process of its own; this one is to have one thread."""
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            rights.keep_only(needed(Needs.RUNS | Needs.NAMESPACES))
+            os._exit(0 if is_confined_by_any_user() else 1)
+        os._exit(1)
+    return os.waitpid(child, 0)[1] == 0

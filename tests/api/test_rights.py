@@ -24,7 +24,7 @@ TEAM = Terms(plan="team", plan_owner="organization")
 WITHOUT = (
     "import ctypes, os, sys\n"
     "assert ctypes.CDLL(None).prctl(24, int(sys.argv[1]), 0, 0, 0) == 0\n"  # PR_CAPBSET_DROP
-    "os.execv(sys.executable, [sys.executable, '-m', 'service', *sys.argv[2:]])"
+    "os.execv(sys.executable, [sys.executable, *(['-m', 'service'] if '-c' not in sys.argv else []), *sys.argv[2:]])"
 )
 """Serves as a root who lacks one capability."""
 ONE_POINT = collection(feature(point(1, 2), n=1))
@@ -37,10 +37,11 @@ def status(pid: int | str) -> dict[str, str]:
 
 
 @cache
-def needs_here() -> Needs:
+def needs_here(*before: str) -> Needs:
     """What there is for capabilities to be needed for; asked in a process with one thread, since it forks."""
     program = "from service.cli.rights import needs; print(needs(embeds_database=True).value)"
-    return Needs(int(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout))
+    asked = subprocess.run([sys.executable, *before, "-c", program], check=True, capture_output=True)
+    return Needs(int(asked.stdout))
 
 
 def capabilities(found: dict[str, str]) -> set[int]:
@@ -151,6 +152,12 @@ def test_gateway_and_keeper_keep_only_what_they_need(tmp_path: Path) -> None:
 def without(right: Right) -> Sequence[str]:
     """The program for `running_server`."""
     return ("-c", WITHOUT, str(right.capability))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root keeps rights")
+def test_rights_are_kept_where_a_namespace_cannot_be_made_whole() -> None:
+    """Though it can be begun: here its users cannot be mapped."""
+    assert Needs.NO_NAMESPACES in needs_here("-c", WITHOUT, str(rights.SETFCAP))
 
 
 # Without KILL all works but the end: the service waits for ever for a database that it may not signal.
