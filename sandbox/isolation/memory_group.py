@@ -21,6 +21,8 @@ NAME: Final = "memory group"
 _PREFIX: Final = "sandbox-"
 _REMOVAL_ATTEMPTS: Final = 100
 _REMOVAL_PAUSE_SECONDS: Final = 0.01
+_LOCK_ATTEMPTS: Final = 200
+_LOCK_PAUSE_SECONDS: Final = 0.01
 _MOUNT: Final = Path("/sys/fs/cgroup")
 # (where to join, limit, file with the line "oom_kill N"), by version. A run has one thread when it joins. To move that
 # alone takes the kernel 50 microseconds; before it moves a process it waits until no processor is about to create or
@@ -124,16 +126,16 @@ def _pass_on(group: Path) -> None:
         (group / "cgroup.subtree_control").write_text("+memory", encoding="utf-8")
 
 
-def _lock(directory: Path, *, wait: bool = False) -> int:
+def _lock(directory: Path) -> int:
     """Lock a directory until the returned descriptor, and every copy that a child has inherited, is closed.
 
     Raises:
-        BlockingIOError: somebody else holds the lock, and `wait` is false.
+        BlockingIOError: somebody else holds the lock.
         OSError: it cannot be opened.
     """
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
         raise
@@ -142,8 +144,18 @@ def _lock(directory: Path, *, wait: bool = False) -> int:
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """Keep other keepers from making or removing groups here meanwhile."""
-    descriptor = _lock(directory, wait=True)
+    """Keep other keepers from making or removing groups here meanwhile.
+
+    Raises:
+        OSError: somebody else holds the lock for longer than a keeper does.
+    """
+    for _ in range(_LOCK_ATTEMPTS):
+        with suppress(BlockingIOError):
+            descriptor = _lock(directory)
+            break
+        time.sleep(_LOCK_PAUSE_SECONDS)
+    else:
+        raise OSError(f"another process keeps {directory} locked")
     try:
         yield
     finally:
