@@ -10,6 +10,7 @@ It is also replaced after many commands, because all its children share the layo
 """
 
 import array
+import errno
 import os
 import signal
 import socket
@@ -256,4 +257,7 @@ def _send(link: socket.socket, message: bytes, descriptors: Sequence[int]) -> No
     try:
         link.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
     except OSError as error:
+        # One that is busy, or is sent more than a socket takes at once, is as well as before.
+        if error.errno in {errno.EAGAIN, errno.EMSGSIZE, errno.ENOBUFS}:
+            raise
         raise _ServerLost(*error.args) from error
