@@ -16,7 +16,8 @@ RECORD_SEPARATOR = b"\x1e"
 COLLECTION = b'"FeatureCollection"'
 COLLECTION_WITHIN = 4096
 SEQUENCE_PREFIX = "GeoJSONSeq:"
-TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+', re.DOTALL)
+# A text that does not end is one token: to look for its end from each quotation mark in it again takes square time.
+TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]:,]|[^\s"{}\[\]:,]+', re.DOTALL)
 TYPE = "type"
 OTHERS = tuple(row for row in FORMATS if row.reading is not None and row.reading.told_by)
 

@@ -12,6 +12,7 @@ import pytest
 from service.errors import Rejection
 from service.formats.bounds import Bounds
 from service.formats.detect import Source, detect
+from service.formats.json_kinds import TOKEN
 from service.formats.table import FORMATS
 
 BY_CONTENT = {("topojson", ".json"), ("esrijson", ".json")}
@@ -86,6 +87,17 @@ def test_a_shapefile_lacking_a_part_names_it(tmp_path: Path, missing: str) -> No
     """ZIP rule 3."""
     with pytest.raises(Rejection, match=rf"lacks its \{missing}"):
         received(tmp_path, {name: content for name, content in SHAPE.items() if not name.endswith(missing)})
+
+
+@pytest.mark.parametrize("companion", ["cities.tab", "readme.TAB"])
+def test_a_tab_without_its_table_is_clutter_beside_a_whole_file(tmp_path: Path, companion: str) -> None:
+    """MapInfo writes one beside a CSV that it opens; a .shp without its table is still missed."""
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    with pytest.raises(Rejection, match=r"lacks its \.shx and \.dbf"):
+        received(beside, {"cities.csv": b"x,y\n1,2\n", "roads.shp": b"x"})
+    source = received(tmp_path, {"cities.csv": b"x,y\n1,2\n", companion: b"x"})
+    assert (source.format.token, source.stem) == ("csv", "cities")
 
 
 def test_a_single_file_of_another_format_is_unwrapped(tmp_path: Path) -> None:
@@ -287,3 +299,10 @@ def test_a_folder_of_a_geodatabase_takes_only_what_belongs_to_it(tmp_path: Path)
     assert (source.format.token, source.stem, source.parts[0].extension) == ("openfilegdb", "Roads", ".gdb")
     assert {file.name for file in source.path.iterdir()} == {"a00000001.gdbtable", "gdb", "a00000009.spx"}
     assert source.size_bytes == 3
+
+
+@pytest.mark.parametrize("unit", [b'\\"', b'a\\"', b"\\\\"])
+def test_a_text_that_does_not_end_is_one_token(unit: bytes) -> None:
+    """Otherwise its end would be looked for from each quotation mark in it."""
+    assert len(list(TOKEN.finditer(b'{"' + 1000 * unit))) == 2
+    assert len(list(TOKEN.finditer(b'{"' + 1000 * unit + b"\\"))) == 2
