@@ -43,7 +43,7 @@ def find_all(members: Iterable[Member]) -> list[Find]:
     """What can be converted among `members`: single files, then folders, then bundles.
 
     Raises:
-        Rejection: a file is there that is nothing without others, and those are not.
+        Rejection: a dataset lacks a part, and nothing else is there or what is there of it is data.
     """
     every = list(members)
     groups: dict[str, dict[str, Member]] = {}
@@ -56,7 +56,9 @@ def find_all(members: Iterable[Member]) -> list[Find]:
         if member.extension not in mains and (row := _single(member)) is not None
     ]
     bundles = [find for group in groups.values() for find in _bundles(group)]
-    return [*singles, *_folders(every), *bundles]
+    found = [*singles, *_folders(every), *bundles]
+    _refuse_incomplete(groups.values(), is_all=not found)
+    return found
 
 
 def _single(member: Member) -> Format | None:
@@ -84,11 +86,7 @@ def _parts(folder: Folder, inside: Mapping[str, Member]) -> dict[str, Member]:
 
 def _bundles(group: Mapping[str, Member]) -> list[Find]:
     """The datasets that files of one name are."""
-    begun = [(row, bundle) for row, bundle in BUNDLES if bundle.main in group]
-    whole = [(row, bundle) for row, bundle in begun if all(extension in group for extension in bundle.required)]
-    if begun and not whole:
-        _refuse_incomplete(group, *begun[0])
-    return [_bundle(group, row, bundle) for row, bundle in whole]
+    return [_bundle(group, row, bundle) for row, bundle in BUNDLES if {bundle.main, *bundle.required} <= group.keys()]
 
 
 def _bundle(group: Mapping[str, Member], row: Format, bundle: Bundle) -> Find:
@@ -103,11 +101,18 @@ def _bundle(group: Mapping[str, Member], row: Format, bundle: Bundle) -> Find:
     )
 
 
-def _refuse_incomplete(group: Mapping[str, Member], row: Format, bundle: Bundle) -> None:
-    missing = " and ".join(extension for extension in bundle.required if extension not in group)
-    raise Rejection(
-        f"The {row.title} {shown(group[bundle.main].path)!r} in the ZIP lacks its {missing}. {remedy(bundle)}"
-    )
+def _refuse_incomplete(groups: Iterable[Mapping[str, Member]], *, is_all: bool) -> None:
+    """Say what the first dataset lacks of which only a part is there.
+
+    A .tab alone is no data: programs write one beside many a file that they open.
+    """
+    for group in groups:
+        for row, bundle in BUNDLES:
+            missing = [extension for extension in bundle.required if extension not in group]
+            if bundle.main in group and missing and (is_all or bundle.alone):
+                name = shown(group[bundle.main].path)
+                lacking = " and ".join(missing)
+                raise Rejection(f"The {row.title} {name!r} in the ZIP lacks its {lacking}. {remedy(bundle)}")
 
 
 def remedy(bundle: Bundle) -> str:
