@@ -176,7 +176,7 @@ def _first_beyond(connection: sqlite3.Connection, table: str) -> int:
     """The number of the first feature that is not in degrees: soon found in coordinates of other units."""
     query = f"SELECT substr({GEOMETRY}, 1, {HEAD_BYTES}) FROM {quoted(table)} ORDER BY {FID}"  # noqa: S608 -- quoted
     for number, (head,) in enumerate(connection.execute(query), 1):
-        if head is not None and not _is_in_degrees(_envelope(head)):
+        if head is not None and not any(map(math.isnan, extent := _envelope(head))) and not _is_in_degrees(extent):
             return number
     return 0
 

@@ -24,7 +24,8 @@ from service.engine.jailed.gpkg import WKB_TYPES, columns, quoted, split_code
 VERSION = "1.1.0"
 BATCH_ROWS = 16_384
 WITH_OFFSET = "*[+-][0-9][0-9]:[0-9][0-9]"
-UTC = "strftime('%Y-%m-%dT%H:%M:%fZ', {0})"
+UTC = "coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', {0}), substr({0}, 1, 19) || 'Z')"
+"""A time that no year of four digits has in UTC keeps its digits: it stands for the beginning or the end of time."""
 UNKNOWN_SYSTEMS = {-1, 0}
 
 
