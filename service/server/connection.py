@@ -43,6 +43,8 @@ class Connection:
         """Address of the client."""
         self.has_ended = asyncio.Event()
         """Whether the client sends no more."""
+        self.speaks_http2 = False
+        """Whether requests are streams of this connection, which begin and end without it."""
         self._loop = site.loop
         self._wire = Wire(client, self)
         self._http: Http1 | None = None
@@ -146,6 +148,8 @@ class Connection:
             self.close()
         else:
             self._look(self._take())
+            while self._pieces and not (self._is_served or self._is_deaf):
+                self._look(self._take())
 
     def refuse(self, fault: RequestFault) -> None:
         """Answer what cannot be served, and end the connection."""
@@ -178,9 +182,14 @@ class Connection:
         """End the connection once everything is sent."""
         self._wire.close()
 
+    @property
+    def is_parting(self) -> bool:
+        """Whether everything is sent, and only the client's end of the connection is still open."""
+        return self._is_deaf and not self._is_served and self.is_open
+
     def close_if_resting(self) -> None:
         """End a connection that nobody waits for."""
-        if self._rests:
+        if self._rests and not self.is_parting:
             self.close()
 
     def _look(self, data: bytes) -> None:
@@ -260,7 +269,7 @@ class Connection:
         patience = since + self.site.limits.keep_alive_seconds - self._loop.time()
         if patience > 0:
             self._timer = self._loop.call_later(patience, self._close_if_idle)
-        elif self._was_served and self._is_between_requests():
+        elif self._was_served and (self.speaks_http2 or self._is_between_requests()):
             self.part()
         else:
             self.refuse(TOO_LATE)

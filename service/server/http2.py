@@ -20,6 +20,7 @@ STREAMS_AT_ONCE = 16
 async def serve_http2(connection: "Connection", received: bytes) -> None:
     """Serve a connection to its end; `received` is what has come already."""
     site = connection.site
+    connection.speaks_http2 = True
 
     async def send(event: Event) -> None:
         if isinstance(event, RawData):
@@ -34,6 +35,7 @@ async def serve_http2(connection: "Connection", received: bytes) -> None:
         ends = connection.client, connection.server
         protocol = H2Protocol(site.framework, site.config, site.context, tasks, state, False, *ends, send)
         await protocol.initiate()
+        connection.rest(resting=True)
         while received:
             await protocol.handle(RawData(received))
             received = await connection.read()

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -55,6 +55,7 @@ class Site:
         self.context = WorkerContext(None)
         self.framework = wrap_app(cast("ASGIFramework", application), 0, "asgi")
         self._tasks: set[asyncio.Task[None]] = set()
+        self._has_closed = asyncio.Event()
 
     def welcome(self, client: socket.socket, address: object, too_many: bool) -> None:  # noqa: FBT001 -- as `Door` calls it
         """Begin a connection."""
@@ -63,6 +64,7 @@ class Site:
     def forget(self, connection: Connection, *, too_many: bool) -> None:
         """Note that a connection is closed."""
         self.connections.discard(connection)
+        self._has_closed.set()
         self.door.note_closed(too_many=too_many)
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
@@ -76,7 +78,10 @@ class Site:
         return self.config.response_headers("h11")
 
     async def stop(self, seconds: float) -> None:
-        """Let nobody in; close connections that rest at once, the others with their answers, within `seconds`."""
+        """Let nobody in; close connections that rest at once, the others with their answers, within `seconds`.
+
+        Clients that still send what nobody reads have `LAST_WORDS_SECONDS` more to come to their answers.
+        """
         self.door.close()
         self.is_stopping = True
         await self.context.terminated.set()
@@ -84,6 +89,11 @@ class Site:
             connection.close_if_resting()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_SECONDS):
+                while any(each.is_parting for each in self.connections):
+                    self._has_closed.clear()
+                    await self._has_closed.wait()
 
     def cut_off(self) -> None:
         """End what is still under way."""

@@ -238,6 +238,20 @@ async def test_a_large_body_that_nobody_reads_may_come_after_the_answer() -> Non
         assert answer.endswith(b"done")
 
 
+async def test_a_server_that_stops_lets_a_client_come_to_its_answer() -> None:
+    """Though nobody reads what it still sends, it is not reset."""
+    async with connection() as client:
+        client.writer.write(UPLOAD % (b"/unread", SMALL_BODY_BYTES + 1) + b"first")
+        await client.reader.readuntil(b"\r\n")
+        stopping = asyncio.get_running_loop().create_task(client.site.stop(WORK_SECONDS))
+        await asyncio.sleep(KEEP_ALIVE_SECONDS)
+        assert not stopping.done()
+        await client.send(LARGE[:SMALL_BODY_BYTES])
+        assert (await client.reader.read()).endswith(b"done")
+        client.writer.close()
+        await asyncio.wait_for(stopping, WORK_SECONDS)
+
+
 async def test_a_client_that_sends_first_and_reads_later_gets_a_large_answer() -> None:
     """Neither waits for the other to read."""
     async with connection() as client:
