@@ -16,6 +16,8 @@ from tests.support.geomill import Geomill
 from tests.support.pgbouncer import SERVERS, pgbouncer, through
 from tests.support.world import world
 
+pytestmark = pytest.mark.xdist_group("pgbouncer")  # which is installed where it is missing, once
+
 
 @pytest.fixture(scope="module")
 def port(postgres: TestServer) -> Iterator[int]:

@@ -240,7 +240,7 @@ def _younger_gdal(*paths: str) -> Content:
         for layer, _ in pyogrio.list_layers(path):
             meta, _, places, values = pyogrio.raw.read(path, layer=layer)
             columns = dict(zip(meta["fields"], values, strict=True))
-            features += max([len(column) for column in values], default=0)
+            features += max((len(column) for column in (*values, places) if column is not None), default=0)
             names += [str(value) for value in columns.get("name", [])]
             points += [_wkb_point(bytes(place)) for place in (places if places is not None else []) if _is_point(place)]
     return Content(features, names, points)
