@@ -1,13 +1,13 @@
 """Run a command on untrusted input: isolated, limited, many at a time.
 
-Owns: how a program is started, what it can reach, how far it may go, how it is ended and how that is told.
-Does not own: what is run, what its output means, what a caller is told beyond one sentence per ending.
+Owns: how a program starts, what it can reach, which limits apply, how it ends and how that is reported. Does not own:
+what is run, what its output means, and what a client reads beyond one sentence per ending.
 
-Always holds:
+Invariants:
 
-- The asyncio process starts no converter. A small helper (`keeper`, and below it `spawner`) does, and everything
-  below the helper dies with it, as the helper dies with its service.
-- A program starts only after every layer in use has been entered; a layer that fails ends the run, never weakens it.
-- A run has exactly one verdict, and after it no process of the run is left.
+- The asyncio process starts no converter. A small helper does (`keeper`, and below it `spawner`). Every process
+  below the helper dies with it, and the helper dies with its service.
+- A program starts only after it has entered every active layer. A layer that fails ends the run.
+- A run has exactly one verdict, and no process of the run is left after it.
 - What a program wrote is untrusted and bounded.
 """

@@ -1,7 +1,7 @@
 """Run one command in the jail, by hand: `python -m sandbox [--best-effort] [--report] DIRECTORY -- PROGRAM ARGUMENT…`.
 
-The directory is the command's own, and the only one that it can write to; what the program said on its error output is
-printed, then the verdict. The exit code is the program's, 1 for every other failure.
+The directory is the only one that the command can write to. Prints the program's error output, then the verdict. The
+exit code is the program's, or 1 for any other failure.
 """
 
 import argparse
@@ -18,19 +18,19 @@ from sandbox.verdict import Ending, Verdict, plain_language
 
 
 def main() -> int:
-    """Parse, run, tell."""
+    """Parse the arguments, run the command and print the verdict."""
     options = _parser().parse_args()
     try:
         return anyio.run(_run, options)
     except SandboxUnavailable as error:
-        print(error, file=sys.stderr)  # noqa: T201 - a command's output
+        print(error, file=sys.stderr)  # noqa: T201 - command-line output
         return 1
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m sandbox", description="Run a command in the jail.")
-    parser.add_argument("--best-effort", action="store_true", help="run even where a required layer is missing")
-    parser.add_argument("--report", action="store_true", help="say which layers and launchers are in use")
+    parser.add_argument("--best-effort", action="store_true", help="run even if a required layer is missing")
+    parser.add_argument("--report", action="store_true", help="print which layers and launchers are in use")
     parser.add_argument("--readable", action="append", default=[], type=Path, help="a path that the program may read")
     parser.add_argument("directory", type=Path, help="the directory that the program may write to")
     parser.add_argument("command", nargs="+", help="the program, by its absolute path, and its arguments")

@@ -1,4 +1,4 @@
-"""What to run and how far it may go."""
+"""What to run, and its limits."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ MIB = 1 << 20
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How far one command may go before it is ended; the time for which it is suspended does not count."""
+    """The limits after which a command is ended; time during which it is suspended does not count."""
 
     wall_seconds: float = 120.0
     cpu_seconds: int = 120
@@ -24,11 +24,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """One program on untrusted input.
 
-    `argv[0]` is an absolute path; `directory` is its working directory, absolute, below the pool's work root, and
-    the only place that it can write to; `environment` is complete, nothing is inherited.
+    `argv[0]` is an absolute path; `directory` is its working directory, absolute, below the pool's work root, and the
+    only place that it can write to; `environment` is complete: the command inherits nothing.
 
-    While a command runs its directory belongs to the sandbox: owner and mode may change, and the directory may be
-    replaced by another with the same entries, so a caller reaches it by its path and not by a descriptor.
+    While a command runs, its directory belongs to the sandbox: owner and mode may change, and another directory with
+    the same entries may replace it. Callers must therefore use its path, not a descriptor.
     """
 
     argv: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What a pool is told when it opens."""
+"""The configuration of a pool."""
 
 import math
 import os
@@ -10,12 +10,12 @@ import msgspec
 
 
 class Mode(StrEnum):
-    """What to do where a required layer is missing."""
+    """What to do if a required layer is missing."""
 
     STRICT = "strict"
     """Refuse to open."""
     BEST_EFFORT = "best-effort"
-    """Open with what there is, and report it."""
+    """Open with the layers that are available, and report the rest."""
 
 
 class LauncherName(StrEnum):
@@ -27,9 +27,10 @@ class LauncherName(StrEnum):
 
 
 class Ogr2ogr(msgspec.Struct, frozen=True, kw_only=True):
-    """The program that the fork server holds ready.
+    """The program that the fork server keeps ready.
 
-    `environment` is the part that all its commands share. `fork_server` is the compiled library, None without one.
+    `environment` is the part that all its commands share. `fork_server` is the compiled library, or None if it was not
+    built.
     """
 
     program: Path
@@ -38,10 +39,10 @@ class Ogr2ogr(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PythonServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A Python process that holds modules ready, for commands of the form `(sys.executable, "-m", module, …)`.
+    """A Python process that keeps modules loaded, for commands of the form `(sys.executable, "-m", module, …)`.
 
-    `packages` are files and directories that Python programs read besides the standard library; nothing is readable for
-    lying beside one of them, so the directory on PYTHONPATH that leads to them is named here too.
+    `packages` are files and directories that Python programs read in addition to the standard library. Their neighbours
+    are not readable, so the directory on PYTHONPATH that contains them must be listed as well.
     """
 
     modules: tuple[str, ...] = ()
@@ -50,15 +51,15 @@ class PythonServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """How a pool isolates and how much it runs at once.
+    """How a pool isolates its runs, and how many it runs at once.
 
     Every `Command.directory` lies below `work_root`, or below `memory_root`, which may be another file system.
-    `programs` may be executed besides Python and ogr2ogr; `readable` are files and directories that every program can
-    read besides the system's libraries.
-    At most `suspended` runs stand still while another tenant has their worker; each keeps its slot and its memory.
-    A tenant may have `per_tenant` places in the queue; a lease ends what runs in it after `lease_seconds` of running.
-    A server that forks is replaced after `commands_per_server`, since all its children share the layout of its memory.
-    `without` names layers to leave out, for tests and for hosts where one misbehaves.
+    `programs` may be executed in addition to Python and ogr2ogr; `readable` are files and directories that every
+    program can read in addition to the system's libraries. At most `suspended` runs are suspended while another tenant
+    has their worker; each keeps its slot and its memory. A tenant may have `per_tenant` tickets in the queue; a run is
+    ended when its lease has run for `lease_seconds`. A fork server is replaced after `commands_per_server` commands,
+    since all its children share its memory layout. `without` names layers to disable, for tests and for hosts where one
+    misbehaves.
     """
 
     work_root: Path
@@ -79,10 +80,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def slots(self) -> int:
-        """How many runs may be there at the same time, suspended ones included."""
+        """How many runs may exist at the same time, including suspended ones."""
         return self.converters + self.suspended
 
     @property
     def memory_inside(self) -> Path:
-        """Where `memory_root` is in namespaces of our own: what hides the work root from a run then hides both."""
+        """Where `memory_root` is inside our namespaces: below the work root, so that one mount hides both."""
         return self.work_root / ".memory"

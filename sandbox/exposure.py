@@ -1,6 +1,6 @@
-"""Whether what runs may read holds anything that they must not, whatever it is called here and there.
+"""Check that nothing private lies in what runs may read, under any path.
 
-A path is looked up as a place in a file system, so that links and bind mounts hide nothing.
+Paths are resolved to places in file systems, so that links and bind mounts cannot hide an overlap.
 """
 
 import os
@@ -15,7 +15,7 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A file or directory: the file system that it is in, and its path from the root of that."""
+    """A file or directory: its file system, and its path from the root of that file system."""
 
     device: str
     path: PurePath
@@ -31,9 +31,9 @@ class _Mount(msgspec.Struct, frozen=True):
 
 
 def exposed(readable: Iterable[Path], private: Mapping[str, Path], work_root: Path) -> list[str]:
-    """A sentence for each of `private`, by what it is called, that runs can read: what it is and what to do.
+    """One sentence for each path of `private` that runs can read; the keys of `private` name them.
 
-    What is readable may lie below a private directory only if the work root does as well, as in a data directory.
+    A readable path may lie below a private directory only if the work root does too, as in a data directory.
     """
     mounts = _mounts()
     shown = {path: list(_places_below(path, mounts)) for path in readable}
@@ -53,7 +53,7 @@ def _conflicts(private: Place, shown: Mapping[Path, list[Place]], work_root: Pla
 
 
 def _places_below(path: Path, mounts: list[_Mount]) -> Iterator[Place]:
-    """The place at `path`, and those of all file systems that are mounted below it."""
+    """The place at `path`, and those of all file systems mounted below it."""
     yield _locate(path, mounts)
     real = Path(os.path.realpath(path))
     yield from (mount.root for mount in mounts if mount.point != real and mount.point.is_relative_to(real))
@@ -61,7 +61,7 @@ def _places_below(path: Path, mounts: list[_Mount]) -> Iterator[Place]:
 
 def _locate(path: Path, mounts: list[_Mount]) -> Place:
     real = Path(os.path.realpath(path))
-    # The last of those that are mounted at one point covers the others.
+    # Of several mounts at one point, the last one covers the others.
     covering = max(
         (mount for mount in mounts if real.is_relative_to(mount.point)),
         key=lambda mount: len(mount.point.parts),
@@ -72,7 +72,7 @@ def _locate(path: Path, mounts: list[_Mount]) -> Place:
 
 
 def _mounts() -> list[_Mount]:
-    """What is mounted where, the latest first; nothing where the kernel does not tell."""
+    """The mounts of this process, latest first; empty if the kernel does not list them."""
     try:
         lines = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The libraries that a program is linked with, wherever they lie: asked of the loader itself."""
+"""The libraries that a program is linked with, as the loader reports them."""
 
 import os
 import re
@@ -11,9 +11,9 @@ _SYSTEM = tuple(Path(os.path.realpath(name)) for name in ("/lib", "/lib64", "/us
 
 
 def linked_with(program: Path) -> tuple[Path, ...]:
-    """The libraries of `program` that lie elsewhere than in the system's directories, which all runs read anyhow.
+    """The libraries of `program` outside the system's directories, which all runs can read anyway.
 
-    The program is not run: glibc's loader lists them and ends. Nothing for a script, or where the loader is another.
+    The program does not run: glibc's loader lists the libraries and ends. Empty for a script or with another loader.
     """
     environment = {"LD_TRACE_LOADED_OBJECTS": "1", "LC_ALL": "C.UTF-8"}
     try:

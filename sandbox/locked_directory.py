@@ -1,7 +1,7 @@
-"""Directories in the work root that belong to one process, and are recognised as abandoned when it was killed.
+"""Directories in the work root that belong to one process, recognizable as abandoned after it was killed.
 
-A living owner holds a lock on its directory, which the kernel lets go of with the process. So several services may
-share a work root, and each removes at its start what a killed one left.
+The owner holds a lock on its directory, which the kernel releases when the process ends. Several services may therefore
+share a work root, and each removes at its start what killed ones left behind.
 """
 
 import fcntl
@@ -21,12 +21,12 @@ class LockedDirectory:
                 os.close(_lock(abandoned))
                 shutil.rmtree(abandoned)
         self.path = Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=work_root))
-        # Passed through by the users of slots, but not listed.
+        # The slots' users may pass through it, but not list it.
         self.path.chmod(0o711)
         self._lock = _lock(self.path)
 
     def remove(self) -> None:
-        """Remove it and all in it."""
+        """Remove the directory and its contents."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
 

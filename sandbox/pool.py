@@ -1,7 +1,7 @@
-"""The converters of one process: who may run, when, and where.
+"""The pool of converters of one process: admits runs, schedules them and starts them.
 
-A place in the queue is taken at once or refused; `async with pool.lease(tenant) as worker` waits for a worker;
-`await worker.run(command)` is a verdict.
+`async with pool.lease(tenant) as worker` takes a place in the queue, or fails at once, and waits for a worker; `await
+worker.run(command)` returns a verdict.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ __all__ = ["Pool", "QueueFull", "QueueTicket", "SandboxUnavailable", "TenantLimi
 
 
 class WorkerLease:
-    """A worker that is this holder's until its ticket is released; one command at a time.
+    """A worker, held until its ticket is released; it runs one command at a time.
 
-    While its ticket is suspended its command stands still, and the next one waits.
+    While the ticket is suspended, the current command is stopped and the next one waits.
     """
 
     def __init__(self, pool: "Pool", ticket: QueueTicket) -> None:
@@ -38,9 +38,9 @@ class WorkerLease:
         self._one = anyio.Lock(fast_acquire=True)
 
     async def run(self, command: Command) -> Verdict:
-        """Run a command and say how it ended; never raises for what the command does.
+        """Run a command and return its verdict; never raises for what the command does.
 
-        When it is cancelled the run is ended, and nothing of it is left when the cancellation goes on.
+        Cancellation ends the run, and propagates only when no process of it is left.
         """
         async with self._one:
             return await self._pool.run(self._ticket, command)
@@ -59,7 +59,7 @@ class Pool:
             per_tenant=config.per_tenant,
         )
         self.on_released: Callable[[], None] = lambda: None
-        """Called each time that a place has become free, whatever it was taken for."""
+        """Called each time a place becomes free."""
         self._lease_seconds = config.lease_seconds
         self._connection = connection
         self._report = report
@@ -68,13 +68,13 @@ class Pool:
         self._timer: asyncio.TimerHandle | None = None
 
     async def acquire(self, ticket: QueueTicket) -> WorkerLease:
-        """Wait for a worker, once; the ticket is to be released all the same."""
+        """Wait for a worker, once per ticket. The ticket must be released even if this fails."""
         self._apply(self.queue.acquire(ticket, anyio.current_time()))
         await self._turn(ticket)
         return WorkerLease(self, ticket)
 
     def release(self, ticket: QueueTicket) -> None:
-        """Leave place and worker to others; doing it twice changes nothing."""
+        """Release the place and the worker; releasing twice has no effect."""
         is_first = ticket.state is not State.RELEASED
         changed = self.queue.release(ticket, anyio.current_time())
         self._turns.pop(ticket, None)
@@ -88,7 +88,7 @@ class Pool:
         """Take a place and wait for a worker.
 
         Raises:
-            TenantLimit, QueueFull: at once, when no place is left for this tenant.
+            TenantLimit, QueueFull: no place is left for this tenant.
         """
         [ticket] = self.queue.enqueue(tenant)
         try:
@@ -97,18 +97,18 @@ class Pool:
             self.release(ticket)
 
     async def run(self, ticket: QueueTicket, command: Command) -> Verdict:
-        """Run a command of a ticket that has a worker, for no longer than its lease; for `WorkerLease`."""
+        """Run a command for a ticket that has a worker, at most until its lease ends. Called by `WorkerLease`."""
         await self._turn(ticket)
         left = self._lease_seconds - ticket.seconds_run(anyio.current_time())
         return await self._connection.run(ticket.slot, _within(command, left))
 
     def report(self) -> Report:
-        """Which isolation layers and which launchers are in use, and why the others are not."""
+        """The isolation layers and launchers in use, and why others are not."""
         return self._report
 
     @property
     def is_up(self) -> bool:
-        """Whether commands can be started now: the helper that does it is there, and holds what the mode requires."""
+        """Whether commands can start now: the helper is up and provides what the mode requires."""
         return self._connection.is_up
 
     async def _turn(self, ticket: QueueTicket) -> None:
@@ -133,7 +133,7 @@ class Pool:
 
 
 def _within(command: Command, seconds: float) -> Command:
-    """The command with no more time than is left."""
+    """The command, with at most `seconds` of wall-clock time."""
     if seconds >= command.limits.wall_seconds:
         return command
     limits = msgspec.structs.replace(command.limits, wall_seconds=max(0.0, seconds))
@@ -141,10 +141,10 @@ def _within(command: Command, seconds: float) -> Command:
 
 
 async def _test(config: Config, private: Mapping[str, Path], connection: Connection, report: Report) -> Report:
-    """Try to get out, choose the launchers, and complete the report.
+    """Run the self-test, choose the launchers, and complete the report.
 
     Raises:
-        SandboxUnavailable: something outside was reached, under strict mode.
+        SandboxUnavailable: in strict mode, the self-test reached something outside.
     """
 
     async def run(command: Command, launcher: LauncherName | None) -> Verdict:
@@ -160,7 +160,7 @@ async def _test(config: Config, private: Mapping[str, Path], connection: Connect
 
 @asynccontextmanager
 async def _plain_errors() -> AsyncIterator[None]:
-    """Let the one error of a task group through as itself: whoever opens a pool knows nothing of its tasks."""
+    """Unwrap the single error of a task group: callers of `open_pool` need not know that it uses one."""
     try:
         yield
     except BaseExceptionGroup as group:
@@ -173,14 +173,14 @@ async def _plain_errors() -> AsyncIterator[None]:
 async def open_pool(
     config: Config, private: Mapping[str, Path] | None = None, on_suspended: Callable[[], None] = lambda: None
 ) -> AsyncIterator[Pool]:
-    """Open a pool; when it closes every run has ended and no process is left.
+    """Open a pool; when it has closed, every run has ended and no process is left.
 
-    `private` is what no run may get at, by what a report calls it, whether it is there yet or not. `on_suspended` is
-    called each time that a lease is suspended.
+    `private` maps names, as used in reports, to paths that no run may reach; the paths need not exist yet.
+    `on_suspended` is called each time a lease is suspended.
 
     Raises:
-        SandboxUnavailable: this host lacks what strict mode requires, or what runs read holds something private; the
-            message says what.
+        SandboxUnavailable: this host lacks what strict mode requires, or runs could read something private; the
+            message names it.
     """
     secret = {"the work directory": config.work_root, **(private or {})}
     if config.memory_root is not None:

@@ -1,7 +1,7 @@
-"""A program that tries to get out, and writes into `reached` what it got at.
+"""A program that tries to reach what lies outside the jail, and writes what it reached to the file `reached`.
 
-`python -m sandbox.probe`, with what `attempts` takes as JSON in a file of the name `targets`. A script as well, for a
-Python that is to find no package.
+Run as `python -m sandbox.probe`, with the arguments of `attempts` as JSON in the file `targets`. It also runs as a
+script, so that it can be tested where Python finds no packages.
 """
 
 import json
@@ -18,7 +18,7 @@ PROMISE = b"canary"
 
 
 def attempts(paths: Mapping[str, str], tcp: int, udp: int, unix: str, abstract: str) -> dict[str, Callable[[], object]]:
-    """What is tried, by what a report calls it: paths, two ports of this host, a socket's path and an abstract name."""
+    """The attempts by their name in reports: paths, two ports of this host, a socket's path and an abstract name."""
     return {
         **{name: partial(get_at, path) for name, path in paths.items()},
         "a TCP listener": lambda: _send(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", tcp)),
@@ -29,15 +29,15 @@ def attempts(paths: Mapping[str, str], tcp: int, udp: int, unix: str, abstract: 
 
 
 def get_at(path: str) -> None:
-    """List, read or connect to what is at `path`, whichever it allows.
+    """List, read or connect to what is at `path`; one of these suffices.
 
     Raises:
-        OSError: none of the three.
+        OSError: all three failed.
     """
     with suppress(OSError):
         list(Path(path).iterdir())
         return
-    with suppress(OSError), open(path, "rb", buffering=0) as file:  # noqa: PTH123 -- nothing is asked of it before
+    with suppress(OSError), open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a path as it was given
         file.read(1)
         return
     _send(socket.AF_UNIX, socket.SOCK_STREAM, path)
@@ -51,7 +51,7 @@ def _send(family: int, kind: int, address: str | tuple[str, int]) -> None:
 
 
 def main() -> None:
-    """Try everything."""
+    """Make all attempts and write down which succeeded."""
     reached = []
     for name, attempt in attempts(**json.loads(Path(TARGETS).read_text(encoding="utf-8"))).items():
         with suppress(OSError):

@@ -1,7 +1,7 @@
-"""Who may run next: a bounded queue before a bounded number of workers, fair between tenants and sliced in time.
+"""The admission queue: bounded, fair between tenants and time-sliced, in front of a bounded number of workers.
 
-Pure: it has no clock and calls nobody. Each change is one synchronous call, with the time in seconds as an argument; it
-returns every ticket that got a worker or was suspended by it.
+Pure: it has no clock and makes no callbacks. Each change is one synchronous call that takes the time in seconds and
+returns every ticket that got a worker or was suspended.
 """
 
 import itertools
@@ -11,7 +11,7 @@ from enum import Enum, auto
 from types import MappingProxyType
 
 QUANTUM_SECONDS = 0.5
-"""How long a ticket keeps its worker before it may be suspended in favour of a tenant that has none."""
+"""How long a ticket keeps its worker before the queue may suspend it in favour of a tenant that has none."""
 _NONE = -1
 
 
@@ -20,7 +20,7 @@ class QueueFull(Exception):
 
 
 class TenantLimit(Exception):
-    """The tenant has `taken` places already and may not have so many more; nothing was queued."""
+    """The tenant already has `taken` places and may not take as many more; nothing was queued."""
 
     def __init__(self, taken: int) -> None:
         super().__init__(f"the tenant has {taken} places")
@@ -28,7 +28,7 @@ class TenantLimit(Exception):
 
 
 class State(Enum):
-    """Where a ticket stands."""
+    """The state of a ticket."""
 
     RESERVED = auto()
     WAITING = auto()
@@ -38,7 +38,7 @@ class State(Enum):
 
 
 class QueueTicket:
-    """A place in the queue, changed by the queue alone. `slot` names its worker from the first time that it runs."""
+    """A place in the queue; only the queue changes it. `slot` is set when it first runs."""
 
     __slots__ = ("_seconds", "since", "slot", "state", "tenant")
 
@@ -48,26 +48,27 @@ class QueueTicket:
         self._seconds = 0.0
 
     def seconds_run(self, now: float) -> float:
-        """How long it has had a worker, without the time for which it was suspended."""
+        """How long it has had a worker, excluding the time for which it was suspended."""
         return self._seconds + (now - self.since if self.state is State.RUNNING else 0.0)
 
     def enter(self, state: State, now: float) -> None:
-        """Change its state: for the queue."""
+        """Change its state; called only by the queue."""
         self._seconds = self.seconds_run(now)
         self.state, self.since = state, now
 
     def had_quantum(self, now: float) -> bool:
-        """Whether it has been in its state for a quantum."""
+        """Whether it has been in its current state for at least a quantum."""
         return self.since + QUANTUM_SECONDS <= now
 
 
 class AdmissionQueue:
-    """Places for `workers` tickets that run and `waiting` more; `suspended` of them may have lent their worker.
+    """Places for `workers` running tickets and `waiting` more, of which up to `suspended` may be suspended.
 
-    A tenant may have `per_tenant` places, and, above one for each worker, three times as many as it leaves free: who
-    floods the queue leaves places for others. A free worker goes to the tenant that runs least, and among equals to the
-    one whose turn ended longest ago. While all are busy, a tenant that runs nothing gets the worker of a ticket that
-    has had it for a quantum, one of the tenant that runs most; that ticket keeps its slot and is its tenant's next.
+    A tenant may have `per_tenant` places. Beyond one place per worker, it may have at most three times as many as it
+    leaves free, so that a flood from one tenant leaves places for others. A free worker goes to the tenant with the
+    fewest running tickets, among equals to the one whose turn ended longest ago. While all workers are busy, a tenant
+    with no running ticket gets the worker of a ticket that has run for a quantum, taken from the tenant that runs most.
+    The suspended ticket keeps its slot and is the next of its tenant to run.
     """
 
     def __init__(self, *, workers: int, waiting: int, suspended: int = 0, per_tenant: int | None = None) -> None:
@@ -79,7 +80,7 @@ class AdmissionQueue:
         self._free, self._spare = deque(range(workers)), deque(range(workers, workers + suspended))
         self._places: Counter[str] = Counter()
         self.places_by_tenant: Mapping[str, int] = MappingProxyType(self._places)
-        """How many places each tenant has that has any; it changes with the queue."""
+        """The number of places per tenant, for tenants that have any; a live view."""
         self._runs: Counter[str] = Counter()
         self._waiting: dict[str, deque[QueueTicket]] = {}
         self._turns: dict[str, int] = {}
@@ -93,19 +94,19 @@ class AdmissionQueue:
         return len(self._suspended)
 
     def age(self, now: float) -> float:
-        """How long the ticket that waits longest has waited, in seconds; 0 when none waits."""
+        """How long the oldest waiting ticket has waited, in seconds; 0 if none waits."""
         return now - min((queue[0].since for queue in self._waiting.values() if queue), default=now)
 
     def left(self, tenant: str) -> int:
-        """How many more places the tenant may take of those that are its own to take."""
+        """How many more places `per_tenant` leaves to the tenant."""
         return max(0, self.per_tenant - self._places[tenant])
 
     def require(self, tenant: str, tickets: int = 1) -> None:
-        """See that `enqueue` would succeed; more than a tenant may have are taken together when it has no others.
+        """Check that `enqueue` would succeed; a tenant without places may take more than its limit at once.
 
         Raises:
-            TenantLimit: the tenant has as many places as it may have.
-            QueueFull: too few are free.
+            TenantLimit: the tenant has reached its limit.
+            QueueFull: too few places are free.
         """
         taken = self._places[tenant]
         if taken and taken + tickets > self.per_tenant:
@@ -115,7 +116,7 @@ class AdmissionQueue:
             raise QueueFull
 
     def enqueue(self, tenant: str, tickets: int = 1) -> list[QueueTicket]:
-        """Take places, all or none; each is to be released.
+        """Take all places or none; each ticket must be released.
 
         Raises:
             TenantLimit, QueueFull: see `require`.
@@ -128,13 +129,13 @@ class AdmissionQueue:
         return [QueueTicket(tenant) for _ in range(tickets)]
 
     def acquire(self, ticket: QueueTicket, now: float) -> list[QueueTicket]:
-        """Let a reserved ticket wait for a worker; it may get one at once."""
+        """Make a reserved ticket wait for a worker; it may get one at once."""
         ticket.enter(State.WAITING, now)
         self._waiting[ticket.tenant].append(ticket)
         return self.tick(now)
 
     def release(self, ticket: QueueTicket, now: float) -> list[QueueTicket]:
-        """Give a place back, and its worker if it has one; releasing it twice changes nothing."""
+        """Release a ticket's place and its worker, if it has one; releasing twice has no effect."""
         if ticket.state is State.RELEASED:
             return []
         if ticket.state is State.WAITING:
@@ -154,7 +155,7 @@ class AdmissionQueue:
         return self.tick(now)
 
     def tick(self, now: float) -> list[QueueTicket]:
-        """Give out what can be given out; to be called when `due` as well."""
+        """Assign all workers that can be assigned; also called when `due`."""
         changed: list[QueueTicket] = []
         while (ticket := self._next(now)) is not None:
             if len(self._running) == self._workers:
@@ -164,14 +165,14 @@ class AdmissionQueue:
         return changed
 
     def due(self, now: float) -> float | None:
-        """When time alone may next change anything; None while it cannot."""
+        """When the passing of time can next change anything, or None."""
         if self.places_taken == len(self._running):
             return None
         quanta = (ticket.since + QUANTUM_SECONDS for ticket in (*self._running, *self._suspended))
         return min((end for end in quanta if end > now), default=None)
 
     def _next(self, now: float) -> QueueTicket | None:
-        """The ticket that gets a worker now: a free one, or that of a ticket which has had it for a quantum."""
+        """The ticket that gets a worker now, either a free one or that of a ticket that has run for a quantum."""
         is_free = len(self._running) < self._workers
         if not (is_free or any(ticket.had_quantum(now) for ticket in self._running)):
             return None

@@ -1,6 +1,6 @@
-"""How much a run holds: bytes and files, with and without a name, and whether the disk below it is full.
+"""How much a run holds: bytes and files, named and unnamed, and whether its disk is full.
 
-The kernel limits the size of one file; what all of them hold together is looked at from time to time.
+The kernel limits the size of each file; the total of all files is checked periodically.
 """
 
 import errno
@@ -14,12 +14,12 @@ from typing import Final, NamedTuple
 
 from sandbox.command import MIB, Limits
 
-# A program can nest directories until their path is longer than the kernel takes, out of sight of whoever counts.
+# A program can nest directories until their paths exceed what the kernel accepts, where they could not be counted.
 _DEEPEST: Final = 32
 _ROOM_BYTES: Final = 64 * 1024
 _BLOCK_BYTES: Final = 512
-# The less room is left the sooner the next look: a run that writes as fast as this finds no time to write much more.
-# Faster, and looks would take a converter's time: one takes a millisecond, for the kernel to write down its mappings.
+# The less room is left, the sooner the next check, so that a run that writes this fast cannot exceed the limit by much.
+# More frequent checks would slow converters: each takes a millisecond, in which the kernel lists the mappings.
 _BYTES_PER_SECOND: Final = 1024 * MIB
 _ENTRIES_PER_SECOND: Final = 40_000
 _SHORTEST_SECONDS: Final = 0.01
@@ -27,17 +27,17 @@ _LONGEST_SECONDS: Final = 0.25
 
 
 class Use(NamedTuple):
-    """What a run holds."""
+    """The bytes and files that a run holds."""
 
     size_bytes: int
     entries: int
 
     def exceeds(self, limits: Limits) -> bool:
-        """Whether it is more than `limits` allow."""
+        """Whether it exceeds `limits`."""
         return self.size_bytes > limits.directory_bytes or self.entries > limits.directory_files
 
     def seconds_of_room(self, limits: Limits) -> float:
-        """How soon to look again."""
+        """The seconds until the next check."""
         until_bytes = (limits.directory_bytes - self.size_bytes) / _BYTES_PER_SECOND
         until_entries = (limits.directory_files - self.entries) / _ENTRIES_PER_SECOND
         return min(max(min(until_bytes, until_entries), _SHORTEST_SECONDS), _LONGEST_SECONDS)
@@ -48,9 +48,9 @@ _UNKNOWN: Final = Use(sys.maxsize, sys.maxsize)
 
 
 def measure(directory: str, limits: Limits, unnamed: Iterable[int] = ()) -> Use:
-    """What is in the tree below `directory` and in files of the sizes `unnamed`; stops when `limits` are exceeded.
+    """Measure the tree below `directory` and files of the sizes `unnamed`; stops once `limits` are exceeded.
 
-    What cannot be counted is taken for more than anything allows.
+    If it cannot be measured, the result exceeds any limits.
     """
     use = NOTHING
     try:
@@ -75,20 +75,20 @@ def _sizes(directory: str) -> Iterator[int]:
                 try:
                     status = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
-                    continue  # what a program removes while it is counted is not counted
-                # Holes take no room here but would take it wherever the file is copied to.
+                    continue  # removed by the program in the meantime
+                # Holes take no space here, but would wherever the file is copied to.
                 yield max(status.st_size, held_bytes(status))
                 if stat.S_ISDIR(status.st_mode):
                     pending.append((entry.path, depth + 1))
 
 
 def held_bytes(status: os.stat_result) -> int:
-    """What a file takes of its disk."""
+    """The space that a file takes on its disk."""
     return status.st_blocks * _BLOCK_BYTES
 
 
 def disk_is_full(directory: str) -> bool:
-    """Whether nothing more can be written below `directory`."""
+    """Whether the file system of `directory` is full."""
     try:
         disk = os.statvfs(directory)
     except OSError:

@@ -1,4 +1,4 @@
-"""What a pool found on this host: which layers hold, which launchers run. Data for `geomill doctor` and the log."""
+"""What a pool found on this host: the layers and launchers in use. Read by `geomill doctor` and the log."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -9,17 +9,17 @@ from sandbox.config import LauncherName
 
 
 class Guard(StrEnum):
-    """What a layer protects; each must be covered under strict mode."""
+    """What a layer protects; strict mode requires all of them."""
 
     NETWORK = "network"
     FILES = "file system"
     LIMITS = "limits"
     ROOT = "rights of root"
-    """Needed only where the service has them."""
+    """Needed only if the service has such rights."""
 
 
 class LayerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One isolation layer: in use, or why not."""
+    """One isolation layer: whether it is in use, or why not."""
 
     name: str
     stops: str
@@ -29,7 +29,7 @@ class LayerReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LauncherReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One launcher: passed its self-test, or why not."""
+    """One launcher: whether it passed its self-test, or why not."""
 
     name: LauncherName
     active: bool
@@ -43,8 +43,8 @@ def _state(row: LayerReport | LauncherReport) -> str:
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What a pool found.
 
-    Layers in the order in which they are entered, launchers, fastest first, what runs can read besides their own
-    directory, and what the self-test got at.
+    Layers are in the order in which runs enter them, launchers fastest first; `readable` is what runs can read besides
+    their own directory, `escapes` what the self-test reached.
     """
 
     layers: tuple[LayerReport, ...]
@@ -58,7 +58,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return next((launcher.name for launcher in self.launchers if launcher.active), "none")
 
     def lines(self) -> Iterator[str]:
-        """What a person reads: a line per layer and launcher, and what got out."""
+        """The report for people: a line per layer and launcher, and the result of the self-test."""
         for layer in self.layers:
             yield f"layer     {layer.name:22} {_state(layer)} (stops {layer.stops})"
         for launcher in self.launchers:
@@ -73,7 +73,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> tuple[Guard, ...]:
-        """The guards that are needed here and that no active layer covers."""
+        """The guards needed here that no active layer covers."""
         covered = {guard for layer in self.layers if layer.active for guard in layer.guards}
         offered = {guard for layer in self.layers for guard in layer.guards}
         needed = [guard for guard in Guard if guard is not Guard.ROOT or guard in offered]

@@ -1,4 +1,4 @@
-"""Rights that a process of the service gives up for good, because it needs them no longer."""
+"""Permanently drops rights that a process of the service no longer needs."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -21,17 +21,17 @@ SETFCAP: Final = 31
 
 
 def keep_only(wanted: Iterable[int] = ()) -> None:
-    """Keep of this process's capabilities the `wanted` ones; neither it nor what it starts gains others.
+    """Drop all capabilities except `wanted`; neither this process nor its children can gain others.
 
-    To be called while the process has one thread: those that are there already keep theirs. Other processes of its user
-    cannot look into it from now on.
+    Call it while the process has one thread: existing threads keep their capabilities. Other processes of the same user
+    can no longer inspect this one.
 
     Raises:
         OSError: the kernel refuses.
     """
     had = _permitted()
     kept = [number for number in wanted if had >> number & 1]
-    with suppress(PermissionError):  # without the right to drop it there is nothing in it that could be gained
+    with suppress(PermissionError):  # without the right to drop them, none can be gained
         for number in set(range(known_capabilities())).difference(kept):
             syscalls.prctl(syscalls.PR_CAPBSET_DROP, number)
     syscalls.named("capset", *capability_sets(kept))

@@ -1,7 +1,7 @@
-"""At start-up: jailed programs must get at nothing that is private, and a launcher must do what plain exec does.
+"""The test at start-up: jailed programs must reach nothing private, and launchers must work like plain exec.
 
-What they are set upon is real: the service's own secrets and files, its process, another run's directory, and canaries
-for what need not be there. Done from outside, through the same path as every command: what is tested is what is used.
+The targets are real: the service's own secrets and files, its process and another run's directory, plus canaries for
+targets that may not exist. The tests run as ordinary commands, so they test exactly what conversions use.
 """
 
 import json
@@ -41,7 +41,7 @@ _SAMPLE = (
 
 
 class SelfTest:
-    """Attacks on what is private, and conversions to be compared, by every launcher that is to be used."""
+    """Attacks on what is private, and conversions to compare, with every configured launcher."""
 
     def __init__(self, run: RunBy, config: Config, private: Mapping[str, Path]) -> None:
         self._run = run
@@ -49,9 +49,9 @@ class SelfTest:
         self._private = private
 
     async def performed(self) -> tuple[tuple[str, ...], tuple[LauncherReport, ...]]:
-        """What was got at, by what it is called, and what became of each launcher.
+        """Run the test; returns the names of what was reached, and a report per launcher.
 
-        Nothing was got at, or this host cannot be trusted with files.
+        If anything was reached, this host must not convert untrusted files.
         """
         with (
             _own_directory(self._config.work_root) as home,
@@ -61,7 +61,7 @@ class SelfTest:
         ):
             _write(other_run / "secret", _CANARY)
             work_root = self._config.work_root
-            # What the work root lies in is to be seen, as a directory in which there is nothing else.
+            # Parents of the work root are visible, but they contain nothing else.
             private = {name: path for name, path in self._private.items() if not work_root.is_relative_to(path)}
             targets = {**private, **_processes(), "another run's directory": other_run}
             attack = _Attack(self._run, self._config, home, canaries, targets)
@@ -81,13 +81,13 @@ class SelfTest:
 
 
 def _processes() -> dict[str, Path]:
-    """The processes of the service: this one, and all others that there are."""
+    """The processes to attack: this one, and /proc for all others."""
     own = Path(f"/proc/{os.getpid()}")
     return {"the service's environment": own / "environ", "the service's memory": own / "mem", "/proc": own.parent}
 
 
 class _Attack:
-    """A jailed Python program that tries all that it can think of."""
+    """A jailed Python program that tries to reach every target."""
 
     def __init__(
         self, run: RunBy, config: Config, home: Path, canaries: "_Canaries", targets: Mapping[str, Path]
@@ -100,18 +100,18 @@ class _Attack:
 
     @property
     def files(self) -> dict[str, Path]:
-        """A file of each target that has one, for programs that read nothing else."""
+        """One file of each target that has any, for programs that only read files."""
         found = {name: _file_in(path) for name, path in self._targets.items() if not path.is_relative_to("/proc")}
         return {name: path for name, path in found.items() if path is not None} | {_OUTSIDE: self._canaries.file}
 
     async def by_python(self, launcher: LauncherName) -> tuple[str, ...]:
-        """What the program gets at when `launcher` starts it."""
+        """What the program reaches when `launcher` starts it."""
         with _directory(self._home) as directory:
             paths = {_OUTSIDE: self._canaries.file, f"the listing of {_OUTSIDE}": self._canaries.file.parent}
             tried = {name: str(path) for name, path in (paths | dict(self._targets)).items()}
             _write(directory / probe.TARGETS, json.dumps({"paths": tried, **self._canaries.addresses}))
             exec_only = launcher is LauncherName.EXEC
-            # As a script it needs nothing but itself, wherever this package lies.
+            # As a script it needs no other file of this package.
             how = ("-I", probe.__file__) if exec_only else ("-P", "-m", probe.MODULE)
             environment = {"LC_ALL": "C.UTF-8"} if exec_only else self._config.python.environment
             command = Command(argv=(sys.executable, *how), directory=directory, environment=environment, limits=_LIMITS)
@@ -123,7 +123,7 @@ class _Attack:
 
 
 def _file_in(path: Path) -> Path | None:
-    """The file at `path`, or one not far below it."""
+    """The file at `path`, or one of the first files below it."""
     try:
         if path.is_file():
             return path
@@ -133,7 +133,7 @@ def _file_in(path: Path) -> Path | None:
 
 
 class _Canaries:
-    """What must not be reached, where it is, and which of it was."""
+    """Targets that exist only for the test, and whether they were reached."""
 
     def __init__(self, file: Path, listeners: Mapping[str, socket.socket], abstract: str) -> None:
         self.file = file
@@ -146,7 +146,7 @@ class _Canaries:
         self._listeners = listeners
 
     def heard(self) -> list[str]:
-        """The listeners that someone spoke to since the last call."""
+        """The listeners that were contacted since the last call."""
         return [name for name, listener in self._listeners.items() if _was_reached(listener)]
 
 
@@ -195,7 +195,7 @@ def _unavailable(ogr2ogr: Ogr2ogr, config: Config) -> str:
 
 
 class _Trial:
-    """Conversions by both launchers of ogr2ogr, to be compared, and conversions of what is private."""
+    """Conversions by both launchers of ogr2ogr, to compare, and conversions of private files."""
 
     def __init__(
         self, run: RunBy, config: Config, directory: Path, canaries: _Canaries, files: Mapping[str, Path]
@@ -208,7 +208,7 @@ class _Trial:
         self.reached: list[str] = []
 
     async def reports(self) -> list[LauncherReport]:
-        """Try the fork server, and plain exec where it is not to be used."""
+        """Test the fork server, and plain exec if the fork server cannot be used."""
         ogr2ogr = self._config.ogr2ogr
         plain = LauncherReport(name=LauncherName.EXEC, active=True)
         if ogr2ogr is None:
@@ -219,7 +219,7 @@ class _Trial:
         return [LauncherReport(name=LauncherName.FORK_SERVER, active=not reason, reason=reason), plain]
 
     async def _trouble(self, ogr2ogr: Ogr2ogr) -> str:
-        """Why the fork server cannot be used, or nothing."""
+        """Why the fork server cannot be used, or an empty string."""
         expected = await self._convert(LauncherName.EXEC, ogr2ogr, _SAMPLE_NAME)
         if not expected:
             return "even plain exec does not convert a sample"
@@ -229,8 +229,8 @@ class _Trial:
         return f"a conversion that it started reached {', '.join(got)}" if got else ""
 
     async def _attack(self, name: LauncherName, ogr2ogr: Ogr2ogr) -> list[str]:
-        """What conversions that this launcher starts get at."""
-        # The prefix makes GDAL open a file as CSV that is not named so.
+        """What conversions reach when this launcher starts them."""
+        # The prefix makes GDAL open a file as CSV whatever its extension.
         got = [what for what, path in self._files.items() if await self._convert(name, ogr2ogr, f"CSV:{path}")]
         await self._convert(name, ogr2ogr, f"/vsicurl/http://127.0.0.1:{self._canaries.addresses['tcp']}/canary.csv")
         got += self._canaries.heard()
@@ -238,7 +238,7 @@ class _Trial:
         return got
 
     async def _convert(self, launcher: LauncherName, ogr2ogr: Ogr2ogr, source: str) -> bytes:
-        """What is at `source` as CSV; nothing if it does not come to that."""
+        """The source converted to CSV, or no bytes if the conversion fails."""
         with _directory(self._directory) as place:
             _write(place / _SAMPLE_NAME, _SAMPLE)
             command = Command(
@@ -252,7 +252,7 @@ class _Trial:
 
 
 async def _run_when_up(run: RunBy, command: Command, launcher: LauncherName) -> Verdict:
-    """Run by one launcher, which may still be starting."""
+    """Run with one launcher, which may still be starting."""
     verdict = Verdict(ending=Ending.INTERNAL)
     with anyio.move_on_after(_STARTING_SECONDS):
         while not verdict.launcher:

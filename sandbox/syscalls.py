@@ -1,4 +1,4 @@
-"""System calls that Python's library lacks, with OSError for a failure."""
+"""System calls that Python's library lacks; failures raise OSError."""
 
 import ctypes
 import os
@@ -18,7 +18,7 @@ PR_SET_NO_NEW_PRIVS: Final = 38
 
 
 def check(result: int, what: str) -> int:
-    """Return `result`, or raise the error that it stands for."""
+    """Return `result`, or raise OSError if it signals a failure."""
     if result == -1:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
@@ -38,9 +38,9 @@ def call(number: int, *arguments: int | bytes | None) -> int:
 
 
 def typed(*kinds: type) -> Callable[..., int]:
-    """A system call whose arguments are of these C types, told once: a third of the time for one that is made often.
+    """A system call with fixed C argument types: takes a third of the time, for calls made often.
 
-    It takes the call's number and then the arguments; OSError as from `call`.
+    The returned function takes the call's number and then the arguments; it raises OSError as `call` does.
     """
     function = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long, *kinds, use_errno=True)(("syscall", _libc))
 

@@ -1,8 +1,9 @@
-"""Files that a run holds though no directory names them: deleted, or replaced by a rename, while open or mapped.
+"""Files that a run holds without a directory entry: deleted or replaced by a rename while open or mapped.
 
-They are counted through the host's /proc, which the keeper opens before the spawner enters namespaces of its own: so it
-does not matter whether a namespace may have a /proc. A process has another id there; the kernel tells it to whoever has
-a descriptor of the process. All that a run holds is its one process's, since no run can make another or reach one.
+They are counted through the host's /proc, which the keeper opens before the spawner enters its own namespaces, so it
+does not matter whether a namespace may mount /proc. A process has a different id there, which can be read through a
+descriptor of the process. A run holds only what its one process holds, because it can neither create processes nor
+reach others.
 """
 
 import io
@@ -23,7 +24,7 @@ from sandbox.report import Guard
 _DELETED: Final = b" (deleted)"
 _INODE: Final = 4
 _PATH: Final = 5
-# A converter has some eight hundred mappings, at a hundred bytes each. To read very many would take all of our time.
+# A converter has some eight hundred mappings of a hundred bytes each. Reading very many would take too long.
 _MOST_MAPPINGS_BYTES: Final = 2 * MIB
 
 
@@ -35,7 +36,7 @@ def open_processes() -> int | None:
 
 
 class UnnamedFiles:
-    """Counts them for runs below `roots`."""
+    """Counts the unnamed files of runs below `roots`."""
 
     name = "count of unnamed files"
     stops = "holding more than allowed in files that were deleted while open or mapped"
@@ -43,16 +44,16 @@ class UnnamedFiles:
 
     def __init__(self, processes: int | None, roots: Sequence[str], user: int | None) -> None:
         self._processes = processes
-        # A deleted file elsewhere is a library that an update of the host has replaced.
+        # A deleted file elsewhere is a library replaced by an update of the host.
         self._roots = tuple(f"{path}/".encode() for root in roots for path in (root, os.path.realpath(root)))
         self._home = roots[0]
         self._user = user
 
     def probe(self) -> None:
-        """See that the deleted files of a process like a run count: one that is open, one that is mapped.
+        """Check that deleted files of a process like a run are counted, whether open or mapped.
 
         Raises:
-            OSError: they do not, or /proc cannot be read.
+            OSError: they are not, or /proc cannot be read.
         """
         ready, told = os.pipe()
         holder = os.fork()
@@ -65,7 +66,7 @@ class UnnamedFiles:
         finally:
             os.kill(holder, signal.SIGKILL)
             os.waitpid(holder, 0)
-        # One that is mapped, and one that is open: or more, if the service's own output goes to deleted files.
+        # One mapped and one open file, or more if the service's own output goes to deleted files.
         if {size == Limits().file_bytes for size in found} != {True, False}:
             raise OSError("a deleted file was not seen")
 
@@ -81,7 +82,7 @@ class UnnamedFiles:
                 mapped.close()
                 if self._user is not None:
                     become(self._user)
-                    # A program that is executed is, and a server's child is as open to a spawner with rights.
+                    # An executed program can be inspected; so can a server's child, by a spawner with rights.
                     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
                 syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
                 os.write(ready, b"x")
@@ -91,9 +92,9 @@ class UnnamedFiles:
             os._exit(1)
 
     def sizes(self, pid: int, limits: Limits) -> Iterator[int]:
-        """The bytes of each such file of a child of this process; an ended one has none.
+        """The bytes of each unnamed file of a child of this process; none for a child that has ended.
 
-        One that is only mapped does not tell its size and counts as the largest file that `limits` allow.
+        The size of a file that is only mapped is unknown; it counts as the largest file that `limits` allow.
 
         Raises:
             OSError: they cannot be counted.
@@ -117,13 +118,13 @@ class UnnamedFiles:
                 yield limits.file_bytes
 
     def _has_memory(self, pid: int) -> bool:
-        """Whether a process has not begun to end, which takes its memory first and then closes what it has open."""
+        """Whether a process has not begun to end; ending releases its memory first, then closes its files."""
         with suppress(FileNotFoundError, ProcessLookupError):
             return not _read(f"{self._number(pid)}/statm", self._processes).startswith(b"0 ")
         return False
 
     def _number(self, pid: int) -> int:
-        """The process's id in that /proc."""
+        """The process's id in the host's /proc."""
         descriptor = os.pidfd_open(pid)
         try:
             for line in _read(f"self/fdinfo/{descriptor}", self._processes).splitlines():

@@ -1,4 +1,4 @@
-"""How a run ended, as data, and the one place that decides it."""
+"""How a run ended, as data, and the rules that decide it."""
 
 import os
 import re
@@ -27,7 +27,7 @@ class Ending(StrEnum):
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """How one run ended and what it used. What the program wrote is untrusted.
 
-    `detail` is ours: for the log, says what failed when `ending` is INTERNAL. `launcher` names what started the run.
+    `detail` is our own text for the log: what failed if `ending` is INTERNAL. `launcher` names what started the run.
     """
 
     ending: Ending
@@ -42,7 +42,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """What was observed when a process ended; `judge` says what it means."""
+    """What was observed when a process ended; `judge` interprets it."""
 
     wait_status: int
     stopped_for: Ending | None = None
@@ -74,8 +74,8 @@ _NO_MEMORY = re.compile(
     rb"bad_alloc|MemoryError|[Oo]ut of memory|[Cc]annot allocate|Failure allocatin|Unexpected error\.", re.ASCII
 )
 
-# The first rule that holds decides. A full disk stands above a clean exit: several drivers end with code 0 and a
-# cut-off file when writing fails.
+# The first matching rule decides. A full disk precedes a clean exit, because several drivers end with code 0 and a
+# truncated file if writing fails.
 _RULES: tuple[tuple[Ending, Callable[[ProcessEnd], bool]], ...] = (
     (Ending.INTERNAL, lambda end: bool(end.failure) or end.complains(_NO_LIBRARIES)),
     (Ending.DISK_FULL, lambda end: end.disk_full or end.complains(_NO_DISK)),
@@ -89,7 +89,7 @@ _RULES: tuple[tuple[Ending, Callable[[ProcessEnd], bool]], ...] = (
 
 
 def judge(end: ProcessEnd) -> Ending:
-    """Say how a run ended."""
+    """Decide how a run ended."""
     return end.stopped_for or next(ending for ending, holds in _RULES if holds(end))
 
 
@@ -98,16 +98,16 @@ _SENTENCES: Mapping[Ending, str] = MappingProxyType(
         Ending.OK: "The conversion finished.",
         Ending.EXIT: "The file could not be converted: it is damaged or is not what its name says.",
         Ending.SIGNAL: "The converter crashed on this file: it is damaged, or beyond what its format allows.",
-        Ending.WALL_TIME: "The conversion took longer than one may; split the file or simplify its shapes.",
-        Ending.CPU_TIME: "The conversion needs more computing time than one may use; split the file.",
-        Ending.MEMORY: "The conversion needs more memory than one may use; split the file or simplify it.",
-        Ending.OUTPUT_SIZE: "The result is larger than one may be; split the file or choose another format.",
-        Ending.DISK_FULL: "The service has no room left to write the result; try again later.",
+        Ending.WALL_TIME: "The conversion took longer than allowed; split the file or simplify its shapes.",
+        Ending.CPU_TIME: "The conversion needs more computing time than allowed; split the file.",
+        Ending.MEMORY: "The conversion needs more memory than allowed; split the file or simplify it.",
+        Ending.OUTPUT_SIZE: "The result is larger than allowed; split the file or choose another format.",
+        Ending.DISK_FULL: "The service has no disk space left for the result; try again later.",
         Ending.INTERNAL: "The service could not run the conversion; try again later.",
     }
 )
 
 
 def plain_language(verdict: Verdict) -> str:
-    """One sentence for the person whose file it was."""
+    """One sentence for the client whose file it was."""
     return _SENTENCES[verdict.ending]

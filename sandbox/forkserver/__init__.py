@@ -1,4 +1,4 @@
-"""Builds the library that makes a fork server of ogr2ogr, where a C compiler is. All else works without it."""
+"""Builds the library that turns ogr2ogr into a fork server, if there is a C compiler. It is optional."""
 
 import hashlib
 import os
@@ -14,18 +14,18 @@ _LIBRARIES = ("-ldl", "-lm")
 
 
 class BuildError(RuntimeError):
-    """The library could not be built; the message says why."""
+    """The library could not be built; the message gives the reason."""
 
 
 def library(cache: Path) -> Path:
-    """Where the library of this source is, or would be, in `cache`."""
+    """The path in `cache` of the library built from this source, whether or not it exists."""
     source = b"".join(path.read_bytes() for path in SOURCES)
     digest = hashlib.sha256(source + " ".join(_FLAGS + _LIBRARIES).encode() + os.uname().machine.encode()).hexdigest()
     return cache / f"forkserver-{digest[:16]}.so"
 
 
 def built(cache: Path = BESIDE_SOURCE) -> Path | None:
-    """The library, if it has been built in `cache` from this very source."""
+    """The library in `cache` that was built from exactly this source, or None."""
     path = library(cache)
     return path if path.exists() else None
 
@@ -35,10 +35,10 @@ def _compiled() -> list[str]:
 
 
 def build(cache: Path) -> Path:
-    """Build the library in `cache`, unless it is there already.
+    """Build the library in `cache` unless it is already there.
 
     Raises:
-        BuildError: there is no compiler, or it does not succeed.
+        BuildError: there is no compiler, or it failed.
     """
     path = library(cache)
     if path.exists():
@@ -47,7 +47,7 @@ def build(cache: Path) -> Path:
     if compiler is None:
         raise BuildError("no C compiler was found (cc, gcc or clang)")
     cache.mkdir(parents=True, exist_ok=True)
-    # Under its own name until it is whole: another process may be looking for it.
+    # Write under a temporary name, then rename: another process may look for the library at any time.
     unfinished = path.with_suffix(f".{os.getpid()}")
     command = [compiler, *_FLAGS, "-o", str(unfinished), *_compiled(), *_LIBRARIES]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

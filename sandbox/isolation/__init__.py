@@ -1,8 +1,8 @@
-"""One isolation layer a file.
+"""The isolation layers, one per module.
 
-A layer says what it stops and which guard it is part of, can be probed by doing it, and writes down the steps that put
-a process behind it. It keeps no state between runs. Order and requirements are `policy`'s; whoever takes the steps
-knows no layer.
+A layer declares what it stops and which guards it provides, probes itself by doing what it does, and writes the steps
+that put a process behind it. It keeps no state between runs. `policy` defines the order and the requirements; the code
+that takes the steps knows no layer.
 """
 
 from typing import Protocol
@@ -12,11 +12,11 @@ from sandbox.report import Guard
 
 
 class Probed(Protocol):
-    """A part of the jail that a host may lack."""
+    """A part of the jail that a host may not support."""
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Its name in reports."""
 
     @property
     def stops(self) -> str:
@@ -24,10 +24,10 @@ class Probed(Protocol):
 
     @property
     def guards(self) -> frozenset[Guard]:
-        """What it covers on its own."""
+        """The guards that it provides on its own."""
 
     def probe(self) -> None:
-        """Do it, in a process that ends afterwards.
+        """Do what the layer does, in a process that ends afterwards.
 
         Raises:
             OSError: the host refuses it, or it has no effect.
@@ -38,8 +38,8 @@ class Layer(Probed, Protocol):
     """A barrier between a program and its host."""
 
     def steps(self, jail: Jail) -> bytes:
-        """What the process that becomes the program of this run has to do, as `Steps` pack it.
+        """The steps, as `Steps` packs them, for the process that becomes this run's program.
 
         Raises:
-            OSError: the calls of this machine are not known.
+            OSError: this machine's system calls are not known.
         """

@@ -1,4 +1,4 @@
-"""The layers in use on this host, made ready for one run after another."""
+"""The active layers of this host, prepared for one run after another."""
 
 import errno
 import os
@@ -15,13 +15,13 @@ from sandbox.isolation.memory_group import Group, MemoryGroup
 from sandbox.isolation.steps import Steps
 from sandbox.isolation.user import FIRST_USER, UnprivilegedUser, give
 
-# The kernel's `struct sigaction` for what a signal does by default, and the size of its set of signals.
+# The kernel's `struct sigaction` for the default action, and the size of its signal set.
 _DEFAULT_ACTION: Final = bytes(32)
 _SIGNALS_BYTES: Final = 8
 
 
 class IsolationContext:
-    """What stands around every run of one spawner."""
+    """The isolation that every run of one spawner shares."""
 
     def __init__(self, layers: Sequence[Layer], roots: Sequence[str], groups: Sequence[Group] = ()) -> None:
         self.layers = layers
@@ -32,12 +32,12 @@ class IsolationContext:
 
     @contextmanager
     def prepared(self, slot: int, command: Command, *, executes: bool) -> Iterator[Confinement]:
-        """What puts a process behind the layers of this run, as long as it takes to start.
+        """The confinement of this run, valid until its process has started.
 
-        `executes` says whether it has yet to become the program.
+        `executes` says whether the process still has to execute the program.
 
         Raises:
-            OSError: the directory is not below the work root, is not there, or is not ours to give.
+            OSError: the directory is not below the work root, does not exist, or cannot change its owner.
         """
         directory = str(command.directory)
         if os.path.normpath(directory) != directory or self._root_of(directory) is None:
@@ -61,7 +61,7 @@ class IsolationContext:
                 os.close(ruleset)
 
     def _give_files(self, slot: int, directory: str) -> int | None:
-        """Let the slot's user own `directory` with all in it; return that user, None where runs keep the service's."""
+        """Give the slot's user `directory` and its contents; returns the user, or None if runs keep the service's."""
         user = FIRST_USER + slot if self._changes_user else None
         if user is not None:
             give(directory, user, self._root_of(directory) or directory)
@@ -71,7 +71,7 @@ class IsolationContext:
         return next((root for root in self._roots if directory.startswith(root + "/")), None)
 
     def memory_watch(self, slot: int, memory_bytes: int) -> Callable[[], bool]:
-        """Limit the memory group of a slot; the answer tells later whether it has had to kill since."""
+        """Limit the memory group of a slot; the returned function says whether it has killed a process since."""
         if not self._groups:
             return lambda: False
         group = self._groups[slot]
@@ -81,7 +81,7 @@ class IsolationContext:
 
 
 def _start(directory: str) -> bytes:
-    """Go to the run's directory, and let end a run what Python ignores: a file that was cut off must not look whole."""
+    """Enter the run's directory and restore default signals: a truncated file must not look complete."""
     steps = Steps("directory")
     steps.call("chdir", os.fsencode(directory))
     for number in (signal.SIGXFSZ, signal.SIGPIPE):

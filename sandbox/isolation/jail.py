@@ -1,4 +1,4 @@
-"""What the layers need to know of the run that they enclose, and what they make of it."""
+"""What the layers need to know about a run, and what they produce for it."""
 
 import msgspec
 
@@ -9,8 +9,8 @@ from sandbox.isolation.steps import Argument, descriptor
 class Jail(msgspec.Struct, frozen=True, kw_only=True):
     """One run as its layers see it.
 
-    `executes` says whether its process has yet to become its program; `user` is the slot's, None where the service is
-    an ordinary user; `ruleset` is a descriptor of Landlock's, `group` one of the slot's memory group.
+    `executes` says whether its process still has to execute its program; `user` is the slot's, or None if the service
+    is an ordinary user; `ruleset` is a Landlock descriptor, `group` a descriptor of the slot's memory group.
     """
 
     directory: str
@@ -23,11 +23,11 @@ class Jail(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def descriptors(self) -> list[int]:
-        """The descriptors among these, in the order in which they come with the steps."""
+        """The descriptors among these fields, in the order in which they accompany the steps."""
         return [found for found in (self.ruleset, self.group) if found is not None]
 
     def as_argument(self, own: int | None) -> Argument:
-        """One of these descriptors, for a step.
+        """One of these descriptors, as the argument of a step.
 
         Raises:
             ValueError: the run has no such descriptor.
@@ -36,7 +36,7 @@ class Jail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Confinement(msgspec.Struct, frozen=True):
-    """What puts a process behind all layers of a run: its steps, and the descriptors that come with them."""
+    """What puts a process behind all layers of a run: the steps, and the descriptors that accompany them."""
 
     steps: bytes
     descriptors: list[int]

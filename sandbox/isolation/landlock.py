@@ -1,7 +1,7 @@
-"""Landlock: which files a run can open, whatever its user may; also no TCP, no abstract sockets, no signals outside.
+"""Landlock: limits the files that a run can open, and stops TCP, abstract sockets and signals to other processes.
 
-Works without any privilege on Linux 5.13 and later. The rules of a run are made by the spawner, which hands over a
-descriptor; entering is one call.
+Works without privileges on Linux 5.13 and later. The spawner makes the rules of a run and passes a descriptor; entering
+them takes one call.
 """
 
 import ctypes
@@ -39,7 +39,7 @@ _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 READ: Final = _READ_FILE | _READ_DIR
 EXECUTE: Final = _EXECUTE | _READ_FILE
 DEVICE: Final = _READ_FILE | _WRITE_FILE
-# No links, sockets, pipes or devices are made, and nothing that was written can be executed.
+# A run cannot create links, sockets, pipes or devices, nor execute anything that it wrote.
 OWN: Final = READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _REFER | _TRUNCATE
 
 _add_rule: Final = syscalls.typed(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32)
@@ -53,7 +53,7 @@ def version() -> int:
     """The kernel's version of Landlock.
 
     Raises:
-        OSError: it has none.
+        OSError: the kernel has no Landlock.
     """
     return syscalls.call(_CREATE_RULESET, None, 0, _VERSION_FLAG)
 
@@ -66,25 +66,25 @@ def _handled() -> tuple[int, int, int]:
 
 
 class Rule:
-    """A path, held open, and what may be done below it."""
+    """A path, held open, and the access allowed below it."""
 
     def __init__(self, path: str | Path, access: int) -> None:
         self._descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         allowed = access if S_ISDIR(os.fstat(self._descriptor).st_mode) else access & _OF_FILES
-        # Packed once: every run adds all the rules anew.
+        # Packed once, because every run adds all rules again.
         self._attributes = struct.pack("=Qi", allowed & _handled()[0], self._descriptor)
 
     def add_to(self, ruleset: int) -> None:
-        """Allow it in a set of rules."""
+        """Add the rule to a ruleset."""
         _add_rule(_ADD_RULE, ruleset, _PATH_BENEATH, self._attributes, 0)
 
     def close(self) -> None:
-        """Let go of the path."""
+        """Close the path."""
         os.close(self._descriptor)
 
 
 def ruleset(rules: Iterable[Rule]) -> int:
-    """A descriptor of a set of rules; what none of them names is refused."""
+    """A ruleset's descriptor; access that no rule allows is denied."""
     attributes = struct.pack("=QQQ", *_handled())
     made = syscalls.call(_CREATE_RULESET, attributes, len(attributes), 0)
     for rule in rules:
@@ -93,7 +93,7 @@ def ruleset(rules: Iterable[Rule]) -> int:
 
 
 class Landlock:
-    """Opens nothing but what its program reads and the run's own directory."""
+    """Allows a run to open only what its program reads, and the run's own directory."""
 
     name = "Landlock"
     stops = "reading and writing other files, executing other programs, TCP, abstract sockets"
@@ -104,7 +104,7 @@ class Landlock:
         self._others = others
 
     def probe(self) -> None:
-        """See that a file outside is refused."""
+        """Check that a file outside cannot be opened."""
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         take(_steps(self.name, descriptor(0)), [ruleset(())])
         try:
@@ -114,7 +114,7 @@ class Landlock:
         raise OSError("a file outside could be opened")
 
     def rules(self, program: str, directory: str) -> int:
-        """The rules of one run of `program`, an absolute path, as a descriptor."""
+        """The ruleset of one run of `program`, an absolute path, as a descriptor."""
         own = Rule(directory, OWN)
         try:
             return ruleset((*self._by_program.get(program, self._others), own))
@@ -122,7 +122,7 @@ class Landlock:
             own.close()
 
     def steps(self, jail: Jail) -> bytes:
-        """Keep to the rules of the run."""
+        """Enter the run's ruleset."""
         return _steps(self.name, jail.as_argument(jail.ruleset))
 
 

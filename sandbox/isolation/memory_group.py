@@ -1,7 +1,7 @@
-"""A memory control group per slot: counts what the address-space limit does not, and tells who was killed for memory.
+"""A memory control group per slot: counts memory that the address-space limit misses, and reports kills.
 
-Only the keeper can make the groups, before the spawner gives up its rights; the spawner keeps descriptors of their
-files, and a run joins by one write. For both versions of control groups, where this process may make any.
+Only the keeper can create the groups, before the spawner gives up its rights. The spawner keeps descriptors of their
+files, and a run joins with one write. Works with both versions of control groups, if this process may create any.
 """
 
 import fcntl
@@ -24,9 +24,9 @@ _REMOVAL_PAUSE_SECONDS: Final = 0.01
 _LOCK_ATTEMPTS: Final = 200
 _LOCK_PAUSE_SECONDS: Final = 0.01
 _MOUNT: Final = Path("/sys/fs/cgroup")
-# (where to join, limit, file with the line "oom_kill N"), by version. A run has one thread when it joins. To move that
-# alone takes the kernel 50 microseconds; before it moves a process it waits until no processor is about to create or
-# end one: often 10 ms. Version 2 moves no thread without its process.
+# By version: the file to join, the limit, the file with the line "oom_kill N". A run has one thread when it joins.
+# Moving only that thread takes 50 microseconds; before the kernel moves a process it waits until no processor is
+# creating or ending one, often 10 ms. Version 2 cannot move a thread without its process.
 _FILES: Final = (
     ("cgroup.procs", "memory.max", "memory.events"),
     ("tasks", "memory.limit_in_bytes", "memory.oom_control"),
@@ -34,7 +34,7 @@ _FILES: Final = (
 
 
 class Group:
-    """The group of one slot, through descriptors that outlive the view of its files."""
+    """The group of one slot, held as descriptors that stay valid when its files are out of view."""
 
     def __init__(self, path: Path) -> None:
         join, limit, events = next(names for names in _FILES if (path / names[1]).exists())
@@ -43,13 +43,13 @@ class Group:
         self._events = os.open(path / events, os.O_RDONLY | os.O_CLOEXEC)
 
     def allow(self, memory_bytes: int) -> None:
-        """Set what its processes may use together."""
-        # Refused while more than that is in use: the cache of the last run, which the kernel takes back when it must.
+        """Set the memory limit for all its processes together."""
+        # The kernel refuses while more is in use: cached pages of the last run, which it reclaims when it needs to.
         with suppress(OSError):
             os.pwrite(self._limit, str(memory_bytes).encode(), 0)
 
     def kills(self) -> int:
-        """How many processes were killed in it for memory, ever."""
+        """How many of its processes have been killed for memory so far."""
         fields = os.pread(self._events, 4096, 0).split()
         return int(fields[fields.index(b"oom_kill") + 1]) if b"oom_kill" in fields else 0
 
@@ -62,10 +62,10 @@ class Groups:
         self._locked: list[int] = []
 
     def make(self, slots: int) -> tuple[Group, ...]:
-        """A group per slot.
+        """Create a group per slot.
 
         Raises:
-            OSError: this process may not make any, or they do not count memory.
+            OSError: this process may not create groups, or they do not count memory.
         """
         trouble = OSError("no control group for memory is mounted")
         for parent in _parents():
@@ -93,7 +93,7 @@ class Groups:
         return tuple(Group(path) for path in self._made[1:])
 
     def remove(self) -> None:
-        """Remove them; to be done when nothing runs in them."""
+        """Remove the groups; nothing may run in them any more."""
         while self._made:
             _remove(self._made.pop())
         while self._locked:
@@ -101,7 +101,7 @@ class Groups:
 
 
 def _remove(group: Path) -> None:
-    """Remove a group; one whose last process has just been killed stays busy for a moment."""
+    """Remove a group; it stays busy for a moment after its last process was killed."""
     for _ in range(_REMOVAL_ATTEMPTS):
         try:
             group.rmdir()
@@ -112,7 +112,7 @@ def _remove(group: Path) -> None:
 
 
 def _parents() -> Iterator[Path]:
-    """Where groups may be made: below the own group, or beside it, if that is how the service manager delegates."""
+    """Where groups may be created: below our own group, or beside it if the service manager delegates that way."""
     for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers in {"memory", ""}:
@@ -121,7 +121,7 @@ def _parents() -> Iterator[Path]:
 
 
 def _pass_on(group: Path) -> None:
-    """In version 2 a group counts memory for its children only when it is told to."""
+    """Enable memory accounting for the children of a group, which version 2 does only on request."""
     with suppress(OSError):
         (group / "cgroup.subtree_control").write_text("+memory", encoding="utf-8")
 
@@ -163,10 +163,10 @@ def _locked(directory: Path) -> Iterator[None]:
 
 
 def _remove_abandoned(parent: Path) -> None:
-    """Remove the groups of keepers that were killed: those that no process has locked.
+    """Remove the groups of killed keepers: those that no process has locked.
 
-    A keeper is not looked for by its process id: one in another PID namespace, as in a second container, has another id
-    here or none, and would lose the groups that its next runs are to join.
+    Process ids cannot identify a keeper: one in another PID namespace, such as a second container, has a different id
+    here or none, and would lose groups that its next runs need.
     """
     for path in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):
@@ -190,13 +190,13 @@ class MemoryGroup:
         self._reason = reason
 
     def probe(self) -> None:
-        """Join one."""
+        """Join a group."""
         if not self._groups:
             raise OSError(self._reason)
         os.write(self._groups[0].join, b"0")
 
     def steps(self, jail: Jail) -> bytes:
-        """Join."""
+        """Join the slot's group."""
         steps = Steps(self.name)
         steps.call("write", jail.as_argument(jail.group), b"0", 1)
         return steps.packed()

@@ -1,4 +1,4 @@
-"""The kernel's calls for mounts by descriptor (Linux 5.12): no /proc is needed, no path can be swapped meanwhile."""
+"""System calls that mount by descriptor (Linux 5.12): they need no /proc, and no path can be swapped meanwhile."""
 
 import os
 import struct
@@ -16,7 +16,7 @@ _AT_RECURSIVE: Final = 0x8000
 _OPEN_TREE_CLONE: Final = 1
 FROM_EMPTY_PATH: Final = 4
 COPY: Final = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_RECURSIVE
-"""How to open a mount of what is at a path, with all that is mounted below it."""
+"""Flags that open a copy of the mount at a path, including everything mounted below it."""
 
 READ_ONLY: Final = 1
 NO_SETUID: Final = 2
@@ -26,7 +26,7 @@ NO_EXEC: Final = 8
 SMALL: Final = b"size=256k,nr_inodes=1024,mode=755"
 """A file system for a few directories."""
 ROOMY: Final = b"size=2g,nr_inodes=200k,mode=755"
-"""One for copies of packages; it takes what is in it, not more."""
+"""A file system for copies of packages; it uses only as much memory as its contents."""
 
 NO_SETUID_NO_DEVICES: Final = 2 | 4
 _MS_PRIVATE_RECURSIVE: Final = (1 << 18) | (1 << 14)
@@ -34,7 +34,7 @@ _MNT_DETACH: Final = 2
 
 
 def copy(path: str, added: int = 0) -> int:
-    """A mount of what is at `path`, not attached anywhere yet, as a descriptor."""
+    """A detached mount of what is at `path`, as a descriptor."""
     tree = syscalls.call(_OPEN_TREE, AT_FDCWD, os.fsencode(path), COPY)
     if added:
         _set_attributes(tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, added)
@@ -60,12 +60,12 @@ def seal(path: str) -> None:
 
 
 def make_private() -> None:
-    """Let no mount reach other namespaces, nor come from them."""
+    """Stop mounts from propagating to and from other namespaces."""
     syscalls.named("mount", b"none", b"/", None, _MS_PRIVATE_RECURSIVE, None)
 
 
 def change_root(path: str) -> None:
-    """Make `path` the root, and what was the root unreachable."""
+    """Make `path` the root, and the old root unreachable."""
     os.chdir(path)
     syscalls.named("pivot_root", b".", b".")
     syscalls.named("umount2", b".", _MNT_DETACH)

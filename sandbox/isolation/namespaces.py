@@ -1,7 +1,7 @@
-"""Namespaces: no network but an own, unconnected one; no process, mount or object of the host in sight.
+"""Namespaces: an unconnected network, and no view of the host's processes, mounts and IPC objects.
 
-Paid once: the spawner lives in them and every run with it. As process 1 of its namespace it takes all others along
-when it ends, whatever they did to escape their group.
+They are created once: the spawner lives in them together with all runs. It is process 1 of its PID namespace, so every
+other process there ends when it does, even one that has escaped its group.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ _NEW_OTHERS: Final = (
     0x00020000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000
 )  # mounts, processes, network, ipc, uts
 
-# The first that works is used: root of a new user namespace has no right outside of it.
+# The first combination that works is used. Root of a new user namespace has no rights outside it.
 WAYS: Final[Sequence[tuple[str, int]]] = (
     ("with a user namespace", NEW_USER | _NEW_OTHERS),
     ("as root", _NEW_OTHERS),
@@ -31,7 +31,7 @@ WAYS: Final[Sequence[tuple[str, int]]] = (
 
 
 def fork_into(flags: int) -> int:
-    """Fork into new namespaces: the child's id, or 0 in the child, which is process 1 of its namespace.
+    """Fork into new namespaces; returns the child's id, or 0 in the child, which is process 1 of its namespace.
 
     Raises:
         OSError: the kernel refuses one of them.
@@ -54,7 +54,7 @@ def fork_into(flags: int) -> int:
 
 
 def map_users(pid: int, slot_users: range) -> None:
-    """Give the user namespace of `pid` its users: this one as root, and those of the slots if this one is root.
+    """Map the users of the user namespace of `pid`: this user as root, and the slots' users if this user is root.
 
     Raises:
         OSError: the kernel refuses the mapping.

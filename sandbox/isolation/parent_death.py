@@ -9,18 +9,18 @@ from sandbox.report import Guard
 
 
 class ParentDeath:
-    """SIGKILL when the parent is gone. Entered after any change of user, which clears it."""
+    """Sends SIGKILL when the parent ends. Entered after the change of user, which would clear it."""
 
     name = "dies with its parent"
     stops = "running on after the service has been killed"
     guards: frozenset[Guard] = frozenset()
 
     def probe(self) -> None:
-        """Do it."""
+        """Ask for the signal."""
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
 
     def steps(self, jail: Jail) -> bytes:
-        """Ask for the signal, and notice a parent that went before."""
+        """Ask for the signal, and fail if the parent has already ended."""
         steps = Steps(self.name)
         steps.call("prctl", syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
         steps.call("getppid", expected=jail.spawner)

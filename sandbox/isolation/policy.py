@@ -1,4 +1,4 @@
-"""Which layers there are, the order in which they are entered, and what strict mode requires of them."""
+"""All layers, the order in which runs enter them, and what strict mode requires."""
 
 import os
 import sys
@@ -23,14 +23,14 @@ _Part = TypeVar("_Part", bound=Probed)
 
 
 class SandboxUnavailable(RuntimeError):
-    """This host lacks a layer that strict mode requires; the message names it and the way out."""
+    """This host lacks a layer that strict mode requires; the message names it and what to do."""
 
 
 def layers(config: Config, *, in_namespaces: bool, is_root: bool, memory: MemoryGroup) -> tuple[Layer, ...]:
     """All layers that a run enters, in order.
 
-    What needs rights comes first; the change of user takes the rights and clears the parent-death signal; the
-    system-call filter forbids what all others do.
+    Layers that need rights come first; the change of user drops the rights and clears the parent-death signal; the
+    system-call filter comes last because it forbids what the other layers do.
     """
     return (
         OwnSession(),
@@ -47,7 +47,7 @@ def layers(config: Config, *, in_namespaces: bool, is_root: bool, memory: Memory
 
 
 def _rules_by_program(config: Config) -> Mapping[str, Sequence[Rule]]:
-    """Ogr2ogr reads nothing of Python's, nor Python anything of ogr2ogr's."""
+    """Rules per program: ogr2ogr cannot read Python's files, nor Python those of ogr2ogr."""
     shared, python = readable_paths.for_every_program(config), Path(sys.executable)
     found = {str(python): _rules((*shared, *readable_paths.for_python(config)), (python,))}
     if config.ogr2ogr is not None:
@@ -71,18 +71,18 @@ def _rules(readable: Iterable[Path], programs: Iterable[Path]) -> Sequence[Rule]
 
 
 def _is_implied(path: Path, access: int, granted: Mapping[Path, int]) -> bool:
-    """Whether what holds below some directory above `path` allows it already."""
+    """Whether a rule for a directory above `path` already allows it."""
     return any(granted.get(above, 0) & access == access for above in path.parents)
 
 
 def probe(layer: Probed) -> str:
-    """Do what `layer` does in a process of its own; returns why it does not work here, or nothing."""
+    """Probe `layer` in a separate process; returns why it does not work here, or an empty string."""
     reader, writer = os.pipe2(os.O_CLOEXEC)
     child = os.fork()
     if child == 0:
         try:
             layer.probe()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the layer cannot be used
+        except Exception as error:  # noqa: BLE001 - any error makes the layer unusable
             os.write(writer, str(error).encode()[:500] or b"failed")
         finally:
             os._exit(0)
@@ -94,7 +94,7 @@ def probe(layer: Probed) -> str:
 
 
 def choose(candidates: Sequence[_Part], without: frozenset[str]) -> tuple[tuple[_Part, ...], tuple[LayerReport, ...]]:
-    """Those that work here, and the account of all of them."""
+    """The candidates that work here, and a report on all of them."""
     reports = tuple(_report(layer, without) for layer in candidates)
     return tuple(layer for layer, report in zip(candidates, reports, strict=True) if report.active), reports
 
@@ -105,11 +105,10 @@ def _report(layer: Probed, without: frozenset[str]) -> LayerReport:
 
 
 def enforce(mode: Mode, report: Report) -> None:
-    """Refuse what strict mode does not allow.
+    """Raise an error if strict mode does not allow what was found.
 
     Raises:
-        SandboxUnavailable: the network, the file system or the limits are covered by no layer, or something outside
-            was reached although they are.
+        SandboxUnavailable: a required guard is covered by no layer, or the self-test reached something outside.
     """
     missing = report.missing
     if mode is Mode.STRICT and report.escapes:

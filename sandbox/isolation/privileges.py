@@ -1,4 +1,4 @@
-"""Rights that a run must not have: capabilities, and gaining any."""
+"""Removes the rights that a run must not have or gain."""
 
 import errno
 import struct
@@ -18,9 +18,9 @@ _MOST: Final = 64
 
 
 def capability_sets(kept: Iterable[int]) -> tuple[bytes, bytes]:
-    """What `capset` takes: its version, and the capabilities `kept` as effective and permitted ones."""
+    """The arguments of `capset`: its version, and the capabilities `kept` as effective and permitted."""
     low = sum(1 << number for number in kept)
-    # Effective, permitted, inheritable: for numbers below 32, then for those above.
+    # Effective, permitted, inheritable: first for numbers below 32, then for the rest.
     return struct.pack("=Ii", _VERSION_3, 0), struct.pack("=6I", low, low, 0, 0, 0, 0)
 
 
@@ -35,7 +35,7 @@ def known_capabilities() -> int:
 
 
 class NoCapabilities:
-    """All capabilities are dropped, but for those that the change of user needs and takes away."""
+    """Drops all capabilities except those that the change of user needs and then drops."""
 
     name = "no capabilities"
     stops = "whatever root, or root of a namespace, may do"
@@ -46,7 +46,7 @@ class NoCapabilities:
         take(_keep_only(self.name, ()))
 
     def steps(self, jail: Jail) -> bytes:
-        """Drop them, for good."""
+        """Drop them permanently."""
         return _keep_only(self.name, () if jail.user is None else (_SETGID, _SETUID))
 
 
@@ -54,14 +54,14 @@ class NoCapabilities:
 def _keep_only(layer: str, kept: tuple[int, ...]) -> bytes:
     steps = Steps(layer)
     for number in range(known_capabilities()):
-        # Without the right to drop it there is nothing in it that could be gained after no-new-privileges.
+        # Without the right to drop them, no-new-privileges already ensures that nothing can be gained.
         steps.call("prctl", syscalls.PR_CAPBSET_DROP, number, tolerated=errno.EPERM)
     steps.call("capset", *capability_sets(kept))
     return steps.packed()
 
 
 class NoNewPrivileges:
-    """Set-uid programs and file capabilities give nothing."""
+    """Makes set-uid bits and file capabilities ineffective."""
 
     name = "no new privileges"
     stops = "gaining rights through set-uid programs"

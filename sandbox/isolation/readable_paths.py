@@ -1,4 +1,4 @@
-"""What runs may read and execute on this host; what is not named here is neither to be seen nor to be opened."""
+"""What runs may read and execute on this host; anything else can be neither seen nor opened."""
 
 import os
 import sys
@@ -29,12 +29,12 @@ _BESIDE_THE_STANDARD_LIBRARY = ("site-packages", "dist-packages")
 
 
 def for_every_program(config: Config) -> tuple[Path, ...]:
-    """The system's libraries and what the configuration adds, as far as they are there."""
+    """The system's libraries and what the configuration adds, as far as they exist."""
     return _existing((*map(Path, _SYSTEM), *_libraries_in(_LOCAL), *config.readable))
 
 
 def for_python(config: Config) -> tuple[Path, ...]:
-    """What a program in Python reads besides: the standard library, this package, and those that it is given."""
+    """What Python programs read in addition: the standard library, this package and the configured packages."""
     ours = (Path(__file__).resolve().parents[1], Path(msgspec.__file__).resolve().parent)
     virtual = () if sys.prefix == sys.base_prefix else (Path(sys.prefix, "pyvenv.cfg"),)
     linked = _libraries_in(Path(sys.base_exec_prefix, "lib"))
@@ -42,18 +42,18 @@ def for_python(config: Config) -> tuple[Path, ...]:
 
 
 def everything(config: Config) -> tuple[Path, ...]:
-    """All that any run may read, and so all that there is in the root that they share."""
+    """Everything that any run may read, and therefore the contents of the shared root."""
     server = () if config.ogr2ogr is None or config.ogr2ogr.fork_server is None else (config.ogr2ogr.fork_server,)
     return _existing((*for_every_program(config), *for_python(config), *programs(config), *server))
 
 
 def hidden() -> tuple[Path, ...]:
-    """Directories within the standard library where others' packages lie, which no run needs as a whole."""
+    """Directories within the standard library that hold third-party packages, which no run needs as a whole."""
     return _existing(library / name for library in _standard_library() for name in _BESIDE_THE_STANDARD_LIBRARY)
 
 
 def programs(config: Config) -> tuple[Path, ...]:
-    """What may be executed."""
+    """The programs that may be executed."""
     ogr2ogr = () if config.ogr2ogr is None else (config.ogr2ogr.program,)
     return (Path(sys.executable), *ogr2ogr, *config.programs)
 
@@ -64,7 +64,7 @@ def loaders() -> tuple[Path, ...]:
 
 
 def _libraries_in(directory: Path) -> Iterator[Path]:
-    """The libraries alone: beside what somebody has installed themselves lies whatever else they have."""
+    """Only the libraries: a directory of self-installed software may hold anything else as well."""
     return (path for pattern in _LIBRARIES for path in directory.glob(pattern))
 
 

@@ -11,7 +11,7 @@ from sandbox.isolation.jail import Jail
 from sandbox.isolation.steps import Steps
 from sandbox.report import Guard
 
-# The soft limit sends SIGXCPU, which tells the ending; the hard one kills whoever ignores it.
+# The soft limit sends SIGXCPU, which identifies the ending; the hard limit kills a program that ignores it.
 _CPU_GRACE_SECONDS = 2
 _ALL = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
 
@@ -40,7 +40,7 @@ class ResourceLimits:
     guards = frozenset({Guard.LIMITS})
 
     def probe(self) -> None:
-        """See that a descriptor limit refuses one more descriptor."""
+        """Check that a descriptor limit refuses one more descriptor."""
         resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
         try:
             descriptor = os.dup(0)
@@ -58,7 +58,7 @@ class ResourceLimits:
 def _steps(layer: str, limits: Limits) -> bytes:
     steps = Steps(layer)
     for name, soft, hard in of(limits):
-        # That of this process is that of all that it starts.
+        # Every child inherits the limit of this process.
         _, ceiling = resource.getrlimit(name)
         most = max(soft, hard) if ceiling == resource.RLIM_INFINITY else ceiling
         steps.call("prlimit64", 0, name, struct.pack("=QQ", min(soft, most), min(hard, most)), 0)

@@ -1,7 +1,7 @@
-"""The root that all runs share: the system's libraries, the programs and their data, all read-only, and the work root.
+"""The root that all runs share: system libraries, programs and their data, all read-only, and the work root.
 
-Built once by the spawner in its own mount namespace; every path but that of the second work root is where it is on the
-host, so that a command reads the same with and without this layer.
+The spawner builds it once in its own mount namespace. Every path except that of the second work root is the same as on
+the host, so commands work unchanged with and without this layer.
 """
 
 import os
@@ -20,13 +20,13 @@ _ENTERED = 0o555
 
 
 def build(config: Config, *, for_other_users: bool) -> None:
-    """Make a root of what runs may read and of the work roots, and change to it.
+    """Build a root from what runs may read and from the work roots, and change to it.
 
-    With `for_other_users` runs are not this process's user: what other users cannot read, as after an installation
-    under `umask 077`, is copied into memory.
+    With `for_other_users` runs have another user than this process: what other users cannot read, such as an
+    installation under `umask 077`, is copied into memory.
 
     Raises:
-        OSError: the kernel refuses a mount; the calling process is of no further use.
+        OSError: the kernel refuses a mount; the calling process must end.
     """
     work_root = config.work_root
     mounts.make_private()
@@ -34,7 +34,7 @@ def build(config: Config, *, for_other_users: bool) -> None:
     links, real = _resolve(readable_paths.everything(config), concealed)
     copied = {place for place in real if for_other_users and not _is_read_by_all(place)}
     trees = _trees(config, [place for place in real if place not in copied])
-    # The new root needs a place while it is built: the one directory that is certainly there.
+    # The new root needs a mount point while it is built; the work root is the one directory that certainly exists.
     mounts.cover(str(work_root), mounts.ROOMY if copied else mounts.SMALL)
     for place in sorted({*trees, *copied, *concealed}):
         target = Path(f"{work_root}{place}")
@@ -54,7 +54,7 @@ def build(config: Config, *, for_other_users: bool) -> None:
 
 
 def _trees(config: Config, shared: Iterable[Path]) -> dict[Path, tuple[int, bool]]:
-    """Mounts that are not attached yet, by where they will be, and whether they are of directories."""
+    """Detached mounts by their future path, and whether each is a directory."""
     read_only = mounts.READ_ONLY | mounts.NO_SETUID
     writable = mounts.NO_SETUID | mounts.NO_DEVICES | mounts.NO_EXEC
     trees = {place: (mounts.copy(str(place), read_only | mounts.NO_DEVICES), place.is_dir()) for place in shared}
@@ -66,7 +66,7 @@ def _trees(config: Config, shared: Iterable[Path]) -> dict[Path, tuple[int, bool
 
 
 def _resolve(readable: Iterable[Path], concealed: Collection[Path]) -> tuple[dict[Path, str], list[Path]]:
-    """The links on the way to what is readable, and the real places, none below another that shows it."""
+    """The links on the way to readable paths, and the real paths, none below another that already contains it."""
     links: dict[Path, str] = {}
     real: set[Path] = set()
     for path in readable:
@@ -82,7 +82,7 @@ def _resolve(readable: Iterable[Path], concealed: Collection[Path]) -> tuple[dic
 
 
 def _is_read_by_all(place: Path) -> bool:
-    """Whether other users can read it, as far as it and what lies directly in it tell."""
+    """Whether other users can read it, judged by the path itself and its direct entries."""
     return all(map(_is_open, (place, *(place.iterdir() if place.is_dir() else ()))))
 
 
@@ -93,7 +93,7 @@ def _is_open(path: Path) -> bool:
 
 
 def _copy(place: Path, target: Path) -> None:
-    """Copy it for all to read."""
+    """Copy it so that all users can read it."""
     if place.is_dir():
         shutil.copytree(place, target, symlinks=True, dirs_exist_ok=True)
     else:
@@ -105,7 +105,7 @@ def _copy(place: Path, target: Path) -> None:
 
 
 def _links_towards(path: Path) -> Iterator[tuple[Path, str]]:
-    """Every symbolic link that is met when `path` is walked to its end."""
+    """Every symbolic link on the way to `path`."""
     pending = path
     for _ in range(_LONGEST_CHAIN):
         for part in (*reversed(pending.parents), pending):

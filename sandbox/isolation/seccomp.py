@@ -1,8 +1,8 @@
-"""The system-call filter: a list of calls that a converter needs, and nothing else of the kernel.
+"""The system-call filter: allows the calls that a converter needs, and no others.
 
-The filter is a program of the kernel's classic BPF machine, made once and given to every run. It refuses sockets, new
-processes, mounts, namespaces, tracing and signals to others, so it also covers the network where there is no namespace.
-It also refuses what would stay behind on a file: locks of a description, leases, and set-uid, set-gid and sticky bits.
+The filter is a classic BPF program, compiled once and installed in every run. It denies sockets, new processes, mounts,
+namespaces, tracing and signals to others, so it also covers the network if there is no namespace. It also denies what
+would persist on a file: open-file-description locks, leases, and set-uid, set-gid and sticky bits.
 """
 
 import errno
@@ -42,13 +42,13 @@ _WRITES: Final = 0o3
 _CUTS_OFF: Final = 0o1000
 _MAKES: Final = 0o100 | 0o20000000  # O_CREAT, or O_TMPFILE
 _OWN_PID: Final = 0x7FFFFFF0
-"""Stands for the process id of whoever sets the filter."""
+"""Placeholder for the process id of the process that installs the filter."""
 _PID_BYTES: Final = 4
 _ADDRESS_OFFSET: Final = 8
 _ADDRESS_BYTES: Final = 8
 _FILTER_MODE: Final = 2
 
-# (argument, values): the call is allowed when its argument is one of these, None stands for the own process id.
+# (argument, values): the call is allowed if its argument is one of these; None stands for the process's own id.
 _ONLY: Final[Mapping[str, tuple[int, tuple[int, ...]]]] = MappingProxyType(
     {
         "tgkill": (0, (_OWN_PID,)),
@@ -58,12 +58,12 @@ _ONLY: Final[Mapping[str, tuple[int, tuple[int, ...]]]] = MappingProxyType(
         "fcntl": (1, (0, 1030, 1, 2, 3, 4, 5, 6, 7)),  # copies and flags of descriptors, locks of a process's own
     }
 )
-# Where the mode is of what a call makes: one with set-uid, set-gid or sticky bit is refused.
+# Calls that create something, and their mode argument: set-uid, set-gid and sticky bits are denied.
 _MODES: Final[Mapping[str, int]] = MappingProxyType({"creat": 1, "mkdir": 1, "mkdirat": 2})
-# Where the flags are of a call that opens a file, before its mode.
+# Calls that open a file, and their flags argument, which precedes the mode.
 _FLAGS: Final[Mapping[str, int]] = MappingProxyType({"open": 1, "openat": 2})
-# Refused as if there were no room for it, or as by a file system that does not have it: libraries then do without.
-# Threads: a run works alone. Room given to a file at once: a whole disk could be taken between two looks at it.
+# Denied with errors that libraries handle. Threads, because a run has only one. Preallocation, because it could fill
+# the disk between two quota checks.
 _LACKING: Final[Mapping[str, int]] = MappingProxyType(
     {"clone": errno.EAGAIN, "clone3": errno.ENOSYS, "fallocate": errno.EOPNOTSUPP}
 )
@@ -95,7 +95,7 @@ def _with_plain_mode(mode: int) -> _Code:
 
 
 def _opening(flags: int) -> _Code:
-    """Opens a file, but cuts off none that it cannot write, which Landlock has stopped since Linux 6.2 only."""
+    """Allow opening files, but not truncating one without write access, which Landlock denies only since Linux 6.2."""
     makes = _with_plain_mode(flags + 1)
     return (
         _argument(flags),
@@ -107,7 +107,7 @@ def _opening(flags: int) -> _Code:
 
 
 def _answers(numbers: Mapping[str, int], *, executes: bool) -> dict[int, _Code]:
-    """What is done about each call that is not simply refused."""
+    """The code for each call that is not simply denied."""
     answers = {number: _ALLOWED for name, number in numbers.items() if executes or name != "execve"}
     answers |= {numbers[name]: _by_argument(*test, _ALLOWED, _REFUSED) for name, test in _ONLY.items()}
     answers |= {numbers[name]: _with_plain_mode(mode) for name, mode in _MODES.items() if name in numbers}
@@ -116,7 +116,7 @@ def _answers(numbers: Mapping[str, int], *, executes: bool) -> dict[int, _Code]:
 
 
 def _stretches(answers: Mapping[int, _Code]) -> list[tuple[int, _Code]]:
-    """The same for all numbers: the first number of each stretch that has one answer."""
+    """The same for all call numbers: the first number of each stretch with the same code."""
     stretches: list[tuple[int, _Code]] = []
     for number in sorted({0, FIRST_SHARED, *answers, *(number + 1 for number in answers)}):
         answer = answers.get(number, _REFUSED if number < FIRST_SHARED else _UNKNOWN)
@@ -126,7 +126,7 @@ def _stretches(answers: Mapping[int, _Code]) -> list[tuple[int, _Code]]:
 
 
 def _search(stretches: Sequence[tuple[int, _Code]]) -> _Code:
-    """A binary search for the call's stretch: the kernel tries every number when a filter is set."""
+    """A binary search for the call's stretch: the kernel runs the filter for every number when it is installed."""
     if len(stretches) == 1:
         return stretches[0][1]
     middle = len(stretches) // 2
@@ -135,7 +135,7 @@ def _search(stretches: Sequence[tuple[int, _Code]]) -> _Code:
 
 
 def program(machine: str, *, executes: bool) -> bytes:
-    """The filter; `executes` says whether its process still has to become another program.
+    """The filter; `executes` says whether its process still has to execute a program.
 
     Raises:
         OSError: the calls of this machine are not known.
@@ -157,19 +157,19 @@ def program(machine: str, *, executes: bool) -> bytes:
 
 
 def pid_offset(filter_program: bytes) -> int:
-    """Where the id of the process belongs that sets the filter: it may signal itself alone."""
+    """The offset of the installing process's id in the filter: a run may signal only itself."""
     return filter_program.index(struct.pack("=I", _OWN_PID))
 
 
 class SystemCallFilter:
-    """Seccomp with a list of what is allowed. Entered last: it forbids what the other layers do."""
+    """Seccomp with a list of allowed calls. Entered last because it forbids what the other layers do."""
 
     name = "system-call filter"
     stops = "sockets, new processes and threads, tracing, mounts, links, most of the kernel"
     guards = frozenset({Guard.NETWORK})
 
     def probe(self) -> None:
-        """See that a socket is refused."""
+        """Check that a socket cannot be opened."""
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         take(_steps(self.name, executes=True))
         try:
@@ -179,7 +179,7 @@ class SystemCallFilter:
         raise OSError("a socket could be opened")
 
     def steps(self, jail: Jail) -> bytes:
-        """Filter all further calls."""
+        """Install the filter."""
         return _steps(self.name, executes=jail.executes)
 
 
@@ -190,7 +190,7 @@ def _steps(layer: str, *, executes: bool) -> bytes:
     instructions = steps.data(code)
     own_pid = steps.call("getpid")
     steps.store(instructions, pid_offset(code), own_pid, _PID_BYTES)
-    # The kernel's `struct sock_fprog`: how many there are, and where.
+    # The kernel's `struct sock_fprog`: the number of instructions, and their address.
     header = steps.data(struct.pack("=H6xQ", len(code) // 8, 0))
     steps.store(header, _ADDRESS_OFFSET, instructions, _ADDRESS_BYTES)
     steps.call("prctl", syscalls.PR_SET_SECCOMP, _FILTER_MODE, header)

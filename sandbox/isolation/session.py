@@ -1,4 +1,4 @@
-"""Its own session and process group, at low priority, so that ending the group ends the run."""
+"""A separate session and process group, at low priority, so that ending the group ends the run."""
 
 import os
 
@@ -24,6 +24,6 @@ class OwnSession:
         """Lead a new session."""
         steps = Steps(self.name)
         steps.call("setsid")
-        # A service that is nicer itself may not raise what it starts.
+        # A service at a still lower priority may not raise that of its children.
         steps.call("setpriority", os.PRIO_PROCESS, 0, max(_NICE, os.getpriority(os.PRIO_PROCESS, 0)))
         return steps.packed()

@@ -1,9 +1,10 @@
-"""What a layer does, written down: system calls in order, for whichever process is to be put behind it.
+"""What a layer does, as data: an ordered list of system calls for the process to be confined.
 
-The spawner writes the steps of a run, layer by layer. A process that is Python takes them by `take`; a fork of ogr2ogr
-takes the same bytes by `take_steps` in forkserver.c. So both do the same, and neither knows one layer from another.
+The spawner writes the steps of a run, layer by layer. A Python process takes them with `take`; a fork of ogr2ogr takes
+the same bytes with `take_steps` in forkserver.c. Both therefore do the same, and neither knows any layer.
 
-Each layer's part is a head, its steps, and the data that they point to; a step is a call with up to six arguments.
+A layer's part consists of a header, its steps, and the data that they point to; a step is a call with up to six
+arguments.
 """
 
 import ctypes
@@ -28,32 +29,32 @@ _call: Final = syscalls.typed(*[ctypes.c_long] * _ARGUMENTS)
 
 
 class _Kind(IntEnum):
-    """What an argument stands for; as `enum kind` in forkserver.c."""
+    """The kind of an argument; as `enum kind` in forkserver.c."""
 
     VALUE = 0
-    """Itself."""
+    """The value itself."""
     ADDRESS = 1
-    """Where the data of this part has this offset."""
+    """The address at this offset in the data of this part."""
     RESULT = 2
-    """What the step of this number in this part has returned."""
+    """The result of the step with this number in this part."""
     DESCRIPTOR = 3
-    """The descriptor of this number among those that come with the steps."""
+    """The descriptor with this number among those that accompany the steps."""
 
 
 class Argument(NamedTuple):
-    """An argument whose value only the process that takes the step knows."""
+    """An argument whose value is known only to the process that takes the step."""
 
     kind: _Kind
     value: int
 
 
 def descriptor(place: int) -> Argument:
-    """A descriptor by its place among those that come with the steps."""
+    """A descriptor by its position among those that accompany the steps."""
     return Argument(_Kind.DESCRIPTOR, place)
 
 
 class Steps:
-    """The steps of one layer while they are written."""
+    """Builds the steps of one layer."""
 
     def __init__(self, layer: str) -> None:
         self._layer = layer.encode()
@@ -67,17 +68,17 @@ class Steps:
         return Argument(_Kind.ADDRESS, offset)
 
     def call(self, name: str, *arguments: int | bytes | Argument, expected: int = _ANY, tolerated: int = 0) -> Argument:
-        """Make a system call; returns its result, for later steps.
+        """Add a system call; returns its result as an argument for later steps.
 
-        It fails the run unless it returns `expected`, or anything where nothing is, or fails with `tolerated`.
+        The run fails unless the call returns `expected` (by default, any result) or fails with `tolerated`.
 
         Raises:
-            OSError: the calls of this machine are not known.
+            OSError: this machine's system calls are not known.
         """
         return self._add(number_of(name), arguments, expected, tolerated)
 
     def store(self, area: Argument, offset: int, value: Argument, size: int) -> None:
-        """Write the first `size` bytes of a value into data that was given."""
+        """Add a step that writes the first `size` bytes of a value into the data at `area`."""
         self._add(_STORE, (area._replace(value=area.value + offset), value, size), _ANY, 0)
 
     def _add(self, number: int, arguments: Sequence[int | bytes | Argument], expected: int, tolerated: int) -> Argument:
@@ -98,10 +99,10 @@ class Steps:
 
 
 def take(steps: bytes, descriptors: Sequence[int] = ()) -> None:
-    """Take the steps of all parts in this process, for good.
+    """Take the steps of all parts in this process, irrevocably.
 
     Raises:
-        OSError: one of them failed; the message names its layer. The process must not go on.
+        OSError: a step failed; the message names its layer. The process must not continue.
     """
     memory = ctypes.create_string_buffer(steps, len(steps))
     place = 0

@@ -1,7 +1,7 @@
-"""The system calls that a converter may make, and those that layers make, by number on x86-64 and on 64-bit ARM.
+"""The numbers, on x86-64 and 64-bit ARM, of the system calls that a converter may make and that layers make.
 
-Everything that is not allowed is refused: sockets, other processes, mounts, namespaces, tracing, kernel objects,
-clocks, modules. A call that one of the two machines lacks has None there.
+Everything else is denied: sockets, other processes, mounts, namespaces, tracing, kernel objects, clocks, modules. None
+marks a call that one of the machines lacks.
 """
 
 import errno
@@ -12,11 +12,11 @@ from types import MappingProxyType
 from typing import Final
 
 COLUMNS: Final[Mapping[str, int]] = MappingProxyType({"x86_64": 1, "aarch64": 2})
-"""Where the numbers of a machine stand in a row."""
+"""The column of each machine in the tables."""
 
 ALLOWED: Final[tuple[tuple[str, int | None, int | None], ...]] = (
-    # Files that are open, or may be opened: what may be is Landlock's and the root's business. A file's mode and times,
-    # its length by its name and locks of it as a whole are not: Landlock leaves those to whoever owns the file.
+    # Files that are open or may be opened; Landlock and the root decide which. Calls that change a file's mode or
+    # times, truncate it by name or lock it as a whole are missing, because Landlock leaves those to the file's owner.
     ("read", 0, 63),
     ("write", 1, 64),
     ("readv", 19, 65),
@@ -80,7 +80,7 @@ ALLOWED: Final[tuple[tuple[str, int | None, int | None], ...]] = (
     ("epoll_pwait", 281, 22),
     ("eventfd", 284, None),
     ("eventfd2", 290, 19),
-    # Memory of its own.
+    # The process's own memory.
     ("mmap", 9, 222),
     ("munmap", 11, 215),
     ("mprotect", 10, 226),
@@ -91,7 +91,7 @@ ALLOWED: Final[tuple[tuple[str, int | None, int | None], ...]] = (
     ("brk", 12, 214),
     ("membarrier", 324, 283),
     ("get_mempolicy", 239, 236),
-    # What libraries do for threads, though it has one.
+    # What libraries call for threads, even with only one.
     ("futex", 202, 98),
     ("futex_waitv", 449, 449),
     ("set_robust_list", 273, 99),
@@ -134,7 +134,7 @@ ALLOWED: Final[tuple[tuple[str, int | None, int | None], ...]] = (
     ("timerfd_create", 283, 85),
     ("timerfd_settime", 286, 86),
     ("timerfd_gettime", 287, 87),
-    # Who and where it is.
+    # Identity and location.
     ("getpid", 39, 172),
     ("getppid", 110, 173),
     ("gettid", 186, 178),
@@ -158,7 +158,7 @@ ALLOWED: Final[tuple[tuple[str, int | None, int | None], ...]] = (
     # The end.
     ("exit", 60, 93),
     ("exit_group", 231, 94),
-    # Allowed for some arguments only, or refused in a way that libraries know how to do without; `seccomp` says which.
+    # Allowed only for some arguments, or denied with an error that libraries handle; see `seccomp`.
     ("execve", 59, 221),
     ("clone", 56, 220),
     ("clone3", 435, 435),
@@ -175,11 +175,11 @@ ALLOWED: Final[tuple[tuple[str, int | None, int | None], ...]] = (
     ("fallocate", 285, 47),
 )
 
-# From here on all machines share their numbers. A library that tries one of these newer calls has an older one to fall
-# back to and takes it when it is told that there is no such call.
+# From here on all machines share the numbers. A library that tries one of these newer calls falls back to an older one
+# if the call does not exist.
 FIRST_SHARED: Final = 424
 
-# What puts a process behind the layers, besides.
+# Further calls, which put a process behind the layers.
 _OF_LAYERS: Final[tuple[tuple[str, int, int], ...]] = (
     ("setsid", 112, 157),
     ("setpriority", 141, 140),

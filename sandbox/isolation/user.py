@@ -1,7 +1,8 @@
-"""A user of its own for every slot, where the service is root.
+"""A separate user for every slot, if the service is root.
 
-Then neither the service's files nor its processes, nor those of another slot, are this run's, and the kernel's limit on
-a user's processes counts this run alone. A service that is an ordinary user cannot change it and has nothing to lose.
+A run then owns neither files nor processes of the service or of other slots, and the kernel's limit on a user's
+processes counts only this run. A service that is an ordinary user cannot change users, and needs no protection of
+root's rights.
 """
 
 import os
@@ -17,7 +18,7 @@ from sandbox.isolation.jail import Jail
 from sandbox.isolation.steps import Steps, take
 from sandbox.report import Guard
 
-# The range that no distribution, container manager or directory service hands out.
+# A range that no distribution, container manager or directory service assigns.
 FIRST_USER: Final = 1_879_048_192
 # Threads count as well, and some libraries start one per core.
 _THREADS: Final = 512
@@ -38,11 +39,11 @@ class UnprivilegedUser:
         self._reads = reads
         self._work_root = work_root
         self._is_root = is_root
-        # An ordinary user has no rights that anybody would have to guard.
+        # An ordinary user has no special rights to guard.
         self.guards = frozenset({Guard.ROOT}) if is_root else frozenset[Guard]()
 
     def probe(self) -> None:
-        """See that the user exists, reads what runs need and gets to where they run."""
+        """Check that the user exists, can read what runs need and can reach the work root."""
         if not self._is_root:
             raise OSError("not needed: the service is an ordinary user")
         directories = {path for path in self._reads if path.is_dir()}
@@ -50,12 +51,15 @@ class UnprivilegedUser:
         for path in self._reads:
             if not os.access(path, os.R_OK | (os.X_OK if path in directories else 0)):
                 raise OSError(f"other users cannot read {path}. {_REMEDY}")
-        # The work root itself is opened when a run is given its directory.
+        # The work root itself is opened up when a run receives its directory.
         if not os.access(self._work_root.parent, os.X_OK):
-            raise OSError(f"other users cannot get to {self._work_root}. Let them pass the directories above it")
+            raise OSError(
+                f"other users cannot reach {self._work_root}. "
+                "Give them search permission on its parent directories (`chmod o+x`)"
+            )
 
     def steps(self, jail: Jail) -> bytes:
-        """Change the user, and bound its processes."""
+        """Change the user, and limit its processes."""
         if jail.user is None:
             raise OSError("the run has no user")
         return _steps(self.name, jail.user)
@@ -72,12 +76,12 @@ def _steps(layer: str, user: int) -> bytes:
 
 
 def become(user: int) -> None:
-    """Be `user`, in the group of the same number and no other."""
+    """Become `user`, in the group of the same number and no other."""
     take(_steps(UnprivilegedUser.name, user))
 
 
 def give(directory: str, user: int, root: str) -> None:
-    """Make `directory` and all in it `user`'s, and let it be passed through on the way from `root`."""
+    """Give `user` ownership of `directory` and its contents, and make the path from `root` passable."""
     parent = os.path.dirname(directory)  # noqa: PTH120 - once per run
     while parent.startswith(root):
         mode = stat.S_IMODE(os.stat(parent).st_mode)  # noqa: PTH116 - once per run

@@ -1,4 +1,4 @@
-"""A mount namespace per run, in which of all work directories only its own exists."""
+"""A mount namespace per run, in which only the run's own work directory exists."""
 
 import os
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class PrivateView:
         self._in_namespaces = in_namespaces
 
     def probe(self) -> None:
-        """See that the work root is hidden when it is covered."""
+        """Check that covering the work root hides it."""
         if not self._in_namespaces:
             # On the host a mount could reach other namespaces.
             raise OSError("needs namespaces")
@@ -37,7 +37,7 @@ class PrivateView:
             raise OSError("the work root is still there")
 
     def steps(self, jail: Jail) -> bytes:
-        """Leave only the own directory, and go there."""
+        """Hide all other directories, and enter the run's own."""
         steps = Steps(self.name)
         root, directory = (steps.data(os.fsencode(path)) for path in (self._work_root, jail.directory))
         steps.call("unshare", CLONE_NEWNS)
@@ -54,7 +54,7 @@ class PrivateView:
 
 
 def _way(root: str, directory: str) -> Iterator[str]:
-    """The directories from below `root` down to `directory`."""
+    """The directories below `root`, down to `directory`."""
     path = root
     for name in directory.removeprefix(root).strip("/").split("/"):
         path = f"{path}/{name}"

@@ -1,4 +1,4 @@
-"""The service's end: commands out, verdicts in, over one helper at a time; a lost helper is replaced."""
+"""The service's end of the connection: sends commands, receives verdicts, and replaces a lost helper."""
 
 import itertools
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _PATIENCE_SECONDS = 15
 
 
 class _Pending:
-    """A run whose verdict is awaited; a lost spawner leaves the verdict as it is here."""
+    """A run that waits for its verdict; the initial verdict stands if the spawner is lost."""
 
     def __init__(self) -> None:
         self.over = anyio.Event()
@@ -30,7 +30,7 @@ class _Pending:
 
 
 class Connection:
-    """Runs commands for those who wait for their verdicts."""
+    """Runs commands and returns their verdicts."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -47,14 +47,14 @@ class Connection:
 
     @property
     def is_up(self) -> bool:
-        """Whether a helper is up that came through its probes."""
+        """Whether a helper is up and has passed its probes."""
         return self._helper is not None
 
     async def opened(self) -> Report:
-        """Wait for the first helper.
+        """Wait until the first helper is up.
 
         Raises:
-            SandboxUnavailable: it lacks what strict mode requires, or did not come up.
+            SandboxUnavailable: the helper lacks what strict mode requires, or did not start.
         """
         await self._first_answer.wait()
         if self._report is None:
@@ -62,9 +62,9 @@ class Connection:
         return self._report
 
     async def run(self, slot: int, command: Command, launcher: LauncherName | None = None) -> Verdict:
-        """Run a command to its verdict; cancellation ends the run first and waits until nothing of it is left.
+        """Run a command to its verdict; cancellation first ends the run and waits until no process of it is left.
 
-        With `launcher` it is started by that one or not at all.
+        With `launcher`, only that launcher may start it.
         """
         if self._helper is None:
             with anyio.move_on_after(_PATIENCE_SECONDS):
@@ -86,17 +86,17 @@ class Connection:
         return pending.verdict
 
     def use(self, launchers: Sequence[LauncherName]) -> None:
-        """Start commands by these launchers from now on, whichever helper is up."""
+        """Use only these launchers from now on, also in later helpers."""
         self._launchers = tuple(launchers)
         self._send(Use(launchers=self._launchers))
 
     def suspend(self, slot: int) -> None:
-        """Hold what runs in a slot, now or later; its limits do not count the time."""
+        """Suspend what runs in a slot, now or later; the time does not count towards its limits."""
         self._suspended.add(slot)
         self._send(Suspend(slot=slot))
 
     def resume(self, slot: int) -> None:
-        """Let what runs in a slot go on, if it was suspended."""
+        """Resume what runs in a slot, if it was suspended."""
         if slot in self._suspended:
             self._suspended.remove(slot)
             self._send(Resume(slot=slot))
@@ -106,7 +106,7 @@ class Connection:
             self._helper.send(message)
 
     async def serve(self) -> None:
-        """Keep a helper up, and hand its verdicts out, until `close` or until the first one does not come up."""
+        """Keep a helper up and deliver its verdicts, until `close` or until the first one fails to start."""
         while True:
             try:
                 await self._live()
@@ -151,7 +151,7 @@ class Connection:
             pending.over.set()
 
     def close(self) -> None:
-        """End the helper and all that it runs; `serve` returns when it is gone."""
+        """End the helper and all its runs; `serve` returns when it has ended."""
         self._closing = True
         if self._helper is not None:
             self._helper.hang_up()

@@ -1,4 +1,4 @@
-"""One life of the helper process, as the service sees it: started, spoken to, gone."""
+"""One helper process, as the service sees it: from start to end."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ _CLOSE_SECONDS = 10
 
 
 def _environment() -> dict[str, str]:
-    # It imports what this process imports, however that was found.
+    # The helper must import the same modules as this process, wherever they were found.
     found = (str(Path(__file__).resolve().parents[2]), *filter(None, sys.path))
     return {"LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": os.pathsep.join(found)}
 
@@ -35,10 +35,10 @@ class Helper:
 
     @classmethod
     async def start(cls, config: Config) -> Self:
-        """Start one and tell it what to do."""
+        """Start a helper and send its configuration."""
         ours, theirs = socket.socketpair()
         with theirs:
-            # vfork: costs the caller's loop a tenth of a millisecond whatever the size of the caller.
+            # Uses vfork: blocks the event loop for a tenth of a millisecond, whatever the size of this process.
             process = subprocess.Popen(  # noqa: ASYNC220 - does not wait
                 [sys.executable, "-s", "-P", "-m", "sandbox.process.keeper", str(theirs.fileno()), str(os.getpid())],
                 env=_environment(),
@@ -54,11 +54,11 @@ class Helper:
         return helper
 
     def send(self, message: ToSpawner) -> None:
-        """Send a message, after all before it; one that is gone is not told, its `listen` ends instead."""
+        """Send a message, in order. If the helper has ended, the message is dropped and `listen` returns."""
         data = encode(message)
         if self._unsent:
             self._unsent += data
-        # Nearly always the socket takes it all, and there is nothing to wait for.
+        # The socket nearly always accepts all of it, so there is nothing to wait for.
         elif (sent := self._send_some(data)) < len(data):
             self._unsent += data[sent:]
             asyncio.get_running_loop().add_writer(self._link, self._send_rest)
@@ -69,7 +69,7 @@ class Helper:
             asyncio.get_running_loop().remove_writer(self._link)
 
     def _send_some(self, data: bytes | bytearray) -> int:
-        """Send what the socket takes; returns how much that was, all of it if the other end is gone."""
+        """Send what the socket accepts; returns the number of bytes, or all of them if the other end has closed."""
         try:
             return self._link.send(data)
         except BlockingIOError:
@@ -78,7 +78,7 @@ class Helper:
             return len(data)
 
     async def ready(self) -> Report | None:
-        """Wait for its first message, what it found here; None when it is gone before."""
+        """Wait for the helper's first message, its report; None if it ends first."""
         frames = Frames()
         while True:
             await anyio.wait_readable(self._link)
@@ -90,8 +90,8 @@ class Helper:
                 return message.report if isinstance(message, Ready) else None
 
     async def listen(self, finished: Callable[[Finished], None]) -> None:
-        """Have `finished` called for every run that has ended, as soon as that is known; returns when it is gone."""
-        # One callback for good, not a task that waits anew each time: a verdict wakes only whom it concerns.
+        """Call `finished` as soon as a run ends; returns when the helper has ended."""
+        # One permanent callback instead of a task that waits each time: a verdict wakes only its own waiter.
         loop, frames, gone = asyncio.get_running_loop(), Frames(), anyio.Event()
 
         def receive() -> None:
@@ -111,7 +111,7 @@ class Helper:
             loop.remove_reader(self._link)
 
     def _receive(self) -> bytes | None:
-        """What has come: nothing yet (None), or nothing ever again (no bytes)."""
+        """Received bytes: None if there are none yet, empty at the end of the connection."""
         try:
             return self._link.recv(_CHUNK)
         except BlockingIOError:
@@ -120,14 +120,14 @@ class Helper:
             return b""
 
     def hang_up(self) -> None:
-        """Make it end all that it runs and go; `listen` ends."""
+        """Make the helper end all its runs and itself; `listen` then returns."""
         try:
             self._link.shutdown(socket.SHUT_RDWR)
         except OSError:
             return
 
     async def gone(self) -> None:
-        """Wait until nothing of it is left."""
+        """Wait until the helper and all its processes have ended."""
         self.hang_up()
         asyncio.get_running_loop().remove_writer(self._link)
         with anyio.CancelScope(shield=True):

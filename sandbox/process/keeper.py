@@ -1,4 +1,4 @@
-"""The process between a service and its spawner: uses rights on the host to start it, gives them up, and outlives it.
+"""The process between a service and its spawner: uses host rights to start it, gives them up, and outlives it.
 
 `python -m sandbox.process.keeper DESCRIPTOR PARENT`: the connection to the service, and the process id of the service.
 """
@@ -26,14 +26,14 @@ Serve = Callable[[tuple[LayerReport, ...]], NoReturn]
 
 
 def main() -> NoReturn:
-    """Run a spawner until the service is gone."""
+    """Run a spawner until the service ends."""
     link = socket.socket(fileno=int(sys.argv[1]))
     link.set_inheritable(False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != int(sys.argv[2]):
-        sys.exit("the service is gone")
-    # Whatever the service keeps from others: the users of slots pass through the directories that are made here.
+        sys.exit("the service has ended")
+    # Whatever umask the service has: the slots' users must pass through the directories created here.
     os.umask(0o022)
     config = receive_config(link)
     groups = Groups()
@@ -44,7 +44,7 @@ def main() -> NoReturn:
     )
     link.close()
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
-    # The spawner has its own rights by now; to wait for its end, and to remove groups, takes none.
+    # The spawner has its own rights by now; waiting for its end and removing groups needs none.
     with suppress(OSError):
         keep_only()
     _, status = os.waitpid(child, 0)
@@ -62,7 +62,7 @@ def _make_groups(groups: Groups, config: Config) -> tuple[tuple[Group, ...], str
 
 
 def start_spawner(config: Config, serve: Serve) -> int:
-    """Start the spawner in the best surroundings that this host gives; returns its process id."""
+    """Start the spawner with the strongest isolation that this host supports; returns its process id."""
     reasons: list[str] = []
     if namespaces.NAME in config.without:
         reasons.append("left out by configuration")
@@ -119,7 +119,7 @@ def _start_in_namespaces(slots: int, flags: int, set_up: Callable[[], None], ser
     """Start it as process 1 of new namespaces, in a root of its own that `set_up` makes.
 
     Raises:
-        OSError: something of that is refused here; nothing is left of the attempt.
+        OSError: the host refuses a part of it; nothing is left of the attempt.
     """
     slot_users = range(FIRST_USER, FIRST_USER + slots)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -146,7 +146,7 @@ def _start_in_namespaces(slots: int, flags: int, set_up: Callable[[], None], ser
 def _live(keeper: socket.socket, set_up: Callable[[], None], serve: Serve) -> NoReturn:
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
-        # No word means that the keeper went before its death would have been told.
+        # An empty message means that the keeper ended before the parent-death signal was set.
         if keeper.recv(10) == b"go":
             set_up()
             keeper.close()

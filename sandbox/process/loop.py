@@ -1,6 +1,6 @@
 """The spawner's event loop: readable descriptors, timers and ended children, in one thread.
 
-asyncio would triple the memory that every fork has to copy the tables of.
+asyncio would triple this process's memory, whose page tables every fork has to copy.
 """
 
 import heapq
@@ -13,19 +13,19 @@ from collections.abc import Callable
 
 
 class Timer:
-    """A call that will be made unless it is cancelled."""
+    """A scheduled call that can be cancelled."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self.call = call
         self.cancelled = False
 
     def cancel(self) -> None:
-        """Make the call never happen."""
+        """Cancel the call."""
         self.cancelled = True
 
 
 class Loop:
-    """Calls back on what happens."""
+    """Calls registered functions when their events occur."""
 
     def __init__(self, on_child: Callable[[], None]) -> None:
         self._readable = select.epoll()
@@ -39,25 +39,25 @@ class Loop:
         self.watch(self._woken, self._child_ended)
 
     def watch(self, descriptor: int, call: Callable[[], None]) -> None:
-        """Call whenever `descriptor` is readable."""
+        """Call `call` whenever `descriptor` is readable."""
         self._readable.register(descriptor, select.EPOLLIN)
         self._calls[descriptor] = call
 
     def unwatch(self, descriptor: int) -> None:
-        """Forget a descriptor; to be done before it is closed."""
+        """Stop watching a descriptor; required before closing it."""
         self._readable.unregister(descriptor)
         del self._calls[descriptor]
 
     def after(self, seconds: float, call: Callable[[], None]) -> Timer:
-        """Call once, `seconds` from now."""
+        """Call `call` once, `seconds` from now."""
         timer = Timer(call)
         heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._numbers), timer))
         return timer
 
     def turn(self) -> None:
-        """Wait for something to happen and tell everyone whom it concerns."""
+        """Wait for events and make the calls registered for them."""
         for descriptor, call in [(found, self._calls[found]) for found, _ in self._readable.poll(self._patience())]:
-            # A call may have forgotten a descriptor whose event is still in this list.
+            # An earlier call may have stopped watching a descriptor whose event is still in this list.
             if self._calls.get(descriptor) is call:
                 call()
         self._run_timers()

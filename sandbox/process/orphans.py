@@ -1,7 +1,7 @@
-"""Processes that a run left behind: needed only where no system-call filter keeps it from making any.
+"""Ends processes that a run left behind; needed only if no system-call filter stops runs from forking.
 
-The spawner adopts every process below it whose parent has ended. So what a run leaves behind becomes a child of the
-spawner, one generation after the other, and is none that it knows.
+The spawner adopts every descendant whose parent has ended. Processes that a run leaves behind therefore become unknown
+children of the spawner, one generation after another.
 """
 
 import os
@@ -15,7 +15,7 @@ _WRAPPED = 1 << 16
 
 
 def end_all(first: int, known: Callable[[int], bool]) -> None:
-    """End every unknown child of this process with an id from `first` on, and theirs."""
+    """End every unknown child of this process whose id was assigned after `first`, and its descendants."""
     for _ in range(_GENERATIONS):
         found = [pid for pid in _since(first) if not known(pid) and _is_child(pid)]
         if not found:
@@ -27,12 +27,12 @@ def end_all(first: int, known: Callable[[int], bool]) -> None:
 
 
 def _since(first: int) -> range:
-    """The ids that were given out since `first` was."""
+    """The ids assigned since `first`."""
     newest = os.fork()
     if newest == 0:
         os._exit(0)
     os.waitpid(newest, 0)
-    # Ids start again from the bottom when they have come to the top.
+    # Ids wrap around at their maximum.
     return range(first + 1, newest) if newest > first else range(2, min(newest, _WRAPPED))
 
 

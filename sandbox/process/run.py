@@ -1,18 +1,18 @@
-"""Where processes start and end; no other module forks a converter, signals one or waits for one.
+"""One run of a converter: starts it, watches it, enforces its limits and makes its verdict.
 
-Theory of operation. `spawn` forks a child of the spawner. The child enters every layer, in order, and only then
-becomes the program. Between them stands the control socket: a layer or an exec that fails says so on it, and a
-program that starts closes it (close-on-exec). So a run either runs behind all its layers or ends with that failure.
+Theory of operation. `spawn` forks a child of the spawner for plain exec; the servers in `launchers` fork their prepared
+processes instead. Either way the child enters every layer, in order, and only then becomes the program. A control
+socket connects it to the spawner: a layer or an exec that fails reports the failure on it, and it is closed when the
+program starts. So a run either runs behind all its layers or ends with that failure.
 
-A `Run` watches one such child: it drains the error output, keeping the first part, looks at what the run holds from
-time to time, and keeps the deadline. Whatever ends a run early goes through `stop`, the kill ladder: SIGKILL to the
-group and to the process (which may not lead its group yet), the same again while it is still there, and at last a
-verdict without it. Converters are not asked politely first: all that they could tidy up is a directory that is thrown
-away.
+A `Run` watches one such child: it drains the error output and keeps the first part, checks the quota periodically, and
+enforces the deadline. Everything that ends a run early goes through `stop`: SIGKILL to the group and to the process
+(which may not lead its group yet), repeated while the process exists, and at last a verdict without its exit status.
+There is no SIGTERM first: a converter could only clean up a directory that is deleted anyway.
 
-When the child has ended the spawner kills what is left of its group *before* it is reaped, while its id cannot belong
-to anyone else, and `exited` makes the verdict. That is for runs alone: a server is ended by itself and never with its
-group, in which each of its children is until it has entered its own session.
+When the child has ended, the spawner kills the rest of its group *before* reaping it, while its id cannot be reused,
+and `exited` makes the verdict. Only runs are killed by group: a server is killed alone, because each of its children is
+in the server's group until it has entered its own session.
 """
 
 import os
@@ -37,14 +37,14 @@ _FIRST_LOOK_SECONDS = 0.1
 _LEAST_COMPUTING_SECONDS = 0.02
 _SKIPPED_SECONDS = 0.05
 _MOST_SKIPPED = 5
-# As the kernel numbers the clocks of processes: this kind beside the process id's complement.
+# The kernel encodes the clock of a process as the complement of its id with this clock type.
 _COMPUTING_CLOCK = 2
 _CHUNK = 1 << 16
 NEVER_STARTED = 120
 
 
 class Child:
-    """A process that is or will be a program: its id, its control socket and the reading end of its error output."""
+    """A process that is or becomes a program: its id, its control socket and the reading end of its error output."""
 
     def __init__(self, pid: int, control: socket.socket, stderr: int) -> None:
         self.pid = pid
@@ -53,7 +53,7 @@ class Child:
 
 
 class Streams:
-    """What joins the spawner to a process that it starts: the control socket and the pipe of the error output."""
+    """The connections to a new process: the control socket and the pipe of its error output."""
 
     def __init__(self) -> None:
         self.control, self.control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -61,16 +61,16 @@ class Streams:
         os.set_blocking(self.stderr, False)
 
     def handed_over(self) -> None:
-        """The process has its ends; ours of them are closed."""
+        """Close our copies of the ends that the process has received."""
         self.control_end.close()
         os.close(self.stderr_end)
 
     def child(self, pid: int) -> Child:
-        """The process that has the other ends."""
+        """The process that holds the other ends."""
         return Child(pid, self.control, self.stderr)
 
     def abandon(self) -> None:
-        """No process came of it."""
+        """Close everything, because no process was started."""
         self.control.close()
         os.close(self.stderr)
         if self.control_end.fileno() != -1:
@@ -108,13 +108,13 @@ def _become(
 
 
 def tell_failure(control: int, error: Exception) -> None:
-    """Say why the program does not start."""
-    # Not `send`, which the system-call filter refuses.
+    """Report why the program does not start."""
+    # Not `send`, which the system-call filter denies.
     os.write(control, str(error).encode()[:1000])
 
 
 def redirect(stderr: int) -> None:
-    """Nothing to read, nowhere to print, errors to `stderr`."""
+    """Redirect standard input and output to /dev/null, and the error output to `stderr`."""
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     os.dup2(null, 0)
     os.dup2(null, 1)
@@ -122,19 +122,19 @@ def redirect(stderr: int) -> None:
 
 
 def signal_group(pid: int, number: signal.Signals) -> None:
-    """Send a signal to a process and to its group, if they are there."""
+    """Send a signal to a process and to its group, if they exist."""
     for send in (os.killpg, os.kill):
         with suppress(ProcessLookupError, PermissionError):
             send(pid, number)
 
 
 def kill_group(pid: int) -> None:
-    """SIGKILL to a process and to its group, if they are there."""
+    """Send SIGKILL to a process and to its group, if they exist."""
     signal_group(pid, signal.SIGKILL)
 
 
 class Run:
-    """One command from its child to its verdict."""
+    """One command, from the start of its process to its verdict."""
 
     def __init__(
         self,
@@ -171,24 +171,24 @@ class Run:
 
     @property
     def pid(self) -> int:
-        """The process that runs it."""
+        """The id of its process."""
         return self._child.pid
 
     def stop(self, reason: Ending) -> None:
-        """End it early; the first reason counts."""
+        """End the run early; the first reason counts."""
         if self._stopped_for is None and not self._over:
             self._stopped_for = reason
             self._insist(_INSIST_TIMES)
 
     def suspend(self) -> None:
-        """Hold its processes, and its clock."""
+        """Stop its processes and its clock."""
         if self._suspended_at is None and not self._over:
             self._suspended_at = time.monotonic()
             self._deadline.cancel()
             signal_group(self._child.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on, with the time that it had left."""
+        """Continue its processes, with the time that was left."""
         if self._suspended_at is not None and not self._over:
             signal_group(self._child.pid, signal.SIGCONT)
             left = self._limits.wall_seconds - self._wall_seconds()
@@ -197,7 +197,7 @@ class Run:
             self._deadline = self._loop.after(left, lambda: self.stop(Ending.WALL_TIME))
 
     def _wall_seconds(self) -> float:
-        """How long it has run, without the time for which it was suspended."""
+        """How long it has run, excluding the time for which it was suspended."""
         return (time.monotonic() if self._suspended_at is None else self._suspended_at) - self._began
 
     def _insist(self, times: int) -> None:
@@ -211,7 +211,7 @@ class Run:
         self._loop.after(_INSIST_SECONDS, lambda: self._insist(times - 1))
 
     def exited(self, status: int, usage: resource.struct_rusage) -> None:
-        """Its process has been reaped: make the verdict."""
+        """Make the verdict; its process has been reaped."""
         if not self._over:
             self._drain()
             self._hear()
@@ -277,7 +277,7 @@ class Run:
 
     def _look_at_what_it_holds(self) -> None:
         computed = _computing_seconds(self._child.pid)
-        # Who has hardly computed has hardly written: on a busy host a small conversion waits for longer than it works.
+        # A run that has hardly computed has hardly written: on a busy host a small conversion mostly waits.
         if computed - self._computed < _LEAST_COMPUTING_SECONDS and self._skipped < _MOST_SKIPPED:
             self._skipped += 1
             pause = _SKIPPED_SECONDS
@@ -287,8 +287,8 @@ class Run:
         self._look = self._loop.after(pause, self._look_at_what_it_holds)
 
     def _look_closer(self) -> float:
-        """End the run if it holds too much; returns how soon to look again."""
-        # What has not become the program yet holds nothing, nor may the spawner look into all such processes.
+        """End the run if it exceeds its quota; returns the seconds until the next check."""
+        # Before it becomes the program it holds nothing, and the spawner may not inspect all such processes.
         unnamed = () if self._listening else self._unnamed_files()
         use = quota.measure(self._directory, self._limits, unnamed)
         if use.exceeds(self._limits):
@@ -297,7 +297,7 @@ class Run:
 
 
 def _computing_seconds(pid: int) -> float:
-    """What a process has computed since it began."""
+    """The processor time of a process since it began, in seconds."""
     try:
         return time.clock_gettime(~pid << 3 | _COMPUTING_CLOCK)
     except OSError:  # it has ended

@@ -1,7 +1,7 @@
-"""The process above all runs: takes commands from the service, starts them, watches them, answers with verdicts.
+"""The parent of all runs: receives commands from the service, starts and watches them, and returns verdicts.
 
-It is the only thread of the only process that forks, so the parent-death signal of a run means what it says. When its
-service closes the connection, for whatever reason, it ends and takes everything below it along.
+It has one thread, because the parent-death signal of a run fires when the thread that forked it ends. When the service
+closes the connection, for whatever reason, the spawner ends together with all processes below it.
 """
 
 import gc
@@ -52,9 +52,9 @@ _CHUNK = 1 << 16
 
 
 class HostContext(msgspec.Struct, frozen=True):
-    """What the spawner lives in: the layers around all runs, whether it is root on the host, its memory groups.
+    """The spawner's environment: the layers around all runs, whether it is root on the host, and its memory groups.
 
-    `processes` is a descriptor of the host's /proc, None where there is none.
+    `processes` is a descriptor of the host's /proc, or None.
     """
 
     layers: tuple[LayerReport, ...]
@@ -65,12 +65,12 @@ class HostContext(msgspec.Struct, frozen=True):
 
     @property
     def in_namespaces(self) -> bool:
-        """Whether mounts that are made here stay here."""
+        """Whether the spawner has its own mount namespace."""
         return all(layer.active for layer in self.layers)
 
 
 class Spawner:
-    """Runs what its service asks for, in slots."""
+    """Runs the service's commands in slots."""
 
     def __init__(self, link: socket.socket, config: Config, surroundings: HostContext) -> None:
         syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
@@ -87,7 +87,7 @@ class Spawner:
         )
         layers, reports = policy.choose(candidates, config.without)
         self._runs_may_fork = not any(isinstance(layer, SystemCallFilter) for layer in layers)
-        # The kernel lets a process limit any other of its user: only the filter, or another user, keeps runs from it.
+        # A process may change the limits of any other process of its user, unless the filter or another user stops it.
         self._runs_may_limit = self._runs_may_fork and not any(isinstance(layer, UnprivilegedUser) for layer in layers)
         self._limits = rlimits.of_this_process()
         self._loop = Loop(self._reap)
@@ -102,7 +102,7 @@ class Spawner:
         self._used: Sequence[Launcher] = self._launchers
 
     def serve(self) -> NoReturn:
-        """Report what holds here, then take commands until the service is gone."""
+        """Send the report, then accept commands until the service closes the connection."""
         self._loop.watch(self._link.fileno(), self._receive)
         self._send(Ready(report=self._report))
         gc.collect()
@@ -139,7 +139,7 @@ class Spawner:
                 pass
 
     def _inside(self, command: Command) -> Command:
-        """The command with its directory under the name that it has here."""
+        """The command, with its directory at its path in this namespace."""
         directory = str(command.directory)
         for root, here in self._moved.items():
             if directory.startswith(f"{root}/"):
@@ -152,7 +152,7 @@ class Spawner:
         return [launcher for launcher in asked if launcher.takes(message.command)]
 
     def _start(self, message: Start, candidates: list[Launcher], reason: str) -> None:
-        """Ask one launcher after the other; `reason` is what the last one said."""
+        """Try one launcher after another; `reason` is the last one's failure."""
         if not candidates or message.run in self._unwanted:
             self._answer(message.run, Verdict(ending=Ending.INTERNAL, detail=f"start: {reason}"))
             return
@@ -199,7 +199,7 @@ class Spawner:
         while (pid := _ended_child()) is not None:
             run = self._by_pid.pop(pid, None)
             if run is not None:
-                # Not reaped yet, so its id, and that of its group, cannot be anyone else's.
+                # Not reaped yet, so the ids of process and group cannot be reused.
                 kill_group(pid)
             _, status, usage = os.wait4(pid, 0)
             if run is not None:
@@ -207,7 +207,7 @@ class Spawner:
                     orphans.end_all(pid, self._is_known)
                 run.exited(status, usage)
                 if self._runs_may_limit and rlimits.of_this_process() != self._limits:
-                    # Nothing can raise them again; the service starts another spawner.
+                    # The limits cannot be raised again; the service starts a new spawner.
                     self._end()
             else:
                 for launcher in self._launchers:
@@ -234,14 +234,14 @@ class Spawner:
 
 
 def _moved_roots(config: Config, *, in_namespaces: bool) -> Mapping[str, str]:
-    """Roots of runs that have another name here than on the host."""
+    """Roots of runs whose path here differs from that on the host."""
     if config.memory_root is None:
         return {}
     return {str(config.memory_root): str(config.memory_inside if in_namespaces else config.memory_root)}
 
 
 def _launchers(config: Config, isolation: IsolationContext, loop: Loop) -> tuple[Launcher, ...]:
-    """The launchers that the configuration allows, in the order in which they are asked."""
+    """The launchers that the configuration allows, in the order in which they are tried."""
     found: list[Launcher] = []
     ogr2ogr = config.ogr2ogr
     commands = config.commands_per_server
@@ -264,7 +264,7 @@ def receive_config(link: socket.socket) -> Config:
     """Read the first message of the service.
 
     Raises:
-        EOFError: the service went away first.
+        EOFError: the service closed the connection first.
     """
     frames = Frames()
     while data := link.recv(_CHUNK):
@@ -272,4 +272,4 @@ def receive_config(link: socket.socket) -> Config:
             message = decode_for_spawner(body)
             if isinstance(message, Configure):
                 return message.config
-    raise EOFError("the service left before it said what to do")
+    raise EOFError("the service closed the connection before it sent a configuration")

@@ -1,4 +1,4 @@
-"""The messages between a service and its spawner: msgpack behind a length of four bytes."""
+"""The messages between a service and its spawner: msgpack, prefixed with its length in four bytes."""
 
 import struct
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ class Configure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
-    """Run a command in a slot; no other command runs in that slot until its verdict.
+    """Run a command in a slot, in which no other command runs until the verdict.
 
-    With a `launcher` it is started by that one or not at all.
+    With a `launcher`, only that launcher may start it.
     """
 
     run: int
@@ -34,37 +34,37 @@ class Start(msgspec.Struct, frozen=True, tag=True):
 
 
 class Stop(msgspec.Struct, frozen=True, tag=True):
-    """End a run; its verdict follows as for any other."""
+    """End a run; its verdict follows as usual."""
 
     run: int
 
 
 class Suspend(msgspec.Struct, frozen=True, tag=True):
-    """Hold what runs in a slot, now or later, until it is resumed."""
+    """Suspend what runs in a slot, now or later, until it is resumed."""
 
     slot: int
 
 
 class Resume(msgspec.Struct, frozen=True, tag=True):
-    """Let what runs in a slot go on."""
+    """Resume what runs in a slot."""
 
     slot: int
 
 
 class Use(msgspec.Struct, frozen=True, tag=True):
-    """Start commands by these launchers from now on."""
+    """Use only these launchers from now on."""
 
     launchers: tuple[LauncherName, ...]
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
-    """The spawner takes commands; this is what it found."""
+    """The spawner accepts commands; contains its report."""
 
     report: Report
 
 
 class Finished(msgspec.Struct, frozen=True, tag=True):
-    """A run has ended and nothing of it is left."""
+    """A run has ended and no process of it is left."""
 
     run: int
     verdict: Verdict
@@ -94,19 +94,19 @@ _from_spawner: msgspec.msgpack.Decoder[FromSpawner] = msgspec.msgpack.Decoder(Fr
 
 
 def encode(message: ToSpawner | FromSpawner) -> bytes:
-    """One framed message."""
+    """Encode a message with its frame."""
     body = _encoder.encode(message)
     return _LENGTH.pack(len(body)) + body
 
 
 class Frames:
-    """Cuts a byte stream into the bodies of its messages."""
+    """Splits a byte stream into the bodies of its messages."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Add received bytes; yields every body that is now complete."""
+        """Add received bytes; yields every body that is complete."""
         self._buffer += data
         while len(self._buffer) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._buffer)
@@ -119,20 +119,20 @@ class Frames:
 
 
 def pack(message: msgspec.Struct) -> bytes:
-    """A message that needs no frame."""
+    """Encode a message without a frame."""
     return _encoder.encode(message)
 
 
 def unpack(body: bytes, kind: type[Message]) -> Message:
-    """Read a message that was packed."""
+    """Decode a message that `pack` encoded."""
     return msgspec.msgpack.decode(body, type=kind, dec_hook=_typed)
 
 
 def decode_for_spawner(body: bytes) -> ToSpawner:
-    """Read a message that the service sent."""
+    """Decode a message from the service."""
     return _to_spawner.decode(body)
 
 
 def decode_from_spawner(body: bytes) -> FromSpawner:
-    """Read a message that the spawner sent."""
+    """Decode a message from the spawner."""
     return _from_spawner.decode(body)

@@ -75,7 +75,7 @@ _MESSAGES: tuple[_Row, ...] = (
     ),
     _row(
         r"out of memory|cannot allocate|bad_alloc|string or blob too big",
-        "The conversion needs more memory than one may use; split the file or simplify it.",
+        "The conversion needs more memory than allowed; split the file or simplify it.",
     ),
     _row(
         r"Parsing stopped|Too much accumulated memory",

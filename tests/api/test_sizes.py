@@ -16,7 +16,7 @@ from tests.support.server import Client, Server, create_account, running_server
 ROWS_OF_A_SHEET = 1_048_575
 LITTLE_TIME = {"GEOMILL_CONVERSION_SECONDS": "1"}
 LITTLE_TIME_IN_ALL = {"GEOMILL_FILE_SECONDS": "1"}
-TOO_LONG = "longer than one may|more computing time than one may use"
+TOO_LONG = "longer than allowed|more computing time than allowed"
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ IN_LITTLE_TIME = {
     "GML of types in turn, read": Case(write_interleaved_gml, (40_000, 100), "a.gml", "GeoPackage", TOO_LONG),
 }
 
-OF_MANY_RUNS = Case(write_gml, (MAX_DATASETS - 1, MAX_DATASETS - 1), "a.gml", "GeoPackage", "longer than one may")
+OF_MANY_RUNS = Case(write_gml, (MAX_DATASETS - 1, MAX_DATASETS - 1), "a.gml", "GeoPackage", "longer than allowed")
 
 
 def refused(server: Server, client: Client, case: Case, folder: Path) -> None:

@@ -71,7 +71,7 @@ def test_every_message_has_plain_words(messages: str, words: str) -> None:
         (Ending.CPU_TIME, "computing time"),
         (Ending.MEMORY, "memory"),
         (Ending.OUTPUT_SIZE, "larger"),
-        (Ending.DISK_FULL, "room"),
+        (Ending.DISK_FULL, "disk space"),
         (Ending.SIGNAL, "crashed"),
     ],
 )
