@@ -1,9 +1,8 @@
 """What a conversion from GeoJSON to Shapefile would lose.
 
-Owns the streaming scan of a GeoJSON document (`scan`), which runs in the gateway for small files and in the jail for
-all others, and the pure rules (`rules`) that turn its findings into the report of interface 2.4. It converts
-nothing and opens no file but the one that it is given.
+Owns the pure rules (`rules`) that turn the findings of a scan into the report of interface 2.4, and the warnings that
+accompany it (`warnings`). The scan itself belongs to `service.geojson`. This package converts nothing and opens no
+files.
 
-What always holds: memory is bounded whatever the file holds; a document that the converter would not read as GeoJSON
-is refused with a reason; what a scan says is what the converter then does, value by value and geometry by geometry.
+Invariant: the report describes what the converter then does, value by value and geometry by geometry.
 """

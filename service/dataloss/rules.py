@@ -18,21 +18,21 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class FieldNameTruncation(Wire, frozen=True):
-    """A name that does not fit and the one that is written instead, unless that collides."""
+    """A name that is too long, and the name written instead, unless that collides."""
 
     original: str
     truncated: str
 
 
 class FieldNameCollision(Wire, frozen=True):
-    """Names that shorten to the same name, compared without regard to case as the table does."""
+    """Names that are shortened to the same name, ignoring case as the table does."""
 
     truncated_name: str
     fields: tuple[str, ...]
 
 
 class ValueTruncation(Wire, frozen=True):
-    """A column with values that are too long; lengths are bytes of UTF-8."""
+    """A column with values that are too long; lengths are in bytes of UTF-8."""
 
     field: str
     max_length: int
@@ -41,7 +41,7 @@ class ValueTruncation(Wire, frozen=True):
 
 
 class GeometryCoercion(Wire, frozen=True):
-    """Geometries that a Shapefile cannot hold as they are."""
+    """Geometries that a Shapefile cannot hold unchanged."""
 
     issue: str
     types: tuple[str, ...]
@@ -49,7 +49,7 @@ class GeometryCoercion(Wire, frozen=True):
 
 
 class Summary(Wire, frozen=True):
-    """How many there are of each."""
+    """The number of entries of each kind."""
 
     fields_truncated: int = 0
     field_name_collisions: int = 0
@@ -72,12 +72,12 @@ class Report(Wire, frozen=True):
 
 
 def not_applicable() -> Report:
-    """The report for every direction but GeoJSON to Shapefile (interface 4.4)."""
+    """The report for every conversion other than GeoJSON to Shapefile (interface 4.4)."""
     return Report(applicable=False)
 
 
 def report(scan: Scan) -> Report:
-    """The report for a scanned document, or for tables of which the same is known."""
+    """The report for a scanned document, or for tables with equivalent findings."""
     truncations = tuple(_truncations(scan))
     collisions = tuple(_collisions(scan))
     values = tuple(_value_truncations(scan))
@@ -146,8 +146,8 @@ def _coercions(scan: Scan) -> Iterator[GeometryCoercion]:
             issue="unreadable_geometry",
             types=(),
             detail=(
-                f"{_features(scan.unreadable_geometries)} with a geometry that is not valid GeoJSON, which is left "
-                f"out, and {scan.damaged_geometries} with one of which only a part can be read."
+                f"{_features(scan.unreadable_geometries)} with a geometry that is not valid GeoJSON and is left out, "
+                f"and {scan.damaged_geometries} with a geometry that can be read only in part."
             ),
         )
     if scan.repeated_members:
@@ -155,20 +155,20 @@ def _coercions(scan: Scan) -> Iterator[GeometryCoercion]:
             issue="repeated_member",
             types=(),
             detail=(
-                f"{_features(scan.repeated_members)} with geometry, properties, id or type more than once, in whatever "
-                "case; one of each is read and the others are left out."
+                f"{_features(scan.repeated_members)} with geometry, properties, id or type more than once (ignoring "
+                "case); only one of each is read."
             ),
         )
     if scan.not_features:
         yield GeometryCoercion(
             issue="not_a_feature",
             types=(),
-            detail=f"{scan.not_features} of the elements of features are no Features and are not kept as they are.",
+            detail=f"{scan.not_features} of the elements of features are not Features and are not kept unchanged.",
         )
 
 
 def _counts(scan: Scan, counts: Counter[str]) -> str:
-    """Counts and whereabouts, as in: 3 Point (first in feature 1), 2 Polygon (first in feature 4)."""
+    """Counts and first positions, as in: 3 Point (first in feature 1), 2 Polygon (first in feature 4)."""
     entries = [f"{counts[name]} {name}{_first(scan, name)}" for name in _in_order(counts)]
     collections = scan.geometry_types.get(COLLECTION, 0)
     if collections:
@@ -177,7 +177,7 @@ def _counts(scan: Scan, counts: Counter[str]) -> str:
 
 
 def _whereabouts(families: Sequence[Family]) -> str:
-    """Where the geometries go."""
+    """Which Shapefiles the geometries are written to."""
     names = ", ".join(f"{family}s in the one whose name ends in _{family}" for family in families)
     return f"A Shapefile holds one family, so the archive holds {len(families)} Shapefiles: {names}."
 
@@ -193,7 +193,7 @@ def _collection_detail(scan: Scan, families: Sequence[Family]) -> str:
 
 
 def _first(scan: Scan, name: str) -> str:
-    """Where the first geometry of a type is, if that is known."""
+    """The position of the first geometry of a type, if known."""
     return f" (first in feature {scan.first[name]})" if name in scan.first else ""
 
 
@@ -202,6 +202,6 @@ def _features(count: int) -> str:
 
 
 def _in_order(names: Iterable[str]) -> tuple[str, ...]:
-    """The types among `names`, each once, the simple ones first."""
+    """The types among `names`, each once, simple types first."""
     present = set(names)
     return tuple(name for name in FAMILIES if name in present)

@@ -1,4 +1,4 @@
-"""The findings about data that was never GeoJSON text: from what is known of its tables."""
+"""Findings about data that was never GeoJSON text, derived from facts about its tables."""
 
 from collections import Counter
 
@@ -7,7 +7,7 @@ from service.geojson.findings import FieldFindings, Scan
 
 
 def findings_of(facts: Facts) -> Scan:
-    """What a scan would have found in a document with all layers of `facts`, as far as their tables tell."""
+    """What a scan would find in a document with all layers of `facts`, as far as the facts show."""
     layers = [layer for layer in facts.layers if not layer.is_derived]
     parts: Counter[str] = Counter()
     for layer in layers:

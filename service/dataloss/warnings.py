@@ -1,6 +1,6 @@
-"""Losses for which the report has no member; they go into `warnings` (interface 2.6).
+"""Losses for which the report has no member; they are reported in `warnings` (interface 2.6).
 
-Some happen while GeoJSON is read, whatever it becomes, the others only where it becomes a Shapefile.
+Some occur when GeoJSON is read, whatever the target; the others only if the target is Shapefile.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,11 +15,11 @@ _FieldWarnings = tuple[tuple[Callable[[FieldFindings], int], str], ...]
 _READING: _FieldWarnings = (
     (
         lambda field: field.kept_texts,
-        "{count} in {fields}: the text only begins like a date or a time, so all dates of the file are kept as text.",
+        "{count} in {fields}: only the start of the text is a date or time, so all dates of the file stay text.",
     ),
     (
         lambda field: field.rounded_moments,
-        "{count} in {fields}: times are kept to the thousandth of a second.",
+        "{count} in {fields}: times are kept with millisecond precision.",
     ),
 )
 _FIELD_WARNINGS: _FieldWarnings = (
@@ -29,19 +29,19 @@ _FIELD_WARNINGS: _FieldWarnings = (
     ),
     (
         lambda field: field.clamped_integers,
-        "{count} in {fields}: whole numbers beyond 64 bits are replaced by the largest ones.",
+        "{count} in {fields}: integers beyond 64 bits are clamped to the 64-bit range.",
     ),
     (
         lambda field: field.inexact_numbers,
-        "{count} in {fields}: numbers with more digits than a Shapefile keeps are rounded.",
+        "{count} in {fields}: numbers with more digits than a Shapefile can hold are rounded.",
     ),
     (
         lambda field: field.infinite_numbers,
-        "{count} in {fields}: a Shapefile has no infinite numbers, and programs read them differently.",
+        "{count} in {fields}: a Shapefile cannot hold infinite numbers; programs read what is written differently.",
     ),
     (
         lambda field: field.values - field.nulls if field.type in {FieldType.DATETIME, FieldType.TIME} else 0,
-        "{count} in {fields}: times are written as text, since a Shapefile has dates only.",
+        "{count} in {fields}: times are written as text, because a Shapefile has only dates.",
     ),
     (
         lambda field: field.empty,
@@ -49,11 +49,11 @@ _FIELD_WARNINGS: _FieldWarnings = (
     ),
     (
         lambda field: field.trailing_blanks,
-        "{count} in {fields}: blanks at the end of a text are lost.",
+        "{count} in {fields}: trailing blanks are lost.",
     ),
     (
         lambda field: field.cut_at_nul,
-        "{count} in {fields}: a text with a NUL character ends before it.",
+        "{count} in {fields}: text is cut off at its first NUL character.",
     ),
 )
 
@@ -62,31 +62,31 @@ _SCAN_WARNINGS: tuple[tuple[Callable[[Scan], int], str], ...] = (
     (lambda scan: scan.empty_geometries, "{count} with an empty geometry: the row is written with an empty shape."),
     (
         lambda scan: scan.dropped_ids,
-        "{count} with an id beside the properties: it is not written; copy it into the properties to keep it.",
+        "{count} with an id outside the properties: it is not written; copy it into the properties to keep it.",
     ),
 )
 
 
 def extra_warnings(scan: Scan) -> list[str]:
-    """One sentence for each kind of loss in a Shapefile beside those that the report has a member for."""
+    """One sentence for each kind of loss in a Shapefile that the report has no member for."""
     return [*_field_warnings(scan, _FIELD_WARNINGS), *_scan_warnings(scan)]
 
 
 def reading_warnings(scan: Scan, *, into_json: bool = False) -> list[str]:
-    """What is lost while a document is read; `into_json`, on its way to another that keeps its texts and members."""
+    """What is lost when a document is read; `into_json`: the target is JSON, which keeps texts and members."""
     return list(_reading_warnings(scan, into_json=into_json))
 
 
 def _reading_warnings(scan: Scan, *, into_json: bool) -> Iterator[str]:
     if scan.half_letters:
         count = _counted(scan.half_letters, "escape")
-        yield rf"{count} of half a letter, as \ud83d without its other half: U+FFFD is written instead."
+        yield rf"{count} of an unpaired surrogate, such as \ud83d without its second half: U+FFFD is written instead."
     if scan.repeated_members:
         count = _counted(scan.repeated_members, "feature")
-        yield f"{count} with geometry, properties, id or type more than once, in whatever case: one of each is read."
+        yield f"{count} with geometry, properties, id or type more than once (ignoring case): only one of each is read."
     if scan.foreign_members and not into_json:
         names = _listed([shown(name) for name in scan.foreign_members])
-        yield f"Members that are no part of GeoJSON are not kept: {names}. Put them into the properties to keep them."
+        yield f"Members that are not part of GeoJSON are not kept: {names}. Put them into the properties to keep them."
     if not into_json:
         yield from _field_warnings(scan, _READING)
 

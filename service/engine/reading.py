@@ -342,7 +342,7 @@ def _rounded_warnings(rounded: Mapping[str, int]) -> Iterator[str]:
         more = f" and {len(rounded) - LISTED} more" if len(rounded) > LISTED else ""
         names = ", ".join(repr(shown(name)) for name in list(rounded)[:LISTED]) + more
         yield (
-            f"{sum(rounded.values()):,} values of {names} lost digits: times are kept to the thousandth of a second, "
+            f"{sum(rounded.values()):,} values of {names} lost digits: times are kept with millisecond precision, "
             "decimal numbers to the fifteenth digit."
         )
 

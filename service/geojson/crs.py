@@ -10,10 +10,10 @@ _CRS84 = re.compile(r"urn:ogc:def:crs:OGC:(?:1\.3)?:CRS84", re.IGNORECASE)
 
 
 def crs_epsg(member: Any) -> int | None:
-    """The EPSG code that a member `crs` names; None, absent or null, stands for WGS 84.
+    """The EPSG code that the member `crs` names; a null or absent member means WGS 84.
 
     Returns:
-        The code, or None where it is not written in one of the usual ways.
+        The code, or None if it is not written in one of the usual forms.
     """
     if member is None:
         return WGS84

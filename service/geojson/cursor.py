@@ -1,4 +1,4 @@
-"""A position in JSON text that is stepped over value by value, without keeping what was passed."""
+"""A position in JSON text, which advances value by value without keeping what it has passed."""
 
 import codecs
 import json
@@ -28,7 +28,7 @@ _DEEP = re.compile(rb"(?:[\[{][^\[\]{}]*+){%d}" % MAX_NESTING)
 
 
 class Cursor:
-    """Where a reader is in `data`. All methods raise `Unreadable` where the text is not JSON."""
+    """A reader's position in `data`. All methods raise `Unreadable` if the text is not JSON."""
 
     def __init__(self, data: bytes | mmap.mmap) -> None:
         self.data = data
@@ -38,23 +38,23 @@ class Cursor:
         self._released = 0
 
     def byte(self) -> bytes:
-        """The byte here, none at the end."""
+        """The current byte; empty at the end."""
         return bytes(self.data[self.position : self.position + 1])
 
     def skip(self, pattern: re.Pattern[bytes] = SPACE) -> None:
-        """Step over what `pattern` matches."""
+        """Skip what `pattern` matches."""
         match = pattern.match(self.data, self.position)
         self.position = match.end() if match else self.position
 
     def take(self, expected: bytes) -> None:
-        """Step over one byte that has to be here, and blanks after it."""
+        """Skip one required byte and any whitespace after it."""
         if self.byte() != expected:
             raise Unreadable(Reason.NOT_JSON if self.byte() else Reason.TRUNCATED)
         self.position += 1
         self.skip()
 
     def name(self) -> str:
-        """The name of the member that begins here; steps to its value."""
+        """The name of the member that starts here; advances to its value."""
         match = _NAME.match(self.data, self.position)
         if not match:
             is_cut_off = _CUT_OFF_NAME.match(self.data, self.position)
@@ -63,16 +63,16 @@ class Cursor:
         return str(lenient_decode(text_of(replace_lone(match.group(1))))[0])
 
     def last_byte(self) -> int:
-        """Where the last byte of the value is that ends here; blanks may follow it."""
+        """The position of the last byte of the value that ends here; whitespace may follow it."""
         last = self.position - 1
         while self.data[last] in b" \t\r\n":
             last -= 1
         return last
 
     def strict_end(self) -> int | None:
-        """Where the value that begins here ends, or None when it is not strict JSON.
+        """The end of the value that starts here, or None if it is not strict JSON.
 
-        The decoder tells the end of a value by complaining of what follows it.
+        The decoder reveals the end of a value in its error about the text that follows.
         """
         if _DEEP.match(self.data, self.position):
             raise Unreadable(Reason.TOO_DEEP)
@@ -86,7 +86,7 @@ class Cursor:
         return len(self.data)
 
     def lenient(self) -> Any:
-        """The value that begins here, decoded leniently; steps behind it."""
+        """The value that starts here, decoded leniently; advances past it."""
         self.was_lenient = True
         start, size = self.position, FIRST_GLANCE_BYTES
         while True:
@@ -106,7 +106,7 @@ class Cursor:
             size *= GLANCE_GROWTH
 
     def pass_value(self) -> None:
-        """Step behind the value that begins here."""
+        """Advance past the value that starts here."""
         end = self.strict_end()
         if end is None:
             self.lenient()
@@ -114,7 +114,7 @@ class Cursor:
             self.position = end
 
     def release(self) -> None:
-        """Give back the memory of what was passed; it is read from the file again if it is needed."""
+        """Release the memory of the text already passed; it can be read from the file again."""
         end = self.position - self.position % mmap.PAGESIZE
         if isinstance(self.data, mmap.mmap) and end - self._released >= RELEASE_BYTES:
             self.data.madvise(mmap.MADV_DONTNEED, self._released, end - self._released)
@@ -122,7 +122,7 @@ class Cursor:
 
 
 def text_of(chunk: bytes, *, is_last: bool = True) -> str:
-    """UTF-8 as text, without the beginning of a letter at the end of a chunk that is not the last."""
+    """UTF-8 as text, without a truncated character at the end of a chunk that is not the last."""
     try:
         return codecs.utf_8_decode(chunk, "strict", is_last)[0]
     except UnicodeDecodeError:
@@ -130,7 +130,7 @@ def text_of(chunk: bytes, *, is_last: bool = True) -> str:
 
 
 def _is_cut_off(error: json.JSONDecodeError, text: str) -> bool:
-    """Whether an error is no more than the end of the text."""
+    """Whether an error only means that the text ended."""
     rest = text[error.pos :].strip()
     if error.msg.startswith("Unterminated"):
         return True

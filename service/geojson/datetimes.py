@@ -1,4 +1,4 @@
-"""Recognises dates and times in texts as the converter does, which reads them into columns of those types."""
+"""Recognizes dates and times in texts exactly as the converter does when it types columns."""
 
 import re
 from enum import Enum
@@ -13,27 +13,27 @@ _MOMENT = re.compile(
     re.ASCII,
 )
 _MOMENT_TYPES = {None: FieldType.DATE, 1: FieldType.DATETIME, 3: FieldType.TIME}
-"""By the last group of the pattern that took part."""
+"""By the last group of the pattern that matched."""
 _DATE = re.compile(r" *(-\d{0,6}|\d{1,6})[-/](\d{1,6})[-/](\d{1,6})", re.ASCII)
 _TIME = re.compile(r" *(\d{1,6}+):(\d{1,6}+)(?::(\d{1,6})|(?!:))", re.ASCII)
 _LEAST_YEAR, _LAST_YEAR = -32768, 32767
 
 
 class Fidelity(Enum):
-    """How much of a text is left when it was read as a date or a time."""
+    """How much of a text survives when it is read as a date or a time."""
 
     WHOLE = "whole"
     ROUNDED = "rounded"
-    """All but what is finer than a thousandth of a second."""
+    """Everything except fractions of a millisecond."""
     BEGINNING = "beginning"
-    """What it begins with, or other words for the same."""
+    """Only its beginning, or a different spelling of the same moment."""
 
 
 def read_moment(text: str) -> tuple[FieldType, Fidelity]:
-    """The type of column that `text` alone asks for, and how much of what the text says such a column holds.
+    """The type of column that `text` alone requires, and how much of the text such a column keeps.
 
-    The type is DATE, TIME or DATETIME, else TEXT. Only the beginning of a text decides: what follows a time is not
-    looked at.
+    The type is DATE, TIME or DATETIME, otherwise TEXT. Only the beginning of a text decides: what follows a time is
+    ignored.
     """
     moment = _MOMENT.fullmatch(text)
     if moment:
@@ -58,7 +58,7 @@ def _moment_type(text: str) -> FieldType:
 
 def _is_date(year: str, month: str, day: str) -> bool:
     has_year = year == "-" or _LEAST_YEAR <= int(year) <= _LAST_YEAR
-    return has_year and 1 <= int(month) <= 12 and 1 <= int(day) <= 31  # noqa: PLR2004 - the calendar's
+    return has_year and 1 <= int(month) <= 12 and 1 <= int(day) <= 31  # noqa: PLR2004 - calendar
 
 
 def _is_time_or_nothing(rest: str) -> bool:
@@ -70,4 +70,4 @@ def _is_time(text: str) -> bool:
     if not time:
         return False
     hour, minute, second = (int(part or 0) for part in time.groups())
-    return hour <= 23 and minute <= 59 and second <= 60  # noqa: PLR2004 - the clock's, leap seconds included
+    return hour <= 23 and minute <= 59 and second <= 60  # noqa: PLR2004 - clock, with leap seconds

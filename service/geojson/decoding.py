@@ -1,7 +1,7 @@
-"""Decodes features strictly and fast, and notes which members they have that are foreign to GeoJSON.
+"""Decodes features strictly and fast, and records their foreign members.
 
-A feature with a member that the decoder does not know is refused by it, which costs nothing where there is none. What
-the decoder complains of, it learns, so that the next feature with such a member is decoded as fast as any other.
+The decoder rejects a feature with an unknown member, which costs nothing if there is none. Each rejected name is added
+to the decoder, so that the next feature with such a member is decoded as fast as any other.
 """
 
 import re
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class FeatureDecoder:
-    """Decodes features; `foreign` are the names of foreign members that were noted."""
+    """Decodes features; `foreign` holds the names of the foreign members recorded so far."""
 
     def __init__(self) -> None:
         self.foreign: dict[str, None] = {}
@@ -31,15 +31,15 @@ class FeatureDecoder:
         self._one = msgspec.json.Decoder(Feature)
 
     def several(self, text: bytes) -> list[Feature]:
-        """The features in an array; raises `msgspec.DecodeError` where one of them is none of the usual kind."""
+        """The features in an array; raises `msgspec.DecodeError` if one is not a regular feature."""
         return self._decoded(lambda: self._several.decode(text))
 
     def one(self, text: memoryview | Raw) -> Feature:
-        """The feature that an object is; raises `msgspec.DecodeError` where it is none of the usual kind."""
+        """The feature in an object; raises `msgspec.DecodeError` if it is not a regular feature."""
         return self._decoded(lambda: self._one.decode(text))
 
     def note(self, features: Sequence[Feature]) -> None:
-        """Note the foreign members of features that were decoded here."""
+        """Record the foreign members of features that this decoder returned."""
         for name, member in self._learned.items():
             if name not in self.foreign and set(map(type, map(member, features))) != {UnsetType}:
                 self.foreign[name] = None
@@ -54,7 +54,7 @@ class FeatureDecoder:
                     raise
 
     def _learn(self, name: str) -> bool:
-        """Whether features with a member `name` can be decoded from now on."""
+        """Accept a member `name` from now on; returns whether that is possible."""
         if name.lower() in OWN or name in self._learned or len(self._learned) == MAX_LEARNED:
             return False
         names = [*self._learned, name]

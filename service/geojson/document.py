@@ -1,9 +1,9 @@
 """Reads a GeoJSON document as batches of features, in one pass and in bounded memory.
 
-Theory of operation. The outermost object is walked member by member. Its array `features` is cut into windows that end
-where one element ends and the next begins. The cut is guessed, by searching backwards for the bytes that stood between
-two elements before, and proved by decoding: a window that was cut elsewhere is not valid JSON. A window that does not
-decode is read again element by element, and an element that the strict decoder refuses is read by the lenient one.
+Theory of operation. The reader walks the outermost object member by member. It cuts the array `features` into windows
+that end between two elements. It guesses the cut by searching backwards for the bytes that last separated two elements,
+and proves it by decoding: a window cut anywhere else is not valid JSON. A window that does not decode is read again
+element by element, and an element that the strict decoder rejects is read by the lenient one.
 """
 
 import codecs
@@ -46,9 +46,10 @@ _properties, _geometry = attrgetter("properties"), attrgetter("geometry")
 class Document:
     """A GeoJSON document, read once by iterating over `batches`.
 
-    `kind` (the type of its outermost object), `members` (those that say something about the whole), `skipped`
-    (elements of `features` that are no objects), `repeated` (features that have what is read once more than once),
-    `foreign` (names of members that are no part of GeoJSON) and `half_letters` are known when the iteration has ended.
+    The following are known after the iteration: `kind` (the type of the outermost object), `members` (those that
+    describe the whole document), `skipped` (the number of elements of `features` that are not objects), `repeated` (the
+    number of features with repeated members), `foreign` (names of members that are not part of GeoJSON) and
+    `half_letters` (the number of unpaired surrogates).
     """
 
     def __init__(self, data: bytes | mmap.mmap) -> None:
@@ -66,17 +67,17 @@ class Document:
 
     @property
     def foreign(self) -> tuple[str, ...]:
-        """The names of foreign members, of features and of the document itself."""
+        """The names of the foreign members of features and of the document itself."""
         own = self._others if self.kind == COLLECTION else ()
         return tuple(dict.fromkeys(name for name in (*self._decoder.foreign, *own) if name not in UNDERSTOOD))
 
     @property
     def half_letters(self) -> int:
-        """How many halves of letters there are, for which U+FFFD is read."""
+        """The number of unpaired surrogates, which are read as U+FFFD."""
         return sum(1 for _ in find_lone(self._cursor.data)) if self._cursor.was_lenient else 0
 
     def batches(self) -> Iterator[list[Feature]]:
-        """The features in the order of the document, some at a time.
+        """The features in batches, in document order.
 
         Raises:
             Unreadable: the document is not GeoJSON that the converter would read.
@@ -95,7 +96,7 @@ class Document:
         yield from self._sequence()
 
     def _open(self) -> int:
-        """Step into the outermost object and return where it begins."""
+        """Enter the outermost object and return its position."""
         cursor = self._cursor
         head = bytes(cursor.data[:4])
         if b"\0" in head or head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -110,7 +111,7 @@ class Document:
         return cursor.position - 1
 
     def _names(self) -> Iterator[str]:
-        """The names of the members; each time, the value has to be stepped behind. At last steps behind the object."""
+        """The names of the members; the caller must advance past each value. Ends past the object."""
         cursor = self._cursor
         cursor.skip()
         if cursor.byte() != b"}":
@@ -123,7 +124,7 @@ class Document:
         cursor.position += 1
 
     def _pass_member(self, name: str) -> None:
-        """Step behind the value of a member; keep it when it says something about the document."""
+        """Advance past the value of a member; keep it if it describes the document."""
         start = self._cursor.position
         self._cursor.pass_value()
         self._is_esri |= name in ESRI_MEMBERS
@@ -134,7 +135,7 @@ class Document:
             self.members[name], _ = lenient_decode(text_of(content))
 
     def _conclude(self) -> None:
-        """Decide what the document is."""
+        """Determine the kind of the document."""
         kind = self.members.get("type")
         self.kind = _KINDS.get(kind.lower(), "") if isinstance(kind, str) else ""
         if kind == "Topology":
@@ -145,7 +146,7 @@ class Document:
             raise Unreadable(Reason.NO_FEATURES)
 
     def _elements(self) -> Iterator[list[Feature]]:
-        """The elements of the array that begins here; steps behind it."""
+        """The elements of the array that starts here; advances past it."""
         cursor = self._cursor
         cursor.take(b"[")
         if cursor.byte() != b"]":
@@ -159,7 +160,7 @@ class Document:
         cursor.position += 1
 
     def _window(self) -> list[Feature]:
-        """The features of one window; steps behind it."""
+        """The features of one window; advances past it."""
         cursor = self._cursor
         start, end = cursor.position, cursor.position + WINDOW_BYTES
         cut = cursor.data.rfind(self._separator, start, end) if self._separator else -1
@@ -171,7 +172,7 @@ class Document:
         return self._one_by_one(end if self._has_begun else start)
 
     def _decoded(self, chunk: bytes) -> list[Feature] | None:
-        """The features of a window, None when the window is not strict JSON."""
+        """The features of a window, or None if the window is not strict JSON."""
         try:
             features = self._decoder.several(chunk)
             properties = list(map(_properties, features))
@@ -188,7 +189,7 @@ class Document:
             return None
 
     def _one_by_one(self, limit: int) -> list[Feature]:
-        """The features of the elements that begin before `limit`, at least one."""
+        """The features of the elements that start before `limit`; reads at least one element."""
         cursor = self._cursor
         features = self._element()
         self._has_begun = True
@@ -202,7 +203,7 @@ class Document:
             features += self._element()
 
     def _element(self) -> list[Feature]:
-        """The element that begins here, if it is a feature; steps behind it."""
+        """The element that starts here, if it is a feature; advances past it."""
         cursor = self._cursor
         start, end = cursor.position, cursor.strict_end()
         if end is None:
@@ -212,7 +213,7 @@ class Document:
         return self._feature(cursor.view[start:end])
 
     def _feature(self, element: memoryview | Raw) -> list[Feature]:
-        """An element that is strict JSON, if it is a feature."""
+        """The feature in an element that is strict JSON, if it is one."""
         try:
             feature = self._decoder.one(element)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -225,7 +226,7 @@ class Document:
         return self._as_feature(lenient_decode(text_of(text))[0], text)
 
     def _as_feature(self, value: Any, text: bytes) -> list[Feature]:
-        """An element that was decoded leniently, if it is a feature."""
+        """The feature in a leniently decoded element, if it is one."""
         if not isinstance(value, dict):
             self.skipped += 1
             return []
@@ -237,7 +238,7 @@ class Document:
         return [normalised(value)]
 
     def _whole(self, start: int, end: int) -> Feature:
-        """The feature that the object between `start` and `end` is; a bare geometry is one without properties."""
+        """The object between `start` and `end` as a feature; a bare geometry becomes one without properties."""
         cursor = self._cursor
         cursor.position = start
         feature = self._element()[0]
@@ -250,7 +251,7 @@ class Document:
         return feature
 
     def _sequence(self) -> Iterator[list[Feature]]:
-        """The objects that follow the first one, as in newline-delimited GeoJSON; nothing follows a collection."""
+        """The objects after the first one, as in newline-delimited GeoJSON; nothing may follow a collection."""
         cursor = self._cursor
         cursor.skip(SPACE_OR_SEPARATOR)
         while cursor.byte():
@@ -275,6 +276,6 @@ def _bare_geometry(text: memoryview) -> Geometry:
 
 
 def _becomes_columns(value: dict[str, Any]) -> bool:
-    """Whether the members of a feature itself become columns, for want of properties."""
+    """Whether the feature's own members become columns, because it has no properties."""
     properties = member(value, "properties")
     return not (isinstance(properties, dict) or properties is None or properties == [])

@@ -1,4 +1,4 @@
-"""One feature of a GeoJSON document as the converter sees it, whatever shape it was written in."""
+"""One feature of a GeoJSON document as the converter sees it, however it was written."""
 
 import json
 from typing import Any
@@ -13,11 +13,11 @@ INT64_MAX = (1 << 63) - 1
 INT64_DIGITS = 19
 
 NOT_PROPERTIES = frozenset({"type", "geometry", "centroid", "bbox", "center"})
-"""Members of a feature that never become columns when it has no member `properties`."""
+"""Members of a feature that never become columns, even if it has no member `properties`."""
 
 
 class Geometry(msgspec.Struct, gc=False):
-    """A geometry with its coordinates unread. A type that is None stands for something that is no geometry."""
+    """A geometry with undecoded coordinates. The type None marks a value that is not a geometry."""
 
     type: Any = None
     coordinates: Raw = Raw()
@@ -25,7 +25,7 @@ class Geometry(msgspec.Struct, gc=False):
 
 
 class Feature(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A feature. UNSET is a member that is absent; others than these are foreign to GeoJSON."""
+    """A feature. Absent members are UNSET; all members other than these are foreign to GeoJSON."""
 
     type: Any = None
     id: Any = UNSET
@@ -35,12 +35,12 @@ class Feature(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 def lenient_decode(text: str, start: int = 0) -> tuple[Any, int]:
-    """Decode the JSON value that begins at `start`, taking what the converter takes.
+    """Decode the JSON value that starts at `start`, accepting what the converter accepts.
 
-    That is NaN and the infinities, control characters in texts, and numbers of any size.
+    This includes NaN and infinities, control characters in texts, and numbers of any size.
 
     Returns:
-        The value, and where it ends.
+        The value and its end position.
 
     Raises:
         json.JSONDecodeError: it is not JSON.
@@ -53,7 +53,7 @@ def lenient_decode(text: str, start: int = 0) -> tuple[Any, int]:
 
 
 def normalised(value: dict[str, Any]) -> Feature:
-    """The feature that the converter makes of `value`, an element of `features` that was decoded leniently."""
+    """The feature that the converter reads from `value`, a leniently decoded element of `features`."""
     geometry = geometry_member(value)
     return Feature(
         type=value.get("type", UNSET),
@@ -64,7 +64,7 @@ def normalised(value: dict[str, Any]) -> Feature:
 
 
 def geometry_of(value: Any) -> Geometry:
-    """The geometry that the converter sees in `value`, an object that was decoded leniently."""
+    """The geometry that the converter reads from `value`, a leniently decoded object."""
     if not isinstance(value, dict):
         return Geometry()
     return Geometry(
@@ -75,7 +75,7 @@ def geometry_of(value: Any) -> Geometry:
 
 
 def _properties(feature: dict[str, Any]) -> dict[str, Any]:
-    """The members that become columns: those of `properties`, or without it those of the feature itself."""
+    """The members that become columns: those of `properties`, or of the feature itself if it has none."""
     properties = member(feature, "properties")
     if isinstance(properties, dict):
         return properties
@@ -89,7 +89,7 @@ def _raw(value: Any) -> Raw:
 
 
 def _integer(digits: str) -> int:
-    """An integer clamped to just beyond 64 bits, so that no number of digits costs time."""
+    """An integer clamped to just beyond 64 bits, so that many digits cannot cost time."""
     if len(digits.lstrip("-").lstrip("0")) <= INT64_DIGITS:
         return int(digits)
     return -INT64_MAX - 2 if digits.startswith("-") else INT64_MAX + 1

@@ -1,7 +1,7 @@
-"""Tallies the values of one property over all features: the column that the converter makes of it, and what is lost.
+"""Tallies the values of one property over all features: the resulting column, and what is lost.
 
-Values come as columns, many at a time, and are counted by functions that run outside Python's interpreter wherever
-nothing about them is remarkable.
+Values arrive as columns, many at a time. Regular values are counted by functions that run outside the Python
+interpreter.
 """
 
 import math
@@ -21,9 +21,9 @@ INTEGER_WIDTH = 18
 EXACT_IN_REAL = 1 << 53
 REAL_LIMIT = 1e23
 SMALLEST_REAL = 5e-7
-"""Below it fewer than nine significant digits fit into the 15 decimals of a .dbf number."""
+"""Below this, fewer than nine significant digits fit into the 15 decimals of a .dbf number."""
 MOMENTS_CHARACTERS = 1 << 17
-"""How much of the dates and times of a column is known again: the same days are in a table again and again."""
+"""How many recent dates and times are cached: tables repeat the same days again and again."""
 
 _COUNTERS = (
     "values",
@@ -44,7 +44,7 @@ _NUMBERS = (FieldType.BOOLEAN, FieldType.INTEGER, FieldType.REAL)
 
 
 def joined_type(one: FieldType | None, other: FieldType) -> FieldType:
-    """The type of a column that holds values of both types; None is a column of nulls so far."""
+    """The type of a column that holds values of both types; None stands for a column with only nulls."""
     if one is None or one is other:
         return other
     if one in _NUMBERS and other in _NUMBERS:
@@ -55,7 +55,7 @@ def joined_type(one: FieldType | None, other: FieldType) -> FieldType:
 
 
 class FieldTally:
-    """What has been seen of one property so far."""
+    """The tally of one property."""
 
     def __init__(self) -> None:
         self.type: FieldType | None = None
@@ -87,7 +87,7 @@ class FieldTally:
         }
 
     def add(self, column: Sequence[Any]) -> None:
-        """Count values, each as JSON was decoded."""
+        """Count decoded JSON values."""
         self.values += len(column)
         types = set(map(type, column))
         for kind in types:
@@ -95,13 +95,13 @@ class FieldTally:
             self._adders[kind](values)
 
     def merge(self, other: "FieldTally") -> None:
-        """Count what another tally has counted, for a column of this one's type."""
+        """Add the counts of another tally, for a column of this tally's type."""
         for counter in _COUNTERS:
             setattr(self, counter, getattr(self, counter) + getattr(other, counter))
         self.longest_bytes = max(self.longest_bytes, other.longest_bytes)
 
     def findings(self, name: str) -> FieldFindings:
-        """What has been seen, as a column of the type that all values together ask for."""
+        """The findings, for a column of the type that all values together require."""
         column = self.type or FieldType.TEXT
         is_text = column is FieldType.TEXT
         inexact = {
@@ -167,7 +167,7 @@ class FieldTally:
             self._add_lengths(_sizes(values))
 
     def _cut_at_nul(self, values: Sequence[str]) -> list[str]:
-        """The texts as the converter sees them, which ends each at its first NUL."""
+        """The texts as the converter reads them: each ends at its first NUL."""
         self.cut_at_nul += sum("\0" in value for value in values)
         return [value.partition("\0")[0] for value in values]
 
@@ -198,7 +198,7 @@ class FieldTally:
 
 
 def _sizes(texts: Sequence[str]) -> list[int]:
-    """The size of each text in bytes of UTF-8; half a surrogate pair takes as much as what replaces it."""
+    """The size of each text in bytes of UTF-8; an unpaired surrogate counts like its replacement."""
     try:
         return list(map(len, map(str.encode, texts)))
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""What a scan finds: the record that leaves the jail, bounded and validated on the way back."""
+"""The findings of a scan: a bounded record that leaves the jail and is validated when it is read."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ PerType = Annotated[Mapping[GeometryName, Count], Meta(max_length=7)]
 class FieldFindings(msgspec.Struct, frozen=True, kw_only=True):
     """One property as a column.
 
-    Lengths are bytes of UTF-8 of texts, 0 where the column holds neither texts nor dates; all else counts values.
+    Lengths are in bytes of UTF-8, and 0 if the column holds neither texts nor dates; all other numbers count values.
     """
 
     name: Name
@@ -39,14 +39,14 @@ class FieldFindings(msgspec.Struct, frozen=True, kw_only=True):
     clamped_integers: Count = 0
     infinite_numbers: Count = 0
     reworded_moments: Count = 0
-    """Texts of which a column of dates or times keeps the beginning only."""
+    """Texts of which a column of dates or times keeps only the beginning."""
     rounded_moments: Count = 0
-    """Times with more than thousandths of a second."""
+    """Times with more than millisecond precision."""
     kept_texts: Count = 0
-    """Texts that would not have been kept whole if the column were one of dates or times."""
+    """Texts that a column of dates or times would not have kept completely."""
 
     def as_text(self) -> "FieldFindings":
-        """The same where texts stay texts, also those that are dates and times."""
+        """The same column with all texts kept as texts, including dates and times."""
         if self.type not in MOMENTS:
             return self
         kept = {"kept_texts": self.reworded_moments, "reworded_moments": 0, "rounded_moments": 0}
@@ -54,38 +54,38 @@ class FieldFindings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scan(msgspec.Struct, frozen=True, kw_only=True):
-    """What one pass over a GeoJSON document found."""
+    """The findings of one pass over a GeoJSON document."""
 
     kind: Annotated[str, Meta(max_length=20)]
     layer_name: Name | None = None
     features: Count = 0
     not_features: Count = 0
-    """Elements of `features` that are no Feature: the converter leaves out their properties, or all of them."""
+    """Elements of `features` that are not Features: the converter drops their properties, or all of them."""
     repeated_members: Count = 0
-    """Features with more than one geometry, properties, id or type, of which one of each is read."""
+    """Features with several members geometry, properties, id or type; only one of each is read."""
     foreign_members: Annotated[tuple[Name, ...], Meta(max_length=MAX_FOREIGN)] = ()
-    """The names of members that are no part of GeoJSON."""
+    """The names of members that are not part of GeoJSON."""
     half_letters: Count = 0
-    """Escapes of half a letter, for which U+FFFD is read."""
+    """Escapes of unpaired surrogates, which are read as U+FFFD."""
     fields: Annotated[tuple[FieldFindings, ...], Meta(max_length=MAX_FIELDS)] = ()
-    """The properties in the order in which they were first seen."""
+    """The properties, in order of first appearance."""
     dropped_ids: Count = 0
-    """Features whose `id` beside the properties becomes no column."""
+    """Features whose `id` outside the properties does not become a column."""
     geometry_types: PerType = {}
     types_with_z: PerType = {}
     parts: PerType = {}
-    """The geometries inside collections."""
+    """Geometries inside collections."""
     first: PerType = {}
     """The number of the first feature of each type, from 1."""
     null_geometries: Count = 0
     empty_geometries: Count = 0
     unreadable_geometries: Count = 0
     damaged_geometries: Count = 0
-    """Geometries of which only a part can be read."""
+    """Geometries that can be read only in part."""
     exceeds_degrees: bool = False
     """Whether coordinates are too large to be degrees: a longitude from 1000 on, a latitude from 100 on."""
     crs_epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = WGS84
-    """The system of the coordinates; None where only the converter can tell."""
+    """The coordinate system; None if only the converter can determine it."""
 
     @property
     def is_collection(self) -> bool:
@@ -94,22 +94,22 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def dates_are_texts(self) -> bool:
-        """Whether the converter has to be told to leave dates as they are, lest more than dates is lost."""
+        """Whether the converter must keep dates as texts, because a column of dates would lose content."""
         return any(field.kept_texts for field in self.fields)
 
     def keeping_texts(self) -> "Scan":
-        """The same where the converter is told to leave dates as they are if it would lose more than dates."""
+        """The same findings with dates kept as texts, if a column of dates would lose content."""
         if not any(field.reworded_moments for field in self.fields):
             return self
         return msgspec.structs.replace(self, fields=tuple(field.as_text() for field in self.fields))
 
     @property
     def is_mislabelled(self) -> bool:
-        """Whether coordinates that cannot be degrees are said to be, so that the converter has to look closely."""
+        """Whether coordinates that cannot be degrees are declared as degrees, so the converter must inspect them."""
         return self.exceeds_degrees and self.crs_epsg in {WGS84, None}
 
     def facts(self, name: str) -> Facts:
-        """The same as facts about a dataset of one layer that is called `name`."""
+        """The findings as facts about a dataset with one layer, `name`."""
         layer = Layer(
             name=name,
             features=self.features,
@@ -134,7 +134,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How a scan ended: with findings or with a reason why there are none."""
+    """The result of a scan: findings, or the reason why there are none."""
 
     scan: Scan | None = None
     refused: Reason | None = None
@@ -144,7 +144,7 @@ _OUTCOME = msgspec.json.Decoder(Outcome)
 
 
 def write_outcome(path: Path, outcome: Outcome) -> None:
-    """Write what `read_scan` reads."""
+    """Write an outcome for `read_scan`."""
     path.write_bytes(msgspec.json.encode(outcome))
 
 
@@ -152,7 +152,7 @@ def read_scan(path: Path) -> Scan:
     """Read the findings that a scan in the jail wrote to `path`.
 
     Raises:
-        Unreadable: the document is not GeoJSON, or what was written is not what a scan writes.
+        Unreadable: the document is not GeoJSON, or the file at `path` is not a valid outcome.
     """
     try:
         with path.open("rb") as file:

@@ -1,8 +1,8 @@
-"""Counts geometries by type and dimension, and finds those that the converter cannot read as they are.
+"""Counts geometries by type and dimension, and finds those that the converter cannot read completely.
 
-Coordinates are never turned into numbers where they are as they should be: all coordinates of one type in a batch are
-reduced together to their brackets and commas, and these say whether each is of its type and has two or three numbers.
-Only what this cannot settle is looked at one geometry at a time.
+Regular coordinates are never parsed into numbers: all coordinates of one type in a batch are reduced to their brackets
+and commas, which show whether each geometry matches its type and has two or three numbers per position. Only geometries
+that this cannot classify are examined one at a time.
 """
 
 from collections import Counter, defaultdict
@@ -22,13 +22,13 @@ PIECE_BYTES = 1 << 20
 SAMPLE_BYTES = 1 << 16
 FLAT, WITH_Z = 2, 3
 MAX_COLLECTIONS = 200
-"""How many collections may be nested in each other."""
+"""The maximum nesting depth of collections."""
 COLLECTION = "GeometryCollection"
 _NUMBER_BYTES = b"0123456789+-.eE \t\r\n"
 _SPACE_AND_SIGNS = b" \t\r\n+-"
 _ANY_DIGIT = bytes.maketrans(b"0123456789", b"0" * 10)
 _TOO_LARGE = {FLAT: (b"[0000", b",000"), WITH_Z: (b"[0000",)}
-"""Longitudes from 1000 on, latitudes from 100 on; these cannot be told from elevations."""
+"""Longitudes from 1000, latitudes from 100; cannot be distinguished from elevations."""
 _LEVELS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
 _MARKS = (b"p", b"q", b"r", b"s")
 _TYPES = {name.lower(): name for name in FAMILIES}
@@ -36,18 +36,18 @@ _geometry, _type = attrgetter("geometry"), attrgetter("type")
 
 
 class Shape(msgspec.Struct):
-    """What the converter makes of one geometry. `type` is None when it makes nothing of it."""
+    """How the converter reads one geometry. `type` is None if it cannot read it."""
 
     type: str | None = None
     has_z: bool = False
     is_empty: bool = False
     lost_parts: int = 0
     parts: list["Shape"] = []
-    """The geometries in a collection, collections in it dissolved."""
+    """The geometries in a collection, including those of nested collections."""
 
 
 class GeometryTally:
-    """What has been seen of the geometries of a document so far."""
+    """The tally of the geometries of a document."""
 
     def __init__(self) -> None:
         self.types: Counter[str] = Counter()
@@ -61,7 +61,7 @@ class GeometryTally:
         self.exceeds_degrees = False
 
     def add(self, features: Sequence[Feature], features_before: int) -> None:
-        """Count the geometries of a batch; `features_before` is how many features were in the batches before."""
+        """Count the geometries of a batch; `features_before` is the number of features in earlier batches."""
         geometries = list(map(_geometry, features))
         kinds = list(map(_type, geometries)) if set(map(type, geometries)) == {Geometry} else []
         if kinds and isinstance(kinds[0], str) and kinds.count(kinds[0]) == len(kinds):
@@ -97,7 +97,7 @@ class GeometryTally:
             self.types_with_z[kind] += len(group)
 
     def _add_shape(self, shape: Shape) -> None:
-        """Count one geometry that was looked at by itself."""
+        """Count one geometry that was examined individually."""
         if shape.type is None:
             self.unreadable += 1
             return
@@ -111,7 +111,7 @@ class GeometryTally:
 
 
 def _regular_dimensions(kind: str, coordinates: Sequence[Raw]) -> int | None:
-    """2 or 3 when all coordinates are complete ones of their type with so many numbers each, else None."""
+    """2 or 3 if all coordinates match their type and have that many numbers per position, else None."""
     if kind not in _LEVELS:
         return None
     levels = _LEVELS[kind]
@@ -127,7 +127,7 @@ def _regular_dimensions(kind: str, coordinates: Sequence[Raw]) -> int | None:
 
 
 def _brackets(coordinates: Sequence[Raw]) -> Iterator[bytes]:
-    """Coordinates without their numbers, in pieces that end where a position does."""
+    """The coordinates without their numbers, in pieces that end with a position."""
     rest = b""
     for piece in _pieces(coordinates):
         text = rest + piece.translate(None, _NUMBER_BYTES)
@@ -138,17 +138,17 @@ def _brackets(coordinates: Sequence[Raw]) -> Iterator[bytes]:
 
 
 def _exceed_degrees(coordinates: Sequence[Raw], dimensions: int) -> bool:
-    """Whether numbers are so large that they cannot be degrees.
+    """Whether numbers are too large to be degrees.
 
-    Their digits are counted, their values not asked for; and of many only the first, since coordinates that are in
-    another system are so all together.
+    Counts digits instead of parsing values, and samples only the first of many, because a document in another
+    coordinate system has only such coordinates.
     """
     first = next(_pieces(coordinates))[:SAMPLE_BYTES].translate(_ANY_DIGIT, _SPACE_AND_SIGNS)
     return any(mark in first for mark in _TOO_LARGE[dimensions])
 
 
 def _pieces(coordinates: Sequence[Raw]) -> Iterator[bytes]:
-    """The text of coordinates: of many together, of one geometry, which may be huge, a piece at a time."""
+    """The text of coordinates: of many geometries at once, or of one, which may be huge, in pieces."""
     if len(coordinates) > 1:
         yield b"".join(coordinates)
         return
@@ -158,19 +158,19 @@ def _pieces(coordinates: Sequence[Raw]) -> Iterator[bytes]:
 
 
 def shape_of(geometry: Geometry) -> Shape:
-    """What the converter makes of one geometry.
+    """How the converter reads one geometry.
 
     Raises:
         Unreadable: collections are nested too deeply.
     """
     try:
         return _shape(geometry, MAX_COLLECTIONS)
-    except RecursionError:  # deeper still: what is encoded again on the way down does not fit on the stack
+    except RecursionError:  # deeper still: the encoding on each level exceeds the stack
         raise Unreadable(Reason.TOO_DEEP) from None
 
 
 def _shape(geometry: Geometry, collections: int) -> Shape:
-    """Its shape, if no more than so many collections are nested in it."""
+    """The shape, if at most `collections` collections are nested in it."""
     kind = _TYPES.get(geometry.type.lower()) if isinstance(geometry.type, str) else None
     content = geometry.geometries if kind == COLLECTION else geometry.coordinates
     if kind is None or not bytes(content):
@@ -184,7 +184,7 @@ def _shape(geometry: Geometry, collections: int) -> Shape:
 
 
 def _dimensions(position: Any) -> int:
-    """How many of a position's numbers count: 2 or 3, or 0 when it is no position."""
+    """How many numbers of a position are used: 2 or 3, or 0 if it is not a position."""
     if not isinstance(position, list) or len(position) < FLAT:
         return 0
     if any(type(number) not in {int, float} for number in position[:WITH_Z]):
@@ -198,7 +198,7 @@ def _point(position: Any) -> Shape | None:
 
 
 def _line(positions: Any) -> Shape | None:
-    """A line, a ring or a MultiPoint: one bad position spoils it."""
+    """A line, a ring or a MultiPoint: one bad position makes it unreadable."""
     if not isinstance(positions, list):
         return None
     dimensions = set(map(_dimensions, positions))
@@ -206,7 +206,7 @@ def _line(positions: Any) -> Shape | None:
 
 
 def _polygon(rings: Any) -> Shape | None:
-    """A polygon: a bad outer ring spoils it, a bad inner one is left out."""
+    """A polygon: a bad outer ring makes it unreadable; a bad inner ring is left out."""
     if not isinstance(rings, list) or not rings:
         return None
     if rings[0] is None:
@@ -239,7 +239,7 @@ def _collection(members: Any, collections: int) -> Shape | None:
 
 
 def _joined(parts: Sequence[Shape | None], *, is_empty: bool | None = None) -> Shape:
-    """The whole of some parts, of which the unreadable ones are None."""
+    """The shape made of `parts`, of which unreadable ones are None."""
     readable = [part for part in parts if part is not None]
     return Shape(
         has_z=any(part.has_z for part in readable),

@@ -1,4 +1,4 @@
-"""The `id` of a feature beside its properties, which the converter turns into a number of its own or a column."""
+"""The `id` of a feature outside its properties, which the converter makes a feature id or a column."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,10 +11,10 @@ from service.geojson.fields import FieldTally, joined_type
 
 
 class IdTally:
-    """Follows what the converter makes of ids.
+    """Tracks how the converter treats ids.
 
-    Whole numbers from 0 on number the features and are lost on the way to other formats. The first id that is none
-    makes a column `id`, unless the properties have had one before: then ids fill the gaps in that.
+    Non-negative integers become feature ids, which other formats lose. The first id of another kind creates a column
+    `id`, unless the properties already have one: then ids fill its gaps.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class IdTally:
         self._has_column = False
 
     def add(self, features: Sequence[Feature], *, has_property: bool) -> None:
-        """Count the ids of a batch; `has_property` says whether a feature before it has a property `id`."""
+        """Count the ids of a batch; `has_property` says whether an earlier feature has a property `id`."""
         gaps = []
         self._has_column |= has_property
         for feature in features:
@@ -41,7 +41,7 @@ class IdTally:
             self._values.add(gaps)
 
     def column(self, properties: FieldTally | None) -> FieldTally | None:
-        """The column `id` of ids and `properties` of that name; what does not fit into it is counted as dropped."""
+        """The column `id`, made of ids and `properties` of that name; ids that do not fit are counted as dropped."""
         ids = self._values
         if self._number_features:
             self.dropped = self._count

@@ -1,4 +1,4 @@
-"""Objects and arrays as the text that the converter writes into a column."""
+"""Objects and arrays as the JSON text that the converter writes into a column."""
 
 import json
 import math
@@ -11,7 +11,7 @@ _ESCAPES = str.maketrans({"/": "\\/"})
 
 
 class _Text(str):
-    """A finished piece of the text, told apart from a string value."""
+    """A finished piece of text, as opposed to a string value."""
 
     __slots__ = ()
 
@@ -21,7 +21,7 @@ LARGEST = (str(INT64_MAX), str(-INT64_MAX - 1))
 
 
 def holds_clamped(value: Any, text: str) -> bool:
-    """Whether a number in `value`, of which `text` is the JSON text, is beyond 64 bits and written as the largest."""
+    """Whether a number in `value`, whose JSON text is `text`, exceeds 64 bits and is written clamped."""
     if not any(number in text for number in LARGEST):
         return False
     pending = [value]

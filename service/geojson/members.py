@@ -1,7 +1,7 @@
-"""The members of a feature as the converter finds them, whose names it compares without regard to case.
+"""The members of a feature as the converter finds them: it ignores the case of their names.
 
-Of several that are called the same but for case it takes the first; of geometries the last, and none at all where one
-of them is null.
+Of several members whose names differ only in case it takes the first; of geometries the last, and none if one of them
+is null.
 """
 
 import json
@@ -13,31 +13,31 @@ import msgspec
 from msgspec import UNSET, Raw
 
 OWN = frozenset({"type", "id", "geometry", "properties"})
-"""What the converter reads of a feature."""
+"""The members of a feature that the converter reads."""
 GEOMETRY, PROPERTIES = "geometry", "properties"
 _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 _MARKS = {GEOMETRY: b'"geometry"', PROPERTIES: b'"properties"'}
 
 
 def member(value: dict[str, Any], name: str) -> Any:
-    """A member by its name in any case, UNSET where there is none."""
+    """A member by its name, ignoring case; UNSET if there is none."""
     return next((value[key] for key in value if key.lower() == name), UNSET)
 
 
 def geometry_member(value: dict[str, Any]) -> Any:
-    """The geometry of a feature, UNSET where it has none."""
+    """The geometry of a feature; UNSET if it has none."""
     found = [value[key] for key in value if key.lower() == GEOMETRY]
     return None if None in found else found[-1] if found else UNSET
 
 
 def is_repeated(names: Iterable[str]) -> bool:
-    """Whether what the converter reads once is there more than once."""
+    """Whether a member that the converter reads occurs more than once."""
     counts = Counter(map(str.lower, names))
     return any(counts[name] > 1 for name in OWN)
 
 
 def may_repeat(text: bytes, properties: Sequence[Any]) -> bool:
-    """Whether features with these properties, whose text this is, may have geometry or properties twice; a glance."""
+    """A quick check whether features with this text and these properties may repeat geometry or properties."""
     for name, mark in _MARKS.items():
         found = text.count(mark)
         if found > len(properties) and found > len(properties) + sum(name in (row or ()) for row in properties):
@@ -46,7 +46,7 @@ def may_repeat(text: bytes, properties: Sequence[Any]) -> bool:
 
 
 def repeats(text: bytes) -> bool:
-    """Whether an object has what the converter reads once more than once, under equal names or names alike."""
+    """Whether an object repeats a member that the converter reads, ignoring case."""
     try:
         members = _MEMBERS.decode(text)
     except msgspec.DecodeError:
@@ -58,7 +58,7 @@ def repeats(text: bytes) -> bool:
 
 
 def _names(text: str) -> list[str]:
-    """The names of an object's members as they are written, each as often as it is there."""
+    """The names of an object's members as written, including repeated ones."""
     names: list[str] = []
 
     def note(pairs: list[tuple[str, Any]]) -> None:

@@ -1,8 +1,8 @@
-"""A copy of a document such that the converter reads all of it, in the way in which it was scanned.
+"""Writes a copy of a document that the converter reads completely, and in the way in which it was scanned.
 
-Halves of letters are replaced, and what is no FeatureCollection, one object or one after another, becomes one: the
-converter reads that with another parser, which writes numbers in objects otherwise and knows fewer options.
-`python -m service.geojson.normalize FILE OUTPUT gather|leave`, in the jail.
+Unpaired surrogates are replaced. A single object or a sequence of objects becomes a FeatureCollection, because the
+converter would read it with another parser, which formats numbers in objects differently and has fewer options. Runs in
+the jail as `python -m service.geojson.normalize FILE OUTPUT gather|leave`.
 """
 
 import codecs
@@ -30,7 +30,7 @@ _GEOMETRIES = frozenset(map(str.lower, FAMILIES))
 
 
 def mend(document: Path, target: Path, *, gathers: bool) -> None:
-    """Write the mended copy of a document that was scanned; `gathers`: one that is no collection already."""
+    """Write the normalized copy of a scanned document; with `gathers`, wrap its objects in a collection."""
     if gathers:
         with document.open("rb") as file, target.open("wb") as out:
             _gather(out, Cursor(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
@@ -42,7 +42,7 @@ def mend(document: Path, target: Path, *, gathers: bool) -> None:
 
 
 def _gather(out: BinaryIO, cursor: Cursor) -> None:
-    """Write objects, one after another, as the features of a collection."""
+    """Write a sequence of objects as the features of a collection."""
     has_mark = bytes(cursor.view[: len(codecs.BOM_UTF8)]) == codecs.BOM_UTF8
     cursor.position = len(codecs.BOM_UTF8) if has_mark else 0
     cursor.skip(SPACE_OR_SEPARATOR)
@@ -58,7 +58,7 @@ def _gather(out: BinaryIO, cursor: Cursor) -> None:
 
 
 def _next(cursor: Cursor) -> tuple[bytes, dict[str, Raw]]:
-    """The object that begins here, mended, and its members; steps behind it."""
+    """The normalized object that starts here, and its members; advances past it."""
     start = cursor.position
     cursor.pass_value()
     text = replace_lone(bytes(cursor.view[start : cursor.position]))
@@ -79,7 +79,7 @@ def _type(members: dict[str, Raw]) -> str:
 
 
 def _feature(text: bytes, members: dict[str, Raw]) -> bytes:
-    """An object as an element of `features`: a bare geometry gets a feature around it."""
+    """An object as an element of `features`; a bare geometry is wrapped in a feature."""
     kind = _type(members)
     if kind in _GEOMETRIES:
         return b'{"type": "Feature", "properties": {}, "geometry": %b}' % text

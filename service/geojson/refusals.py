@@ -1,4 +1,4 @@
-"""Why a document cannot be analysed, as codes that may leave the jail and the sentences that stand for them."""
+"""The reasons why a document cannot be analyzed: codes that may leave the jail, and their sentences."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -26,10 +26,10 @@ class Reason(StrEnum):
 
 
 OTHER_JSON: Mapping[Reason, str] = MappingProxyType({Reason.TOPOJSON: "TopoJSON", Reason.ESRI_JSON: "Esri JSON"})
-"""What is no GeoJSON, but converted all the same."""
+"""Documents that are not GeoJSON but are converted anyway."""
 
 MAX_NESTING = 900
-"""How deeply objects and arrays may be nested: the decoder's own limit depends on Python's version."""
+"""The maximum nesting depth of objects and arrays: the decoder's own limit depends on Python's version."""
 MAX_FIELDS = 2000
 MAX_NAME_CHARACTERS = 4096
 MAX_NAMES_CHARACTERS = 1 << 20
@@ -59,7 +59,7 @@ SENTENCES: Mapping[Reason, str] = MappingProxyType(
 
 
 class Unreadable(Rejection):
-    """A document that cannot be read as GeoJSON; `reason` says why."""
+    """The document cannot be read as GeoJSON; `reason` says why."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(SENTENCES[reason])

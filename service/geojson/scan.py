@@ -1,7 +1,7 @@
 """One streaming pass over a GeoJSON document.
 
-`scan` is a function call for small files; `python -m service.geojson.scan FILE OUTPUT` is the same in the jail, where
-it writes its outcome to OUTPUT.
+Small files are scanned by calling `scan`; for others `python -m service.geojson.scan FILE OUTPUT` runs in the jail and
+writes its outcome to OUTPUT.
 """
 
 import gc
@@ -31,9 +31,9 @@ three at least. One whose coordinates are sampled is not."""
 
 
 def read_light(path: Path) -> bytes | None:
-    """The document at `path` if the gateway itself may scan it: it is small, and not made to take long.
+    """The document at `path` if the gateway itself may scan it: it is small and cheap to scan.
 
-    A document of 256 KiB takes two milliseconds; one that is all brackets, which no data is, could take seconds.
+    A document of 256 KiB takes two milliseconds; one crafted from brackets alone could take seconds.
     """
     if path.stat().st_size > INLINE_BYTES:
         return None
@@ -51,7 +51,7 @@ def read_light(path: Path) -> bytes | None:
 def scan(path: Path) -> Scan:
     """Scan the GeoJSON document at `path`.
 
-    Memory is bounded by a few megabytes beside the largest feature.
+    Memory is bounded by a few megabytes plus the largest feature.
 
     Raises:
         Unreadable: the document is not GeoJSON that the converter would read.
@@ -64,7 +64,7 @@ def scan(path: Path) -> Scan:
 
 
 def scan_bytes(data: bytes) -> Scan:
-    """Scan a GeoJSON document that is in memory, as `scan` does."""
+    """Scan a GeoJSON document in memory, as `scan` does."""
     if not data:
         raise Unreadable(Reason.EMPTY)
     document = Document(data)
@@ -84,8 +84,8 @@ def _scan(document: Document, batches: Iterable[Sequence[Feature]]) -> Scan:
 
 
 def main(arguments: list[str]) -> None:
-    """Scan the file that is named first and write the outcome to the one that is named second."""
-    gc.disable()  # there are no cycles to find, only the features of a window to look through in vain
+    """Scan the file given first, and write the outcome to the file given second."""
+    gc.disable()  # there are no cycles, and traversing the features of a window is wasted time
     document, output = map(Path, arguments)
     try:
         outcome = Outcome(scan=scan(document))

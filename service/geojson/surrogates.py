@@ -1,7 +1,7 @@
-r"""Halves of letters: escapes such as \ud83d without their other half, which stand for nothing.
+r"""Unpaired surrogates: escapes such as \ud83d without their second half, which encode no character.
 
-No text can hold one. The converter puts U+FFFD in its place, but swallows the letter after it where that is an escape
-too, so it is given documents in which the escape of U+FFFD, which is as long, stands there already.
+No text can hold one. The converter replaces them with U+FFFD, but also swallows a following escape. It therefore
+receives documents in which they are already replaced by the escape of U+FFFD, which has the same length.
 """
 
 import mmap
@@ -16,13 +16,13 @@ REPLACEMENT = b"ufffd"
 
 
 def find_lone(text: bytes | mmap.mmap) -> Iterator[int]:
-    """Where in JSON text, which begins outside of an escape, the halves are: the place after each backslash."""
+    """The positions of unpaired surrogates in JSON text, each after its backslash; `text` starts outside an escape."""
     if any(text.find(mark) >= 0 for mark in _MAY_BE_HALF):
         yield from (escape.start(1) for escape in _ESCAPE.finditer(text) if escape.group(1))
 
 
 def replace_lone(text: bytes) -> bytes:
-    """JSON text with U+FFFD in the place of each half, as long as before."""
+    """The JSON text with each unpaired surrogate replaced by U+FFFD; its length does not change."""
     whole = None
     for at in find_lone(text):
         whole = bytearray(text) if whole is None else whole

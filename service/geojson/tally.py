@@ -1,4 +1,4 @@
-"""Everything that has been seen of a document so far."""
+"""The tally of a document's features: fields, ids and geometries."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +43,7 @@ class Tally:
         """Count a batch of features.
 
         Raises:
-            Unreadable: the features have more properties, or longer names of them, than a table can have.
+            Unreadable: the features have more properties, or longer property names, than a table can have.
         """
         are_typed = list(map(_type, batch)).count(FEATURE) == len(batch)
         typed = batch if are_typed else [feature for feature in batch if feature.type == FEATURE]
@@ -55,7 +55,7 @@ class Tally:
         self._add_properties(typed)
 
     def findings(self, document: Document) -> Scan:
-        """What has been seen of `document`, whose batches these were.
+        """The findings about `document`, whose batches were added.
 
         Raises:
             Unreadable: the document is one geometry that cannot be read.
@@ -94,7 +94,7 @@ class Tally:
             self._field(name).add(column)
 
     def _field(self, name: str) -> FieldTally:
-        """The tally of one property, a new one when it was not seen before."""
+        """The tally of one property, created on first use."""
         field = self._fields.get(name)
         if field is None:
             name = name.partition("\0")[0]
@@ -108,7 +108,7 @@ class Tally:
 
 
 def _columns(rows: list[dict[str, Any]]) -> Iterable[tuple[str, list[Any]]]:
-    """The names in rows, each with its values; most often all rows have the same names."""
+    """The names in rows, each with its values; usually all rows have the same names."""
     names = rows[0] if rows else {}
     if len(names) <= MAX_FIELDS and set(map(len, rows)) <= {len(names)}:
         with suppress(KeyError):
@@ -117,7 +117,7 @@ def _columns(rows: list[dict[str, Any]]) -> Iterable[tuple[str, list[Any]]]:
 
 
 def _columns_by_names(rows: list[dict[str, Any]]) -> Iterator[tuple[str, list[Any]]]:
-    """The same for rows of which only some have the same names, those together."""
+    """The same for rows with different names, grouped by their names."""
     groups: defaultdict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         groups[tuple(row)].append(row)

@@ -143,8 +143,8 @@ def test_geometries_that_cannot_be_read_are_a_loss() -> None:
     (issue,) = told(feature(None, geometry("Point", [])), feature(None, polygon)).geometry_coercions
     assert issue.issue == "unreadable_geometry"
     assert issue.detail == (
-        "1 feature with a geometry that is not valid GeoJSON, which is left out, "
-        "and 1 with one of which only a part can be read."
+        "1 feature with a geometry that is not valid GeoJSON and is left out, "
+        "and 1 with a geometry that can be read only in part."
     )
 
 
@@ -158,13 +158,13 @@ def test_elements_that_are_no_features_are_a_loss() -> None:
     ("value", "sentence"),
     [
         ({"a": [1]}, "1 value in x: objects and arrays are written as JSON text."),
-        (10**30, "1 value in x: whole numbers beyond 64 bits are replaced by the largest ones."),
-        ([{"a": [-(10**30)]}], "1 value in x: whole numbers beyond 64 bits are replaced by the largest ones."),
-        (1e300, "1 value in x: numbers with more digits than a Shapefile keeps are rounded."),
-        ("2020-01-01T10:00:00Z", "1 value in x: times are written as text, since a Shapefile has dates only."),
+        (10**30, "1 value in x: integers beyond 64 bits are clamped to the 64-bit range."),
+        ([{"a": [-(10**30)]}], "1 value in x: integers beyond 64 bits are clamped to the 64-bit range."),
+        (1e300, "1 value in x: numbers with more digits than a Shapefile can hold are rounded."),
+        ("2020-01-01T10:00:00Z", "1 value in x: times are written as text, because a Shapefile has only dates."),
         ("", "1 value in x: a Shapefile cannot tell empty text from a missing value."),
-        ("x ", "1 value in x: blanks at the end of a text are lost."),
-        ("a\0b", "1 value in x: a text with a NUL character ends before it."),
+        ("x ", "1 value in x: trailing blanks are lost."),
+        ("a\0b", "1 value in x: text is cut off at its first NUL character."),
     ],
 )
 def test_other_losses_are_warnings(value: Any, sentence: str) -> None:
@@ -177,19 +177,19 @@ def test_other_losses_are_warnings(value: Any, sentence: str) -> None:
     [
         (
             r'{"type": "Feature", "properties": {"x": "a\ud83d\u00e9"}, "geometry": null}',
-            r"1 escape of half a letter, as \ud83d without its other half: U+FFFD is written instead.",
+            r"1 escape of an unpaired surrogate, such as \ud83d without its second half: U+FFFD is written instead.",
         ),
         (
             '{"type": "Feature", "properties": {}, "geometry": null, "Geometry": null}',
-            "1 feature with geometry, properties, id or type more than once, in whatever case: one of each is read.",
+            "1 feature with geometry, properties, id or type more than once (ignoring case): only one of each is read.",
         ),
         (
             '{"type": "Feature", "properties": {}, "geometry": null, "style": {}, "bbox": []}',
-            "Members that are no part of GeoJSON are not kept: style. Put them into the properties to keep them.",
+            "Members that are not part of GeoJSON are not kept: style. Put them into the properties to keep them.",
         ),
         (
             '{"type": "Feature", "properties": {"x": "2020-01-01T10:00:00.1234Z"}, "geometry": null}',
-            "1 value in x: times are kept to the thousandth of a second.",
+            "1 value in x: times are kept with millisecond precision.",
         ),
     ],
 )
@@ -206,7 +206,7 @@ def test_texts_are_kept_where_only_their_beginning_would_be() -> None:
     assert found.dates_are_texts
     assert [field.type for field in found.fields] == ["text", "text"]
     assert reading_warnings(found) == [
-        "1 value in x: the text only begins like a date or a time, so all dates of the file are kept as text."
+        "1 value in x: only the start of the text is a date or time, so all dates of the file stay text."
     ]
     assert reading_warnings(found, into_json=True) == []
     assert scan_bytes(collection(feature({"day": "2020-01-01"}))).keeping_texts().fields[0].type == "date"
@@ -241,7 +241,7 @@ def test_features_without_geometry_and_lost_ids_are_warnings() -> None:
     assert warned(feature(id=1), feature(None, None, id=2), feature(None, geometry("LineString", []))) == [
         "1 feature without geometry: the row is written with an empty shape.",
         "1 feature with an empty geometry: the row is written with an empty shape.",
-        "2 features with an id beside the properties: it is not written; copy it into the properties to keep it.",
+        "2 features with an id outside the properties: it is not written; copy it into the properties to keep it.",
     ]
 
 
