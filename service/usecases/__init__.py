@@ -1,5 +1,5 @@
-"""The order of steps: the only place where capabilities meet.
+"""The use cases: the only package that combines the other capabilities.
 
-`pipeline` lists the steps of a conversion, `steps` holds them. `accept_upload` runs those bound to the request;
-`run_job` those bound to the job, which ends exactly once whether or not anyone waits for it.
+`pipeline` lists the steps of a conversion, which are defined in `steps`. `accept_upload` runs the steps bound to the
+request; `run_job` those bound to the job, which ends exactly once whether or not anyone waits for it.
 """

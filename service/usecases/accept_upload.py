@@ -1,4 +1,4 @@
-"""The left side of the seam: run the steps that are bound to the request, then hand the upload over to its job."""
+"""The request's part of a conversion: runs the steps bound to the request, then submits the job."""
 
 import msgspec
 import structlog
@@ -19,12 +19,12 @@ _log = structlog.get_logger()
 
 
 async def accept_upload(services: Services, order: ConversionOrder, ticket: QueueTicket, gate: Gate) -> Submission:
-    """Turn a received file into a job that runs, or into a Failed one that says why not (interface 3).
+    """Turn a received file into a running job, or into a Failed one that gives the reason (interface 3).
 
-    The ticket is used, or released.
+    The ticket is either passed to the job or released.
 
     Raises:
-        IdempotencyKeyInUse: another request has taken the key over; this one has made nothing of the file.
+        IdempotencyKeyInUse: another request has taken over the key; nothing was recorded for this file.
     """
     progress = Progress(_received(services, order))
     submission: Submission | None = None
@@ -44,7 +44,7 @@ async def accept_upload(services: Services, order: ConversionOrder, ticket: Queu
 
 
 async def refuse_upload(services: Services, order: ConversionOrder, rejection: Rejection) -> Submission:
-    """Turn a received file into a Failed job without looking at it.
+    """Record a Failed job for a received file without inspecting the file.
 
     Raises:
         IdempotencyKeyInUse: as `accept_upload`.
@@ -60,7 +60,7 @@ def _received(services: Services, order: ConversionOrder) -> Received:
         input_format=None,
         output_format=None,
         input_size_bytes=order.upload.size_bytes,
-        created_at=services.clock(),  # until the database has set its own time
+        created_at=services.clock(),  # until the database sets its own time
     )
     return Received(order=order, job=job)
 
@@ -96,5 +96,5 @@ async def _refuse(services: Services, received: Received, reason: GeomillError) 
 
 
 def _reason(details: Details) -> str:
-    """Return what refused a file, for operators: a limit, a payment, or the file itself."""
+    """Return the reason for a refusal, as operators see it: a limit, a payment, or the file itself."""
     return details.limit or ("payment" if details.payment_past_due else "file")

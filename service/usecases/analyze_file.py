@@ -1,4 +1,4 @@
-"""What a conversion to Shapefile would lose, without converting, counting or recording anything (interface 4.4)."""
+"""Reports what a conversion to Shapefile would lose, without converting or recording anything (interface 4.4)."""
 
 import msgspec
 
@@ -17,11 +17,11 @@ from service.usecases.detect_format import detect_format
 from service.usecases.inspect_source import is_document, scan_document
 from service.usecases.services import Services
 
-NOT_ANALYSED = "The file is {}, not GeoJSON, which alone is analysed. It can be converted as it is."
+NOT_ANALYSED = "The file is {}, not GeoJSON. Only GeoJSON can be analyzed, but the file can be converted."
 
 
 class Analysed(msgspec.Struct, frozen=True):
-    """The report, and sentences about what it has no member for."""
+    """The report, and warnings about losses for which it has no member."""
 
     report: Report
     warnings: tuple[str, ...] = ()
@@ -31,8 +31,8 @@ async def analyze_file(services: Services, account_id: AccountId, upload: Upload
     """Report on a GeoJSON document; the report on any other input says that it does not apply.
 
     Raises:
-        Rejection: the file is none that the service accepts, or no GeoJSON though its name says so.
-        Overloaded, TooManyRequests: there is no converter to scan it in.
+        Rejection: the service does not accept the file, or its name wrongly says GeoJSON.
+        Overloaded, TooManyRequests: no converter is available for the scan.
     """
     source = await detect_format(upload)
     if not is_document(source):
@@ -50,7 +50,7 @@ async def analyze_file(services: Services, account_id: AccountId, upload: Upload
 
 
 async def _scan(engine: Engine, run: Run, source: Source) -> Scan:
-    """Scan the document, again if the first run crashes; it writes its outcome anew."""
+    """Scan the document; scan it once more if the first run crashes."""
     try:
         return await scan_document(engine, run, source)
     except RunCrashed:

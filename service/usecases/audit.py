@@ -1,4 +1,4 @@
-"""Whether ledger, jobs and store agree (interface 6)."""
+"""Checks that ledger, jobs and store agree (interface 6)."""
 
 from service.db.pool import Database
 from service.jobs.outputs import jobs_without_output, time_of, unknown_keys
@@ -7,20 +7,20 @@ from service.storage.port import Storage
 
 
 async def audit(database: Database, storage: Storage) -> list[str]:
-    """Return a sentence for each difference; none is the only good answer.
+    """Return a sentence for each difference; the list must be empty.
 
-    Memory grows with the number of stored outputs: about 100 bytes each.
+    Takes about 100 bytes of memory per stored output.
     """
     return [*await audit_books(database), *await _audit_store(database, storage)]
 
 
 async def _audit_store(database: Database, storage: Storage) -> list[str]:
-    # A job knows the key of its output before the output is there, and is Completed only after that. So what is listed
-    # first is no orphan, and what was Completed before the listing began is in it.
+    # A job records the key of its output before the output exists, and becomes Completed only after it exists. Objects
+    # listed first are therefore no orphans, and the outputs of jobs completed before the listing are in it.
     began = await time_of(database)
     stored = {str(entry.key) async for entry in storage.objects()}
     orphans = await unknown_keys(database, sorted(stored))
-    if orphans:  # or were they removed, and forgotten, since they were listed?
+    if orphans:  # unless they were removed since the listing
         orphans = sorted({str(entry.key) async for entry in storage.objects()}.intersection(orphans))
     missing = await jobs_without_output(database, stored, began)
     return [

@@ -1,4 +1,4 @@
-"""Whether this process can take work: database, storage, sandbox, and room for one more file (interface 10)."""
+"""Checks whether this process can accept work: database, storage, sandbox and disk space (interface 10)."""
 
 from collections.abc import Awaitable, Callable
 
@@ -13,14 +13,14 @@ PATIENCE_SECONDS = 5.0
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
-    """What works and what does not; each a sentence or "ok"."""
+    """The state of each part: "ok", or a sentence that names the problem."""
 
     ready: bool
     checks: dict[str, str]
 
 
 async def check_readiness(services: Services) -> Readiness:
-    """Ask every part; at most some seconds."""
+    """Check all parts, each within `PATIENCE_SECONDS`."""
     checks = {name: await _verdict(check, services) for name, check in _CHECKS.items()}
     return Readiness(ready=all(verdict == "ok" for verdict in checks.values()), checks=checks)
 

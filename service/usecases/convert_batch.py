@@ -1,8 +1,8 @@
-"""Several files of one request, each on its own, with the outcome of a strictly sequential run (interface 6).
+"""Converts the files of one request with the same outcome as a strictly sequential run (interface 6).
 
-Conversions of one batch overlap. That cannot change an outcome: what runs holds its reservation, so a file that is
-admitted beside it would be admitted after it too. Only a refusal may be premature, while an earlier file can still fail
-and give back what it holds; then the batch waits for that file and tries again.
+Conversions of one batch overlap. This cannot change an outcome: a running job holds its reservation, so a file that is
+admitted while it runs would also be admitted after it. Only a refusal may be premature, because an earlier file can
+still fail and release its reservation; the batch then waits for that file and tries again.
 """
 
 from collections.abc import Sequence
@@ -17,18 +17,18 @@ from service.usecases.services import Services
 from service.usecases.steps.accepting import Attempt, ConversionOrder
 
 SHARED: frozenset[Limit | None] = frozenset({"conversions", "data", "wallet"})
-"""Limits that the files of a batch use up together: once one refuses, it refuses every later file."""
+"""Limits that the files of a batch share: once one of them refuses a file, it refuses all later files."""
 
-AS_BEFORE = "This file was not converted because an earlier one of the batch met a limit: "
+AS_BEFORE = "This file was not converted because an earlier file of the batch reached a limit: "
 
 
 async def convert_batch(services: Services, files: Sequence[ConversionOrder | Job]) -> list[Submission]:
-    """Accept the files in their order; those that wait for nothing more are under way when this returns.
+    """Accept the files in order; files that need not wait for others are in progress when this returns.
 
-    A file that an earlier request has brought to its end comes as its job, and stays as it is.
+    A file that an earlier request has already finished is passed as its job, and is returned unchanged.
 
     Raises:
-        Overloaded, TooManyRequests: there is no room for the whole batch now; none of it was accepted.
+        Overloaded, TooManyRequests: there is no room for the whole batch; no file was accepted.
     """
     orders = [file for file in files if isinstance(file, ConversionOrder)]
     tickets = services.runner.enqueue(orders[0].account_id, len(orders)) if orders else []
@@ -51,20 +51,20 @@ async def convert_batch(services: Services, files: Sequence[ConversionOrder | Jo
 
 
 class _BatchGate:
-    """Admits the next file of a batch as if all before it had ended."""
+    """Admits the next file of a batch as if all earlier files had ended."""
 
     def __init__(self, earlier: Sequence[Submission]) -> None:
         self._earlier = earlier
         self.refusal: LimitRefusal | None = None
-        """What refuses every later file, whatever is in it."""
+        """The refusal that applies to every later file, whatever its content."""
 
     def remember(self, job: Job) -> None:
-        """Go on after a file of an earlier request as after one of this."""
+        """Take a job of an earlier request into account like one of this request."""
         if job.details.limit in SHARED:
             self._refuse_all_later(job.error_message or "", job.details.limit)
 
     async def admit(self, attempt: Attempt) -> Admission:
-        """Admit the next file, or refuse it because no earlier one can lift its refusal any more."""
+        """Admit the next file, or refuse it once no earlier file can change the refusal."""
         while True:
             running = next((one for one in self._earlier if one.job.status not in ENDED), None)
             try:

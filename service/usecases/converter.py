@@ -1,8 +1,8 @@
-"""A converter for the work of one file, and what an operator learns of it: how long it was waited for, how runs end.
+"""Provides a converter for one file, and reports to operators the time spent waiting and how runs end.
 
-A run that ends by a signal is no proof that its file is damaged: the host may have ended it. Neither is one that the
-sandbox lost, or could not start. The first such run of a file raises `RunCrashed`, and the work begins anew; only the
-second one counts.
+A run that ends by a signal does not prove that its file is damaged: the host may have ended it. The same holds for a
+run that the sandbox lost or could not start. The first such run of a file raises `RunCrashed`, and the caller starts
+over; only the second one counts.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -22,7 +22,7 @@ _log = structlog.get_logger()
 
 
 class RunCrashed(Exception):
-    """A run of this file has crashed or got lost for the first time: begin anew, without what it has written."""
+    """A run of this file crashed or was lost for the first time: start over and discard what it wrote."""
 
 
 _MAY_BE_THE_HOSTS = frozenset({Ending.SIGNAL, Ending.INTERNAL})
@@ -34,11 +34,11 @@ def _nothing() -> None:
 
 @asynccontextmanager
 async def converter(pool: Pool, ticket: QueueTicket, on_started: Callable[[], None] = _nothing) -> AsyncIterator[Run]:
-    """Use a converter: yields what runs a command in it. The first command waits until one is free for `ticket`.
+    """Use a converter; yields a function that runs a command. The first command waits for a worker.
 
-    `on_started` is called then. The ticket is released at the end, with or without a command. A command that is still
-    running when the lease is over ends as one that took too long, and so do all after it. The first one that
-    crashes or gets lost raises `RunCrashed`.
+    `on_started` is called then. The ticket is released at the end in any case. A command that is still running when the
+    lease ends, and every later one, gets the verdict for a run that took too long. The first run that crashes or is
+    lost raises `RunCrashed`.
     """
     worker: WorkerLease | None = None
     has_crashed = False

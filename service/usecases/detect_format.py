@@ -1,4 +1,4 @@
-"""What an upload is. A ZIP is unpacked for it, within bounds and a few at a time; nothing else waits for that."""
+"""Detects the format of an upload. ZIP archives are unpacked within limits, and only a few at a time."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ _unpacking = anyio.CapacityLimiter(AT_ONCE)
 
 
 async def detect_format(upload: Upload) -> Source:
-    """Recognise an upload; what it holds is put beside it.
+    """Detect the format of an upload; the contents of an archive are unpacked next to it.
 
     Raises:
         Rejection: see `formats.detect.detect`.

@@ -1,6 +1,6 @@
-"""How a job ends on record: released by this attempt, or as another attempt has ended it.
+"""Records the end of a job: released by this attempt, or as another attempt has ended it.
 
-Nobody is told of an end before the record says so.
+No client learns of an end before it is recorded.
 """
 
 from collections.abc import Awaitable, Callable
@@ -30,7 +30,7 @@ _log = structlog.get_logger()
 _T = TypeVar("_T")
 
 DATABASE_RETRY_SECONDS = 60.0
-"""How long the end of a job waits for a database that is away; after that, recovery ends the job."""
+"""How long the end of a job waits for an unavailable database; after that, recovery ends the job."""
 
 
 class JobParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,10 +47,10 @@ class JobParts(msgspec.Struct, frozen=True, kw_only=True):
 async def release(
     parts: JobParts, spec: JobSpec, failed: Job, *, interrupted: bool, may_have_stored: bool
 ) -> tuple[Job, bool]:
-    """Fail a job: nothing is charged, nothing is kept. Return how it has ended, and whether by this failure.
+    """Fail a job: nothing is charged, no output is kept. Return the ended job, and whether this failure ended it.
 
     Raises:
-        Overloaded: another attempt has the job, and has not ended.
+        Overloaded: another attempt holds the job and has not ended it.
     """
     change = Release(
         job_id=failed.id,
@@ -60,7 +60,7 @@ async def release(
         feature_count=failed.feature_count,
         geometry_type=failed.geometry_type,
         processing_time_ms=failed.processing_time_ms,
-        object_key=spec.object_key if may_have_stored else None,  # the sweep makes sure that it goes
+        object_key=spec.object_key if may_have_stored else None,  # the sweep removes it
         interrupted=interrupted,
     )
     ended_at = await retry_while_unavailable(lambda: parts.ledger.release(change))
@@ -79,12 +79,12 @@ async def release(
 
 
 async def end_on_record(parts: JobParts, spec: JobSpec, *, may_have_stored: bool) -> Job | None:
-    """Return the end that somebody else gave the job, and remove what this attempt has stored, and only that.
+    """Return the job as another attempt ended it, and remove what this attempt has stored, and nothing else.
 
-    None if there is no such job any more.
+    None if the job no longer exists.
 
     Raises:
-        Overloaded: another attempt has the job, and has not ended.
+        Overloaded: another attempt holds the job and has not ended it.
     """
     found: Job | None = None
     with suppress(JobNotFound):
@@ -92,13 +92,13 @@ async def end_on_record(parts: JobParts, spec: JobSpec, *, may_have_stored: bool
     if may_have_stored and (found is None or found.object_key != spec.object_key):
         await _discard_output(parts, spec)
     if found is not None and found.status not in ENDED:
-        message = f"The job {found.id} is being worked on elsewhere; its record tells how it ends."
+        message = f"Another process is working on the job {found.id}. Query the job for its result."
         raise Overloaded(message, RETRY_AFTER_SECONDS)
     return found
 
 
 def details_of(error: BaseException) -> Details:
-    """Return the flags of a response that a rejection brings (interface 7)."""
+    """Return the flags that a rejection adds to the response (interface 7)."""
     if isinstance(error, LimitRefusal):
         return Details(limit=error.limit, needs_upgrade=error.needs_upgrade, payment_past_due=error.payment_past_due)
     if isinstance(error, MultipleLayers):
@@ -107,10 +107,10 @@ def details_of(error: BaseException) -> Details:
 
 
 async def retry_while_unavailable(change: Callable[[], Awaitable[_T]]) -> _T:
-    """Make a change of the database that may be repeated, again and again while the database is away.
+    """Make a repeatable change to the database, and retry it while the database is unavailable.
 
     Raises:
-        RetryableFault: it stayed away.
+        RetryableFault: it stayed unavailable.
     """
     give_up_at = anyio.current_time() + DATABASE_RETRY_SECONDS
     pause = 0.1

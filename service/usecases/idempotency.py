@@ -1,4 +1,4 @@
-"""A request that may come twice: its fingerprint, and what is left of it to do."""
+"""Requests that may be repeated: their fingerprint, and the work that is left to do."""
 
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from service.usecases.steps.accepting import ConversionOrder
 
 
 def fingerprint(endpoint: str, form: Form) -> bytes:
-    """Return a hash over everything that tells one request from another: where it goes, its fields, its files."""
+    """Return a hash of everything that identifies a request: its endpoint, its fields and its files."""
     files = [(upload.untrusted_name, upload.size_bytes, upload.digest) for upload in form.files]
     fields: Mapping[str, Sequence[str]] = dict(sorted(form.fields.items()))
     return hashlib.sha256(msgspec.msgpack.encode((endpoint, fields, files))).digest()
@@ -25,9 +25,9 @@ def fingerprint(endpoint: str, form: Form) -> bytes:
 async def still_to_do(
     services: Services, claim: Claim | None, orders: Sequence[ConversionOrder]
 ) -> AsyncIterator[Sequence[ConversionOrder | Job]]:
-    """Yield the orders of a request; in place of those that earlier requests with its key have done, their ended jobs.
+    """Yield the orders of a request, with ended jobs in place of those that earlier requests with its key finished.
 
-    Without a key (`claim` None) every request is a first one.
+    Without a key (`claim` is None), every request counts as the first.
 
     Raises:
         IdempotencyKeyReused, IdempotencyKeyInUse: see `IdempotencyKeys.claim`.

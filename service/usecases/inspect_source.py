@@ -1,7 +1,7 @@
-"""What is in a source, found out the cheapest way that is right.
+"""Determines what a source contains, in the cheapest correct way.
 
-GeoJSON is scanned as text, which the data-loss report needs anyway; where its target can be written straight from the
-upload, that is all. Any other source, and any other target, goes through the converter's work file.
+GeoJSON is scanned as text, which the data-loss report needs anyway. That suffices if the target can be written directly
+from the upload. Any other source or target goes through the converter's work file.
 """
 
 from collections.abc import Sequence
@@ -32,11 +32,11 @@ SCAN_FILE = "scan.json"
 MENDED_FILE = "mended"
 MENDED_EXTENSION = ".geojson"
 JAILED_PROGRAMS = (scan_program.__name__, mend_program.__name__)
-"""The modules that run in the jail, for a launcher that holds them ready."""
+"""The modules that run in the jail, for a launcher that keeps them loaded."""
 
 
 class Inspection(msgspec.Struct, frozen=True):
-    """The facts about a source, the source as it is to be converted, and the findings of its scan if it is GeoJSON."""
+    """The facts about a source, the source to convert, and the findings of its scan if it is GeoJSON."""
 
     facts: Facts
     source: Source
@@ -46,34 +46,34 @@ class Inspection(msgspec.Struct, frozen=True):
 async def inspect_source(
     engine: Engine, run: Run, source: Source, target: Format, directory: Path, *, request: ConversionRequest = UNASKED
 ) -> Inspection:
-    """Find out what is in `source`; raises what `Engine.inspect` raises."""
+    """Determine what `source` contains; raises what `Engine.inspect` raises."""
     try:
         found = await scan_document(engine, run, source) if reading_of(source.format).json else None
     except Unreadable:
-        # The converter reads more than GeoJSON under this name, and words its own refusal.
+        # The converter reads more than GeoJSON under this name, and gives its own reason for a rejection.
         facts = await engine.inspect(run, source, directory, request)
         return Inspection(facts, source, None)
     if found is None:
         return Inspection(await engine.inspect(run, source, directory, request), source, None)
     fit = await normalized(engine, run, source, found)
     facts = found.facts(source.stem)
-    # Numbers that cannot be degrees are looked at more closely in a work file.
+    # Coordinates that cannot be degrees need a work file, in which they are examined.
     if found.is_mislabelled or not can_go_direct(fit, target, facts):
         facts = await engine.inspect(run, fit, directory, request)
     return Inspection(_with(facts, reading_warnings(found, into_json=writing_of(target).json)), fit, found)
 
 
 def is_document(source: Source) -> bool:
-    """Whether the source is GeoJSON by its name, of which data loss is reported."""
+    """Whether the source's format is GeoJSON, for which data loss is reported."""
     return reading_of(source.format).reader is Reader.DOCUMENT
 
 
 async def scan_document(engine: Engine, run: Run, source: Source) -> Scan:
-    """Scan GeoJSON: here if it is small, else in the jail, where it may write beside itself.
+    """Scan GeoJSON: in this process if it is small, otherwise in the jail, which writes its outcome next to the file.
 
     Raises:
-        Unreadable: it is not GeoJSON that the converter would read.
-        Rejection: scanning it goes beyond the limits.
+        Unreadable: the converter could not read it as GeoJSON.
+        Rejection: the scan exceeds the limits.
     """
     path = source.path
     document = read_light(path)
@@ -86,7 +86,7 @@ async def scan_document(engine: Engine, run: Run, source: Source) -> Scan:
 
 
 async def normalized(engine: Engine, run: Run, source: Source, found: Scan) -> Source:
-    """`source` such that the converter reads all of it that can be read."""
+    """`source` in a form that the converter reads completely, as far as possible."""
     options = reading_of(source.format).text_options if found.dates_are_texts else ()
     if found.is_collection and not found.half_letters:
         return msgspec.structs.replace(source, options=options)
@@ -101,7 +101,7 @@ async def normalized(engine: Engine, run: Run, source: Source, found: Scan) -> S
 
 
 async def _run_program(engine: Engine, run: Run, module: str, path: Path, *arguments: str) -> None:
-    """Run a program of ours in the jail on the file at `path`; what it writes it puts beside it."""
+    """Run one of our modules in the jail on the file at `path`; it writes its output next to that file."""
     command = Command(
         argv=(engine.capabilities.python, "-m", module, path.name, *arguments),
         directory=path.parent,

@@ -1,4 +1,4 @@
-"""Jobs as their owner may see them, each with a fresh link while there is one (interface 2.3, 4.6, 4.7)."""
+"""Jobs as their owner sees them, each with a new link if its output is available (interface 2.3, 4.6, 4.7)."""
 
 from uuid import UUID
 
@@ -18,14 +18,14 @@ _log = structlog.get_logger()
 
 
 class LinkedJob(msgspec.Struct, frozen=True):
-    """A job as it stands now, and the link to its output where there is a valid one."""
+    """The current state of a job, and the link to its output if there is a valid one."""
 
     job: Job
     link: Link | None
 
 
 async def with_link(services: Services, job: Job) -> LinkedJob:
-    """Sign a link to the output of a Completed job within its retention; none while the store cannot sign."""
+    """Sign a link to the output of a Completed job within its retention; there is none if the store cannot sign."""
     if job.status is not Status.COMPLETED or job.object_key is None or job.expires_at is None:
         return LinkedJob(job, None)
     try:
@@ -46,7 +46,7 @@ async def read_job(services: Services, account_id: AccountId, untrusted_id: str)
     """Return one job of the account.
 
     Raises:
-        JobNotFound: there is no such job, it is another account's, or `untrusted_id` is no job id at all.
+        JobNotFound: there is no such job, it is another account's, or `untrusted_id` is not a job id.
     """
     return await with_link(services, await services.jobs.find(_job_id(untrusted_id), account_id))
 
@@ -60,4 +60,4 @@ def _job_id(untrusted_id: str) -> JobId:
     try:
         return JobId(UUID(untrusted_id))
     except ValueError:
-        raise JobNotFound("There is no such job in this account. A job id looks like a UUID.") from None
+        raise JobNotFound("There is no such job in this account. A job id is a UUID.") from None

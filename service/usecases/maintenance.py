@@ -1,7 +1,7 @@
-"""What a serving process does beside its requests: keep its lease, end abandoned jobs, remove outputs past retention.
+"""The periodic tasks of a serving process: keep its lease, end abandoned jobs, remove expired outputs.
 
-Every serving process does all of it. Two that meet do no harm: ending a job is guarded by the state it leaves, and
-removing an output that is gone is no error.
+Every serving process runs all of them. They may run concurrently: ending a job requires that it is still open, and
+removing an output that no longer exists is not an error.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -24,27 +24,27 @@ from service.usecases.services import Services
 _log = structlog.get_logger()
 
 GRACE = timedelta(minutes=1)
-"""How long an output outlives its link, for downloads that begin in the last moment."""
+"""How long an output outlives its link, for downloads that start at the last moment."""
 PAUSE = timedelta(milliseconds=50)
-"""Between the batches of what is pruned, so that nobody waits for them."""
+"""The pause between pruned batches, so that other statements do not wait."""
 _AT_ONCE = 500
 
 
 class PeriodicTask(msgspec.Struct, frozen=True):
-    """Something that is done again and again."""
+    """A task that runs periodically."""
 
     work: Callable[[Services], Awaitable[None]]
     every: Callable[[Services], timedelta]
 
 
 async def beat(services: Services) -> None:
-    """Say that this process is alive, and still at the requests that it is admitting."""
+    """Renew the lease of this process and of the requests that it is admitting."""
     await services.leases.beat()
     await services.idempotency.prolong()
 
 
 async def recover(services: Services) -> None:
-    """End jobs that no living process works on: nothing is charged, nothing of them is kept (interface 3)."""
+    """End jobs that no living process works on: nothing is charged, no output is kept (interface 3)."""
     before = services.runner.active
     held = await services.leases.held()
     ended = await _end(services, [job for job in held if job.id not in before | services.runner.active])
@@ -55,7 +55,7 @@ async def recover(services: Services) -> None:
 
 
 async def sweep(services: Services) -> None:
-    """Remove outputs past their retention, those that failed jobs have left, and those that appeared too late."""
+    """Remove expired outputs, outputs of failed jobs, and outputs that appeared too late."""
 
     async def remove(keys: list[str]) -> None:
         with observed("delete"):
@@ -71,12 +71,12 @@ async def sweep(services: Services) -> None:
 
 
 async def forget(services: Services) -> None:
-    """Remove idempotency keys past their day."""
+    """Remove expired idempotency keys."""
     await services.idempotency.forget_old()
 
 
 async def prune(services: Services) -> None:
-    """Remove jobs, charges, counters and revoked keys past the time that the operator keeps them, a few at once."""
+    """Remove jobs, charges, counters and revoked keys past the operator's retention, in small batches."""
     pruned: dict[str, int] = {}
     for table in PRUNED:
         while await services.leases.lead("prune") and (count := await services.history.prune(table, _AT_ONCE)):
@@ -87,12 +87,12 @@ async def prune(services: Services) -> None:
 
 
 async def show_begun(services: Services) -> None:
-    """Let whoever asks see which jobs have a converter."""
+    """Show jobs that have a converter as Processing."""
     await services.jobs.show_begun()
 
 
 async def measure(services: Services) -> None:
-    """Show what nobody else tells of when it changes: tasks, the queue, reservations that are open."""
+    """Update metrics that no other code updates: tasks, the queue and open reservations."""
     metrics.TASKS.set(len(anyio.get_running_tasks()))
     queue = services.pool.queue
     metrics.SEATS_TAKEN.set(queue.places_taken)
@@ -109,7 +109,7 @@ async def _end(services: Services, jobs: Iterable[HeldJob]) -> int:
             attempt=job.attempt,
             error_message=INTERRUPTED,
             details={},
-            object_key=job.object_key,  # the sweep removes it, now that nobody can settle the job any more
+            object_key=job.object_key,  # no attempt can settle the job any more, so the sweep may remove it
             interrupted=True,
         )
         ended += await services.ledger.release(release) is not None
@@ -128,11 +128,11 @@ PERIODIC_TASKS: tuple[PeriodicTask, ...] = (
 
 
 async def run_periodically(services: Services, task: PeriodicTask) -> None:
-    """Do a task for ever; whatever it fails of, it is tried again when its time comes, and nothing else ends."""
+    """Run a task periodically, forever. A failure is logged and affects neither later runs nor other tasks."""
     while True:
         try:
             await task.work(services)
-        except Exception as error:  # noqa: BLE001 -- see above
+        except Exception as error:  # noqa: BLE001 - see above
             is_expected = isinstance(error, DatabaseUnavailable | StorageUnavailable)
             tell = _log.warning if is_expected else _log.exception
             tell(events.UPKEEP_FAILED, task=task.work.__name__, reason=type(error).__name__)

@@ -1,10 +1,10 @@
-"""The conversion of one upload as the list of its steps, each with what can fail in it.
+"""The conversion of one upload as a list of steps, each with its possible failures.
 
     receive ▸ detect ▸ admit ║ inspect ▸ plan ▸ convert ▸ verify ▸ store ▸ settle ▸ respond
 
-`http.api.upload` receives before the tuples below begin, `http.api.render` responds after them. A step takes the record
-that the step before it returned and returns a new one; no step calls another. At the double line the upload passes from
-its request to its job: `accept_upload` runs the steps before it, `run_job` those after it.
+`http.api.upload` receives before the steps below, `http.api.render` responds after them. A step takes the record that
+the previous step returned and returns a new one; no step calls another. At the double line the upload passes from its
+request to its job: `accept_upload` runs the steps before it, `run_job` those after it.
 """
 
 from asyncio import CancelledError
@@ -21,34 +21,34 @@ from service.usecases.steps.delivering import ForgottenError, pack, secure, sett
 _Record = TypeVar("_Record")
 
 Outcome = Literal["refused", "rejected", "storage", "stopped", "forgotten", "unknown", "defect"]
-"""What a failure makes of a job, as operators count it; of one whose outcome is unknown, recovery decides."""
+"""The outcome of a failed job, as operators count it; recovery decides about jobs whose outcome is unknown."""
 
-STOPPED = "The service was stopped before the conversion had ended. Nothing was counted; send the file again."
+STOPPED = "The service was stopped before the conversion ended. Nothing was counted; send the file again."
 FORGOTTEN = "The service's database was interrupted during the conversion. Nothing was counted; send the file again."
-DEFECT = "The conversion failed because of a fault of the service. Nothing was counted; the fault was recorded."
+DEFECT = "The conversion failed because of an error in the service. Nothing was counted; the error was recorded."
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """An error, and how a job ends by it; without a `message` the client is told the error's own."""
+    """An error, and how it ends a job; without a `message` the client receives the error's own message."""
 
     raised: type[BaseException]
     outcome: Outcome
     message: str | None = None
     says_nothing_of_the_file: bool = False
-    """Whether a repeat under the same idempotency key converts the file anew."""
+    """Whether a repeat with the same idempotency key converts the file again."""
 
     def message_for(self, error: BaseException) -> str:
-        """Return what the client is told."""
+        """Return the message for the client."""
         return self.message or (error.message if isinstance(error, GeomillError) else DEFECT)
 
 
 class Step(msgspec.Struct, frozen=True):
-    """A step: what it does (tools, record before it) and what is expected to fail in it."""
+    """A step: its function (of tools and the previous record) and its expected failures."""
 
     do: Callable[[Any, Any], Awaitable[Any]]
     failures: tuple[Failure, ...] = ()
     may_have_stored: bool = False
-    """Whether there may be an output in the store once this step has begun."""
+    """Whether the store may contain an output once this step has begun."""
 
 
 _REFUSED = Failure(raised=Rejection, outcome="refused")
@@ -77,32 +77,32 @@ DELIVER = (
     Step(store, (_UNSTORED,), may_have_stored=True),
     Step(settle, (_FORGOTTEN,), may_have_stored=True),
 )
-"""Bound to the job, with no converter any more."""
+"""Bound to the job, after its converter was released."""
 
 ANYWHERE = (
     Failure(raised=CancelledError, outcome="stopped", message=STOPPED, says_nothing_of_the_file=True),
     Failure(raised=RetryableFault, outcome="unknown"),
     Failure(raised=Exception, outcome="defect", message=DEFECT),
 )
-"""What may happen in every step of a job."""
+"""Failures that can occur in every step of a job."""
 
 
 class Progress(Generic[_Record]):
-    """Where an upload stands: the record that the last completed step returned, and the step that was begun then."""
+    """The progress of an upload: the record of the last completed step, and the step that was begun after it."""
 
     def __init__(self, record: _Record, anywhere: Sequence[Failure] = ()) -> None:
-        """Begin with `record`; `anywhere` is what may fail in every step."""
+        """Start with `record`; `anywhere` are failures that can occur in every step."""
         self.record = record
         self.step: Step | None = None
         self._anywhere = anywhere
 
     async def through(self, steps: Sequence[Step], tools: object) -> Any:
-        """Take `steps`, one after the other, and return the record of the last; raises what a step raises."""
+        """Run `steps` in order and return the record of the last; raises what a step raises."""
         for self.step in steps:
             self.record = await self.step.do(tools, self.record)
         return self.record
 
     def failure(self, error: BaseException) -> Failure | None:
-        """Return what an error of the step that was begun last means for the job; None where it is not the job's."""
+        """Return what an error of the current step means for the job; None if it does not concern the job."""
         expected = (*(self.step.failures if self.step else ()), *self._anywhere)
         return next((failure for failure in expected if isinstance(error, failure.raised)), None)

@@ -1,7 +1,7 @@
-"""The right side of the seam: run the steps that are bound to the job, which ends Completed or Failed exactly once.
+"""The job's part of a conversion: runs the steps bound to the job, which ends Completed or Failed exactly once.
 
-Whatever happens, cancellation included, the job is settled or released under a shield, its directories are removed,
-and its queue ticket goes back to the pool.
+In every case, including cancellation, the job is settled or released under a shield, its directories are removed, and
+its queue ticket is released.
 """
 
 from contextlib import ExitStack
@@ -30,15 +30,15 @@ from service.usecases.steps.delivering import Ended, Outbound, Packed
 _log = structlog.get_logger()
 
 MEMORY_BYTES = 64 << 20
-"""How much the files of a job may take in memory; beyond it the job is begun anew on disk."""
+"""How much memory the files of a job may take; if they need more, the job starts over on disk."""
 
 
 class _OutgrownMemoryError(Exception):
-    """The files of a job take more room than is given to them in memory."""
+    """The files of a job need more memory than they may take."""
 
 
 class _Stopwatch:
-    """How long a job has been converted: from its first command, or from its start while there is none."""
+    """How long a job has been converting: since its first command, or since its start if there is none yet."""
 
     def __init__(self) -> None:
         self.restart()
@@ -51,10 +51,10 @@ class _Stopwatch:
 
 
 async def run_job(parts: JobParts, spec: JobSpec, directory: Path, ticket: QueueTicket) -> Job:
-    """Run an admitted job to its end and return it ended; `directory` has its files, and is removed.
+    """Run an admitted job to its end and return the ended job; `directory` holds its files and is removed.
 
     Raises:
-        RetryableFault: how the job ends is unknown, so recovery ends it.
+        RetryableFault: the job's end could not be recorded, so recovery will end it.
     """
     progress, stopwatch = Progress(start(spec, directory), ANYWHERE), _Stopwatch()
     directories = [directory]
@@ -82,9 +82,9 @@ async def run_job(parts: JobParts, spec: JobSpec, directory: Path, ticket: Queue
 async def _convert(
     parts: JobParts, progress: Progress[Started], directories: list[Path], ticket: QueueTicket, stopwatch: _Stopwatch
 ) -> None:
-    """Take the steps that need a converter, holding one from the first command to the last.
+    """Run the steps that need a converter, holding one from the first command to the last.
 
-    Where memory is too small or a run has crashed, begin anew in a fresh directory on disk.
+    If memory does not suffice or a run crashes, start over in a new directory on disk.
     """
     begun, job_id = progress.record, progress.record.job.id
     with ExitStack() as held:
@@ -110,7 +110,7 @@ async def _convert(
 
 
 def _in_memory(run: Run) -> Run:
-    """Let commands take a little memory for their files, and no more: what needs more is done on disk."""
+    """Limit the memory that commands may take for their files; jobs that need more run on disk."""
 
     async def run_in_memory(command: Command) -> Verdict:
         most = min(command.limits.directory_bytes, MEMORY_BYTES)
@@ -124,7 +124,7 @@ def _in_memory(run: Run) -> Run:
 
 
 def _report(spec: JobSpec, failure: Failure, error: BaseException) -> None:
-    """Log for operators what only they can mend."""
+    """Log failures that only operators can fix."""
     if isinstance(error, StorageUnavailable):
         _log.warning(events.STORAGE_FAILED, job_id=spec.job.id, fault=error.fault, detail=error.detail)
     if failure.outcome == "defect":
@@ -134,7 +134,7 @@ def _report(spec: JobSpec, failure: Failure, error: BaseException) -> None:
 async def _fail(
     parts: JobParts, progress: Progress[Started], failure: Failure, error: BaseException, elapsed_ms: int
 ) -> Job:
-    """Release the job with what is known of it; return how it has ended, which another attempt may have decided."""
+    """Release the job with what is known about it; return the ended job, which another attempt may have ended."""
     message = failure.message_for(error)
     failed = msgspec.structs.replace(
         progress.record.job,

@@ -1,4 +1,4 @@
-"""What the use cases work with, opened once by `app`."""
+"""The capabilities that the use cases need, opened once by `app`."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ from service.storage.port import Storage
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
-    """Every capability, wired."""
+    """All capabilities."""
 
     clock: Clock
     database: Database

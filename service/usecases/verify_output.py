@@ -1,4 +1,4 @@
-"""A result read back before it is called a success, and compared with what was to be written."""
+"""Reads a result back before it counts as a success, and compares it with the plan."""
 
 from pathlib import Path
 
@@ -15,10 +15,10 @@ JSON = "json"
 
 
 async def verify_output(engine: Engine, run: Run, source: Source, plan: Plan, directory: Path) -> tuple[str, ...]:
-    """What differs in the result from what the plan says, as warnings; nothing for targets that are not read back yet.
+    """The differences between the result and the plan, as warnings; empty for targets that are not read back.
 
     Raises:
-        Rejection: nobody would want the result, or reading it goes beyond the limits.
+        Rejection: the result is unusable, or reading it exceeds the limits.
     """
     if plan.writing.read_back == JSON:
         found = await _scan(engine, run, plan, directory)

@@ -1,4 +1,4 @@
-"""The steps before the seam: what the upload is, what it is to become, and whether its account may convert it."""
+"""The steps bound to the request: detect the upload's format, choose the target, admit the conversion."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -22,9 +22,9 @@ from service.usecases.services import Services
 
 
 class ConversionOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """An upload and what its sender asks for, under an Idempotency-Key if there is a `key`.
+    """An upload and the requested conversion, with an Idempotency-Key if there is a `key`.
 
-    With `durable` the sender is promised the job before it has ended.
+    With `durable`, the client receives the job's id before the job has ended.
     """
 
     job_id: JobId
@@ -37,54 +37,54 @@ class ConversionOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Attempt = Callable[[], Awaitable[Admission]]
-"""Tries to admit one file, or raises `LimitRefusal`."""
+"""Attempts to admit one file, or raises `LimitRefusal`."""
 Gate = Callable[[Attempt], Awaitable[Admission]]
-"""Decides when, how often and whether at all the admission of a file is tried."""
+"""Decides when, how often and whether the admission of a file is attempted."""
 
 
 class Desk(msgspec.Struct, frozen=True):
-    """What accepting a file needs."""
+    """The tools of the accepting steps."""
 
     services: Services
     gate: Gate
 
 
 class Received(msgspec.Struct, frozen=True, kw_only=True):
-    """An upload as it was received, and its job as far as it is known."""
+    """An upload as received, and its job as far as it is known."""
 
     order: ConversionOrder
     job: Job
 
 
 class Detected(Received, frozen=True, kw_only=True):
-    """It is a file of a known format."""
+    """The format of the upload is known."""
 
     source: Source
 
 
 class Aimed(Detected, frozen=True, kw_only=True):
-    """It is known what it is to become."""
+    """The target is chosen."""
 
     target: Format
 
 
 class Admitted(Aimed, frozen=True, kw_only=True):
-    """Its conversion is reserved, and its job is in the database."""
+    """The conversion is reserved, and the job is in the database."""
 
     admission: Admission
 
 
 async def detect(desk: Desk, received: Received) -> Detected:
-    """Recognise the upload.
+    """Detect the format of the upload.
 
     Raises:
-        Rejection: it is too large, or none that the service accepts.
+        Rejection: the upload is too large, or the service does not accept it.
     """
     upload = received.order.upload
     if upload.oversize:
         ceiling = desk.services.intake.max_file_bytes // MEBIBYTE
         raise Rejection(
-            f"The file is above {ceiling} MB, the most that the service takes. Split it into smaller files."
+            f"The file exceeds {ceiling} MB, the largest size that the service accepts. Split it into smaller files."
         )
     source = await detect_format(upload)
     job = msgspec.structs.replace(received.job, input_format=source.format.token)
@@ -92,10 +92,10 @@ async def detect(desk: Desk, received: Received) -> Detected:
 
 
 async def choose(desk: Desk, detected: Detected) -> Aimed:
-    """Choose the format to write.
+    """Choose the target format.
 
     Raises:
-        Rejection: it is unknown, the upload's own, or not to be had on this host.
+        Rejection: the format is unknown, the same as the source's, or not available on this host.
     """
     asked = detected.order.request.output
     target = choose_target(detected.source.format, asked, desk.services.unavailable_formats)
@@ -104,11 +104,11 @@ async def choose(desk: Desk, detected: Detected) -> Aimed:
 
 
 async def admit(desk: Desk, aimed: Aimed) -> Admitted:
-    """Reserve the conversion, when the gate lets the file try.
+    """Reserve the conversion when the gate allows it.
 
     Raises:
         LimitRefusal: a limit refuses the file.
-        IdempotencyKeyInUse: another request has taken the file's idempotency key over.
+        IdempotencyKeyInUse: another request has taken over the file's idempotency key.
     """
     admission = await desk.gate(partial(_admit, desk.services, aimed))
     job = msgspec.structs.replace(aimed.job, created_at=admission.admitted_at)

@@ -1,4 +1,4 @@
-"""The steps that need a converter: what is in the source, what to write, writing it, reading it back."""
+"""The steps that need a converter: inspect the source, plan the output, convert, verify."""
 
 from pathlib import Path
 
@@ -18,14 +18,14 @@ from service.usecases.verify_output import verify_output
 
 
 class Bench(msgspec.Struct, frozen=True):
-    """What converting needs: `run` starts a command in the converter that the job holds."""
+    """The tools of the converting steps; `run` starts a command in the job's converter."""
 
     engine: Engine
     run: Run
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that has begun on this host, which has `source` and keeps what it writes in `directory`."""
+    """A job that has started on this host; `source` is its input, and its outputs go to `directory`."""
 
     spec: JobSpec
     job: Job
@@ -41,32 +41,32 @@ class Inspected(Started, frozen=True, kw_only=True):
 
 
 class Planned(Inspected, frozen=True, kw_only=True):
-    """What to write is decided."""
+    """The output is planned."""
 
     plan: Plan
 
 
 class Converted(Planned, frozen=True, kw_only=True):
-    """It is written."""
+    """The output is written."""
 
 
 class Verified(Converted, frozen=True, kw_only=True):
-    """It was read back; what differs from the plan is told in `differences`."""
+    """The output was read back; `differences` lists what differs from the plan."""
 
     differences: tuple[str, ...]
 
 
 def start(spec: JobSpec, directory: Path) -> Started:
-    """Return the job as it begins on this host, which has its files in `directory`."""
+    """Return the started job; its files are in `directory` on this host."""
     source = spec.source.resolve(directory)
     return Started(spec=spec, job=spec.job, source=source, target=by_token(spec.target), directory=directory)
 
 
 async def inspect(bench: Bench, started: Started) -> Inspected:
-    """Find out what is in the source.
+    """Determine what the source contains.
 
     Raises:
-        Rejection: it cannot be read, or reading it goes beyond the limits.
+        Rejection: the source cannot be read, or reading it exceeds the limits.
     """
     inspection = await inspect_source(
         bench.engine, bench.run, started.source, started.target, started.directory, request=started.spec.request
@@ -79,7 +79,7 @@ async def plan(bench: Bench, inspected: Inspected) -> Planned:
     """Decide what to write.
 
     Raises:
-        Rejection: the target cannot hold it, or the request names what is not there.
+        Rejection: the target cannot hold the data, or the request names something that does not exist.
     """
     facts, source = inspected.inspection.facts, inspected.inspection.source
     planned = plan_conversion(source, inspected.target, facts, inspected.spec.request, bench.engine.catalogue)
@@ -88,20 +88,20 @@ async def plan(bench: Bench, inspected: Inspected) -> Planned:
 
 
 async def convert(bench: Bench, planned: Planned) -> Converted:
-    """Write it.
+    """Write the output.
 
     Raises:
-        Rejection: the data cannot be written as planned, or writing it goes beyond the limits.
+        Rejection: the data cannot be written as planned, or writing it exceeds the limits.
     """
     await bench.engine.convert(bench.run, planned.inspection.source, planned.plan, planned.directory)
     return Converted(**msgspec.structs.asdict(planned))
 
 
 async def verify(bench: Bench, converted: Converted) -> Verified:
-    """Read it back.
+    """Read the output back.
 
     Raises:
-        Rejection: nobody would want the result, or reading it goes beyond the limits.
+        Rejection: the result is unusable, or reading it exceeds the limits.
     """
     source = converted.inspection.source
     differences = await verify_output(bench.engine, bench.run, source, converted.plan, converted.directory)

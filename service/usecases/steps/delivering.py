@@ -1,4 +1,4 @@
-"""The steps after the last command: pack the output, make sure that its key is known, store it, charge and publish."""
+"""The steps after the last command: pack the output, make its key durable, store it, charge and publish."""
 
 from collections.abc import Callable
 
@@ -29,44 +29,44 @@ class ForgottenError(Exception):
 
 
 class Outbound(msgspec.Struct, frozen=True):
-    """What delivering needs; `elapsed_ms` says for how long the job has been converted."""
+    """The tools of the delivering steps; `elapsed_ms` returns how long the job has been converting."""
 
     parts: JobParts
     elapsed_ms: Callable[[], int]
 
 
 class Packed(Verified, frozen=True, kw_only=True):
-    """The output is one file, and what the response says of it is known."""
+    """The output is one file, and its part of the response is known."""
 
     output: Output
     details: Details
 
     @property
     def download_name(self) -> str:
-        """What the output is called for those who download it."""
+        """The output's file name for downloads."""
         return download_name(self.job.original_file_name, self.output.extension)
 
 
 class Stored(Packed, frozen=True, kw_only=True):
-    """The output is where links lead to it."""
+    """The output is in the store."""
 
 
 class Ended(Stored, frozen=True, kw_only=True):
-    """The job has ended as `job` says, by this attempt or by another one."""
+    """The job has ended as `job` says, by this attempt or another."""
 
 
 async def pack(outbound: Outbound, verified: Verified) -> Packed:
-    """Make one file of what was written.
+    """Pack what was written into one file.
 
     Raises:
-        Rejection: something that the plan says is missing, cut off or no ordinary file.
+        Rejection: a planned file is missing, truncated or not a regular file.
     """
     output = await outbound.parts.engine.collect(verified.plan, verified.directory)
     return Packed(**msgspec.structs.asdict(verified), output=output, details=_details(output, verified))
 
 
 async def secure(outbound: Outbound, packed: Packed) -> Packed:
-    """Make sure that the output's key is on record, whatever crashes from now on.
+    """Make sure that the record of the output's key survives any crash from now on.
 
     Raises:
         ForgottenError: a crash of the database has undone the admission.
@@ -77,10 +77,10 @@ async def secure(outbound: Outbound, packed: Packed) -> Packed:
 
 
 async def store(outbound: Outbound, packed: Packed) -> Stored:
-    """Put the output where links lead to it.
+    """Put the output into the store.
 
     Raises:
-        StorageUnavailable: the store does not take it; it may have it nevertheless.
+        StorageUnavailable: the store did not confirm the output; it may still contain it.
     """
     key, output = ObjectKey(packed.spec.object_key), packed.output
     with stage("store"), observed("put"):
@@ -91,11 +91,11 @@ async def store(outbound: Outbound, packed: Packed) -> Stored:
 
 
 async def settle(outbound: Outbound, stored: Stored) -> Ended:
-    """Charge and publish the job. If somebody else has ended it meanwhile, take that end as it is.
+    """Charge and publish the job. If another attempt has ended it meanwhile, accept that end.
 
     Raises:
         ForgottenError: a crash of the database has undone the admission.
-        Overloaded: another attempt has the job, and has not ended.
+        Overloaded: another attempt holds the job and has not ended it.
     """
     settlement = _settlement(stored, outbound.elapsed_ms())
     with anyio.CancelScope(shield=True), stage("settle"):
@@ -111,7 +111,7 @@ async def settle(outbound: Outbound, stored: Stored) -> Ended:
 
 
 def _details(output: Output, verified: Verified) -> Details:
-    """What the response says of a success; a Shapefile comes with a report on what it lost (interface 2.4)."""
+    """The details in the response to a success; a Shapefile comes with a data-loss report (interface 2.4)."""
     warnings = (*output.warnings, *verified.differences)
     if not verified.plan.writing.loss_report:
         return Details(warnings=warnings, output_epsg=output.output_epsg)
@@ -162,7 +162,7 @@ def _completed(stored: Stored, settlement: Settlement, settled: Settled) -> Job:
 
 
 def _tell(stored: Stored, ended: Job) -> None:
-    """Count a success for operators, and log it."""
+    """Record a success in metrics and log."""
     milliseconds, output_bytes = ended.processing_time_ms or 0, stored.output.size_bytes
     metrics.JOBS_ENDED.labels("completed").inc()
     metrics.CONVERSION_SECONDS.labels(stored.source.format.token, stored.target.token).observe(milliseconds / 1000)
