@@ -3,6 +3,6 @@
 Owns the job's states, its record, the lease that a process holds on it, and the dispatch: where accepted jobs run.
 Owns no money (metering), no file format and no conversion (engine).
 
-What always holds: a job ends Completed or Failed exactly once, whoever is listening; a job whose process has died is
-found by its lease and ended by another.
+Invariants: a job ends Completed or Failed exactly once, whether or not a client is waiting; if the process of a job
+dies, its lease expires and another process ends the job.
 """

@@ -1,7 +1,7 @@
-"""Where accepted jobs run: submit a job, get its outcome.
+"""Dispatches accepted jobs: submit a job, get its outcome.
 
 `LocalRunner` runs them in this process's converters. A `JobSpec` is plain data, so that a queue with converters on
-other hosts can take its place: nothing in it leans on the request, on this process's memory or on this host's paths.
+other hosts can replace it: a specification depends neither on the request nor on this process's memory or host.
 """
 
 import math
@@ -27,11 +27,11 @@ _log = structlog.get_logger()
 
 
 RunJob = Callable[[JobSpec, Path, QueueTicket], Awaitable[Job]]
-"""Runs a job to its end and returns it ended; removes the directory that has its files, releases its queue ticket."""
+"""Runs a job to its end and returns the ended job; removes its directory and releases its queue ticket."""
 
 
 class Submission:
-    """A job on its way; anybody may wait for its outcome, and nobody needs to."""
+    """A dispatched job; any number of callers may wait for its outcome."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -39,12 +39,12 @@ class Submission:
         self._lost = False
 
     def finish(self, job: Job) -> None:
-        """Tell everybody who waits how the job ended."""
+        """Pass the ended job to all waiting callers."""
         self.job = job
         self._ended.set()
 
     def mark_lost(self) -> None:
-        """Tell everybody who still waits that this process will not see the end."""
+        """Tell all waiting callers that this process will not learn the outcome."""
         if not self._ended.is_set():
             self._lost = True
             self._ended.set()
@@ -53,26 +53,26 @@ class Submission:
         """Wait for the ended job.
 
         Raises:
-            Overloaded: this process stops before the job has ended; its record will tell.
+            Overloaded: this process stops before the job has ended; the record of the job will contain its end.
         """
         await self._ended.wait()
         if self._lost:
-            message = f"The service is being restarted. The job {self.job.id} tells how the conversion ended."
+            message = f"The service is restarting. Query the job {self.job.id} for the result of the conversion."
             raise Overloaded(message, RETRY_AFTER_SECONDS)
         return self.job
 
 
 def ended(job: Job) -> Submission:
-    """Return the submission of a job that has nothing to wait for."""
+    """Return the submission of a job that has already ended."""
     submission = Submission(job)
     submission.finish(job)
     return submission
 
 
 class LocalRunner:
-    """Runs jobs in this process: bounded, fair between accounts, drained before the end.
+    """Runs jobs in this process: bounded, fair between accounts, drained at shutdown.
 
-    `retry_after` tells in how many seconds whoever finds no place may come again.
+    `retry_after` returns the seconds after which a refused client may retry.
     """
 
     def __init__(self, pool: Pool, run_job: RunJob, tasks: TaskGroup, retry_after: Callable[[], int]) -> None:
@@ -86,36 +86,36 @@ class LocalRunner:
         self._end_by = math.inf
         self._idle: anyio.Event | None = None
         self.is_shutting_down = False
-        """Whether this process is about to stop: it still takes jobs, but wants them sent elsewhere."""
+        """Whether this process is about to stop: it still accepts jobs, but asks for them to be sent elsewhere."""
 
     @property
     def active(self) -> frozenset[JobId]:
-        """The jobs that this process holds now, or is about to."""
+        """The jobs that this process holds or is admitting."""
         return frozenset(self._submissions) | self._admitting
 
     @property
     def draining(self) -> bool:
-        """Whether no more jobs are taken."""
+        """Whether new jobs are refused."""
         return self._idle is not None
 
     def enqueue(self, account_id: AccountId, files: int = 1) -> list[QueueTicket]:
-        """Take places for the files of one request, all or none; release each, or submit a job with it.
+        """Take places for all files of one request or none; release each ticket or submit a job with it.
 
         Raises:
-            TooManyRequests: the account has as many files under way as it may have.
-            Overloaded: the queue has no place for them, or the service is being stopped.
+            TooManyRequests: the account has reached its limit of files in progress.
+            Overloaded: the queue has no place for them, or the service is shutting down.
         """
         with self._refusals():
             return self._pool.queue.enqueue(str(account_id), files)
 
     def refuse_if_full(self, account_id: AccountId) -> None:
-        """Refuse before a body is read that would be refused after it; raises what `enqueue` raises."""
+        """Refuse a request before its body is read, if it would be refused afterwards; raises what `enqueue` raises."""
         with self._refusals():
             self._pool.queue.require(str(account_id))
 
     @contextmanager
     def admitting(self, job_id: JobId) -> Iterator[None]:
-        """Count a job as held while it is being admitted; if it is not submitted by then, nobody will run it."""
+        """Count a job as held while it is being admitted; a job that is not submitted by then will not run."""
         self._admitting.add(job_id)
         try:
             yield
@@ -123,19 +123,19 @@ class LocalRunner:
             self._admitting.discard(job_id)
 
     def submit(self, spec: JobSpec, directory: Path, ticket: QueueTicket) -> Submission:
-        """Run an accepted job, whose files lie in `directory`, whoever is listening."""
+        """Run an accepted job, whose files are in `directory`, whether or not a client is waiting."""
         submission = Submission(spec.job)
         self._submissions[spec.job.id] = submission
         self._handles[spec.job.id] = self._tasks.start_soon(self._run, spec, directory, ticket, submission)
         return submission
 
     def begin_shutdown(self, seconds: float) -> None:
-        """Announce that this process stops, in `seconds` at the latest."""
+        """Announce that this process will stop within `seconds`."""
         self.is_shutting_down = True
         self._end_by = anyio.current_time() + seconds
 
     async def drain(self, seconds: float) -> None:
-        """Take no more jobs, wait for those under way for `seconds` or as long as was announced, and end the others."""
+        """Refuse new jobs, wait `seconds` or the announced time for open ones, and end the rest."""
         self.is_shutting_down = True
         self._idle = self._idle or anyio.Event()
         if self._submissions:
@@ -146,16 +146,16 @@ class LocalRunner:
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:
-        """Refuse while draining, and say for the client what the queue refuses."""
+        """Refuse requests while draining, and turn refusals of the queue into errors for the client."""
         if self.draining:
-            message = "The service is being restarted. Send the request again."
+            message = "The service is restarting. Send the request again."
             raise Overloaded(message, RETRY_AFTER_SECONDS)
         try:
             yield
         except TenantLimit as limit:
             message = (
-                f"This account has {limit.taken} files under way, and may have {self._pool.queue.per_tenant}. "
-                "Send the request again when some have ended."
+                f"This account has {limit.taken} files in progress; its limit is {self._pool.queue.per_tenant}. "
+                "Send the request again when some of them have finished."
             )
             raise TooManyRequests(message, RETRY_AFTER_SECONDS) from None
         except QueueFull:
@@ -164,7 +164,7 @@ class LocalRunner:
     async def _run(self, spec: JobSpec, directory: Path, ticket: QueueTicket, submission: Submission) -> None:
         try:
             submission.finish(await self._run_job(spec, directory, ticket))
-        except Exception:  # noqa: BLE001 -- one job must not end the others
+        except Exception:  # noqa: BLE001 - one job must not end the others
             _log.exception(events.JOB_LEFT, job_id=spec.job.id)  # recovery ends this job
         finally:
             self._pool.release(ticket)

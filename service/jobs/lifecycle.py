@@ -1,10 +1,10 @@
-"""The states of a job (interface 3). Which may follow which is decided by the statements that change them."""
+"""The states of a job (interface 3). The statements that change them define the transitions."""
 
 from enum import StrEnum
 
 
 class Status(StrEnum):
-    """Where a job stands."""
+    """The state of a job."""
 
     PENDING = "Pending"
     PROCESSING = "Processing"

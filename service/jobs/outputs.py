@@ -1,4 +1,4 @@
-"""Which stored outputs belong to a job, and which jobs have lost theirs."""
+"""Finds stored outputs that belong to no job, and jobs that have lost their outputs."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -11,18 +11,18 @@ from service.ids import JobId
 _SQL = load("audit")
 _AT_ONCE = 1000
 _LINKED_FOR = timedelta(hours=1)
-"""Outputs to which no link leads by then may be removed while they are looked for."""
+"""Outputs whose links expire within this time may be removed during the comparison."""
 
 
 async def time_of(database: Database) -> datetime:
-    """Return what time it is for jobs and their outputs: the database's."""
+    """Return the current time by the database's clock, which applies to jobs and outputs."""
     async with database.connection() as connection:
         now: datetime = await connection.fetchval(_SQL["time"])
     return now
 
 
 async def unknown_keys(database: Database, keys: Sequence[str]) -> list[str]:
-    """Return those of `keys` that no job knows of."""
+    """Return those of `keys` that no job has."""
     unknown: list[str] = []
     for start in range(0, len(keys), _AT_ONCE):
         some = keys[start : start + _AT_ONCE]
@@ -33,14 +33,14 @@ async def unknown_keys(database: Database, keys: Sequence[str]) -> list[str]:
 
 
 async def jobs_without_output(database: Database, stored: Collection[str], now: datetime) -> list[JobId]:
-    """Return the jobs whose output was there before `now`, is not due for removal, and is not among `stored`."""
+    """Return the jobs whose output existed before `now`, is not due for removal, and is not in `stored`."""
     missing: list[JobId] = []
     after = (now + _LINKED_FOR, UUID(int=0))
     while True:
         async with database.connection() as connection:
             rows = await connection.fetch(_SQL["outputs"], now, *after, _AT_ONCE)
             lost = [row["id"] for row in rows if row["object_key"] not in stored]
-            if lost:  # it may have been erased since
+            if lost:  # a job may have been deleted meanwhile
                 lost = [row["id"] for row in await connection.fetch(_SQL["still_completed"], lost)]
         missing.extend(map(JobId, lost))
         if len(rows) < _AT_ONCE:

@@ -1,12 +1,12 @@
-"""Places that are promised to requests before anything of them is received, and to whom none is promised.
+"""Promises places to requests before their bodies are received, or refuses them.
 
-A request is told at its head whether its files will be converted, so that nobody uploads for nothing. Under way at a
-time are as many as can be begun within most of a second at the rate of late, so that whoever is let in is served soon;
-a burst, if it can be begun within a few seconds; and a few for each converter however slow it is. The queue's own size
-is the upper bound. An account that has less than its share under way is let in beyond that: those who flood the service
-fill what is for all, not what is kept for the others.
+A request is accepted or refused when its header arrives, so that no client uploads in vain. The depth limits the places
+in use at a time. It is the largest of: as many conversions as can start within most of a second at the recent rate, so
+that accepted requests are served soon; a burst, if it can start within a few seconds; and a few for each converter,
+however slow it is. The queue's own size is the upper bound. An account that uses less than its share is accepted beyond
+the depth: a flood fills the common places, not those reserved for other accounts.
 
-Pure: the clock is an argument, every change is one synchronous call.
+Pure: the clock is an argument, and every change is one synchronous call.
 """
 
 import math
@@ -18,30 +18,30 @@ from service.errors import Overloaded
 from service.ids import AccountId
 
 QUEUE_SECONDS = 0.8
-"""How long whoever is let in should wait at most, as far as the rate of late tells."""
+"""The longest time that an accepted request should wait, as estimated from the recent rate."""
 BURST_SECONDS = 4.0
 BURST_EACH = 32
-"""So many for each converter are no flood where they can be begun within so long."""
+"""This many conversions per converter are a burst, not a flood, if they can start within `BURST_SECONDS`."""
 FEW_EACH = 16
-"""So many may wait for each converter however slow it is."""
+"""How many conversions may wait for each converter, however slow it is."""
 EXPECTED_PER_SECOND = 80.0
-"""The rate that is assumed until a better one is known."""
+"""The rate assumed until one has been measured."""
 RESERVED_SHARE = 8
-"""One for each so many places is kept for accounts that have less than their share."""
+"""One in this many places is reserved for accounts that use less than their share."""
 PROMPT_SECONDS = 2.0
-"""After so long an upload is a slow one, which keeps its promise but keeps nobody else out."""
+"""The age at which an upload counts as slow: it keeps its promise but no longer occupies a place."""
 VISITORS = 8
-"""Callers not known yet who may be looked up at a time while the service is full, or would be with all of them."""
+"""How many unidentified callers may be looked up at a time while the service is full or would be with them."""
 LONGEST_RETRY_SECONDS = 30
-FULL = "The service has more conversions waiting than it can take. Send the request again later."
+FULL = "The service has too many conversions waiting. Send the request again later."
 _NOBODY = ""
-"""An account that has nothing under way."""
+"""An account with nothing in progress."""
 _LATE = 0.02
-"""The weight of the last interval in the rate of late: with more of it the depth would follow chance."""
+"""The weight of the last interval in the recent rate; a larger one would make the depth follow chance."""
 
 
 class Promise:
-    """A place for one request of an account, or of a caller not known yet (`account_id` is None)."""
+    """A place for one request of an account, or of an unidentified caller (`account_id` is None)."""
 
     __slots__ = ("_promises", "account_id", "at", "counts", "is_open")
 
@@ -53,7 +53,7 @@ class Promise:
         self._promises = promises
 
     def release(self) -> None:
-        """End it: its request has ended, or takes its place in the queue now. Doing it twice changes nothing."""
+        """End the promise: its request has ended or is about to enter the queue. Releasing twice has no effect."""
         self._promises.release(self)
 
 
@@ -61,11 +61,11 @@ class Promises:
     """Promises places to requests.
 
     Args:
-        converters: how many files are converted at once.
-        most: how many may be under way at most.
-        taken: tells how many places of the queue are taken.
-        taken_by: how many of them each account has that has any, as it is at any time; by the account's id as text.
-        now: the time in seconds.
+        converters: the number of concurrent conversions.
+        most: the upper bound of the depth.
+        taken: returns the number of places taken in the queue.
+        taken_by: a live view of the places that each account has taken, by the account's id as text.
+        now: returns the time in seconds.
     """
 
     def __init__(
@@ -95,21 +95,21 @@ class Promises:
 
     @property
     def depth(self) -> int:
-        """How many may be under way at a time for all."""
+        """The number of places in use at a time that are open to all accounts."""
         burst = min(self._converters * BURST_EACH, int(BURST_SECONDS / self._seconds_each))
         waiting = max(self._converters * FEW_EACH, burst, int(QUEUE_SECONDS / self._seconds_each))
         return min(self._converters + waiting, self._most)
 
     @property
     def is_full(self) -> bool:
-        """Whether everybody is refused, accounts that have nothing under way included."""
+        """Whether every account is refused, even one with nothing in progress."""
         return not self._has_place(_NOBODY)
 
     def ask(self, account_id: AccountId) -> Promise:
         """Promise a place.
 
         Raises:
-            Overloaded: there is none for this account.
+            Overloaded: there is no place for this account.
         """
         promise = self.seek(account_id)
         if promise is None:
@@ -117,7 +117,7 @@ class Promises:
         return promise
 
     def seek(self, account_id: AccountId) -> Promise | None:
-        """Promise a place; None where there is none for this account."""
+        """Promise a place; None if there is none for this account."""
         account = str(account_id)
         if not self._has_place(account):
             return None
@@ -129,9 +129,9 @@ class Promises:
         return promise
 
     def seek_visit(self) -> Promise | None:
-        """Let a caller in who is not known yet, to be looked up; it has still to ask for a place.
+        """Admit an unidentified caller for the lookup of its account; it must then ask for a place.
 
-        None where the service is full, and too many of them are there.
+        None if the service is full and too many such callers are present.
         """
         if self._visitors >= VISITORS and self._under_way() + self._visitors >= self.depth:
             return None
@@ -139,7 +139,7 @@ class Promises:
         return Promise(self, None, self._now())
 
     def forget_place(self, promise: Promise) -> None:
-        """Count no place for a promise any more: it keeps nobody else out."""
+        """Stop counting a place for a promise, so that others may use it."""
         if promise.counts:
             promise.counts = False
             self._counting -= 1
@@ -160,7 +160,7 @@ class Promises:
             del self._held[holder]
 
     def note_end(self) -> None:
-        """Note that a place has become free; the time since the last one tells the rate, if others waited all along."""
+        """Record that a place became free; the time since the last one measures the rate if other requests waited."""
         now = self._now()
         others_wait = self._taken() >= self._converters
         if others_wait and self._last_end is not None:
@@ -169,9 +169,9 @@ class Promises:
         self._last_end = now if others_wait else None
 
     def retry_after(self) -> int:
-        """Spread those who are refused over as long as serving them takes, so that they do not return together.
+        """Return the seconds after which a refused client may retry, spread so that clients do not return together.
 
-        Each call counts as one of them. Returns seconds.
+        The spread is as long as serving all of them takes; each call counts as one refused client.
         """
         now = self._now()
         self._refused += 1
@@ -179,7 +179,7 @@ class Promises:
             self._refused_per_second = self._refused / (now - self._refused_since)
             self._refused, self._refused_since = 0, now
         spread = max(2.0, self._refused_per_second * self._seconds_each)
-        return 1 + int(random.random() * min(math.ceil(spread), LONGEST_RETRY_SECONDS))  # noqa: S311 -- no secret
+        return 1 + int(random.random() * min(math.ceil(spread), LONGEST_RETRY_SECONDS))  # noqa: S311 - not a secret
 
     def _has_place(self, account: str) -> bool:
         if self._taken() + self._open >= self._most:
@@ -189,7 +189,7 @@ class Promises:
             return True
         has = self._has(account)
         if has and has >= max(1, depth // max(1, len(self._held), len(self._taken_by))):
-            return False  # without counting those who are in both
+            return False  # decided without the cost of the union below
         accounts = {account, *self._held, *self._taken_by}
         share = max(1, depth // len(accounts))
         if has >= share:
@@ -197,14 +197,14 @@ class Promises:
         reserved = max(self._converters, depth // RESERVED_SHARE)
         if under_way < depth + reserved:
             return True
-        # The depth may have fallen since others took theirs: what is reserved is there all the same.
+        # The depth may have fallen since other accounts took places; the reserved places remain available.
         return sum(places for each in accounts if (places := self._has(each)) <= share) < reserved
 
     def _has(self, account: str) -> int:
         return self._held.get(account, 0) + self._taken_by.get(account, 0)
 
     def _under_way(self) -> int:
-        """Places that are taken, and those that are promised to uploads that will soon be here."""
+        """The places taken, plus those promised to uploads that are not slow."""
         slow = self._now() - PROMPT_SECONDS
         while self._prompt and (self._prompt[0].at < slow or not self._prompt[0].counts):
             self.forget_place(self._prompt.popleft())

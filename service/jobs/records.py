@@ -1,4 +1,4 @@
-"""The record of a job: what the answers are made from, at once or later."""
+"""The record of a job, from which responses are built, immediately or later."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -12,7 +12,7 @@ from service.jobs.lifecycle import Status
 
 
 class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an answer says beyond the job's columns; kept with the job, so that a lost answer can be given again."""
+    """Response details beyond the job's columns; stored with the job, so that a lost response can be repeated."""
 
     warnings: tuple[str, ...] = ()
     output_epsg: int | None = None
@@ -27,13 +27,13 @@ class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     wallet_cents: int | None = None
 
     def encode(self) -> dict[str, Any]:
-        """Return the details as JSON members; what has its default is left out."""
+        """Return the details as JSON members; members with default values are omitted."""
         members: dict[str, Any] = msgspec.to_builtins(self)
         return members
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """One job as the database holds it: the columns of its row that the service reads, under their names."""
+    """One job as stored: those columns of its row that the service reads."""
 
     id: JobId
     status: Status

@@ -1,4 +1,4 @@
-"""The jobs in the database: begun, refused, found. Charging them is metering's business."""
+"""The jobs in the database: starts, refusals and queries. Metering charges them."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
@@ -14,11 +14,11 @@ from service.jobs.records import Job, job_from
 _SQL = load("jobs")
 
 Remove = Callable[[list[str]], Awaitable[None]]
-"""Removes objects from the storage by their keys."""
+"""Removes objects from storage by their keys."""
 
 
 class JobRegister:
-    """The jobs of every account on one database."""
+    """The jobs of all accounts in one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -26,18 +26,18 @@ class JobRegister:
         self._begun: set[JobId] = set()
 
     def begin(self, job_id: JobId) -> None:
-        """A converter has this job."""
+        """Note that a converter has started on this job."""
         self._just_begun.add(job_id)
 
     def end(self, job_id: JobId) -> None:
-        """No converter has this job any more."""
+        """Note that no converter works on this job any more."""
         self._just_begun.discard(job_id)
         self._begun.discard(job_id)
 
     async def show_begun(self) -> None:
-        """Show as Processing what has had its converter since the last call at least.
+        """Mark jobs as Processing that have had a converter since the previous call.
 
-        Called now and then, so that a conversion too short to be looked at costs no statement of its own.
+        Called periodically, so that a very short conversion costs no extra statement.
         """
         if due := list(self._begun):
             async with self._database.connection() as connection:
@@ -49,9 +49,9 @@ class JobRegister:
     async def insert_failed(
         self, job: Job, account_id: AccountId, *, key: str | None = None, interrupted: bool = False
     ) -> Job | None:
-        """Record a failed job that holds no reservation; when this returns, it is on the disk.
+        """Record a failed job that holds no reservation; the record is durable when this returns.
 
-        None if the job is there already, or if it comes under a `key` that does not name it any more.
+        Returns None if the job already exists, or if its `key` no longer names it.
         """
         async with self._database.connection() as connection:
             ended_at = await connection.fetchval(
@@ -78,12 +78,12 @@ class JobRegister:
         async with self._database.connection() as connection:
             row = await connection.fetchrow(_SQL["find"], job_id, account_id)
         if row is None:
-            message = f"There is no job {job_id} in this account."
+            message = f"This account has no job {job_id}."
             raise JobNotFound(message)
         return job_from(dict(row))
 
     async def find_all(self, job_ids: Sequence[JobId], account_id: AccountId) -> list[Job]:
-        """Return those of the account's jobs that exist, in no order."""
+        """Return those of the account's jobs that exist, in any order."""
         async with self._database.connection() as connection:
             rows = await connection.fetch(_SQL["find_all"], job_ids, account_id)
         return [job_from(dict(row)) for row in rows]
@@ -95,9 +95,9 @@ class JobRegister:
         return [job_from(dict(row)) for row in rows]
 
     async def dispose(self, remove: Remove, grace: timedelta, at_once: int) -> int:
-        """Remove outputs whose retention is over for `grace`, or of failed jobs, and mark their jobs; return how many.
+        """Remove outputs of failed jobs and those expired for `grace`, and mark their jobs; return how many.
 
-        `remove` may be given keys that are gone already. No transaction waits for it.
+        `remove` may receive keys that no longer exist. No transaction waits for it.
         """
         async with self._database.connection() as connection:
             rows = await connection.fetch(_SQL["disposable"], grace, at_once)
@@ -108,7 +108,7 @@ class JobRegister:
         return len(rows)
 
     async def remove_late(self, remove: Remove, at_once: int) -> int:
-        """Remove what may have appeared under keys that their jobs have given up; return for how many it was time."""
+        """Remove objects that may have appeared late under keys abandoned by their jobs; return how many were due."""
         async with self._database.connection() as connection:
             rows = await connection.fetch(_SQL["late_objects"], at_once)
         if keys := [row["object_key"] for row in rows]:

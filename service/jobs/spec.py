@@ -1,7 +1,7 @@
-"""The specification of a job: everything that running it needs, as plain data that crosses processes and hosts.
+"""The specification of a job: everything needed to run it, as plain data that can cross processes and hosts.
 
-It names formats by their tokens and files by where they lie below the job's directory. Whoever runs the job gives the
-directory that its own host has for these files.
+It names formats by their tokens, and files by their paths relative to the job's directory. The process that runs the
+job supplies the directory on its own host.
 """
 
 from pathlib import Path
@@ -16,14 +16,14 @@ from service.jobs.records import Job
 
 
 class PartSpec(msgspec.Struct, frozen=True):
-    """One dataset of a source: its files by extension, the one to open first, and what its layer is called."""
+    """One dataset of a source: its files by extension, the one to open first, and its layer's name."""
 
     files: dict[str, str]
     layer: str
 
 
 class SourceSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A `Source` without paths: `format` is a token, files are relative to the job's directory."""
+    """A `Source` without host paths: `format` is a token, files are relative to the job's directory."""
 
     format: str
     parts: tuple[PartSpec, ...]
@@ -33,7 +33,7 @@ class SourceSpec(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
     def resolve(self, directory: Path) -> Source:
-        """Return the source whose files lie in `directory` on this host."""
+        """Return the source whose files are in `directory` on this host."""
         parts = (Part({end: directory / name for end, name in part.files.items()}, part.layer) for part in self.parts)
         return Source(
             format=by_token(self.format),
@@ -46,23 +46,23 @@ class SourceSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """An accepted job. Its output goes under `object_key`, which the job's row has."""
+    """An accepted job. Its output is stored under `object_key`, which is recorded with the job."""
 
     job: Job
     account_id: AccountId
     source: SourceSpec
     target: str
-    """The token of the format to write."""
+    """The token of the target format."""
     request: ConversionRequest
     retention_hours: int
     object_key: str
 
 
 def source_spec(source: Source, directory: Path) -> SourceSpec:
-    """Describe a source whose files lie below `directory`.
+    """Describe a source whose files are below `directory`.
 
     Raises:
-        ValueError: one of its files does not.
+        ValueError: one of its files is not.
     """
 
     def relative(part: Part) -> dict[str, str]:
