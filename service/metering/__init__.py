@@ -1,8 +1,9 @@
-"""Who may convert how much, and the books of it.
+"""Metering: who may convert how much, and the ledger of it.
 
-Owns the plans, the order in which limits are checked, the price of a file for wallet accounts, and the three changes
-of a reservation: admit, settle, release. Owns no account, no file and no job's progress.
+Owns the plans, the explanation of limits, the price of a file for wallet accounts, and the three changes of a
+reservation: admit, settle, release. Owns neither accounts, files nor the progress of jobs.
 
-What always holds: settled + reserved never exceeds an allowance; a job is settled at most once; what was reserved is
-either in the ledger or given back. PostgreSQL guards all three (sql/migrations), this package words them.
+Invariants: settled + reserved never exceeds an allowance; a job is settled at most once; every reservation is either
+settled in the ledger or released. PostgreSQL enforces all three (sql/migrations); this package explains them to
+clients.
 """

@@ -1,8 +1,7 @@
-"""The ledger, derived again from ledger, sums of what was pruned of it, and jobs: every difference is a defect of ours.
+"""Derives all counters again from ledger, sums of pruned charges, and jobs: every difference is a defect.
 
-They are read in pages, each seen by one statement at one moment; what belongs together changes in one transaction.
-So an audit may take long and run beside everything else: it raises no false alarm, and holds up neither vacuum nor
-anybody else.
+The audit reads pages, each in one statement and therefore from one snapshot; related rows change in one transaction. So
+an audit may take long while the service runs: it raises no false alarms, and blocks neither vacuum nor other work.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -21,7 +20,7 @@ _Row = Mapping[str, Any]
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """A statement that compares a page of rows after a key, and how a row that differs is told."""
+    """A statement that compares one page of rows after a key, and the sentence for a row that differs."""
 
     statement: str
     after: dict[str, object]
@@ -36,7 +35,7 @@ CHECKS: tuple[Check, ...] = (
         at_once=200,
         sentence=lambda row: (
             f"Payer {row['payer_id']}, {row['period']:%Y-%m}: {row['conversions']} conversions and {row['bytes']} "
-            f"bytes are counted; ledger and open jobs have {row['derived_conversions']} and {row['derived_bytes']}."
+            f"bytes are counted; ledger and open jobs sum to {row['derived_conversions']} and {row['derived_bytes']}."
         ),
     ),
     Check(
@@ -61,31 +60,31 @@ CHECKS: tuple[Check, ...] = (
         after={"job_id": _FIRST_ID},
         at_once=5_000,
         sentence=lambda row: (
-            f"Job {row['job_id']} is missing and was charged."
+            f"Job {row['job_id']} was charged but does not exist."
             if row["lacks_job"]
             else f"Job {row['job_id']} was charged to payer {row['payer_id']} in {row['period']:%Y-%m}, "
-            "of which there is no counter."
+            "for which there is no counter."
         ),
     ),
 )
 
 
 async def audit_books(database: Database) -> list[str]:
-    """Return a sentence for each counter, balance and charge that is not what it should be."""
+    """Return a sentence for each counter, balance and charge that is wrong."""
     told = [check.sentence(row) for check in CHECKS async for row in _rows(database, check) if row["differs"]]
     async with database.connection() as connection:
         uncounted = await connection.fetch(_SQL["uncounted"])
     return [
         *told,
         *(
-            f"Payer {row['payer_id']}, {row['period']:%Y-%m}: there are conversions, and no counter."
+            f"Payer {row['payer_id']}, {row['period']:%Y-%m}: there are conversions but no counter."
             for row in uncounted
         ),
     ]
 
 
 async def _rows(database: Database, check: Check) -> AsyncIterator[_Row]:
-    """Yield what a check finds, page after page; what is added at the end meanwhile does not prolong it for ever."""
+    """Yield what a check finds, page by page; rows added meanwhile do not extend it indefinitely."""
     after, more = check.after, True
     while more:
         async with database.connection() as connection:

@@ -1,4 +1,4 @@
-"""What an account has left, as the answers show it (interface 2.1)."""
+"""What an account has left, as responses show it (interface 2.1)."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -8,13 +8,13 @@ import msgspec
 
 
 class Balance(msgspec.Struct, frozen=True, kw_only=True):
-    """What is used by settled and reserved conversions, and what is left: of a plan's month, or of prepaid credit.
+    """What settled and reserved conversions have used, and what is left of a plan's month or of prepaid credit.
 
-    It is a row of the view `balance`: never below 0 (interface 6).
+    A row of the view `balance`; never below 0 (interface 6).
     """
 
     period: date
-    """The first day of the month, as the database has it."""
+    """The first day of the month, by the database's clock."""
     used_conversions: int
     used_bytes: int
     remaining_conversions: int | None

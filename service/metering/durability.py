@@ -1,4 +1,4 @@
-"""Which admissions are sure to be on the disk, as far as this process knows (architecture, decision 3)."""
+"""Tracks which admissions are known to be durable (architecture, decision 3)."""
 
 from collections.abc import Collection, Iterable
 from itertools import islice
@@ -9,7 +9,7 @@ MOST_AT_ONCE = 256
 
 
 class DurabilityTracker:
-    """The admitted jobs of this process that have stored nothing yet. Forgetting one is safe: its job asks then."""
+    """The admitted jobs of this process that have stored nothing yet. Losing one is safe: its job asks the database."""
 
     def __init__(self) -> None:
         self._unsure: dict[JobId, None] = {}
@@ -19,18 +19,18 @@ class DurabilityTracker:
         return bool(self._unsure or self._on_disk)
 
     def add(self, job_id: JobId, *, on_disk: bool) -> None:
-        """Note a new admission."""
+        """Add a new admission."""
         if on_disk:
             self._on_disk.add(job_id)
         else:
             self._unsure[job_id] = None
 
     def unsure(self) -> list[JobId]:
-        """Return admissions that the next commit may put on the disk, the oldest first; some hundreds at the most."""
+        """Return admissions that the next commit may make durable, oldest first; a few hundred at most."""
         return list(islice(self._unsure, MOST_AT_ONCE))
 
     def note(self, looked_for: Iterable[JobId], found: Collection[JobId]) -> None:
-        """Note which of the admissions that were looked for are on the disk."""
+        """Record which of the admissions in `looked_for` are durable."""
         for job_id in looked_for:
             if job_id in self._unsure:
                 del self._unsure[job_id]
@@ -38,7 +38,7 @@ class DurabilityTracker:
                     self._on_disk.add(job_id)
 
     def take(self, job_id: JobId) -> bool:
-        """Forget an admission; return whether it is sure to be on the disk."""
+        """Remove an admission; return whether it is known to be durable."""
         self._unsure.pop(job_id, None)
         is_sure = job_id in self._on_disk
         self._on_disk.discard(job_id)

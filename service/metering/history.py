@@ -1,7 +1,7 @@
-"""How long jobs, charges, counters and revoked keys are kept; what is pruned leaves books that can still be audited.
+"""Retention of jobs, charges, counters and revoked keys; pruning leaves a ledger that can still be audited.
 
-A charge goes after its job, and both no earlier than the operator says. What pruned charges add up to is kept for each
-payer and month, and for each payer once the month is closed, so that counters and balances can still be derived.
+A charge is pruned after its job, and both no earlier than the operator's settings allow. The sums of pruned charges are
+kept per payer and month, and per payer once the month is closed, so that counters and balances can still be derived.
 """
 
 import msgspec
@@ -12,11 +12,11 @@ from service.db.queries import load
 _SQL = load("history")
 
 PRUNED = ("jobs", "charges", "months", "revoked_keys")
-"""What is pruned, in this order: what a later one needs gone, an earlier one removes."""
+"""The kinds of rows that are pruned, in the order that their references require."""
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """For how long history is kept: days after the end of a job or of a key, months before the current one."""
+    """How long history is kept: days after the end of a job or key, months before the current month."""
 
     job_days: int
     ledger_months: int
@@ -24,7 +24,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class History:
-    """What has ended, on one database."""
+    """The history in one database."""
 
     def __init__(self, database: Database, retention: Retention) -> None:
         self._database = database
@@ -36,6 +36,6 @@ class History:
         }
 
     async def prune(self, what: str, at_once: int) -> int:
-        """Remove up to `at_once` rows of one of `PRUNED` that are past their time; return how many."""
+        """Remove up to `at_once` expired rows of one kind of `PRUNED`; return how many."""
         async with self._database.connection() as connection:
             return int(await connection.fetchval(_SQL[what], self._kept_for[what], at_once))

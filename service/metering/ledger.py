@@ -1,4 +1,4 @@
-"""The three changes of a reservation, each one round trip to PostgreSQL: admit, settle, release (interface 6)."""
+"""The three changes of a reservation, each in one round trip to PostgreSQL: admit, settle, release (interface 6)."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -22,15 +22,15 @@ _SQL = load("metering")
 MOST_ADMISSIONS = 64
 MOST_SETTLEMENTS = 64
 _KEY_TAKEN_OVER = "key"
-"""What `admit_uploads` says of a file whose idempotency key does not name its job any more."""
+"""The result of `admit_uploads` for a file whose idempotency key no longer names its job."""
 
 
 class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that asks to be admitted; `size_bytes` is the upload as received.
+    """A request to admit a file; `size_bytes` is the size of the upload as received.
 
-    Its output will be called `object_name` in the region of the account. A file that comes under an idempotency `key`
-    is admitted only while that key names its job. A `durable` admission survives a crash of the database from the
-    moment it is returned; another one may be undone by it until `Ledger.is_durable`.
+    Its output will be stored as `object_name` in the account's region. A file with an idempotency `key` is admitted
+    only while that key names its job. A `durable` admission survives a crash of the database from the moment it is
+    returned; a crash may undo any other until `Ledger.is_durable` returns.
     """
 
     job_id: JobId
@@ -46,7 +46,7 @@ class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
-    """An admitted file: since when, for how many hours its output is kept, and under which key of the store."""
+    """An admitted file: the time of admission, the retention of its output in hours, and its key in the store."""
 
     admitted_at: datetime
     retention_hours: int
@@ -54,7 +54,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True):
-    """The success of one attempt of a job, to be charged and published at once."""
+    """The success of one attempt of a job, to be charged and published together."""
 
     job_id: JobId
     attempt: int
@@ -69,7 +69,7 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """When a job was completed, until when its output is kept, and what is left then."""
+    """When a job was completed, until when its output is kept, and the balance at that time."""
 
     completed_at: datetime
     expires_at: datetime
@@ -79,8 +79,8 @@ class Settled(msgspec.Struct, frozen=True):
 class Release(msgspec.Struct, frozen=True, kw_only=True):
     """The failure of one attempt of a job: nothing is charged.
 
-    `object_key` names an output that may still be in the store. `interrupted` says that the failure is the service's,
-    so that a repeat under the same idempotency key converts the file anew.
+    `object_key` names an output that may still be in the store. `interrupted` says that the service caused the failure,
+    so that a repeat with the same idempotency key converts the file again.
     """
 
     job_id: JobId
@@ -95,10 +95,10 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ledger:
-    """Admission and settlement on one database, in as few statements as there can be: see `service.db.batching`."""
+    """Admission and settlement in one database, in as few statements as possible: see `service.db.batching`."""
 
     def __init__(self, database: Database, pricing: Pricing, regions: Collection[str] = ()) -> None:
-        """Let outputs be kept in any of `regions`; an account that names another one has its outputs at home."""
+        """Store outputs in any of `regions`; outputs of accounts in other regions go to the home region."""
         self._database = database
         self._pricing = pricing
         self._regions = list(regions)
@@ -111,8 +111,8 @@ class Ledger:
         """Reserve one conversion and insert its job as Pending.
 
         Raises:
-            LimitRefusal: the first limit that refuses, in the order of interface 6; nothing was written.
-            IdempotencyKeyInUse: another request has taken the file's idempotency key over; nothing was written.
+            LimitRefusal: a limit, the first in the order of interface 6, refuses the file; nothing was written.
+            IdempotencyKeyInUse: another request has taken over the file's idempotency key; nothing was written.
         """
         admitted = await self._admissions.submit(request.account_id, request)
         if isinstance(admitted, GeomillError):
@@ -120,9 +120,9 @@ class Ledger:
         return admitted
 
     async def is_durable(self, job_id: JobId) -> bool:
-        """Wait until the admission of a job is on the disk; return False if a crash of the database has undone it.
+        """Wait until the admission of a job is durable; return False if a crash of the database has undone it.
 
-        Mostly it is there, because the settlement of another job has taken it along.
+        It usually is durable already, because the settlement of another job has flushed it.
         """
         return self._known.take(job_id) or await self._records.submit(job_id)
 
@@ -131,9 +131,9 @@ class Ledger:
         return await self._settlements.submit(settlement)
 
     async def release(self, release: Release) -> datetime | None:
-        """Fail a job, give its reservation back and return when; None if this attempt no longer holds it.
+        """Fail a job, release its reservation and return the time; None if this attempt no longer holds the job.
 
-        When this returns, the end of the job is on the disk.
+        The end of the job is durable when this returns.
         """
         self._known.take(release.job_id)
         async with self._database.connection() as connection:
@@ -141,7 +141,7 @@ class Ledger:
         return ended_at
 
     async def balance(self, account_id: AccountId) -> Balance:
-        """Return what the account has left in the month that the database says it is."""
+        """Return what the account has left in the current month by the database's clock."""
         async with self._database.connection() as connection:
             row = await connection.fetchrow(_SQL["balance"], account_id)
         if row is None:
@@ -150,16 +150,16 @@ class Ledger:
         return balance_from(dict(row))
 
     async def reservations(self) -> int:
-        """Return how many jobs of all processes hold a reservation now."""
+        """Return how many jobs of all processes currently hold a reservation."""
         async with self._database.connection() as connection:
             return int(await connection.fetchval(_SQL["reservations"]))
 
     async def _admit_all(
         self, requests: Sequence[AdmissionRequest]
     ) -> list[Admission | LimitRefusal | IdempotencyKeyInUse]:
-        """Admit files of one account, first come, first served.
+        """Admit files of one account, in order of arrival.
 
-        What finds no other job under way is made durable at once, as no settlement is to come that could take it along.
+        If no other job is open, the admission is made durable at once, because no settlement is expected to flush it.
         """
         first = requests[0]
         durable = not self._known or any(request.durable for request in requests)
@@ -197,7 +197,7 @@ class Ledger:
         return answers
 
     async def _settle_all(self, settlements: Sequence[Settlement]) -> list[Settled | None]:
-        """Settle jobs, and take the admissions along that are not on the disk yet."""
+        """Settle jobs, and flush admissions that are not durable yet."""
         taken_along = self._known.unsure()
         columns = zip(*map(msgspec.structs.astuple, settlements), strict=True)
         async with self._database.connection() as connection:

@@ -1,7 +1,7 @@
-"""What a caller is told of the limit that refuses a file (interface 6).
+"""Explains the limit that refuses a file to the client (interface 6).
 
-The database decides, atomically and in the order of the limits: see `limit_reached` in `sql/migrations`. It names the
-first limit that refuses; here are the words for each name.
+The database decides, atomically and in the order of the limits: see `limit_reached` in `sql/migrations`. It returns the
+name of the first limit that refuses; this module has the explanation for each name.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,9 +14,9 @@ from service.metering.pricing import MIB
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What the database saw when it refused a file; sizes in bytes, money in US cents.
+    """The values on which the database based a refusal; sizes in bytes, money in US cents.
 
-    `terms` is the row of the account's plan, empty for one that spends prepaid credit.
+    `terms` is the row of the account's plan, empty for an account with prepaid credit.
     """
 
     size_bytes: int
@@ -27,7 +27,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a refusal says: a sentence, and the flags of the response (interface 7)."""
+    """The explanation of a refusal: a sentence, and the flags of the response (interface 7)."""
 
     message: Callable[[Seen], str]
     limit: Limit | None
@@ -44,7 +44,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "payment": Explanation(
         limit=None,
         message=lambda _seen: (
-            "A payment for this account is past due. Update the payment method on the account dashboard to go on."
+            "A payment for this account is past due. Update the payment method on the account dashboard to continue."
         ),
         needs_upgrade=False,
         payment_past_due=True,
@@ -52,7 +52,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "fileSize": Explanation(
         limit="fileSize",
         message=lambda seen: (
-            f"The file has {_mib(seen.size_bytes)}; the plan {seen.terms['id']} converts files of up to "
+            f"The file is {_mib(seen.size_bytes)} large; the plan {seen.terms['id']} allows files of up to "
             f"{_mib(seen.terms['max_file_bytes'])}. A bigger plan lifts this limit."
         ),
     ),
@@ -66,7 +66,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "data": Explanation(
         limit="data",
         message=lambda seen: (
-            f"The file has {_mib(seen.size_bytes)}; of this month's data allowance "
+            f"The file is {_mib(seen.size_bytes)} large; of this month's data allowance, "
             f"{_mib(max(seen.terms['monthly_data_bytes'] - seen.used_bytes, 0))} are left. "
             "A bigger plan has more; the allowance resets next month."
         ),
@@ -75,17 +75,17 @@ EXPLANATIONS: dict[str, Explanation] = {
         limit="wallet",
         message=lambda seen: (
             f"Converting this file costs {seen.price_cents} cents; the prepaid credit has {seen.wallet_cents} cents "
-            "left. Change to a plan to go on."
+            "left. Change to a plan to continue."
         ),
     ),
 }
 
 
 def refusal(name: str, seen: Seen) -> LimitRefusal:
-    """Return what the caller is told of the limit `name`.
+    """Return the refusal that explains the limit `name`.
 
     Raises:
-        KeyError: nothing explains it.
+        KeyError: there is no explanation for this name.
     """
     explanation = EXPLANATIONS[name]
     return LimitRefusal(

@@ -1,4 +1,4 @@
-"""The plans (interface 2.5 and 8): the one table of allowances and prices."""
+"""The plans (interface 2.5 and 8): the table of allowances and prices."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ MIB = 1 << 20
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One plan, named as it is listed (interface 2.5)."""
+    """One plan, with the members of the listing (interface 2.5)."""
 
     id: str
     name: str
@@ -82,4 +82,4 @@ PLANS: tuple[Plan, ...] = (
 BY_ID = {plan.id: plan for plan in PLANS}
 
 WALLET_RETENTION_HOURS = 48
-"""How long outputs of prepaid-credit accounts are kept; the specification names none, this is every paid plan's."""
+"""How long outputs of prepaid-credit accounts are kept: as on paid plans, since the interface defines nothing else."""

@@ -12,5 +12,5 @@ class Pricing(msgspec.Struct, frozen=True):
     cents_per_mib: int = 1
 
     def price_cents(self, size_bytes: int) -> int:
-        """Return the price of a file of `size_bytes`: the base and every MiB that was started."""
+        """Return the price of a file of `size_bytes`: the base price plus the price of every started MiB."""
         return self.base_cents + -(-size_bytes // MIB) * self.cents_per_mib
