@@ -1,9 +1,9 @@
-"""One connection: what comes in over it, what goes out, and when it ends.
+"""One client connection: its input, its output and its end.
 
-Nothing runs for a connection between its requests: bytes that come are looked at where asyncio delivers them, and a
-task lives from the end of a request's head to that of its answer. Idle connections cost a timer each.
+No task runs for a connection between requests: received bytes are processed where asyncio delivers them, and a task
+lives from the end of a request's header to the end of its response. An idle connection costs one timer.
 
-A client is slowed down by what its request takes in: with enough bytes waiting nothing more is read from the socket.
+Flow control: when enough received bytes are waiting for the request, nothing more is read from the socket.
 """
 
 import asyncio
@@ -28,19 +28,19 @@ _PIECE_OVERHEAD_BYTES = 128  # a piece of one byte is an object too
 _ENOUGH_BYTES = 256 * 1024 + _PIECE_OVERHEAD_BYTES
 PARTING_SECONDS = 30.0
 PARTING_BYTES = 128 * 1024 * 1024  # the largest upload
-"""How long, and how much, a client may go on sending what nobody reads, so that it comes to read its answer."""
+"""How long, and how much, a client may keep sending an unread body, so that it gets to read its response."""
 
 
 class Connection:
-    """A connection of a client, and the two ends of it that requests use: `read` and `write`.
+    """A client connection, which requests use through `read` and `write`.
 
-    With `too_many` it is told that there is no room for it.
+    With `too_many` the client receives a refusal, because there are too many connections.
     """
 
     def __init__(self, site: "Site", client: socket.socket, address: object, *, too_many: bool = False) -> None:
         self.site = site
         self.client = _address(address)
-        """Address of the client."""
+        """The client's address."""
         self.has_ended = asyncio.Event()
         """Whether the client sends no more."""
         self.speaks_http2 = False
@@ -63,7 +63,7 @@ class Connection:
         site.connections.add(self)
 
     def start(self) -> None:
-        """Look at what has come, and at what comes."""
+        """Process the bytes received so far, and those that follow."""
         if self._too_many:
             self.refuse(TOO_MANY)
         else:
@@ -71,16 +71,16 @@ class Connection:
 
     @property
     def server(self) -> tuple[str, int] | None:
-        """Address of this end."""
+        """The server's address."""
         return _address(self._wire.local_address())
 
     @property
     def is_open(self) -> bool:
-        """Whether anything can be written."""
+        """Whether data can be written."""
         return not self._wire.is_closing
 
     def data_received(self, data: bytes) -> None:
-        """Take a piece: as the beginning of a request, or as what the one under way has still to read."""
+        """Accept received bytes: the start of a request, or more of the body of the current one."""
         if self._is_deaf:
             self._ignore(data)
         elif self._is_served:
@@ -89,13 +89,13 @@ class Connection:
             self._look(data)
 
     def eof_received(self) -> bool:
-        """Note that the client sends no more; it may still be answered."""
+        """Note that the client has finished sending; it can still receive a response."""
         self.has_ended.set()
         self._wake()
         return self._is_served
 
     def connection_lost(self) -> None:
-        """Note the end of both directions."""
+        """Note that the connection is closed in both directions."""
         self._timer.cancel()
         self.site.forget(self, too_many=self._too_many)
         self.has_ended.set()
@@ -103,19 +103,19 @@ class Connection:
         self.resume_writing()
 
     def pause_writing(self) -> None:
-        """Let whoever writes wait."""
+        """Make writers wait."""
         self._writable = self._loop.create_future()
 
     def resume_writing(self) -> None:
-        """Let whoever writes go on."""
+        """Let writers continue."""
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         self._writable = None
 
     async def read(self) -> bytes:
-        """Return what has come and was not read, as soon as there is any; nothing once the client sends no more.
+        """Wait for unread bytes and return them; empty once the client has finished sending.
 
-        Small pieces that wait are joined, a large one is returned as it is.
+        Small waiting pieces are joined; a large piece is returned unchanged.
         """
         while not self._pieces and not self.has_ended.is_set():
             self._arrival = self._loop.create_future()
@@ -123,25 +123,25 @@ class Connection:
         return self._take()
 
     async def write(self, data: bytes) -> None:
-        """Send bytes, as fast as the client takes them; without effect when it has gone."""
+        """Send bytes at the speed of the client; no effect if it has disconnected."""
         if self.is_open:
             self._wire.write(data)
         if self._writable is not None:
             await asyncio.shield(self._writable)
 
     def begin(self, work: Coroutine[None, None, None]) -> None:
-        """Run what serves a request and reads what comes in meanwhile."""
+        """Run the task that serves a request and reads its body."""
         self._is_served = self._was_served = True
         self.rest(resting=False)
         self.site.run(work)
 
     def rest(self, *, resting: bool) -> None:
-        """Note that nobody waits for an answer, or that somebody does; what rests for too long is closed."""
+        """Note whether the connection is idle; a connection that is idle for too long is closed."""
         self._rests = resting
         self._idle_since = self._loop.time()
 
     def go_on(self) -> None:
-        """Wait for the next request, which may be there already."""
+        """Wait for the next request, which may have arrived already."""
         self._is_served = False
         self.rest(resting=True)
         if self.site.is_stopping or self.has_ended.is_set():
@@ -152,23 +152,23 @@ class Connection:
                 self._look(self._take())
 
     def refuse(self, fault: RequestFault) -> None:
-        """Answer what cannot be served, and end the connection."""
+        """Respond with an error to what cannot be served, and end the connection."""
         if self.is_open:
             self._wire.write(as_bytes(fault))
         self.part()
 
     def ignore_rest(self) -> None:
-        """Throw away whatever else comes: a client that sends first and reads later gets to its answer.
+        """Discard further input, so that a client that sends first and reads later gets to read its response.
 
-        To leave it unread would block such a client, and to close with unread bytes, or before the last have come,
-        would reset the connection, which can destroy the answer before it was read.
+        Leaving the input unread would block such a client. Closing with unread bytes, or before the last ones arrive,
+        would reset the connection, which can destroy the response before the client reads it.
         """
         self._is_deaf = True
         self._pieces.clear()
         self._wire.resume_reading()
 
     def part(self) -> None:
-        """End the connection when its client does, which sees that nothing follows what was sent."""
+        """Signal the end of output, and close the connection when the client does."""
         self._is_served = False
         if self.has_ended.is_set() or not self.is_open:
             self.close()
@@ -179,7 +179,7 @@ class Connection:
         self._timer = self._loop.call_later(PARTING_SECONDS, self.close)
 
     def close(self) -> None:
-        """End the connection once everything is sent."""
+        """Close the connection once everything is sent."""
         self._wire.close()
 
     @property
@@ -197,7 +197,7 @@ class Connection:
         if not data and self._is_between_requests():
             return
         if self._http is None:
-            self._http = Http1(self)  # which costs more than a refusal
+            self._http = Http1(self)  # created late because it costs more than a refusal
         try:
             self._http.look(data, promise)
         except Refused as refused:
@@ -210,7 +210,7 @@ class Connection:
         return self._http is None or self._http.is_blank
 
     def _pass_gate(self, data: bytes) -> tuple[bytes, Promise | None]:
-        """Answer the requests that the gate refuses; return what is left, and what its first request was promised."""
+        """Respond to requests that the gate refuses; return the remaining bytes and the first one's promise."""
         gate = self.site.gate
         while data and gate is not None and self._is_between_requests():
             if self._skipped_bytes:
@@ -260,10 +260,10 @@ class Connection:
             self._arrival.set_result(None)
 
     def _close_if_idle(self) -> None:
-        """End what has been without a request, or in the middle of its head, for the keep-alive time.
+        """Close a connection without a complete request header for the keep-alive time.
 
-        A client may be sending one just now, because it was busy with others or has read its last answer late. So it is
-        told why where its request would be the first, and nothing is reset.
+        The client may just be sending a request, because it was busy or read its last response late. Where that request
+        would be its first it therefore receives the reason, and the connection is not reset.
         """
         since = self._idle_since if self._rests else self._loop.time()
         patience = since + self.site.limits.keep_alive_seconds - self._loop.time()
@@ -276,5 +276,5 @@ class Connection:
 
 
 def _address(name: object) -> tuple[str, int] | None:
-    """Read what a socket says of an address; a Unix socket has none."""
+    """Convert a socket address; a Unix socket has none."""
     return (str(name[0]), int(name[1])) if isinstance(name, tuple) else None

@@ -1,14 +1,15 @@
-"""One request of HTTP/1.1 and its answer, as an ASGI application has them.
+"""One HTTP/1.1 request and its response, as seen by an ASGI application.
 
-A body is read when the application asks for it and not before. A client that waits to be told so
-(`Expect: 100-continue`) is told to go on at the first of these readings: a request that is refused for its key, its
-length, or because the service is full, never sends its body.
+A body is read only when the application asks for it. A client that sent `Expect: 100-continue` receives 100 at the
+first such read: a request that is refused for its key, its length, or because the service is full, never sends its
+body.
 
-Of a body that was not read when the answer begins, a small one is read afterwards, and the connection lives on. After
-any other the connection ends, and what still comes of it is thrown away: no client is reset before it has its answer.
+If the body has not been read when the response starts, a small body is read afterwards and the connection stays open.
+Otherwise the connection ends and the rest of the body is discarded: no connection is reset before the client has its
+response.
 
-The head of an answer waits for the first piece of its body, so that both leave in one piece: each writing wakes the
-client, which costs as much as the rest of a small answer.
+The header of a response is sent together with the first part of its body: each write wakes the client, which costs as
+much as the rest of a small response.
 """
 
 import math
@@ -41,7 +42,7 @@ BODY_CUT_SHORT = MalformedRequest("The body of the request ends before its lengt
 
 
 class Exchange:
-    """A request whose head is read; `run` serves it."""
+    """A request whose header has been read; `run` serves it."""
 
     def __init__(
         self,
@@ -61,10 +62,10 @@ class Exchange:
         self._fault: RequestFault | None = None
 
     async def run(self) -> None:
-        """Let the application answer; afterwards the connection waits for its next request, or ends."""
+        """Let the application respond; then the connection waits for its next request or ends."""
         try:
             await self._connection.site.application(self._scope, self._receive, self._send)
-        except Exception:  # noqa: BLE001 -- a defect of the application ends its request alone
+        except Exception:  # noqa: BLE001 - a defect of the application ends only its request
             _log.exception(events.REQUEST_FAILED)
         finally:
             if self._promise is not None:
@@ -80,7 +81,7 @@ class Exchange:
                 return {"type": "http.request", "body": bytes(event.data), "more_body": True}
             if isinstance(event, h11.EndOfMessage):
                 return {"type": "http.request", "body": b"", "more_body": False}
-            if event is not h11.NEED_DATA:  # the request was read to its end
+            if event is not h11.NEED_DATA:  # the request was read completely
                 await self._connection.has_ended.wait()
                 return _DISCONNECT
             await self._ask_for_body()
@@ -92,7 +93,7 @@ class Exchange:
             await self._connection.write(self._http.send(proceed))
 
     def _next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED] | None:
-        """Return what comes next of the request; None when there will be nothing."""
+        """Return the next event of the request; None if there is none."""
         if self._http.their_state is h11.ERROR:
             return None
         if self._http.their_state in {h11.DONE, h11.MUST_CLOSE, h11.CLOSED}:
@@ -127,20 +128,20 @@ class Exchange:
                 await self._connection.write(data)
 
     def _leaves_body(self) -> bool:
-        """Whether more of the body is to come than is worth reading, or a client waits to be asked for it."""
+        """Whether the rest of the body is too long to read, or the client waits for 100 Continue."""
         if self._http.their_state is not h11.SEND_BODY:
             return False
         return _body_bytes(self._request) > SMALL_BODY_BYTES or self._http.they_are_waiting_for_100_continue
 
     async def _skip_rest(self) -> None:
-        """Read to the end of the body; the client has its answer, and nobody waits."""
+        """Read the rest of the body, after the response was sent."""
         self._connection.rest(resting=True)
         while self._http.their_state is h11.SEND_BODY:
             if self._next_event() is h11.NEED_DATA:
                 self._http.receive_data(await self._connection.read())
 
     async def _finish(self) -> None:
-        """Leave the connection as the next request, or nobody, needs it."""
+        """Prepare the connection for its next request, or end it."""
         connection, http = self._connection, self._http
         if http.our_state is h11.SEND_RESPONSE and self._fault is not None:
             connection.refuse(self._fault)
@@ -181,6 +182,6 @@ class Exchange:
 
 
 def _body_bytes(request: h11.Request) -> float:
-    """Return the declared length of the body: infinite when it comes in chunks."""
+    """Return the declared length of the body: infinite with chunked encoding."""
     headers = dict(request.headers)
     return math.inf if b"transfer-encoding" in headers else int(headers.get(b"content-length", b"0"))

@@ -1,13 +1,13 @@
-"""Whom the service is too full for is told so before anything is parsed.
+"""Refuses uploads before they are parsed if the service is full.
 
-Theory of operation. At ten times the rate that the converters can serve nine of ten requests are refused, and what a
-refusal costs is taken from conversions. So it is answered where asyncio delivers the bytes: a look at the head finds
-the key, the account behind it is remembered from earlier requests, and the answer is made beforehand. No task starts
-and no body is read; a small one is thrown away as it comes, so that the connection lives on.
+Theory of operation. At ten times the rate that the converters can serve, nine of ten requests are refused, and each
+refusal takes processor time from conversions. The gate therefore responds where asyncio delivers the bytes: it finds
+the key in the header, knows the account from earlier requests, and has the response prepared. It starts no task and
+reads no body; a small body is discarded as it arrives, so that the connection stays open.
 
-A request that is let in has been promised its place in the same moment: between looking and taking nobody slips in.
+A place is promised to an accepted request in the same step, so no other request can take it in between.
 
-What is not written in the plainest way is left to the parser, and what is wrong with it to the application.
+Requests in any but the simplest form are left to the parser, and their errors to the application.
 """
 
 import random
@@ -23,7 +23,7 @@ from service.jobs.promises import FULL, Promise, Promises
 from service.telemetry import events
 
 SKIPPED_BYTES = 64 * 1024
-"""A longer body is not thrown away: its connection ends."""
+"""A longer body is not discarded; its connection ends."""
 LOG_SECONDS = 1.0
 _PLAIN = re.compile(
     rb"POST /[!-~]* HTTP/1\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}:[\t\x20-\x7e\x80-\xff]*\r\n){1,64}\r\n"
@@ -39,7 +39,7 @@ _log = structlog.get_logger()
 
 
 class Refusal(NamedTuple):
-    """The answer to a request, and how much of what comes in belongs to it; `body_bytes` None ends the connection."""
+    """The response to a refused request, and the length of its body; `body_bytes` None ends the connection."""
 
     answer: bytes
     head_bytes: int
@@ -47,7 +47,7 @@ class Refusal(NamedTuple):
 
 
 class Gate:
-    """Promises places to uploads by their heads, or refuses them."""
+    """Promises places to uploads by their headers, or refuses them."""
 
     def __init__(self, authenticator: Authenticator, promises: Promises) -> None:
         self._authenticator = authenticator
@@ -56,7 +56,7 @@ class Gate:
         self._told_at = 0.0
 
     def look(self, data: bytes) -> Refusal | Promise | None:
-        """Judge the request at the beginning of `data`: what it was promised, or None where the parser is to judge."""
+        """Check the request at the start of `data`: return its promise or refusal; None leaves it to the parser."""
         plain = _PLAIN.match(data)
         if plain is None:
             return None
@@ -82,7 +82,7 @@ class Gate:
         return self._promises.seek_visit()
 
     def _tell(self) -> None:
-        """Say in the log how many were refused, once a second: a line for each would cost more than refusing."""
+        """Log the number of refusals once a second: one line per refusal would cost more than the refusal."""
         self._refused += 1
         now = time.monotonic()
         if now - self._told_at >= LOG_SECONDS:
@@ -91,7 +91,7 @@ class Gate:
 
 
 def _lives_on(fields: dict[bytes, bytes]) -> bool:
-    """Whether the connection can be used again once a declared body has come."""
+    """Whether the connection can be reused after a body of the declared length."""
     if b"transfer-encoding" in fields or b"expect" in fields:
         return False
     return b"close" not in fields.get(b"connection", b"").lower()

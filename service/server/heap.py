@@ -1,11 +1,11 @@
-"""This process's heap: what a busy moment needed is given back when the moment has passed.
+"""Returns heap memory to the system after peaks of load.
 
-Python gets everything above half a kilobyte from the C library: chunks of uploads, buffers of packing, tables. glibc
-lets each thread take that from a heap of its own, up to eight for each core, and gives the system only what is free at
-a heap's end. So every thread that has ever packed a result keeps some megabytes for the next time, and one small object
-that lives on keeps tens of megabytes below it. That is no leak, but memory climbs as long as threads come and go.
+Python allocates everything above half a kilobyte with the C library: upload chunks, compression buffers, tables. glibc
+gives threads separate heaps, up to eight per core, and returns memory to the system only from a heap's end. Every
+thread that has packed a result therefore keeps some megabytes, and one small surviving object can pin tens of megabytes
+below it. This is not a leak, but memory grows as long as threads come and go.
 
-Other C libraries have neither habit nor these functions, and nothing is done there.
+Other C libraries have neither this behaviour nor these functions, and this module does nothing with them.
 """
 
 import ctypes
@@ -20,19 +20,19 @@ _trim = getattr(_libc, "malloc_trim", None)
 
 
 def share_one_heap() -> None:
-    """Let all threads that begin from now on use one heap; they wait for the interpreter's lock anyway."""
+    """Make all threads started from now on share one heap; they wait for the interpreter's lock anyway."""
     if _set_option is not None:
         _set_option(_ARENA_MAX, 1)
 
 
 def give_back() -> None:
-    """Give the system every page that is free: a quarter of a millisecond's work if there is little, 5 ms for 50 MB."""
+    """Return all free pages to the system: takes a quarter of a millisecond for little memory, 5 ms for 50 MB."""
     if _trim is not None:
         _trim(0)
 
 
 async def stay_small() -> None:
-    """Give back now, and every ten seconds for ever."""
+    """Return memory now and every ten seconds, forever."""
     while True:
         give_back()
         await anyio.sleep(EVERY_SECONDS)

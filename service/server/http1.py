@@ -1,9 +1,8 @@
-"""HTTP/1.1 on a connection: requests out of bytes, one after the other, and their answers into bytes.
+"""HTTP/1.1 on a connection: parses requests, one after another, and serializes their responses.
 
-What cannot be made a request of is refused, see `inbox.py`; so is a target that contradicts the header Host, and any
-request that would change the protocol: HTTP/2 is spoken from the first byte where a setting allows it, or not at all,
-and a request to change to it is answered as if it had not asked. Otherwise something could pass a gateway in front
-inside of what it takes for one request.
+Bytes that cannot be parsed are refused (see `inbox.py`), and so is a target that contradicts the header Host. The
+protocol of a connection never changes: HTTP/2 is used from the first byte, if a setting allows it, and a request to
+upgrade is served as HTTP/1.1. Otherwise requests could be smuggled past a gateway inside what it takes for one request.
 """
 
 import re
@@ -35,7 +34,7 @@ class Http1:
         most_bytes = connection.site.limits.max_header_bytes
         self._inbox = Inbox(most_bytes)
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=most_bytes)
-        self._h11._receive_buffer = self._inbox  # type: ignore[assignment]  # noqa: SLF001 -- there is no hook
+        self._h11._receive_buffer = self._inbox  # type: ignore[assignment]  # noqa: SLF001 - there is no hook
 
     @property
     def is_blank(self) -> bool:
@@ -43,12 +42,12 @@ class Http1:
         return not self._inbox
 
     def look(self, data: bytes, promise: Promise | None) -> None:
-        """Take bytes, if there are any, while no request is under way, and begin the one whose head is complete.
+        """Accept bytes, if any, while no request is in progress, and start the request whose header is complete.
 
-        `promise` is what that request was promised.
+        `promise` is the promise to that request.
 
         Raises:
-            Refused: they are no request, or one that can be read in two ways.
+            Refused: the bytes are not a request, or an ambiguous one.
         """
         if data:
             self._h11.receive_data(data)
@@ -79,10 +78,10 @@ def _next_request(connection: h11.Connection) -> h11.Request | None:
 
 
 def _target(request: h11.Request) -> bytes:
-    """Return path and query of a request that has one meaning.
+    """Return the path and query of an unambiguous request.
 
     Raises:
-        Refused: it names two hosts, or nothing that is here.
+        Refused: the request names two hosts, or its target is not a path.
     """
     if request.http_version not in _VERSIONS:
         raise Refused(UNREADABLE)
@@ -92,8 +91,8 @@ def _target(request: h11.Request) -> bytes:
     target = request.target
     if absolute := _ABSOLUTE.fullmatch(target):
         if absolute[1].lower() != headers.get(b"host", absolute[1]).lower():
-            raise Refused(MalformedRequest("The target and the header Host name two hosts. Send the same in both."))
+            raise Refused(MalformedRequest("The target and the header Host name different hosts. Send the same."))
         target = absolute[2] if absolute[2].startswith(b"/") else b"/" + absolute[2]
     if b"#" in target or not (target.startswith(b"/") or (target == b"*" and request.method == b"OPTIONS")):
-        raise Refused(MalformedRequest("The target of the request is no path. Send a path that begins with a slash."))
+        raise Refused(MalformedRequest("The target of the request is not a path. Send a path that begins with /."))
     return bytes(target)

@@ -1,7 +1,7 @@
-"""HTTP/2 on a connection whose client speaks it from the first byte, where the setting allows it: Hypercorn's.
+"""HTTP/2 with Hypercorn, for clients that use it from the first byte, if the setting allows it.
 
-A stream has what a request of HTTP/1.1 has: the same application looks at the length of its head and its body, at its
-pace and at its key. A connection has few streams at a time, so that connections remain what is counted.
+A stream is subject to the same rules as an HTTP/1.1 request: the same application checks its header and body lengths,
+its pace and its key. A connection has few concurrent streams, so that limiting connections suffices.
 """
 
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ STREAMS_AT_ONCE = 16
 
 
 async def serve_http2(connection: "Connection", received: bytes) -> None:
-    """Serve a connection to its end; `received` is what has come already."""
+    """Serve a connection to its end; `received` holds the bytes that have already arrived."""
     site = connection.site
     connection.speaks_http2 = True
 

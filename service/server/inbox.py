@@ -1,12 +1,11 @@
-"""What has come in over a connection and was not read yet: it takes the place of h11's own buffer.
+"""The receive buffer of a connection; it replaces h11's own buffer.
 
-**Strict.** Servers and gateways disagree about what a head says when it is written in an unusual way, and where they
-disagree a request can be hidden in another one. So whatever RFC 9112 leaves to the tolerance of its reader is refused:
-lines that end in a bare line feed, folded lines, control characters, framing fields that are there twice, both ways of
-framing at once, chunk extensions.
+**Strict.** Servers and gateways interpret unusual headers differently, which allows one request to be hidden in
+another. The buffer therefore refuses everything that RFC 9112 lets recipients tolerate: lines that end in a bare line
+feed, folded lines, control characters, repeated framing fields, both kinds of framing at once, chunk extensions.
 
-**Cheap.** A piece of a body is given away as the object that it came in. It joins the rest as soon as anything but a
-body is looked for, or it has to be divided. A body of a gigabyte would otherwise be copied twice.
+**Cheap.** A piece of a body is returned as the same object that was received. Pieces are joined only when something
+other than a body is parsed, or when a piece must be divided. Otherwise a body of a gigabyte would be copied twice.
 """
 
 import re
@@ -17,18 +16,18 @@ import h11
 from service.errors import HeadersTooLarge, MalformedRequest, RequestFault
 
 _LONGEST_CHUNK_LINE = 18
-"""Sixteen hexadecimal digits and the end of the line."""
+"""Sixteen hexadecimal digits and the line end."""
 _UNUSUAL = re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)|\r\n[ \t]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _CHUNK_LINE = re.compile(rb"[0-9A-Fa-f]{1,16}\r\n")
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 _HOST_FIELD, _LENGTH, _ENCODING = b"host", b"content-length", b"transfer-encoding"
 _ONCE = frozenset({_HOST_FIELD, _LENGTH, _ENCODING})
 
-TOO_LONG = HeadersTooLarge("The head of the request is longer than the service reads. Send fewer headers.")
+TOO_LONG = HeadersTooLarge("The request header is too long. Send fewer header fields.")
 
 
 class Refused(h11.RemoteProtocolError):
-    """A request that is not read any further; `fault` says why."""
+    """The request is not read any further; `fault` gives the reason."""
 
     def __init__(self, fault: RequestFault) -> None:
         super().__init__(fault.message)
@@ -36,10 +35,10 @@ class Refused(h11.RemoteProtocolError):
 
 
 class Inbox:
-    """Bytes in their order; the methods are what h11 asks of its buffer.
+    """A queue of bytes with the methods that h11 expects of its buffer.
 
     Raises:
-        Refused: from every method that reads lines, for what can be read in two ways or is too long.
+        Refused: by every method that reads lines, for input that is ambiguous or too long.
     """
 
     def __init__(self, most_head_bytes: int) -> None:
@@ -63,7 +62,7 @@ class Inbox:
         return bytes(self._data) + self._piece
 
     def maybe_extract_at_most(self, count: int) -> bytes | bytearray | None:
-        """Take up to `count` bytes off the beginning, None where there are none."""
+        """Remove and return up to `count` bytes; None if there are none."""
         piece = self._piece
         if piece and len(piece) <= count:
             self._piece = b""
@@ -72,18 +71,18 @@ class Inbox:
         return self._take(count) if self._data else None
 
     def maybe_extract_next_line(self) -> bytes | None:
-        """Take the line that begins a chunk off, None where its end is not there yet."""
+        """Remove and return the line that starts a chunk; None if it is incomplete."""
         self._join()
         end = self._data.find(b"\n", 0, _LONGEST_CHUNK_LINE)
         if end < 0 and len(self._data) < _LONGEST_CHUNK_LINE:
             return None
         line = bytes(self._take(end + 1))
         if not _CHUNK_LINE.fullmatch(line):
-            raise _refused("A chunk of the body begins with more than its size, or with none. Send its size alone.")
+            raise _refused("A chunk of the body does not start with its size alone. Send chunks without extensions.")
         return line
 
     def maybe_extract_lines(self) -> list[bytes] | None:
-        """Take a head, or the fields after the last chunk, off as lines; None where the blank line is not there yet."""
+        """Remove and return a header or trailer as lines; None if its blank line has not arrived yet."""
         self._join()
         data = self._data
         if data.startswith(b"\r\n"):
@@ -94,7 +93,7 @@ class Inbox:
             raise Refused(TOO_LONG)
         if _UNUSUAL.search(data, max(0, self._searched - 1), end + 2 if end >= 0 else len(data)):
             raise _refused(
-                "The head of the request has a control character, a folded line, or a line that does not end in CRLF. "
+                "The request header has a control character, a folded line, or a line that does not end in CRLF. "
                 "Send it with an HTTP client."
             )
         if end < 0:
@@ -105,7 +104,7 @@ class Inbox:
         return lines
 
     def is_next_line_obviously_invalid_request_line(self) -> bool:
-        """Whether nobody needs to wait for the end of the first line."""
+        """Whether the first line is already known to be invalid."""
         self._join()
         return bool(self._data) and self._data[0] <= ord(" ")
 
@@ -125,22 +124,22 @@ def _refused(message: str) -> Refused:
 
 
 def _check_framing(lines: list[bytes]) -> None:
-    """See that one field at most says where the body ends, in the one way that has one meaning."""
+    """Check that at most one field defines the end of the body, and does so unambiguously."""
     found: dict[bytes, bytes] = {}
     for line in lines:
         name, _, value = line.partition(b":")
         name = name.lower()
         if name in _ONCE:
             if name in found:
-                raise _refused(f"The header {name.decode().title()} is there twice. Send it once.")
+                raise _refused(f"The header {name.decode().title()} occurs twice. Send it once.")
             found[name] = value.strip(b" \t")
     if _LENGTH in found and _ENCODING in found:
-        raise _refused("The request has two lengths. Send Content-Length or Transfer-Encoding, not both.")
+        raise _refused("The request has both Content-Length and Transfer-Encoding. Send only one of them.")
     if not found.get(_LENGTH, b"0").isdigit():
-        raise _refused("The header Content-Length is not a number. Send digits alone.")
+        raise _refused("The header Content-Length is not a number. Send only digits.")
     if found.get(_ENCODING, b"chunked").lower() != b"chunked":
-        raise _refused("The service knows no Transfer-Encoding but chunked. Send the body as it is.")
+        raise _refused("The service supports no Transfer-Encoding other than chunked. Send the body without it.")
     if _ENCODING in found and lines[0].endswith(b"HTTP/1.0"):
-        raise _refused("A request of HTTP/1.0 has no Transfer-Encoding. Send Content-Length.")
+        raise _refused("An HTTP/1.0 request cannot have a Transfer-Encoding. Send Content-Length.")
     if not _HOST.fullmatch(found.get(_HOST_FIELD, b"")):
-        raise _refused("The header Host names no host. Send the name and the port of the service.")
+        raise _refused("The header Host does not name a host. Send the name and the port of the service.")

@@ -1,8 +1,8 @@
-"""The listening socket: a bound on open connections, and an end for clients that stop reading.
+"""The listening socket: limits open connections, and ends connections of clients that stop reading.
 
-The bound is kept where connections come in, so that it holds for idle ones and for those that have sent nothing yet. A
-connection too many is told so, and closed by its client. While there are too many of those nothing more is accepted:
-who comes then waits in the system's queue for a moment, and is not reset.
+The limit applies where connections are accepted, so it includes idle ones and those that have sent nothing yet. A
+client beyond the limit receives a refusal and closes its connection. While there are too many such connections, nothing
+more is accepted: new clients wait briefly in the system's queue and are not reset.
 """
 
 import asyncio
@@ -13,21 +13,21 @@ from typing import Any
 
 BACKLOG = 2048
 SILENT_READER_SECONDS = 60
-"""How long a client may take nothing of an answer that is ready for it."""
+"""How long a client may read nothing of a response that is ready."""
 TURNED_AWAY_AT_ONCE = 256
-"""So many connections too many may be open, each until its client has its answer."""
+"""How many connections beyond the limit may be open, each until its client has its refusal."""
 RESERVED_DESCRIPTORS = 512
-"""Files and sockets that the process needs beside the connections of clients."""
+"""Files and sockets that the process needs in addition to client connections."""
 _AT_ONCE = 64
-"""So many are accepted before others have their turn in the loop."""
+"""How many connections are accepted in one turn of the event loop."""
 _NO_DESCRIPTOR_SECONDS = 0.1
 
 Welcome = Callable[[socket.socket, Any, bool], None]
-"""Takes an accepted connection, the address of its client, and whether it is one too many."""
+"""Receives an accepted connection, its client's address, and whether it exceeds the limit."""
 
 
 class Door:
-    """Accepts connections, of which `most_connections` may be open at the same time."""
+    """Accepts connections; at most `most_connections` may be open at the same time."""
 
     def __init__(self, listening: socket.socket, most_connections: int, welcome: Welcome) -> None:
         self._listening = listening
@@ -38,13 +38,13 @@ class Door:
         self._is_open = self._accepts = False
 
     def open(self) -> None:
-        """Begin to accept."""
+        """Start accepting connections."""
         self._listening.setblocking(False)
         self._is_open = True
         self._resume()
 
     def close(self) -> None:
-        """Accept who has come already, and nobody after them; doing it twice changes nothing."""
+        """Accept the connections already waiting, then stop; stopping twice has no effect."""
         if self._is_open:
             self._accept(BACKLOG)
             self._pause()
@@ -79,7 +79,7 @@ class Door:
                 client, address = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
-            except OSError:  # no descriptor or memory is left: others give theirs back soon
+            except OSError:  # no descriptor or memory is left; other connections will release theirs soon
                 self._pause()
                 self._loop.call_later(_NO_DESCRIPTOR_SECONDS, self._resume)
                 return
@@ -93,13 +93,13 @@ def listen(host: str, port: int) -> socket.socket:
     """Listen on an address.
 
     Raises:
-        OSError: it cannot be had.
+        OSError: the address is not available.
     """
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # what follows is inherited by connections
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else an answer in two writes waits for an ACK
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # connections inherit these options
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else a second write waits for an ACK
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_READER_SECONDS * 1000)
         listening.bind((host, port))
@@ -111,7 +111,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _room_for_connections(wanted: int) -> int:
-    """Raise the limit on open files towards what is wanted, and return what it has room for."""
+    """Raise the limit on open files as far as possible, and return the number of connections that it allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + RESERVED_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < needed:

@@ -1,4 +1,4 @@
-"""Serving an application on a listening socket, until it is to stop."""
+"""Serves an application on a listening socket until shutdown."""
 
 import asyncio
 import socket
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 KEEP_ALIVE_SECONDS = 30.0
 LAST_WORDS_SECONDS = 2.0
-"""How long answers to clients whose jobs were ended may take; after twice that connections are cut."""
+"""How long responses to clients whose jobs were ended may take; after twice that time connections are closed."""
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client may send, and how long a stopping server waits for what is under way."""
+    """Limits on what clients may send, and how long shutdown waits for requests in progress."""
 
     max_header_bytes: int = 16_384
     max_connections: int = 4096
@@ -38,7 +38,7 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Site:
-    """What the connections of one listening socket share."""
+    """The state shared by all connections of one listening socket."""
 
     def __init__(
         self, application: ASGIApp, listening: socket.socket, limits: ServerLimits, gate: Gate | None = None
@@ -58,7 +58,7 @@ class Site:
         self._has_closed = asyncio.Event()
 
     def welcome(self, client: socket.socket, address: object, too_many: bool) -> None:  # noqa: FBT001 -- as `Door` calls it
-        """Begin a connection."""
+        """Start a connection."""
         Connection(self, client, address, too_many=too_many).start()
 
     def forget(self, connection: Connection, *, too_many: bool) -> None:
@@ -68,13 +68,13 @@ class Site:
         self.door.note_closed(too_many=too_many)
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run the work of a connection, which ends with it or when the server does."""
+        """Run a task of a connection, which ends with the connection or with the server."""
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def response_headers(self) -> list[tuple[bytes, bytes]]:
-        """Return what every answer carries because a server gives it."""
+        """Return the response headers that the server adds."""
         return self.config.response_headers("h11")
 
     async def stop(self, seconds: float) -> None:
@@ -96,7 +96,7 @@ class Site:
                     await self._has_closed.wait()
 
     def cut_off(self) -> None:
-        """End what is still under way."""
+        """End everything that is still in progress."""
         self.door.close()
         for task in tuple(self._tasks):
             task.cancel()
@@ -111,9 +111,9 @@ async def serve(
     closing: anyio.Event,
     gate: Gate | None = None,
 ) -> None:
-    """Serve `application` until `closing` is set, then let requests under way finish within the limits.
+    """Serve `application` until `closing` is set, then let open requests finish within the limits.
 
-    With a `gate` uploads for which the service is too full are refused before they are parsed.
+    With a `gate`, uploads are refused before they are parsed if the service is full.
     """
     site = Site(application, listening, limits, gate)
     async with _lifespan(site):
@@ -127,13 +127,13 @@ async def serve(
 
 @asynccontextmanager
 async def _lifespan(site: Site) -> AsyncIterator[None]:
-    """Let the application open what it needs, and close it."""
+    """Run the lifespan of the application."""
     lifespan = Lifespan(site.framework, site.config, site.loop, site.state)
     life = site.loop.create_task(lifespan.handle_lifespan())
     try:
         await lifespan.wait_for_startup()
         if life.done():
-            await life  # raises why it has failed
+            await life  # raises the reason for the failure
         yield
         await lifespan.wait_for_shutdown()
     finally:
@@ -147,6 +147,6 @@ def _config(limits: ServerLimits) -> Config:
     config.h2_max_header_list_size = limits.max_header_bytes
     config.h2_max_concurrent_streams = STREAMS_AT_ONCE
     config.include_server_header = False
-    config.accesslog = None  # one line of our own for each request
+    config.accesslog = None  # the application logs one line per request
     config.loglevel = "WARNING"
     return config

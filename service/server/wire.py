@@ -1,9 +1,9 @@
-"""The socket of a client in the event loop: bytes in as they come, bytes out as fast as they are taken.
+"""The socket of a client in the event loop: reads bytes as they arrive and writes at the client's speed.
 
-Theory of operation. Under overload most connections are accepted to be told that there is no room, so what a connection
-costs before its first request is taken from conversions. asyncio's own transport takes a task and five passages through
-the loop to begin; this one reads in the moment in which the connection is accepted, where a client that has sent its
-request at once is answered at once. It knows nothing but TCP without TLS.
+Theory of operation. Under overload most connections are accepted only to be refused, so the cost of a connection before
+its first request is taken from conversions. asyncio's own transport needs a task and five iterations of the loop to
+start. This one reads as soon as the connection is accepted, so a client that has already sent its request gets its
+response at once. It supports only TCP without TLS.
 """
 
 import asyncio
@@ -18,26 +18,26 @@ _FEW_UNSENT_BYTES = 16 * 1024
 
 
 class Owner(Protocol):
-    """Whom a wire tells what happens."""
+    """The receiver of a wire's events."""
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come."""
+        """Accept received bytes."""
 
     def eof_received(self) -> bool:
-        """Note that nothing more will come; say whether anything is still to be sent."""
+        """Note the end of input; return whether output will follow."""
 
     def connection_lost(self) -> None:
         """Note that the wire is closed."""
 
     def pause_writing(self) -> None:
-        """Note that much waits to be sent."""
+        """Note that the output buffer is full."""
 
     def resume_writing(self) -> None:
-        """Note that little waits to be sent."""
+        """Note that the output buffer has drained."""
 
 
 class Wire:
-    """A connected socket that does not block; this closes it."""
+    """A connected, non-blocking socket, which this object closes."""
 
     def __init__(self, client: socket.socket, owner: Owner) -> None:
         self._loop = asyncio.get_running_loop()
@@ -49,35 +49,35 @@ class Wire:
         self._reads = self._is_closing = self._sends_no_more = self._is_slow = False
 
     def start(self) -> None:
-        """Read what is there, and whatever comes."""
+        """Read the available bytes, and all that follow."""
         self.resume_reading()
         self._read()
 
     @property
     def is_closing(self) -> bool:
-        """Whether nothing can be sent any more."""
+        """Whether nothing more can be sent."""
         return self._is_closing
 
     def local_address(self) -> object:
-        """Return the address of this end; nothing where there is none."""
+        """Return the address of this end, or None."""
         with suppress(OSError):
             return self._socket.getsockname()
         return None
 
     def pause_reading(self) -> None:
-        """Let what comes wait in the socket; doing it twice changes nothing."""
+        """Stop reading from the socket; pausing twice has no effect."""
         if self._reads:
             self._reads = False
             self._loop.remove_reader(self._number)
 
     def resume_reading(self) -> None:
-        """Read again; doing it twice changes nothing."""
+        """Resume reading; resuming twice has no effect."""
         if not (self._reads or self._is_closing):
             self._reads = True
             self._loop.add_reader(self._number, self._read)
 
     def write(self, data: bytes) -> None:
-        """Send bytes now, and later what the socket does not take now."""
+        """Send bytes; what the socket does not accept now is sent later."""
         if self._is_closing or self._sends_no_more:
             return
         if not self._unsent:
@@ -91,13 +91,13 @@ class Wire:
             self._owner.pause_writing()
 
     def write_eof(self) -> None:
-        """Tell the client that nothing follows what was written."""
+        """Signal the end of output to the client."""
         self._sends_no_more = True
         if not self._unsent:
             self._shut_down()
 
     def close(self) -> None:
-        """Read no more, and close when everything is sent; doing it twice changes nothing."""
+        """Stop reading, and close once everything is sent; closing twice has no effect."""
         if not self._is_closing:
             self.pause_reading()
             self._is_closing = True
