@@ -1,1 +1,1 @@
-"""HTTP: text and bytes to records and back. The only place with Starlette; it decides nothing."""
+"""The HTTP interface: middleware, routes, authentication, and the conversion between HTTP messages and records."""

@@ -1,7 +1,7 @@
-"""The ASGI application: routes, middleware, and how faults are answered.
+"""The ASGI application: routes, middleware and error handlers.
 
-It can be served as it is or mounted in another ASGI application, and keeps to itself what it opens: nothing leans on
-the state, the router or the lifespan of whatever is around it.
+It can be served directly or mounted in another ASGI application. It does not depend on the state, the router or the
+lifespan of a surrounding application.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -33,11 +33,11 @@ from service.usecases.services import Services
 
 FOR_CLIENTS: tuple[Route, ...] = tuple(route for route in ROUTES if route.path.startswith((f"{API}/", "/files/")))
 FOR_OPERATORS: tuple[Route, ...] = tuple(route for route in ROUTES if route not in FOR_CLIENTS)
-"""The endpoints that may be put on a port of their own (interface 10)."""
+"""The endpoints that may have a separate port (interface 10)."""
 
 
 class DeploymentConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What the application has to know of whatever is between it and its clients."""
+    """What the application needs to know about the gateways between it and its clients."""
 
     public_url: str = ""
     root_path: str = ""
@@ -68,7 +68,7 @@ class Application(Starlette):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Open what requests need, and close it; for the lifespan of an application that mounts this one."""
+        """Open and close the services; for the lifespan of an application that mounts this one."""
         async with self._open_services() as services:
             self._services = services
             try:
@@ -77,13 +77,13 @@ class Application(Starlette):
                 self._services = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI connection; a request finds `services` and `public_url` in a state of its own."""
+        """Serve one ASGI connection; each request has `services` and `public_url` in its state."""
         if scope["type"] == "websocket":
             await refuse_websocket(scope, receive, send)
             return
         if scope["type"] == "http":
             if self._services is None:
-                raise RuntimeError("Geomill is not open: enter its lifespan() in that of the application around it")
+                raise RuntimeError("Geomill is not open: enter its lifespan() in that of the surrounding application")
             scope = {**scope, "state": {"services": self._services, "public_url": self._public_url}}
         await super().__call__(scope, receive, send)
 

@@ -1,4 +1,4 @@
-"""Faults as answers: which fault has which status and code is this one table (interface 7.1)."""
+"""Responses to faults: this table defines the status and code of each fault (interface 7.1)."""
 
 from http import HTTPStatus
 from typing import Annotated
@@ -31,7 +31,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """How a class of faults is answered."""
+    """The response to a class of faults."""
 
     status: HTTPStatus
     code: str
@@ -60,19 +60,22 @@ KINDS: dict[type[RequestFault], Kind] = {
 }
 
 _ROUTING = {
-    HTTPStatus.NOT_FOUND: ("not_found", "Nothing is at this address. `/docs` lists the endpoints."),
-    HTTPStatus.METHOD_NOT_ALLOWED: ("method_not_allowed", "This address does not take {method}; see the header Allow."),
+    HTTPStatus.NOT_FOUND: ("not_found", "There is nothing at this address. `/docs` lists the endpoints."),
+    HTTPStatus.METHOD_NOT_ALLOWED: (
+        "method_not_allowed",
+        "This address does not allow {method}; see the header Allow.",
+    ),
 }
-_INTERNAL = "The service has a fault, which was recorded. Tell its operator the request id {request_id}."
+_INTERNAL = "An internal error occurred and was recorded. Report the request id {request_id} to the operator."
 
 
 def kind_of(fault: type[RequestFault]) -> Kind:
-    """Return how faults of this class are answered: as their nearest ancestor in the table."""
+    """Return the response to faults of this class: that of its nearest ancestor in the table."""
     return next(KINDS[ancestor] for ancestor in fault.__mro__ if ancestor in KINDS)
 
 
 def problem_of_fault(fault: RequestFault, request_id: str) -> Response:
-    """Answer a fault of the request."""
+    """Respond to a request fault."""
     kind = kind_of(type(fault))
     headers: dict[str, str] = {}
     if kind.status is HTTPStatus.UNAUTHORIZED:
@@ -86,7 +89,7 @@ def problem_of_fault(fault: RequestFault, request_id: str) -> Response:
 
 
 def problem_of_routing(refused: HTTPException, request: Request, request_id: str) -> Response:
-    """Answer an unknown path or a wrong method; Allow comes with the latter."""
+    """Respond to an unknown path or a wrong method; the latter adds the header Allow."""
     status = HTTPStatus(refused.status_code)
     code, detail = _ROUTING.get(status, ("malformed_request", refused.detail))
     detail = detail.format(method=request.method)
@@ -94,7 +97,7 @@ def problem_of_routing(refused: HTTPException, request: Request, request_id: str
 
 
 def problem_of_defect(request_id: str) -> Response:
-    """Answer a defect of ours: nothing of it is told but where to find it in the log."""
+    """Respond to a defect; the response only contains the request id, to find it in the log."""
     detail = _INTERNAL.format(request_id=request_id)
     return _problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", detail, request_id)
 

@@ -1,4 +1,4 @@
-"""The place that a request was promised, by the server before it was parsed or else now."""
+"""The place promised to a request, either by the server before parsing or now."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from service.jobs.promises import Promise
 from service.usecases.services import Services
 
 EXTENSION = "geomill.promise"
-"""Where a server that has promised a place says so among the scope's extensions."""
+"""The scope extension in which a server passes a promise."""
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def promised(request: Request, caller: Caller) -> Iterator[Promise]:
     """Hold a place for the request until the block ends.
 
     Raises:
-        Overloaded, TooManyRequests: there is none for this caller.
+        Overloaded, TooManyRequests: there is no place for this caller.
     """
     services: Services = request.state.services
     given: Promise | None = request.scope.get("extensions", {}).get(EXTENSION)

@@ -1,4 +1,4 @@
-"""Every endpoint: where it is, what answers, what it takes and gives. The one place to look for an address."""
+"""All endpoints: their addresses, handlers, inputs and responses."""
 
 from http import HTTPStatus
 
@@ -41,10 +41,10 @@ _BUSY = (TooManyRequests, Overloaded)
 _UPLOAD = (MalformedRequest, UploadTimeout, *_BUSY)
 _REPEATABLE = (InvalidParameter, IdempotencyKeyInUse, IdempotencyKeyReused)
 _HEADERS = (inputs.IDEMPOTENCY_KEY, inputs.PREFER)
-_CONVERTED = Answer(meaning="The file was understood; success tells whether it was converted.", body=ConversionResult)
+_CONVERTED = Answer(meaning="The request is valid; success says whether the file was converted.", body=ConversionResult)
 _ACCEPTED = Answer(
     status=HTTPStatus.ACCEPTED,
-    meaning="The upload is accepted; its job will tell.",
+    meaning="The upload was accepted; query its job for the result.",
     body=JobRecord,
     headers=("Location", "Preference-Applied"),
 )
@@ -67,14 +67,14 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         path=f"{API}/convert/batch",
         name="convertBatch",
         handler=convert_files,
-        summary="Convert several files, each on its own",
+        summary="Convert several files independently",
         form=inputs.BATCH,
         parameters=_HEADERS,
         answers=(
-            Answer(meaning="The files were received; each entry tells what became of its file.", body=BatchResult),
+            Answer(meaning="The files were received; each entry reports the outcome of its file.", body=BatchResult),
             Answer(
                 status=HTTPStatus.ACCEPTED,
-                meaning="The uploads are accepted; each has its job.",
+                meaning="The uploads were accepted; each has a job.",
                 body=RecentJobs,
                 headers=("Location", "Preference-Applied"),
             ),
@@ -86,9 +86,9 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         path=f"{API}/convert/analyze",
         name="analyze",
         handler=analyze,
-        summary="Tell what a Shapefile would lose of a GeoJSON document, without converting it",
+        summary="Report what converting a GeoJSON document to Shapefile would lose",
         form=inputs.ANALYSIS,
-        answers=(Answer(meaning="The file was received; success tells whether it was analyzed.", body=Analysis),),
+        answers=(Answer(meaning="The file was received; success says whether it was analyzed.", body=Analysis),),
         faults=(*_UPLOAD, UploadTooLarge),
     ),
     Keyed(
@@ -96,7 +96,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         path=f"{API}/convert/upload",
         name="convertUpload",
         handler=convert_upload,
-        summary="Convert one file and tell what is left (kept for existing integrations)",
+        summary="Convert one file and report the balance (kept for existing integrations)",
         form=inputs.CONVERSION,
         parameters=_HEADERS,
         answers=(_CONVERTED, _ACCEPTED),
@@ -117,7 +117,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         path=f"{API}/convert/jobs/{{jobId}}/status",
         name="jobStatus",
         handler=job_status,
-        summary="Show a job, with a fresh link to its result",
+        summary="Show a job, with a new link to its result",
         parameters=(inputs.JOB_ID,),
         answers=(Answer(meaning="The job.", body=JobRecord),),
         faults=(JobNotFound, NotFound),
@@ -127,7 +127,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         path=f"{API}/formats",
         name="listFormats",
         handler=list_formats,
-        summary="List the formats and what this host can do with each",
+        summary="List the formats and what this host supports for each",
         answers=(Answer(meaning="The formats.", body=FormatList),),
     ),
     Keyed(
@@ -143,7 +143,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         path="/files/{key}/{name}",
         name="downloadFile",
         handler=download_file,
-        summary="Download a result from this host, by the link that an answer gave",
+        summary="Download a result from this host, by the link in a response",
         parameters=(
             inputs.OBJECT_KEY,
             inputs.DOWNLOAD_NAME,
@@ -154,7 +154,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         answers=(
             Answer(meaning="The result.", media_type=_FILE, headers=("ETag",)),
             Answer(
-                status=HTTPStatus.PARTIAL_CONTENT, meaning="The bytes asked for.", media_type=_FILE, headers=("ETag",)
+                status=HTTPStatus.PARTIAL_CONTENT, meaning="The requested bytes.", media_type=_FILE, headers=("ETag",)
             ),
             Answer(status=HTTPStatus.NOT_MODIFIED, meaning="The copy is current.", media_type="", headers=("ETag",)),
         ),
@@ -165,7 +165,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         path="/healthz",
         name="healthz",
         handler=healthz,
-        summary="Tell that the process is alive",
+        summary="Report that the process is alive",
         answers=(Answer(meaning="It is.", body=Alive),),
     ),
     Open(
@@ -173,10 +173,10 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         path="/readyz",
         name="readyz",
         handler=readyz,
-        summary="Tell whether the process can take work",
+        summary="Report whether the process can accept work",
         answers=(
             Answer(meaning="It can.", body=Readiness),
-            Answer(status=HTTPStatus.SERVICE_UNAVAILABLE, meaning="It cannot; the checks say why.", body=Readiness),
+            Answer(status=HTTPStatus.SERVICE_UNAVAILABLE, meaning="It cannot; see the checks.", body=Readiness),
         ),
     ),
     Open(
@@ -200,7 +200,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         path="/docs",
         name="docs",
         handler=docs,
-        summary="Show the description to people",
+        summary="Show the interactive documentation",
         answers=(Answer(meaning="A page.", media_type="text/html"),),
     ),
     Open(

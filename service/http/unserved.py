@@ -1,7 +1,7 @@
-"""Answers to what never becomes a request here, each told why as a request would be (interface 7.1).
+"""Responses to input that never becomes a request, with the same error format (interface 7.1).
 
-A connection too many, a head that cannot be read, a WebSocket: no middleware sees them, so everything that an answer
-carries is put on here, its request id included.
+No middleware sees surplus connections, unreadable headers and WebSockets, so this module adds all default headers,
+including the request id.
 """
 
 import secrets
@@ -22,14 +22,14 @@ _log = structlog.get_logger()
 
 RETRY_AFTER_SECONDS = 2
 
-TOO_MANY = Overloaded("The service has more connections than it can take. Try again later.", RETRY_AFTER_SECONDS)
-UNREADABLE = MalformedRequest("This is no request of HTTP/1.1 that can be read. Send it with an HTTP client.")
-TOO_LATE = UploadTimeout("No request has come for too long. Send it over a new connection.")
-WEBSOCKET = MalformedRequest("The service does not speak WebSocket. Send the request without the header Upgrade.")
+TOO_MANY = Overloaded("The service has too many open connections. Try again later.", RETRY_AFTER_SECONDS)
+UNREADABLE = MalformedRequest("This is not a valid HTTP/1.1 request. Send it with an HTTP client.")
+TOO_LATE = UploadTimeout("The connection was idle for too long. Send the request over a new connection.")
+WEBSOCKET = MalformedRequest("The service does not support WebSocket. Send the request without the header Upgrade.")
 
 
 def answer(fault: RequestFault) -> Response:
-    """Return what is told, with every header that answers have; after it the connection is closed."""
+    """Return the response with all default headers; the connection is closed after it."""
     request_id = secrets.token_hex(16)
     _log.warning(events.CONNECTION_REFUSED, code=kind_of(type(fault)).code, request_id=request_id)
     response = problem_of_fault(fault, request_id)
@@ -39,7 +39,7 @@ def answer(fault: RequestFault) -> Response:
 
 
 def as_bytes(fault: RequestFault) -> bytes:
-    """Return what is told as the bytes of HTTP/1.1."""
+    """Return the response in HTTP/1.1 format."""
     response = answer(fault)
     head = b"".join(b"%s: %s\r\n" % header for header in response.raw_headers)
     status = HTTPStatus(response.status_code)
@@ -47,7 +47,7 @@ def as_bytes(fault: RequestFault) -> bytes:
 
 
 def overloaded(message: str, retry_after_seconds: int, request_id: str, *, closing: bool) -> bytes:
-    """Return what a request is told for which the service is too full, as cheaply as it goes."""
+    """Return the response to an upload while the service is full, as cheaply as possible."""
     _OVERLOADED.inc()
     name = request_id.encode("ascii")
     return _overloaded_form(message, retry_after_seconds, len(name), closing) % (name, name)
@@ -58,7 +58,7 @@ _OVERLOADED = PROBLEMS.labels(kind_of(Overloaded).code)
 
 @lru_cache(maxsize=128)
 def _overloaded_form(message: str, retry_after_seconds: int, name_length: int, closing: bool) -> bytes:  # noqa: FBT001 -- a key of the cache
-    """The answer with two gaps for the request id."""
+    """The response with two gaps for the request id."""
     kind, mark = kind_of(Overloaded), "%s"
     body = body_of(kind.status, kind.code, message.replace("%", "%%"), mark)
     length = len(body) - len(mark) + name_length
@@ -75,7 +75,7 @@ def _overloaded_form(message: str, retry_after_seconds: int, name_length: int, c
 
 
 async def refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer the request that asks for a WebSocket."""
+    """Respond to a request for a WebSocket."""
     if "websocket.http.response" in scope.get("extensions", {}):
         await answer(WEBSOCKET)(scope, receive, send)
     else:

@@ -14,8 +14,8 @@ def test_unknown_fields_are_named_with_the_nearest_known_one(client: Client) -> 
     assert answer["success"]
     assert answer["outputEpsg"] == 4326
     first, second = answer["warnings"][:2]
-    assert first == "The field targetEPSG is not known here and was ignored; did you mean targetEpsg?"
-    assert second == "The field foo is not known here and was ignored."
+    assert first == "The field targetEPSG is unknown and was ignored; did you mean targetEpsg?"
+    assert second == "The field foo is unknown and was ignored."
     failed = client.convert("a.csv", b"x,y\n1,2\n", sourceEPSG="4326")
     assert not failed["success"]
     assert "did you mean sourceEpsg?" in failed["warnings"][0]
@@ -31,7 +31,7 @@ def test_a_batch_names_unknown_fields_in_every_entry(client: Client) -> None:
 def test_the_analysis_names_unknown_fields(client: Client) -> None:
     """It takes none but the file."""
     response = client.post("/api/geo/convert/analyze", files={"file": ("a.geojson", lakes())}, data={"foo": "x"})
-    assert response.json()["warnings"][0] == "The field foo is not known here and was ignored."
+    assert response.json()["warnings"][0] == "The field foo is unknown and was ignored."
 
 
 @pytest.mark.parametrize("name", ["gpkg", ".GPKG", "geopackage", "GeoPackage"])

@@ -1,1 +1,1 @@
-"""What the endpoints share: the rows that describe them, their inputs, who calls, and how results are rendered."""
+"""What the endpoints share: the rows that describe them, their inputs, authentication and rendering."""

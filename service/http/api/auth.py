@@ -1,7 +1,8 @@
-"""Who sends a request: every endpoint of the interface needs to know (interface 5).
+"""Identifies the caller of a request, which every endpoint of the interface requires (interface 5).
 
-An API key tells, or the signed word of a gateway in front that has authenticated the client itself. A word that cannot
-be believed is refused whatever else the request has; where there is none, or no gateway is trusted, the key is needed.
+The caller is identified by an API key, or by the signed header of a trusted gateway that has authenticated the client.
+An invalid gateway header is refused whatever else the request contains. Without such a header, or without a trusted
+gateway, the key is required.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,7 +22,7 @@ IDENTITY = "x-geomill-identity"
 
 
 def needs_key(handler: KeyedHandler) -> Handler:
-    """Give `handler` the caller of the request; without a valid key or identity it is not reached."""
+    """Call `handler` with the caller of the request; without a valid key or identity the request is refused."""
 
     async def authenticated(request: Request) -> Response:
         request.state.caller = await _caller(request, request.state.services)

@@ -1,6 +1,6 @@
-"""What a row of the table of endpoints is: how it is reached, what it takes, and every answer that it gives.
+"""A row of the table of endpoints: its address, its inputs and all its responses.
 
-The routes that serve and the description of the interface are made from the same rows.
+The routes and the description of the interface are generated from the same rows.
 """
 
 from http import HTTPStatus
@@ -22,11 +22,11 @@ from service.http.api.inputs import Parameter, UploadForm
 
 JSON = "application/json"
 OF_HEADS: tuple[type[RequestFault], ...] = (HeadersTooLarge, MalformedRequest)
-"""What any request may be refused for before it is looked at."""
+"""The faults for which any request may be refused before it reaches its endpoint."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer in order: its status, what it means, and its body; `body` None is one that is no JSON of ours."""
+    """A successful response: its status, meaning and body; `body` is None if it is not one of our JSON records."""
 
     status: HTTPStatus = HTTPStatus.OK
     meaning: str
@@ -36,7 +36,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One method of one address; `name` is unique among all."""
+    """One method of one path; `name` is unique."""
 
     method: str
     path: str
@@ -55,24 +55,24 @@ class Open(Endpoint, frozen=True, kw_only=True):
 
     @property
     def all_faults(self) -> tuple[type[RequestFault], ...]:
-        """Every fault that may be answered."""
+        """All faults that the endpoint may respond with."""
         return (*self.faults, *OF_HEADS)
 
     def route(self) -> Route:
-        """Return what serves it."""
+        """Return the handler."""
         return Route(self.path, self.handler, methods=[self.method], name=self.name)
 
 
 class Keyed(Endpoint, frozen=True, kw_only=True):
-    """An endpoint of the interface, which needs a key (interface 5) and the database that knows it."""
+    """An endpoint of the interface, which requires a key (interface 5) and therefore the database."""
 
     handler: KeyedHandler
 
     @property
     def all_faults(self) -> tuple[type[RequestFault], ...]:
-        """Every fault that may be answered, those of authentication included."""
+        """All faults that the endpoint may respond with, including those of authentication."""
         return (MissingApiKey, InvalidApiKey, InvalidIdentity, Overloaded, *self.faults, *OF_HEADS)
 
     def route(self) -> Route:
-        """Return what serves it, once the caller is known."""
+        """Return the handler, wrapped in authentication."""
         return Route(self.path, needs_key(self.handler), methods=[self.method], name=self.name)

@@ -1,6 +1,7 @@
-"""What endpoints take: the form fields, parameters and headers, each one row with its meaning and its bounds.
+"""The inputs of the endpoints: form fields, parameters and headers, each with its meaning and bounds.
 
-`params` reads by these rows, `openapi` describes them.
+`params` reads form fields and queries by these rows, but checks rules between fields and the syntax of headers itself.
+`openapi` describes the rows.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from service.intake.form import FormSpec
 MAX_DIGITS = 9
 MAX_IDEMPOTENCY_KEY = 255
 MAX_CHARACTERS = 2048
-"""So many fit into a field in any alphabet."""
+"""The longest field, in characters of any alphabet."""
 DEFAULT_JOBS = 20
 MOST_JOBS = 100
 
@@ -24,7 +25,7 @@ Schema = Mapping[str, Any]
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """A kind of value: its schema, how its text is read, and what is said where `read` returns None."""
+    """A kind of value: its schema, its parser, and the complaint if `read` returns None."""
 
     schema: Schema
     read: Callable[[str], object]
@@ -32,9 +33,9 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 class Field(msgspec.Struct, frozen=True):
-    """A text part of a form; `many` ones may be repeated and stand beside the files by their place.
+    """A text part of a form; with `many` it may be repeated, and each value applies to the file at its position.
 
-    `wish` is the member of `ConversionRequest` that it becomes, if any.
+    `wish` is the member of `ConversionRequest` that it sets, if any.
     """
 
     name: str
@@ -45,12 +46,12 @@ class Field(msgspec.Struct, frozen=True):
 
     @property
     def schema(self) -> Schema:
-        """What one value looks like."""
+        """The schema of one value."""
         return self.kind.schema
 
 
 class UploadForm(msgspec.Struct, frozen=True, kw_only=True):
-    """The form of an upload: its file part, or parts, and its fields."""
+    """The form of an upload: its file parts and its fields."""
 
     file_field: str
     file_description: str
@@ -59,10 +60,10 @@ class UploadForm(msgspec.Struct, frozen=True, kw_only=True):
     sample: Mapping[str, str] = {}
     many: bool = False
     rules: Schema = {}
-    """Which fields go together, beyond what each of them says."""
+    """Rules between fields, in addition to each field's own."""
 
     def spec(self) -> FormSpec:
-        """Return what intake is told of it."""
+        """Return the form as intake needs it."""
         names = frozenset(field.name for field in self.fields)
         return FormSpec(file_field=self.file_field, fields=names, many=self.many)
 
@@ -80,11 +81,11 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
 
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _LARGEST = 10**MAX_DIGITS - 1
-_EPSG_COMPLAINT = "must be a whole number: the EPSG code of a coordinate system, as 4326."
+_EPSG_COMPLAINT = "must be a whole number: the EPSG code of a coordinate system, such as 4326."
 
 
 def read_number(text: str) -> int | None:
-    """Return the whole number that `text` is, in ASCII digits; None if it is none."""
+    """Parse a whole number in ASCII digits; None if `text` is not one."""
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS else None
 
@@ -97,12 +98,12 @@ _EPSG = Kind({"type": "integer", "minimum": -_LARGEST, "maximum": _LARGEST}, rea
 _EPSG_OR_NONE = Kind({"type": "string", "pattern": f"^(-?[0-9]{{1,{MAX_DIGITS}}})?$"}, read_number, _EPSG_COMPLAINT)
 _TEXT = Kind({"type": "string", "maxLength": MAX_CHARACTERS, "pattern": "^[^\\u0000]*$"}, str)
 _OUTPUT = Kind({**_TEXT.schema, "examples": list(OUTPUT_NAMES)}, str)
-_OUTPUTS = f"{', '.join(OUTPUT_NAMES)}; in any case, or a token or usual extension, as gpkg or .fgb"
+_OUTPUTS = f"{', '.join(OUTPUT_NAMES)}; in any case, or a token or usual extension, such as gpkg or .fgb"
 _DEFAULT = "GeoJSON becomes Shapefile, everything else GeoJSON"
 
 TARGET_EPSG = Field(
     "targetEpsg",
-    f"EPSG code of the result's coordinate system, {DEFAULT_EPSG} where it is omitted. GeoJSON, KML, KMZ and GPX are "
+    f"EPSG code of the result's coordinate system, {DEFAULT_EPSG} if omitted. GeoJSON, KML, KMZ and GPX are "
     f"always {DEFAULT_EPSG}.",
     _EPSG,
     wish="target_epsg",
@@ -118,20 +119,20 @@ _BOOLEAN = Kind(
     _read_boolean,
     "must be true or false.",
 )
-_TABLES = "of CSV, XLSX or ODS; needed where its name is unusual"
+_TABLES = "of CSV, XLSX or ODS; required if its name is unusual"
 TABLE_FIELDS = (
-    Field("xField", f"The column with x, or longitude, {_TABLES}. Goes with yField.", _TEXT, wish="x_field"),
-    Field("yField", f"The column with y, or latitude, {_TABLES}. Goes with xField.", _TEXT, wish="y_field"),
-    Field("zField", "The column with elevations, beside xField and yField.", _TEXT, wish="z_field"),
+    Field("xField", f"The column with x, or longitude, {_TABLES}. Requires yField.", _TEXT, wish="x_field"),
+    Field("yField", f"The column with y, or latitude, {_TABLES}. Requires xField.", _TEXT, wish="y_field"),
+    Field("zField", "The column with elevations. Requires xField and yField.", _TEXT, wish="z_field"),
     Field(
         "wktField",
-        f"The column with geometries as WKT, WKB or GeoJSON {_TABLES}. Goes without the other three.",
+        f"The column with geometries as WKT, WKB or GeoJSON {_TABLES}. Excludes the other three.",
         _TEXT,
         wish="wkt_field",
     ),
     Field(
         "keepCoordinates",
-        "Whether to write coordinates of an unknown system as they are, as those of drawings and local grids. Not for "
+        "Whether to write coordinates of an unknown system unchanged, as in drawings and local grids. Not for "
         "GeoJSON, GeoJSONSeq, KML, KMZ and GPX, which are always in longitude and latitude.",
         _BOOLEAN,
         wish="keep_coordinates",
@@ -149,25 +150,25 @@ TABLE_RULES: Schema = {
 
 INCLUDE_WALLET = Field(
     "includeWallet",
-    "Whether to fill remainingConversions, remainingBytes and newWalletBalanceCents: true, false, 1 or 0, in any case.",
+    "Whether to fill remainingConversions, remainingBytes and newWalletBalanceCents: true, false, 1 or 0.",
     _BOOLEAN,
 )
 
 CONVERSION = UploadForm(
     file_field="file",
-    file_description="The file; its extension says what it is. A ZIP around one file is unwrapped.",
+    file_description="The file; its extension determines its format. A ZIP that contains one file is unpacked.",
     sample_file="lakes.geojson",
     fields=(
         Field("outputFormat", f"The target: {_OUTPUTS}. Omitted: {_DEFAULT}.", _OUTPUT, wish="output"),
         TARGET_EPSG,
         Field(
             "sourceEpsg",
-            "EPSG code that the coordinates are in; overrides what the file records, and is needed where it records "
+            "EPSG code of the input's coordinates; overrides what the file records, and is required if it records "
             "none.",
             _EPSG,
             wish="source_epsg",
         ),
-        Field("layer", "The one layer to convert out of several.", _TEXT, wish="layer"),
+        Field("layer", "The layer to convert, if there are several.", _TEXT, wish="layer"),
         *TABLE_FIELDS,
         INCLUDE_WALLET,
     ),
@@ -182,7 +183,7 @@ BATCH = UploadForm(
     fields=(
         Field(
             "outputFormats",
-            f"The targets, by the place of their files: {_OUTPUTS}. Empty or omitted: {_DEFAULT}.",
+            f"The targets, in the order of the files: {_OUTPUTS}. Empty or omitted: {_DEFAULT}.",
             _OUTPUT,
             wish="output",
             many=True,
@@ -190,7 +191,7 @@ BATCH = UploadForm(
         TARGET_EPSG,
         Field(
             "sourceEpsgs",
-            "The EPSG codes that the coordinates are in, by the place of their files; empty for a file that records "
+            "The EPSG codes of the inputs' coordinates, in the order of the files; empty for a file that records "
             "its own.",
             _EPSG_OR_NONE,
             wish="source_epsg",
@@ -210,7 +211,7 @@ ANALYSIS = UploadForm(
 LIMIT = Parameter(
     name="limit",
     place="query",
-    description="How many jobs, the newest first.",
+    description="The number of jobs to return, newest first.",
     schema={"type": "integer", "minimum": 1, "maximum": MOST_JOBS, "default": DEFAULT_JOBS},
     sample="5",
 )
@@ -218,14 +219,14 @@ LIMIT = Parameter(
 IDEMPOTENCY_KEY = Parameter(
     name="Idempotency-Key",
     place="header",
-    description="The same key with the same file and fields returns the first answer for 24 hours and counts once.",
+    description="A repeat with the same key, file and fields returns the first response for 24 hours and counts once.",
     schema={"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY, "pattern": "^[!-~]([ -~]*[!-~])?$"},
 )
 
 PREFER = Parameter(
     name="Prefer",
     place="header",
-    description="respond-async: answer as soon as the upload is accepted (RFC 7240).",
+    description="respond-async: respond as soon as the upload is accepted (RFC 7240).",
     schema={"type": "string", "examples": ["respond-async"]},
 )
 
@@ -243,20 +244,20 @@ LINK_PARAMETERS = tuple(
     Parameter(name=name, place="query", description=meaning, schema={"type": "string"}, required=True)
     for name, meaning in (
         ("type", "Its media type."),
-        ("expires", "The second at which the link ends, in Unix time."),
-        ("signature", "What proves all of it."),
+        ("expires", "When the link expires, in Unix time."),
+        ("signature", "HMAC signature of the link."),
     )
 )
 RANGE = Parameter(
     name="Range",
     place="header",
-    description="The bytes wanted, as in bytes=0-1023 (RFC 9110).",
+    description="The requested bytes, such as bytes=0-1023 (RFC 9110).",
     schema={"type": "string"},
 )
 IF_NONE_MATCH = Parameter(
     name="If-None-Match",
     place="header",
-    description="The ETag of a copy that is here already.",
+    description="The ETag of a copy that the client already has.",
     schema={"type": "string"},
 )
 ASSET = Parameter(

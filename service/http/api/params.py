@@ -1,4 +1,4 @@
-"""Text of form fields and queries to typed values; what is wrong is named (interface 7.1)."""
+"""Reads form fields, queries and headers into typed values; errors name the parameter (interface 7.1)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ from service.http.api.inputs import (
 from service.intake.form import Form
 
 Fields = Mapping[str, tuple[str, ...]]
-"""The text parts of a form, by their names."""
+"""The text parts of a form, by name."""
 
 _KEY = re.compile(IDEMPOTENCY_KEY.schema["pattern"])
 MOST_UNKNOWN = 20
@@ -31,28 +31,28 @@ MAX_NAME = 100
 
 
 def read_conversion(fields: Fields) -> ConversionRequest:
-    """Read what a single-file conversion asks for (interface 4.1); an empty field is as good as none.
+    """Read the fields of a single-file conversion (interface 4.1); empty fields are ignored.
 
     Raises:
-        InvalidParameter: a code is no whole number, a field stands there twice, or one of a pair is missing.
+        InvalidParameter: a code is not a whole number, a field is repeated, or one of a pair is missing.
     """
     return _request(CONVERSION, fields, 0, 1)
 
 
 def read_batch(fields: Fields, files: int) -> list[ConversionRequest]:
-    """Read what a batch asks for, one request for each of its `files` (interface 4.2).
+    """Read the fields of a batch into one request per file of `files` (interface 4.2).
 
     Raises:
-        InvalidParameter: a code is no whole number, or there are more formats or codes than files.
+        InvalidParameter: a code is not a whole number, or there are more formats or codes than files.
     """
     return [_request(BATCH, fields, number, files) for number in range(files)]
 
 
 def read_include_wallet(fields: Fields) -> bool:
-    """Read includeWallet, false where it is absent.
+    """Read includeWallet; false if it is absent.
 
     Raises:
-        InvalidParameter: it is no boolean.
+        InvalidParameter: it is not a boolean.
     """
     return bool(_value(INCLUDE_WALLET, fields, 0, 1))
 
@@ -61,7 +61,7 @@ def read_idempotency_key(headers: Headers) -> str | None:
     """Read the header Idempotency-Key (interface 3).
 
     Raises:
-        InvalidParameter: it is empty, too long, or has other characters than printable ASCII.
+        InvalidParameter: it is empty, too long, or contains characters other than printable ASCII.
     """
     key = headers.get("idempotency-key")
     if key is None:
@@ -74,13 +74,13 @@ def read_idempotency_key(headers: Headers) -> str | None:
 
 
 def wants_async(headers: Headers) -> bool:
-    """Whether the header Prefer asks for an answer as soon as the upload is accepted (RFC 7240, interface 3)."""
+    """Whether the header Prefer requests a response as soon as the upload is accepted (RFC 7240, interface 3)."""
     preferences = ",".join(headers.getlist("prefer")).split(",")
     return any(preference.split(";")[0].strip().lower() == "respond-async" for preference in preferences)
 
 
 def unknown_fields(form: Form, known: Iterable[str]) -> tuple[str, ...]:
-    """A sentence for each field of `form` that means nothing here, with the nearest of the `known` names."""
+    """A warning for each unknown field of `form`, with the most similar of the `known` names."""
     names = {name.casefold(): name for name in known}
     return tuple(_unknown_field(name, names) for name in form.unknown_fields[:MOST_UNKNOWN])
 
@@ -88,14 +88,14 @@ def unknown_fields(form: Form, known: Iterable[str]) -> tuple[str, ...]:
 def _unknown_field(untrusted_name: str, names: Mapping[str, str]) -> str:
     near = get_close_matches(untrusted_name.casefold()[:MAX_NAME], names, n=1)
     hint = f"; did you mean {names[near[0]]}?" if near else "."
-    return f"The field {shown(untrusted_name)} is not known here and was ignored{hint}"
+    return f"The field {shown(untrusted_name)} is unknown and was ignored{hint}"
 
 
 def read_limit(query: QueryParams) -> int:
     """Read `limit` of a list (interface 4.7, 7.1).
 
     Raises:
-        InvalidParameter: it is no whole number within its bounds.
+        InvalidParameter: it is not a whole number within its bounds.
     """
     least, most, default = (LIMIT.schema[name] for name in ("minimum", "maximum", "default"))
     text = query.get(LIMIT.name)
@@ -106,7 +106,7 @@ def read_limit(query: QueryParams) -> int:
 
 
 def _request(form: UploadForm, fields: Fields, number: int, files: int) -> ConversionRequest:
-    """Read what is asked for the file with `number` out of `files`; what is not asked for has its default."""
+    """Read the request for the file with `number` out of `files`; absent fields have their defaults."""
     read = {field.wish: _value(field, fields, number, files) for field in form.fields if field.wish}
     wishes: dict[str, Any] = {wish: value for wish, value in read.items() if value is not None}
     _check_columns(wishes)
@@ -114,12 +114,12 @@ def _request(form: UploadForm, fields: Fields, number: int, files: int) -> Conve
 
 
 def _value(field: Field, fields: Fields, number: int, files: int) -> object:
-    """Return the value that a field has for one of the files; None where it is absent or blank."""
+    """Return the value of a field for one of the files; None if it is absent or blank."""
     texts, name = fields.get(field.name, ()), field.name
     if field.many and len(texts) > files:
-        raise InvalidParameter(name, f"The form has {len(texts)} {name} for {files} files; send at most one for each.")
+        raise InvalidParameter(name, f"The form has {len(texts)} {name} for {files} files; send at most one per file.")
     if not field.many and len(texts) > 1:
-        raise InvalidParameter(name, f"{name} stands in the form {len(texts)} times; send it once.")
+        raise InvalidParameter(name, f"{name} occurs {len(texts)} times in the form; send it once.")
     place = number if field.many else 0
     text = texts[place].strip() if place < len(texts) else ""
     if not text:
@@ -131,12 +131,12 @@ def _value(field: Field, fields: Fields, number: int, files: int) -> object:
 
 
 def _check_columns(wishes: Mapping[str, Any]) -> None:
-    """See that columns of a table are named as `inputs.TABLE_RULES` says: a pair, or one for the whole geometry."""
+    """Check the columns against `inputs.TABLE_RULES`: either a pair, or one for the whole geometry."""
     x, y, z, wkt = (name in wishes for name in ("x_field", "y_field", "z_field", "wkt_field"))
     if x != y:
-        raise InvalidParameter("yField" if x else "xField", "xField and yField name a pair of columns; send both.")
+        raise InvalidParameter("yField" if x else "xField", "xField and yField must be sent together.")
     if wkt and (x or z):
         message = "wktField names the whole geometry; send it without xField, yField and zField."
         raise InvalidParameter("wktField", message)
     if z and not x:
-        raise InvalidParameter("zField", "zField goes with xField and yField; send all three.")
+        raise InvalidParameter("zField", "zField requires xField and yField; send all three.")

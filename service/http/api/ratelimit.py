@@ -1,8 +1,8 @@
-"""The fields RateLimit-Policy and RateLimit: what an account may do, and how much of it is left.
+"""The headers RateLimit-Policy and RateLimit: an account's limits, and what is left of them.
 
-As draft-ietf-httpapi-ratelimit-headers-11 has it: how many files may be under way at once, and the conversions and
-bytes of a plan's month. The policy is known with the key. What is left of the month is told where the answer knows it,
-after a conversion: to ask the database for nothing else would cost every request a round trip.
+They follow draft-ietf-httpapi-ratelimit-headers-11 and cover the files in progress at a time, and the conversions and
+bytes of a plan's month. The policy is known once the key is. What is left of the month is reported only after a
+conversion, because any other request would need an extra round trip to the database.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ Header = tuple[bytes, bytes]
 
 
 class Remaining(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left of a plan's month, as far as an answer knows it."""
+    """What is left of a plan's month, as far as the response knows it."""
 
     conversions: int | None = None
     size_bytes: int | None = None
@@ -30,7 +30,7 @@ NOTHING_KNOWN = Remaining()
 
 
 def rate_limits(queue: AdmissionQueue, caller: Caller, remaining: Remaining, now: datetime) -> Iterator[Header]:
-    """Return both fields for an answer to `caller` at `now`."""
+    """Return both headers for a response to `caller` at `now`."""
     month = _seconds_of_month(now)
     yield b"ratelimit-policy", _policy(queue.per_tenant, caller.allowance, sum(month))
     yield b"ratelimit", ", ".join(_limits(queue.left(str(caller.account_id)), remaining, month[1])).encode("ascii")
@@ -55,7 +55,7 @@ def _policy(most_at_once: int, allowance: Allowance | None, seconds: int) -> byt
 
 
 def _seconds_of_month(now: datetime) -> tuple[int, int]:
-    """How much of the month, the metering period (interface 6), has passed, and how much is to come."""
+    """How much of the month, the metering period (interface 6), has passed, and how much is left."""
     first, following = _month(period_of(now))
     passed = int((now - first).total_seconds())
     return passed, int((following - first).total_seconds()) - passed

@@ -1,4 +1,4 @@
-"""Jobs as answers: the same record gives the first answer of a conversion, a later one, and the job's own."""
+"""Renders jobs as responses: the first and repeated responses of a conversion, and that of the job itself."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 
 
 def conversion_result(request: Request, linked: LinkedJob, notes: Sequence[str], left: Left | None) -> ConversionResult:
-    """Render an ended job as the answer of its conversion, with what is left if it is told (interface 2.1, 4.1).
+    """Render an ended job as the response of its conversion, with the balance if given (interface 2.1, 4.1).
 
     `notes` are warnings about the request itself.
     """
@@ -73,7 +73,7 @@ def _outcome(request: Request, linked: LinkedJob, notes: Sequence[str]) -> Outco
 
 
 def batch_result(request: Request, jobs: Sequence[LinkedJob], balance: Balance, notes: Sequence[str]) -> BatchResult:
-    """Render ended jobs as the answer of their batch; `notes` are warnings about the request itself."""
+    """Render ended jobs as the response of their batch; `notes` are warnings about the request itself."""
     entries = tuple(_batch_entry(request, linked, notes) for linked in jobs)
     return BatchResult(
         success=any(entry.success for entry in entries),
@@ -93,13 +93,13 @@ def _batch_entry(request: Request, linked: LinkedJob, notes: Sequence[str]) -> B
 
 
 def accepted(request: Request, job: Job) -> Response:
-    """Answer that a job was accepted and where to ask for it (RFC 7240, interface 3)."""
+    """Respond that a job was accepted, with its address (RFC 7240, interface 3)."""
     location = address_of_route(request, "jobStatus", jobId=str(job.id))
     return json_response(job_record(request, LinkedJob(job, None)), HTTPStatus.ACCEPTED, _applied(location))
 
 
 def accepted_batch(request: Request, jobs: Sequence[Job]) -> Response:
-    """Answer that the files of a batch were accepted or refused, and where to ask for them."""
+    """Respond which files of a batch were accepted or refused, with the addresses of their jobs."""
     location = f"{address_of_route(request, 'recentJobs')}?limit={len(jobs)}"
     records = tuple(job_record(request, LinkedJob(job, None)) for job in jobs)
     return json_response(RecentJobs(success=True, jobs=records), HTTPStatus.ACCEPTED, _applied(location))

@@ -1,7 +1,7 @@
-"""The answers on the wire: camelCase, UNSET is absent, None is null (interface 2, 2.6).
+"""The JSON records of responses: camelCase, UNSET is absent, None is null (interface 2, 2.6).
 
-The members that several answers share stand first, each once, with what it means; the description of the interface is
-made from them.
+Members that several responses share are defined first, once, with their meaning; the description of the interface is
+generated from them.
 """
 
 from datetime import UTC, datetime
@@ -16,36 +16,36 @@ from service.errors import LayerCount, Limit
 from service.jobs.lifecycle import Status
 from service.metering.plans import Plan
 
-JobId = Annotated[str, Meta(description="Identifies the job, for its status.")]
-FileName = Annotated[str, Meta(description="Name of the file as it was sent.")]
+JobId = Annotated[str, Meta(description="Identifies the job, to query its status.")]
+FileName = Annotated[str, Meta(description="Name of the file as sent.")]
 Moment = Annotated[str, Meta(description="RFC 3339, UTC, with milliseconds.", examples=["2026-05-04T10:30:00.125Z"])]
-InputFormat = Annotated[str | UnsetType, Meta(description="Token of the format found; absent where none was found.")]
-OutputFormat = Annotated[str | UnsetType, Meta(description="Token of the format produced or asked for.")]
+InputFormat = Annotated[str | UnsetType, Meta(description="Token of the detected format; absent if none was detected.")]
+OutputFormat = Annotated[str | UnsetType, Meta(description="Token of the format produced or requested.")]
 DownloadUrl = Annotated[
-    str | UnsetType, Meta(description="Link to the result, which needs no key; present while it is valid.")
+    str | UnsetType, Meta(description="Link to the result; needs no key; present while it is valid.")
 ]
-Expiry = Annotated[str | UnsetType, Meta(description="When the link ends: RFC 3339, UTC; present with the link.")]
+Expiry = Annotated[str | UnsetType, Meta(description="When the link expires: RFC 3339, UTC; present with the link.")]
 FeatureCount = Annotated[int | UnsetType, Meta(description="Features that were converted.")]
 GeometryType = Annotated[str | UnsetType, Meta(description="The geometry type most of the converted features have.")]
 ProcessingTime = Annotated[int | UnsetType, Meta(description="Duration of the conversion in milliseconds.")]
 OutputSize = Annotated[int | UnsetType, Meta(description="Size of the result in bytes.")]
 RemainingConversions = Annotated[
-    int | None, Meta(description="Conversions left this month; null where not asked for, or with prepaid credit.")
+    int | None, Meta(description="Conversions left this month; null if not requested, or with prepaid credit.")
 ]
 RemainingBytes = Annotated[
-    int | None, Meta(description="Input bytes left this month; null where not asked for, or with prepaid credit.")
+    int | None, Meta(description="Input bytes left this month; null if not requested, or with prepaid credit.")
 ]
-WalletBalance = Annotated[int | None, Meta(description="US cents left of prepaid credit; null on every plan.")]
+WalletBalance = Annotated[int | None, Meta(description="US cents of prepaid credit left; null with a plan.")]
 LossReport = Annotated[
-    Report | None, Meta(description="What was lost on the way to a Shapefile; null for every other target.")
+    Report | None, Meta(description="What the conversion to Shapefile lost; null for other targets.")
 ]
-NeedsUpgrade = Annotated[bool, Meta(description="Whether a limit refused the file that a larger plan would lift.")]
-LimitHit = Annotated[Limit | None, Meta(description="Which limit refused the file; null when none did.")]
+NeedsUpgrade = Annotated[bool, Meta(description="Whether a larger plan would lift the limit that refused the file.")]
+LimitHit = Annotated[Limit | None, Meta(description="The limit that refused the file; null if none did.")]
 PaymentPastDue = Annotated[bool, Meta(description="Whether the file was refused because a payment is past due.")]
 MultiLayer = Annotated[bool, Meta(description="Whether the input has several layers and the target stores one.")]
-TargetFormat = Annotated[str | UnsetType, Meta(description="The format asked for; present with multiLayer.")]
+TargetFormat = Annotated[str | UnsetType, Meta(description="The requested format; present with multiLayer.")]
 Layers = Annotated[tuple[LayerCount, ...] | UnsetType, Meta(description="The layers found; present with multiLayer.")]
-OutputEpsg = Annotated[int | None, Meta(description="EPSG code of the result; null where it has no geometry.")]
+OutputEpsg = Annotated[int | None, Meta(description="EPSG code of the result; null if it has no geometry.")]
 Warnings = Annotated[
     tuple[str, ...],
     Meta(description="What the target left out, renamed or overruled, and form fields that were ignored."),
@@ -53,7 +53,7 @@ Warnings = Annotated[
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What became of one file: the members that its answer has, alone or in a batch (interface 2.1, 2.2)."""
+    """The outcome of one file: the members of its response, alone or in a batch (interface 2.1, 2.2)."""
 
     success: Annotated[bool, Meta(description="Whether the file was converted.")]
     job_id: JobId
@@ -75,7 +75,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ConversionResult(Outcome, frozen=True, kw_only=True, rename="camel"):
-    """The answer of a single-file conversion (interface 2.1)."""
+    """The response of a single-file conversion (interface 2.1)."""
 
     input_format: InputFormat = UNSET
     output_format: OutputFormat = UNSET
@@ -87,17 +87,17 @@ class ConversionResult(Outcome, frozen=True, kw_only=True, rename="camel"):
 
 
 class BatchEntry(Outcome, frozen=True, kw_only=True, rename="camel"):
-    """What became of one file of a batch (interface 2.2)."""
+    """The outcome of one file of a batch (interface 2.2)."""
 
     file_name: FileName
-    error: Annotated[str | None, Meta(description="Why the file was not converted; null when it was.")] = None
+    error: Annotated[str | None, Meta(description="Why the file was not converted; null if it was.")] = None
 
 
 class BatchResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The answer of a batch (interface 4.2)."""
+    """The response of a batch (interface 4.2)."""
 
     success: Annotated[bool, Meta(description="Whether at least one file was converted.")]
-    results: Annotated[tuple[BatchEntry, ...], Meta(description="One entry for each file, in their order.")]
+    results: Annotated[tuple[BatchEntry, ...], Meta(description="One entry per file, in order.")]
     remaining_conversions: RemainingConversions
     remaining_bytes: RemainingBytes
     new_wallet_balance_cents: WalletBalance
@@ -118,18 +118,18 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     processing_time_ms: ProcessingTime = UNSET
     created_at: Moment
     completed_at: Moment | UnsetType = UNSET
-    error_message: Annotated[str | UnsetType, Meta(description="Why the job failed; present when it did.")] = UNSET
+    error_message: Annotated[str | UnsetType, Meta(description="Why the job failed; present if it did.")] = UNSET
 
 
 class RecentJobs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Jobs, the newest first; those of a batch in the order of its files (interface 4.7)."""
+    """Jobs, newest first; those of a batch in the order of its files (interface 4.7)."""
 
     success: bool
     jobs: tuple[JobRecord, ...]
 
 
 class PlanList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The answer of the plan list (interface 4.5)."""
+    """The response of the plan list (interface 4.5)."""
 
     currency: str
     max_file_size_bytes: Annotated[int, Meta(description="Largest file that may be sent, on every plan.")]
@@ -137,9 +137,9 @@ class PlanList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Analysis(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The answer of the pre-flight analysis (interface 4.4)."""
+    """The response of the pre-flight analysis (interface 4.4)."""
 
-    success: Annotated[bool, Meta(description="Whether the file was taken and analyzed.")]
+    success: Annotated[bool, Meta(description="Whether the file was accepted and analyzed.")]
     report: Annotated[Report | UnsetType, Meta(description="What would be lost; present on success.")] = UNSET
     warnings: Annotated[
         tuple[str, ...] | UnsetType, Meta(description="Losses that the report has no member for; present on success.")
@@ -153,5 +153,5 @@ def timestamp(moment: datetime) -> str:
 
 
 def json_response(answer: msgspec.Struct, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Return `answer` as JSON."""
+    """Return `answer` as JSON bytes."""
     return Response(msgspec.json.encode(answer), status, headers, media_type="application/json")

@@ -1,4 +1,4 @@
-"""The request's body, received as a form."""
+"""Receives the body of a request as a form."""
 
 from starlette.requests import Request
 

@@ -1,4 +1,4 @@
-"""The addresses that answers carry: as clients reach the service, through whatever is in front of it."""
+"""The URLs in responses: as clients reach the service, through any gateway in front of it."""
 
 from urllib.parse import quote
 
@@ -8,12 +8,12 @@ from service.http.middleware.proxy_headers import HOST
 
 
 def address_of(request: Request, path: str) -> str:
-    """Return the full address of `path`, which begins with a slash and is the service's own."""
+    """Return the full URL of `path`, which starts with a slash and excludes the root path."""
     return (request.state.public_url or _address_of_service(request)) + path
 
 
 def address_of_route(request: Request, name: str, **parameters: str) -> str:
-    """Return the full address of the route called `name`."""
+    """Return the full URL of the route `name`."""
     return address_of(request, str(request.app.url_path_for(name, **parameters)))
 
 

@@ -1,4 +1,4 @@
-"""The description of the interface in OpenAPI 3.1, made from the rows that serve and the records that are answered."""
+"""The OpenAPI 3.1 description of the interface, generated from the rows of endpoints and the response records."""
 
 import re
 from collections import defaultdict
@@ -18,7 +18,7 @@ from service.intake.form import IntakeLimits
 Object = dict[str, Any]
 
 VERSION = "1.0.0"
-"""Of the interface: the last number for what is said better, the middle one for what is new, the first for a break."""
+"""The version of the interface: patch for better wording, minor for additions, major for breaking changes."""
 
 _REFERENCE = re.compile(r" ?\(interface \d[^)]*\)")
 _ROOT = "#/components"
@@ -32,28 +32,28 @@ _OF_STATUS: Mapping[int, Sequence[str]] = {
 }
 
 _HEADERS: Mapping[str, str] = {
-    "X-Request-Id": "Identifies the request in the log; taken from the request where it is well-formed.",
-    "traceparent": "The trace that the request belongs to (W3C Trace Context); that of the request where it had one.",
+    "X-Request-Id": "Identifies the request in the log; taken from the request if well-formed.",
+    "traceparent": "The trace that the request belongs to (W3C Trace Context); that of the request if it had one.",
     "Retry-After": "Seconds until it makes sense to try again.",
     "WWW-Authenticate": "How to authenticate.",
-    "Location": "Where to ask for the job, or the jobs.",
+    "Location": "The address of the job or jobs.",
     "Preference-Applied": "respond-async.",
-    "RateLimit-Policy": "How many files the account may have under way at the same time (concurrency), and with a plan "
+    "RateLimit-Policy": "How many files the account may have in progress at a time (concurrency), and with a plan "
     "how many conversions and bytes of input it has in this month of so many seconds (conversions, data).",
-    "RateLimit": "How many more files there may be under way now; after a conversion also what is left of the month's "
+    "RateLimit": "How many more files may be started now; after a conversion also what is left of the month's "
     "conversions and data, and for how many seconds.",
-    "ETag": "Names this very result.",
-    "Content-Range": "How many bytes the result has.",
+    "ETag": "Identifies this version of the result.",
+    "Content-Range": "The range sent, and the size of the result in bytes.",
 }
 
 _ABOUT = (
-    "Converts any geospatial file into any other format. A file that was understood is answered with status 200, "
-    "whether it could be converted or not: success tells. Every other status is a problem of RFC 9457."
+    "Converts any geospatial file into any other format. The response to a valid request has status 200, "
+    "whether or not the file could be converted; see success. Every other status is a problem (RFC 9457)."
 )
 
 
 def describe(endpoints: Iterable[Open | Keyed], limits: IntakeLimits, address: str) -> Object:
-    """Return the document; `address` is that of the service, or a path on its host, or empty for the host itself."""
+    """Return the document; `address` is the service's URL, a path on its host, or empty for the host itself."""
     paths: defaultdict[str, Object] = defaultdict(dict)
     answered: dict[type, None] = {Problem: None}
     for endpoint in endpoints:
@@ -119,7 +119,7 @@ def _field(field: Field) -> Object:
 
 
 def _responses(endpoint: Open | Keyed) -> Object:
-    """Every status with every body that may come with it: answers in order, then problems."""
+    """Every status with all its possible bodies: successful responses, then problems."""
     responses: dict[int, Object] = {}
     for answer in endpoint.answers:
         responses[answer.status] = _response(answer.meaning, _content(answer), answer.headers)
@@ -129,7 +129,7 @@ def _responses(endpoint: Open | Keyed) -> Object:
         known["description"] = " ".join(filter(None, [known["description"], *meanings]))
         known["content"] = known.get("content", {}) | {MEDIA_TYPE: {"schema": _problem(faults)}}
     defect = {MEDIA_TYPE: {"schema": _problem_with(["internal_error"])}}
-    responses[500] = _response("internal_error: A defect of the service, which was recorded.", defect)
+    responses[500] = _response("internal_error: A defect of the service; it was recorded.", defect)
     if isinstance(endpoint, Keyed):
         for status in responses.keys() - {HTTPStatus.UNAUTHORIZED}:
             responses[status]["headers"] |= _header_references(_OF_CALLERS)
@@ -183,7 +183,7 @@ def _schemas(answered: Sequence[type]) -> Object:
 
 
 def _as_written(schema: Any) -> Any:
-    """Turn the schema of what may be read into that of what is written: a member with a default is always there."""
+    """Turn a schema for reading into one for writing: members with defaults are always present."""
     if isinstance(schema, list):
         return [_as_written(item) for item in schema]
     if not isinstance(schema, dict):

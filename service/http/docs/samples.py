@@ -1,4 +1,4 @@
-"""Calls to copy and paste: each endpoint in curl and in Python, made from its row.
+"""Sample calls: each endpoint in curl and Python, generated from its row.
 
 Both take the service's address and the key from the environment: `URL` and `KEY`.
 """
@@ -11,7 +11,7 @@ from service.http.api.inputs import UploadForm
 
 
 def in_curl(endpoint: Endpoint) -> str:
-    """Return a line for a shell."""
+    """Return a shell command."""
     words = ["curl -sS"]
     if isinstance(endpoint, Keyed):
         words.append('-H "X-API-Key: $KEY"')
@@ -21,7 +21,7 @@ def in_curl(endpoint: Endpoint) -> str:
 
 
 def in_python(endpoint: Endpoint) -> str:
-    """Return a program that uses httpx."""
+    """Return a Python program that uses httpx."""
     lines = ["import os", "", "import httpx", ""]
     call = [f'os.environ["URL"] + "{_address(endpoint)}"']
     if isinstance(endpoint, Keyed):
@@ -36,7 +36,7 @@ def in_python(endpoint: Endpoint) -> str:
 
 
 def _address(endpoint: Endpoint) -> str:
-    """Return path and query with the samples of the parameters filled in."""
+    """Return the path and query, filled with the sample values of the parameters."""
     query = {}
     path = endpoint.path
     for parameter in endpoint.parameters:

@@ -1,1 +1,1 @@
-"""One file per resource. An endpoint reads its parameters, calls one use case and renders what comes back."""
+"""The handlers, one module per resource. A handler reads parameters, calls a use case and renders its result."""

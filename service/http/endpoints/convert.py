@@ -64,7 +64,7 @@ convert_file: KeyedHandler = partial(_convert_one, always_with_balance=False)
 """Convert one file (interface 4.1)."""
 
 convert_upload: KeyedHandler = partial(_convert_one, always_with_balance=True)
-"""Convert one file and say what is left (interface 4.3)."""
+"""Convert one file and report the balance (interface 4.3)."""
 
 
 async def convert_files(request: Request, caller: Caller) -> Response:
@@ -99,7 +99,7 @@ class _Exchange:
         return await receive_form(self._request, self._form, workspace)
 
     async def convert(self, form: Form, requests: Sequence[ConversionRequest], workspace: Workspace) -> list[Job]:
-        """Return the jobs, ended; or accepted, where the client will not wait."""
+        """Return the ended jobs, or accepted ones if the client does not want to wait."""
         now = self.services.clock()
         orders = [
             ConversionOrder(
@@ -114,17 +114,17 @@ class _Exchange:
             for upload, request in zip(form.files, requests, strict=True)
         ]
         async with still_to_do(self.services, self._claim(form, orders), orders) as files:
-            self._promise.release()  # the places that are taken now count from here on
+            self._promise.release()  # from here on the places in the queue count instead
             submissions = await convert_batch(self.services, files)
         if self._async:
             return [submission.job for submission in submissions]
         ended = [await submission.outcome() for submission in submissions]
-        if isinstance(files[-1], ConversionOrder):  # the job of an earlier request tells what was left then
+        if isinstance(files[-1], ConversionOrder):  # the job of an earlier request records the balance at that time
             self._request.state.remaining = _remaining(ended)
         return ended
 
     def should_return_202(self, jobs: Sequence[Job]) -> bool:
-        """Whether the answer is that the jobs were accepted; jobs that have all ended are answered as ever."""
+        """Whether to respond that the jobs were accepted; if all have ended, the normal response follows."""
         return self._async and any(job.status not in ENDED for job in jobs)
 
     def _claim(self, form: Form, orders: Sequence[ConversionOrder]) -> Claim | None:
@@ -139,7 +139,7 @@ class _Exchange:
 
 
 def _remaining(ended: Sequence[Job]) -> Remaining:
-    """What is left after these jobs, as far as they tell: what a settlement saw, or that no conversion is left."""
+    """The balance after these jobs, as far as known: that of the last settlement, or that nothing is left."""
     details = ended[-1].details
     conversions = 0 if details.limit == "conversions" else details.remaining_conversions
     return Remaining(conversions=conversions, size_bytes=details.remaining_bytes)

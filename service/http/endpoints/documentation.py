@@ -1,4 +1,4 @@
-"""The description of the interface: for programs in OpenAPI, for people as a page that shows it. No key needed."""
+"""The description of the interface: OpenAPI for programs, a page for people. No key needed."""
 
 from functools import cache
 from importlib.resources import files
@@ -14,7 +14,7 @@ PAGE = "page.html"
 ASSETS = {"page.js": "text/javascript", "page.css": "text/css"}
 
 _HEADERS = {
-    # The page runs its own script on its own data, and nothing else may run, load, frame or be sent anywhere.
+    # The page may run only its own script on its own data; it cannot load, frame or send anything else.
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
@@ -37,7 +37,7 @@ async def docs(_request: Request) -> Response:
 
 
 async def docs_asset(request: Request) -> Response:
-    """Show the page's script or style.
+    """Serve the page's script or style.
 
     Raises:
         NotFound: it has no such part.

@@ -1,4 +1,4 @@
-"""GET and HEAD /files/{key}/{name}: a result of the local store, for whoever holds its link; no API key."""
+"""GET and HEAD /files/{key}/{name}: a result of the local store, for any client with its link; no API key."""
 
 from http import HTTPStatus
 
@@ -14,12 +14,12 @@ _RANGE = b"range"
 
 
 class StoredFile(FileResponse):
-    """Answers ranges and HEAD, in chunks large enough that a 100 MB download is not 1,600 trips to a thread."""
+    """Serves ranges and HEAD, in chunks so large that a 100 MB download does not need 1,600 thread calls."""
 
     chunk_size = 256 * 1024
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI request; a range that cannot be served is a fault like any other, before anything is sent."""
+        """Serve one ASGI request; an invalid range is reported as a request fault before anything is sent."""
 
         async def refuse_or_send(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -30,14 +30,14 @@ class StoredFile(FileResponse):
 
     def _refuse(self, status: int) -> None:
         if status == HTTPStatus.BAD_REQUEST:
-            raise InvalidParameter("Range", "The header Range cannot be read. Ask for bytes, as in bytes=0-1023.")
+            raise InvalidParameter("Range", "The header Range is not valid. Use a range such as bytes=0-1023.")
         if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             size = int(self.headers["content-length"])
-            raise RangeNotSatisfiable(f"The result has {size} bytes. Ask for some of these, or for all.", size)
+            raise RangeNotSatisfiable(f"The result has {size} bytes. Request bytes within it.", size)
 
 
 def _without_unknown_units(scope: Scope) -> Scope:
-    """A range in a unit that is not understood is no range (RFC 9110, 14.2)."""
+    """Ignores ranges in unknown units (RFC 9110, 14.2)."""
     headers = [
         (name, value)
         for name, value in scope["headers"]
@@ -47,17 +47,17 @@ def _without_unknown_units(scope: Scope) -> Scope:
 
 
 async def download_file(request: Request) -> Response:
-    """Send the file that the link names, a range of it, or 304 where the client has it already.
+    """Send the file that the link names, a range of it, or 304 if the client already has it.
 
     Raises:
         DownloadRefused: the link is unsigned, forged or altered.
-        DownloadExpired: its time has passed.
-        NotFound: results are not kept on this host, or this one is gone.
+        DownloadExpired: the link has expired.
+        NotFound: results are not stored on this host, or this one no longer exists.
     """
     storage = request.state.services.storage
     if not isinstance(storage, LocalStorage):
         raise NotFound("Nothing is at this address.")
-    query = request.scope["query_string"].decode("latin-1")  # whatever bytes came, so that odd ones are refused too
+    query = request.scope["query_string"].decode("latin-1")  # accepts any bytes, so that invalid ones are refused too
     download = await storage.resolve(request.path_params["key"], request.path_params["name"], query)
     headers = _headers(download)
     if _is_current(request.headers.get("if-none-match", ""), download.etag):
@@ -69,9 +69,9 @@ def _headers(download: Download) -> dict[str, str]:
     return {
         "etag": download.etag,
         "content-disposition": content_disposition(download.download_name),
-        # Kept by the client alone, and asked for again each time: an expired link must not go on working from a cache.
+        # Cached only by the client and revalidated each time: an expired link must not keep working from a cache.
         "cache-control": "private, no-cache",
-        # What is in the file came from a stranger: never guessed to be a page, and as a page allowed to do nothing.
+        # The content is untrusted: it must not be sniffed as a page, and as a page it may do nothing.
         "x-content-type-options": "nosniff",
         "content-security-policy": "default-src 'none'; sandbox",
     }

@@ -11,7 +11,7 @@ from service.usecases.services import Services
 
 
 class FormatRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One format: `name` is its value of outputFormat, null where it is only read; `reason` says what is missing."""
+    """One format: `name` is its value of outputFormat, null if it is only read; `reason` says what is missing."""
 
     name: str | None
     token: str
@@ -25,13 +25,13 @@ class FormatRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class FormatList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The answer of the format list."""
+    """The response of the format list."""
 
     formats: tuple[FormatRow, ...]
 
 
 async def list_formats(request: Request, _caller: Caller) -> Response:
-    """List every format with what this host can do with it (interface 1)."""
+    """List all formats with what this host supports for each (interface 1)."""
     services: Services = request.state.services
     return json_response(FormatList(formats=tuple(map(_row, services.engine.capabilities.formats))))
 

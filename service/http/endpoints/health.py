@@ -1,4 +1,4 @@
-"""For whoever runs the service: is it alive, can it take work (interface 10). No key needed."""
+"""Health checks for operators: liveness and readiness (interface 10). No key needed."""
 
 from http import HTTPStatus
 
@@ -11,17 +11,17 @@ from service.usecases.check_readiness import check_readiness
 
 
 class Alive(msgspec.Struct, frozen=True):
-    """The answer of a living process."""
+    """The response of a living process."""
 
     status: str = "alive"
 
 
 async def healthz(_request: Request) -> Response:
-    """Say that the process is alive."""
+    """Report that the process is alive."""
     return json_response(Alive())
 
 
 async def readyz(request: Request) -> Response:
-    """Say whether the process can take work, and what keeps it from it."""
+    """Report whether the process can accept work, and what prevents it."""
     readiness = await check_readiness(request.state.services)
     return json_response(readiness, HTTPStatus.OK if readiness.ready else HTTPStatus.SERVICE_UNAVAILABLE)

@@ -1,4 +1,4 @@
-"""Jobs, one or the newest."""
+"""One job, or the newest jobs."""
 
 from starlette.requests import Request
 from starlette.responses import Response

@@ -12,7 +12,7 @@ CURRENCY = "usd"
 
 
 async def list_plans(request: Request, _caller: Caller) -> Response:
-    """List the plans (interface 4.5); it costs nothing, so it serves as a check of the key."""
+    """List the plans (interface 4.5); it is free, so clients can use it to check a key."""
     services: Services = request.state.services
     ceiling = services.intake.max_file_bytes
     return json_response(PlanList(currency=CURRENCY, max_file_size_bytes=ceiling, plans=PLANS))

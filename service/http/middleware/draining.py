@@ -1,21 +1,21 @@
-"""Answers that are ready before the request's body has been read, on servers that leave that to the application.
+"""Handles responses that are ready before the request body has been read, if the server does not.
 
-Ours sees to it itself for HTTP/1.1, and says so among the scope's extensions; this is for Hypercorn, which serves
-HTTP/2, and for the servers of applications that mount this one.
+Our server does this itself for HTTP/1.1 and announces it in the scope's extensions. This middleware is for Hypercorn,
+which serves HTTP/2, and for the servers of applications that mount this one.
 
-Theory of operation. A refusal (401, 413, 503…) and a defect come while the client still sends. Left alone, that ends
-badly twice. Hypercorn hands the body to the application through a queue of a few chunks and puts its last message, the
-disconnect, into the same queue from inside the application's own `send`: when the queue is full both wait for ever and
-the connection, its tasks and its memory stay. And a server that closes a connection with unread bytes resets it, which
-can destroy the answer before the client has read it.
+Theory of operation. A refusal (401, 413, 503…) or a defect can occur while the client is still sending, which causes
+two problems. Hypercorn passes the body to the application through a queue of a few chunks and puts its last message,
+the disconnect, into the same queue from inside the application's own `send`: if the queue is full, both wait forever,
+and the connection, its tasks and its memory leak. And a server that closes a connection with unread bytes resets it,
+which can destroy the response before the client has read it.
 
-So whoever answers early eats. Every message is sent beside a task that empties the queue; after the whole answer the
-body is read on for a while, so that the client sees the answer and stops; only then comes the message that ends it.
-A body declared small is eaten first, which lets the connection live on, unless its client waits to be asked for it.
-Requests without a body pass untouched. An application that begins its answer has thereby said that it wants no more of
-the body: it must read first.
+So if the application responds early, this middleware drains the rest of the request body. While messages are sent, a
+task empties the queue. After the complete response the body is drained for a while longer, so that the client sees the
+response and stops sending; only then is the final message sent. A body with a small declared length is drained first,
+which keeps the connection open, unless the client waits for 100 Continue. Requests without a body pass unchanged. An
+application that starts its response gives up the rest of the body: it must read first.
 
-It must be outermost: whatever sends from outside of it is not protected.
+It must be the outermost middleware: responses sent from outside it are not protected.
 """
 
 import math
@@ -24,9 +24,9 @@ from anyio import Lock, create_task_group, move_on_after
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 ENDS_BODIES = "geomill.ends_bodies"
-"""Where a server that reads to the end of unread bodies by itself says so among the scope's extensions."""
+"""The scope extension with which a server announces that it drains unread bodies itself."""
 SMALL_BODY_BYTES = 64 * 1024
-LINGER_BYTES = 128 * 1024 * 1024  # the largest upload; clients that send first and read later see the answer then
+LINGER_BYTES = 128 * 1024 * 1024  # the largest upload, so that clients that send first and read later see the response
 LINGER_SECONDS = 2.0
 
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH"})
@@ -35,7 +35,7 @@ _DEFECT: Message = {"type": "http.response.start", "status": 500, "headers": [(b
 
 
 class DrainingMiddleware:
-    """ASGI middleware that reads on while the application answers without having read the body."""
+    """ASGI middleware that drains the body if the application responds without reading it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -73,7 +73,7 @@ class _Exchange:
         await self._conclude()
 
     async def receive(self) -> Message:
-        """Receive for the application and for eating alike; one at a time, so that both learn of a disconnect."""
+        """Receive a message, for the application or for draining; one at a time, so that both see a disconnect."""
         async with self._turn:
             if self._disconnected:
                 return {"type": "http.disconnect"}
@@ -110,7 +110,7 @@ class _Exchange:
         await self._eat()
 
     async def _conclude(self) -> None:
-        """Leave a server that can end the request, whatever the application has failed to do."""
+        """Leave the server able to end the request, whatever the application failed to do."""
         if self._answered or self._body_ended:
             return
         if not self._started:
@@ -125,7 +125,7 @@ class _Exchange:
             tasks.start_soon(self._devour, math.inf)
             try:
                 await self._send(message)
-            except Exception as error:  # noqa: BLE001  (raised again, outside of the group that would wrap it)
+            except Exception as error:  # noqa: BLE001  (raised again outside the group, which would wrap it)
                 failure = error
             tasks.cancel_scope.cancel()
         if failure is not None:
@@ -142,7 +142,7 @@ class _Exchange:
 
 
 def _body_length(scope: Scope) -> float:
-    """Return the declared length of the body in bytes: 0 without one, infinite when it is not declared."""
+    """Return the declared length of the body in bytes: 0 without a body, infinite if it is not declared."""
     headers = dict(scope["headers"])
     declared = headers.get(b"content-length", b"")
     if declared.isdigit():
@@ -152,5 +152,5 @@ def _body_length(scope: Scope) -> float:
 
 
 def _waits_to_be_asked(scope: Scope) -> bool:
-    """Whether the client sends its body only when it is told to go on, which reading would do."""
+    """Whether the client sends its body only after 100 Continue, which reading would trigger."""
     return any(name == b"expect" for name, _ in scope["headers"])

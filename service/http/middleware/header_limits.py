@@ -1,7 +1,7 @@
-"""What the head of a request may be: not too long, and with one length of what follows.
+"""Limits on request headers: their total length, and a single declaration of the body's length.
 
-The server has a bound on its length as well, but for heads that come in several pieces only. Of two lengths it takes
-the one, and whoever is in front of it may have taken the other; the standard says to close (RFC 9112, 6.1).
+The server limits the length as well, but only of headers that arrive in several pieces. If a request declares two
+lengths, the server and a gateway in front of it may use different ones; RFC 9112, 6.1 requires closing the connection.
 """
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -13,7 +13,7 @@ _LENGTHS = frozenset({b"content-length", b"transfer-encoding"})
 
 
 class HeaderLimits:
-    """ASGI middleware that refuses heads of two lengths, or whose path, query and headers are above `most_bytes`."""
+    """ASGI middleware that refuses two lengths, and more than `most_bytes` of path, query and headers."""
 
     def __init__(self, app: ASGIApp, most_bytes: int) -> None:
         self._app = app
@@ -36,7 +36,7 @@ class HeaderLimits:
             size += len(name) + len(value)
             lengths += name in _LENGTHS
         if size > self._most_bytes:
-            return HeadersTooLarge(f"The head of the request is above {self._most_bytes} bytes. Send fewer headers.")
+            return HeadersTooLarge(f"The request header exceeds {self._most_bytes} bytes. Send fewer header fields.")
         if lengths > 1:
-            return MalformedRequest("The request has two lengths. Send Content-Length or Transfer-Encoding, not both.")
+            return MalformedRequest("The request has both Content-Length and Transfer-Encoding. Send only one of them.")
         return None

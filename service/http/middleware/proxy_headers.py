@@ -1,7 +1,7 @@
-"""What a gateway in front says of a request: the address that clients know, and who is behind it.
+"""Applies the headers of a trusted gateway: the service's address as clients know it, and the client's address.
 
-X-Forwarded-For, -Proto and -Host are believed from trusted addresses alone; from anybody else they mean nothing. What
-they say takes the place of what the connection says, so that nothing further in has to know of gateways.
+X-Forwarded-For, -Proto and -Host are trusted only from configured addresses and otherwise ignored. Their values replace
+those of the connection, so that no other code needs to know about gateways.
 """
 
 import ipaddress
@@ -28,11 +28,11 @@ def parse_networks(text: str) -> tuple[Network, ...]:
     try:
         return tuple(ipaddress.ip_network(one) for one in text.replace(",", " ").split())
     except ValueError as error:
-        raise SettingsError(f"`GEOMILL_TRUSTED_PROXIES` needs addresses or networks, as 10.0.0.0/8: {error}.") from None
+        raise SettingsError(f"`GEOMILL_TRUSTED_PROXIES` needs addresses or networks (10.0.0.0/8): {error}.") from None
 
 
 class Gateway:
-    """ASGI middleware that puts a request's scheme, host, client and path as the outside sees them."""
+    """ASGI middleware that sets a request's scheme, host, client and path to their external values."""
 
     def __init__(self, app: ASGIApp, trusted: Sequence[Network], root_path: str) -> None:
         self._app = app
@@ -62,7 +62,7 @@ class Gateway:
             scope["headers"] = [(b"host", host.encode("ascii")), *others]
 
     def _client(self, scope: Scope) -> str | None:
-        """Return the last address that no trusted gateway has; whatever stands before it anybody may have written."""
+        """Return the last address that is not a trusted gateway's; the client may have forged those before it."""
         client = None
         for address in _from_last(scope, b"x-forwarded-for"):
             if _parse(address) is None:
@@ -78,7 +78,7 @@ class Gateway:
 
 
 def _put_below(scope: Scope, root_path: str) -> None:
-    """Note that `root_path` stands before the path, which may still have it or have lost it on the way."""
+    """Set `root_path`; the gateway may or may not have stripped it from the path."""
     path = scope["path"]
     if path != root_path and not path.startswith(f"{root_path}/"):
         scope["path"] = root_path + path
@@ -86,7 +86,7 @@ def _put_below(scope: Scope, root_path: str) -> None:
 
 
 def _from_last(scope: Scope, name: bytes) -> Iterator[str]:
-    """Yield the values of a header that is a list, the one that was added last first."""
+    """Yield the values of a list header, the last one first."""
     for header, values in reversed(scope["headers"]):
         if header == name:
             for value in reversed(values.split(b",")):

@@ -1,4 +1,4 @@
-"""The outermost layer of every request: its id and trace, its line in the log, its figures, the answer to a defect."""
+"""The outermost layer of every request: its id and trace, its log line, its metrics, the response to a defect."""
 
 import re
 import secrets
@@ -18,12 +18,12 @@ _log = structlog.get_logger()
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TRACEPARENT = traceparent.HEADER.encode("ascii")
 CLIENT_LEFT = 499
-"""The status in the log of a request whose client left before it was answered; never sent."""
+"""The logged status of a request whose client disconnected before the response; never sent."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class RequestContext:
-    """Gives each request an id (interface 7.1), binds it to the log, and answers what nobody expected."""
+    """Gives each request an id (interface 7.1), binds it to the log, and responds to unexpected errors."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -43,7 +43,7 @@ class RequestContext:
 
 
 class _Exchange:
-    """One request and its answer."""
+    """One request and its response."""
 
     def __init__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, span: RequestSpan) -> None:
         self._app = app
@@ -60,7 +60,7 @@ class _Exchange:
             await self._app(self._scope, self._watch_receiving, self._watch_sending)
         except ClientDisconnect:
             self._status = CLIENT_LEFT
-        except Exception:  # noqa: BLE001 -- a defect of any kind is answered and recorded here
+        except Exception:  # noqa: BLE001 - all defects are recorded here, with a response
             _log.exception(events.REQUEST_FAILED)
             await self._answer_defect()
         finally:

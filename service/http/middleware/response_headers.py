@@ -1,4 +1,4 @@
-"""Headers that every answer carries, whoever gives it, and however it ends."""
+"""Default response headers."""
 
 from collections.abc import Iterator
 
@@ -11,15 +11,15 @@ DEFAULTS: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-store"),  # answers carry links and belong to one account
+    (b"cache-control", b"no-store"),  # responses contain links and belong to one account
 )
-"""What an answer says unless its endpoint says otherwise."""
+"""The defaults, which an endpoint can override."""
 
 _CLOSE: Header = (b"connection", b"close")
 
 
 class ResponseHeaders:
-    """ASGI middleware that completes the head of each answer."""
+    """ASGI middleware that adds the default headers to each response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -45,4 +45,4 @@ def _missing(scope: Scope, present: set[bytes]) -> Iterator[Header]:
         remaining = state.get("remaining", NOTHING_KNOWN)
         yield from rate_limits(services.pool.queue, state["caller"], remaining, services.clock())
     if runner.is_shutting_down and _CLOSE[0] not in present and scope["http_version"] < "2":
-        yield _CLOSE  # so that the client's next request finds another server
+        yield _CLOSE  # so that the client's next request goes to another server
