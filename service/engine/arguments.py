@@ -1,4 +1,4 @@
-"""The arguments of a converter that writes what a plan says. Pure."""
+"""Builds the arguments of the converter that writes a plan. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,17 +34,17 @@ SQL_TYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """What a plan reads from: the work file, or the upload itself."""
+    """The input of a plan: the work file, or the upload itself."""
 
     name: str
     drivers: tuple[str, ...]
     options: tuple[str, ...] = ()
     environment: Mapping[str, str] = MappingProxyType({})
     has_tables: bool = True
-    """Whether layers are told apart by the tables of the work file."""
+    """Whether layers are identified by the tables of the work file."""
 
     def tables(self, plan: Plan, *datasets: Dataset) -> tuple[str, ...]:
-        """The arguments that choose the layers of `datasets`."""
+        """The arguments that select the layers of `datasets`."""
         return tuple(table_of(plan, dataset) for dataset in datasets) if self.has_tables else ()
 
 
@@ -52,7 +52,7 @@ WORK = Origin(WORK_FILE, (WORK_DRIVER,))
 
 
 def origin_of(source: Source, plan: Plan) -> Origin:
-    """What `plan` reads from."""
+    """The input of `plan`."""
     if not plan.direct:
         return WORK
     reading = reading_of(source.format)
@@ -62,16 +62,16 @@ def origin_of(source: Source, plan: Plan) -> Origin:
 
 
 def table_of(plan: Plan, dataset: Dataset) -> str:
-    """The table of the work file that holds `dataset` when it is written.
+    """The table of the work file from which `dataset` is written.
 
-    A driver that takes all layers at once calls them after their tables, which are renamed for it.
+    A driver that takes all layers at once names them after their tables, which are therefore renamed.
     """
     renamed = plan.writing.writer is Writer.AT_ONCE and len(plan.datasets) > 1
     return dataset.name if renamed else dataset.layer.table
 
 
 def result_name(plan: Plan) -> str:
-    """The file, or directory, that the driver writes when it is a single one."""
+    """The file or directory that the driver writes, if it is a single one."""
     writing = plan.writing
     if writing.delivery is Delivery.KMZ:
         return f"{OUT}/{DOCUMENT}{writing.member}"
@@ -84,7 +84,7 @@ def dataset_name(plan: Plan, dataset: Dataset) -> str:
 
 
 class Places(msgspec.Struct, frozen=True):
-    """How the CSV driver puts the geometry of a dataset into columns, and the types of these."""
+    """How the CSV driver writes the geometry of a dataset into columns, and their types."""
 
     arguments: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ def places_of(dataset: Dataset) -> Places:
 
 
 def opening(plan: Plan) -> list[str]:
-    """The driver and what it is always told; that whole numbers become something else only where some need it."""
+    """The driver and its fixed options; integers are converted only if some values require it."""
     fields = [field for dataset in plan.datasets for field in dataset.layer.fields]
     fits = not plan.direct and not any(field.beyond_32_bits for field in fields)
     options = [WIDE_INTEGERS.sub(NARROW_INTEGERS, option) if fits else option for option in plan.writing.options]
@@ -112,21 +112,21 @@ def opening(plan: Plan) -> list[str]:
 
 
 def added_columns(plan: Plan) -> list[str]:
-    """The names of the columns that the target adds, so chosen that they hide none of the data's."""
+    """The names of the columns that the target adds, chosen so that they hide no column of the data."""
     if not plan.writing.fid_names:
         return []
     return ["-lco", f"FID={plan.fid_name}", "-lco", f"GEOMETRY_NAME={plan.geometry_name}"]
 
 
 def declared(writing: Writing, dataset: Dataset) -> list[str]:
-    """The geometry type, as the driver wants to be told it."""
+    """The geometry type, in the form that the driver expects."""
     z = dataset.dimensions(writing)
     told = writing.type_options.get(dataset.geometry_type, ())
     return [argument.format(z=z) for argument in told] + [*(LINEAR if dataset.linearise else ())]
 
 
 def systems(plan: Plan, datasets: Sequence[Dataset]) -> list[str]:
-    """From which coordinate system into which."""
+    """The source and target coordinate systems."""
     if plan.keeps_coordinates:
         return list(plan.writing.no_system)
     if plan.output_epsg is None or not any(dataset.layer.is_spatial for dataset in datasets):
@@ -137,7 +137,7 @@ def systems(plan: Plan, datasets: Sequence[Dataset]) -> list[str]:
 
 
 def selection(plan: Plan, dataset: Dataset) -> list[str]:
-    """Which features and columns of its table go into a dataset."""
+    """The features and columns of its table that go into a dataset."""
     if plan.writing.attributes is not None:
         return ["-sql", _query(plan, dataset)]
     if not dataset.only_types:
@@ -147,7 +147,7 @@ def selection(plan: Plan, dataset: Dataset) -> list[str]:
 
 
 def is_one_of(types: Iterable[str]) -> str:
-    """The condition, in the work file's SQL, that a feature's geometry is of one of `types`."""
+    """The SQL condition that a feature's geometry has one of `types`."""
     listed = ", ".join(f"'{name}'" for geometry in types for name in SQL_TYPES[geometry])
     return f"ST_GeometryType({GEOMETRY}) IN ({listed})"
 

@@ -1,4 +1,4 @@
-"""What this host's GDAL offers, looked at once at start-up (interface 1, 10)."""
+"""Determines what this host's GDAL offers, once at start-up (interface 1, 10)."""
 
 import importlib.util
 import re
@@ -26,7 +26,7 @@ class ConverterMissing(Exception):
 
 
 class Availability(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether this host can read and write a format; `reason` says why not, "" when nothing is missing."""
+    """Whether this host can read and write a format; `reason` says why not, "" if nothing is missing."""
 
     format: Format
     input: bool
@@ -35,7 +35,7 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """The converter of this host and what it can do. Everything is an absolute path."""
+    """The converter of this host and its capabilities. All paths are absolute."""
 
     ogr2ogr: str
     version: str
@@ -43,13 +43,13 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Every driver with its abilities as GDAL writes them: "ro", "rw+v"."""
     python: str
     libraries: tuple[str, ...]
-    """The libraries that ogr2ogr is linked with and that lie elsewhere than the system's."""
+    """The libraries that ogr2ogr is linked with, outside the system's directories."""
     modules: Modules
-    """What programs of ours in the jail import."""
+    """The modules that our programs in the jail import."""
     proj_directories: tuple[str, ...]
     gdal_data: str
     has_arrow: bool
-    """Whether pyarrow and pyogrio are there, which do GeoParquet where GDAL does not."""
+    """Whether pyarrow and pyogrio are installed, which handle GeoParquet if GDAL does not."""
 
     @property
     def proj_database(self) -> Path:
@@ -58,7 +58,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def readable(self) -> tuple[Path, ...]:
-        """What ogr2ogr, and our programs, read besides the system's libraries."""
+        """What ogr2ogr and our programs read in addition to the system's libraries."""
         return tuple(Path(path) for path in (*self.libraries, self.gdal_data, *self.proj_directories) if path)
 
     @property
@@ -86,15 +86,15 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def probe(ogr2ogr: Path, data_dir: Path, environment: Mapping[str, str]) -> Capabilities:
-    """Look at the `ogr2ogr` of this host. Blocking, up to a second the first time; later starts take 0.1 s.
+    """Inspect the `ogr2ogr` of this host. Blocks, for up to a second the first time; later starts take 0.1 s.
 
     Args:
         ogr2ogr: the program, absolute.
-        data_dir: where the private copy of PROJ's database is kept, and the directory of links to our packages.
-        environment: variables that say where data lies: PROJ_LIB, PROJ_DATA and GDAL_DATA.
+        data_dir: holds the private copy of PROJ's database and the directory of links to our packages.
+        environment: PROJ_LIB, PROJ_DATA and GDAL_DATA, if they are to replace the default locations of data.
 
     Raises:
-        ConverterMissing: the program is not there, does not run, or has no database of coordinate systems.
+        ConverterMissing: the program does not exist, does not run, or has no database of coordinate systems.
     """
     listing = _output_of(ogr2ogr, "--formats")
     version = VERSION.search(_output_of(ogr2ogr, "--version"))
@@ -135,7 +135,7 @@ def _proj_directory(prefix: Path, environment: Mapping[str, str]) -> Path:
         if (candidate / DATABASE).is_file():
             return candidate.resolve()
     raise ConverterMissing(
-        "PROJ's database proj.db was not found. Install proj-data or set PROJ_DATA to its directory."
+        "PROJ's database proj.db was not found beside GDAL or in the system. Install it (Debian: proj-data)."
     )
 
 

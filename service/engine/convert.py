@@ -1,4 +1,4 @@
-"""The engine: what is in a file, and the file in another format. Every untrusted byte is read in the jail."""
+"""The engine: inspects files and converts them. Every untrusted byte is read in the jail."""
 
 import json
 from collections.abc import AsyncIterator
@@ -51,7 +51,7 @@ JAILED_PROGRAMS = (
     *JAILED,
     *WRITERS_JAILED,
 )
-"""The modules that run in the jail, for a launcher that holds them ready."""
+"""The modules that run in the jail, for a launcher that keeps them loaded."""
 
 
 class Engine:
@@ -65,16 +65,16 @@ class Engine:
         self.limits = limits or Limits()
 
     async def inspect(self, run: Run, source: Source, directory: Path, request: ConversionRequest = UNASKED) -> Facts:
-        """Read `source` into the work file and say what is in it.
+        """Read `source` into the work file and return the facts about it.
 
         Args:
             run: starts a command in the jail.
-            source: the recognised upload.
+            source: the detected upload.
             directory: the job's own directory.
-            request: what is wanted; it may name the columns that hold the geometry of a table.
+            request: the client's request; it may name the columns that hold the geometry of a table.
 
         Raises:
-            Rejection: the file cannot be read, or reading it goes beyond the limits.
+            Rejection: the file cannot be read, or reading it exceeds the limits.
             EngineDefect: the converter could not be run.
         """
         place = self._place(run, directory, source, Subject(input=source.format.title))
@@ -86,10 +86,10 @@ class Engine:
         return _named(await place.read_json(FACTS_FILE, Facts), source, found)
 
     async def convert(self, run: Run, source: Source, plan: Plan, directory: Path) -> None:
-        """Write what `plan` says, for `collect` to find.
+        """Write the output of `plan`, which `collect` then packs.
 
         Raises:
-            Rejection: the data cannot be written as planned, or writing it goes beyond the limits.
+            Rejection: the data cannot be written as planned, or writing it exceeds the limits.
             EngineDefect: the converter could not be run.
         """
         subject = Subject(
@@ -112,7 +112,7 @@ class Engine:
             raise await count_unreachable(place, plan, origin, failure) from None
 
     async def read_back(self, run: Run, source: Source, plan: Plan, directory: Path) -> Verified | None:
-        """Count in the jail what `convert` wrote; None where nothing here reads such results."""
+        """Count in the jail what `convert` wrote; None if this host cannot read such results."""
         place = self._place(run, directory, source, Subject(input=plan.target.title))
         how = plan.writing.reread
         if how is not None and self._is_reread(place, plan, how):
@@ -131,11 +131,11 @@ class Engine:
         return is_open or plan.writing.read_back not in READERS
 
     async def collect(self, plan: Plan, directory: Path) -> Output:
-        """Check and pack what `convert` wrote: the file to deliver, below `directory`. It needs no converter.
+        """Check and pack what `convert` wrote into the file to deliver, below `directory`. Needs no converter.
 
         Raises:
-            Rejection: something that the plan says is missing, cut off or no ordinary file.
-            EngineDefect: the result does not say its coordinate system.
+            Rejection: a planned file is missing, truncated or not a regular file.
+            EngineDefect: the result does not declare its coordinate system.
         """
         place = directory / FOLDER
         is_little = holds_little(place)
@@ -164,7 +164,7 @@ class Engine:
 
 
 def _tidying(reading: Reading, found: WorkFile) -> str:
-    """What is known about the columns that the driver shows, for the program in the jail."""
+    """What is known about the columns that the driver reports, for the program in the jail."""
     known = {
         "noise": {name: list(usual) for name, usual in reading.noise_columns.items()},
         "prefix": reading.column_prefix,
@@ -176,7 +176,7 @@ def _tidying(reading: Reading, found: WorkFile) -> str:
 
 
 def _named(facts: Facts, source: Source, found: WorkFile) -> Facts:
-    """`facts` with the layers under the names that the upload has for them."""
+    """`facts` with the layers named as in the upload."""
     derived = reading_of(source.format).derived_layers
     layers = tuple(
         msgspec.structs.replace(layer, name=_layer_name(layer, source, found), is_derived=layer.name in derived)
@@ -244,7 +244,7 @@ def _names(planned: tuple[Plan, Dataset]) -> tuple[str, str, dict[str, str]]:
 
 
 async def _prepare(place: Workplace, plan: Plan) -> None:
-    """Make the edits of the work file that the plan needs, if any."""
+    """Edit the work file as the plan requires."""
     edits = [edit for edit in map(_edit, _one_per_layer(plan)) if _changes(edit)]
     if edits:
         await place.write_text(EDITS_FILE, json.dumps(edits))
@@ -276,6 +276,6 @@ def _changes(edit: dict[str, object]) -> bool:
 
 
 def _lacks_elevation(plan: Plan, dataset: Dataset) -> bool:
-    """Whether the points of `dataset` need a column for what is their third coordinate."""
+    """Whether the points of `dataset` need a column for their third coordinate."""
     has_points = Family.POINT in dataset.layer.families and dataset.declares_z
     return has_points and all(column.written != plan.writing.elevation_column for column in dataset.columns)

@@ -1,4 +1,4 @@
-"""What the converter's messages mean, in plain words. A row of the table per message; nothing of them is echoed."""
+"""Translates the converter's messages into plain words, one row per message; none of their text is echoed."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from service.formats.names import shown
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run is about, for the words of its failure."""
+    """The subject of a run, for the message about its failure."""
 
     input: str
     target: str = ""
@@ -22,11 +22,11 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EngineDefect(Exception):
-    """The converter could not be run, or did what it never does; the text is for the log."""
+    """The converter could not be run or behaved unexpectedly; the text is for the log."""
 
 
 class UnreachableSystem(Rejection):
-    """Some coordinates cannot be brought into the target's system; how many is still to be counted."""
+    """Some coordinates cannot be transformed to the target's system; they have not been counted yet."""
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ REMEDY = (
 _INVALID = "The file is not a valid {input} file: it is damaged, cut off, or of another kind than its extension says."
 _UNEXPLAINED = "The file could not be converted to {target}: its content is damaged or is not what its name says."
 
-# The first row that matches decides, so the particular stands above the general.
+# The first matching row decides, so specific rows precede general ones.
 _MESSAGES: tuple[_Row, ...] = (
     _row(
         r"source layer has no coordinate system",
@@ -86,7 +86,7 @@ _MESSAGES: tuple[_Row, ...] = (
         "The file is nested too deeply to be read. Simplify it and send it again.",
     ),
     _row(
-        # the statement that makes a table so wide fills all that is kept of the messages, so that their end is lost
+        # the statement that creates such a wide table fills the whole space for messages, so their end is lost
         r"too many columns|more than \d+ columns|CREATE TABLE .{30000}",
         "The file has more columns than can be converted. Leave some out and send it again.",
     ),
@@ -133,11 +133,11 @@ MAX_RENAMES = 20
 
 
 def require_success(verdict: Verdict, subject: Subject) -> str:
-    """The messages of a run that went well.
+    """Return the messages of a successful run.
 
     Raises:
-        Rejection: the file is at fault, or what it needs is beyond the limits.
-        EngineDefect: the service is.
+        Rejection: the file is the cause, or exceeds the limits.
+        EngineDefect: the service is the cause.
     """
     messages = verdict.untrusted_stderr.decode("utf-8", "replace")
     if verdict.ending is Ending.INTERNAL:
@@ -151,11 +151,11 @@ def require_success(verdict: Verdict, subject: Subject) -> str:
 
 
 def require_program_success(verdict: Verdict, subject: Subject) -> None:
-    """Make sure that a program of ours in the jail went well.
+    """Check that one of our programs in the jail succeeded.
 
     Raises:
-        Rejection: it gave a reason, or went beyond the limits.
-        EngineDefect: it failed for no reason of the file's that it knows.
+        Rejection: it gave a reason, or exceeded the limits.
+        EngineDefect: it failed without a known reason in the file.
     """
     if verdict.ending is Ending.OK:
         return
@@ -168,7 +168,7 @@ def require_program_success(verdict: Verdict, subject: Subject) -> None:
 
 
 def explain(messages: str, subject: Subject) -> str:
-    """`messages`, what the converter said when it failed, as a sentence for the caller."""
+    """Translate `messages`, the output of a failed converter, into a sentence for the client."""
     on_one_line = " ".join(messages.split())
     words = next((row.words for row in _MESSAGES if row.pattern.search(on_one_line)), _UNEXPLAINED)
     blames_target = "{target}" in words and not subject.target

@@ -1,4 +1,4 @@
-"""The environment of every converter: only the drivers that a run needs, no network, nothing of the host's settings."""
+"""The environment of every converter: only the drivers that a run needs, no network, none of the host's settings."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -31,7 +31,7 @@ NOTHING_BEYOND_THE_FILE: Mapping[str, str] = MappingProxyType(
 SPEED: Mapping[str, str] = MappingProxyType(
     {
         "OGR_SQLITE_SYNCHRONOUS": "OFF",
-        "OGR_SQLITE_JOURNAL": "OFF",  # a job that crashes is lost anyway
+        "OGR_SQLITE_JOURNAL": "OFF",  # a crashed job is lost anyway
         "OGR_GEOJSON_MAX_OBJ_SIZE": "0",  # the memory limit is the limit
     }
 )
@@ -56,7 +56,7 @@ _DRIVERS = frozenset(
 def converter_environment(
     capabilities: Capabilities, drivers: Iterable[str], extra: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
-    """The complete environment of a GDAL program that may use `drivers` and no others."""
+    """The complete environment of a GDAL program that may use only `drivers`."""
     skipped = sorted(set(capabilities.drivers) - set(drivers))
     shared = {**NOTHING_BEYOND_THE_FILE, **SPEED, **ONE_THREAD, **_data_directories(capabilities)}
     return {**shared, **extra, "GDAL_SKIP": ",".join(skipped)}
@@ -68,7 +68,7 @@ def prepared_environment(capabilities: Capabilities) -> dict[str, str]:
 
 
 def python_environment(capabilities: Capabilities) -> dict[str, str]:
-    """The complete environment of a program of ours in the jail."""
+    """The complete environment of one of our programs in the jail."""
     return {
         "PATH": "/usr/bin:/bin",
         "HOME": "/nonexistent",

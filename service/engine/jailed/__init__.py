@@ -1,6 +1,6 @@
-"""The programs that run in the jail, on files that nobody trusts: `python -m …<name> ARGUMENTS`.
+"""Our programs that run in the jail on untrusted files: `python -m …<name> ARGUMENTS`.
 
-They import the standard library only, since their start counts (the two for GeoParquet their packages too). They read
-and write files of fixed names in their working directory and say what is wrong by exit code. What they write is
-untrusted to the rest: a file may have taken them over.
+They import only the standard library, because their start-up time matters (the two for GeoParquet also import their
+packages). They read and write files with fixed names in their working directory and report errors by exit code. The
+rest of the code does not trust what they write: a file may have compromised them.
 """

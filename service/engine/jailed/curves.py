@@ -1,4 +1,4 @@
-"""Curves inside geometry collections made lines of short segments, which the converter does only outside of them.
+"""Replaces curves inside geometry collections with short line segments; the converter does so only outside them.
 
 All of it on ISO WKB in little-endian order, as the work file holds it. Runs in the jail.
 """
@@ -23,8 +23,8 @@ def straightened(wkb: bytes) -> bytes:
     """A geometry without curves.
 
     Raises:
-        ValueError: it holds what is no geometry, or too deep nesting.
-        struct.error: it is cut off.
+        ValueError: it contains something other than a geometry, or is nested too deeply.
+        struct.error: it is truncated.
     """
     return _geometry(memoryview(wkb), 0, 0)[0]
 

@@ -25,7 +25,7 @@ VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
 def main(database: str, tables_file: str) -> None:
     """Write the names of the tables in `database` that hold data to `tables_file`, as JSON.
 
-    Virtual tables are left out, with the tables in which they keep their things: they may read other files.
+    Virtual tables and their shadow tables are left out, because they may read other files.
     """
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
     try:

@@ -1,7 +1,7 @@
-"""A CSV of any kind made into one of ours. Runs in the jail: `python -m …delimited CSV TABLES_FILE WANTED DELIMITER`.
+"""Normalizes a CSV file of any dialect. Runs in the jail: `python -m …delimited CSV TABLES_FILE WANTED DELIMITER`.
 
-Encoding, delimiter, header, types and geometry columns are found by looking at the whole file. What comes out is UTF-8
-with a clean header; where only the header differs the rest is copied as it is. The standard library only.
+Determines encoding, delimiter, header, types and geometry columns from the whole file. The result is UTF-8 with a clean
+header; if only the header differs, the rest is copied unchanged. Uses only the standard library.
 """
 
 import csv

@@ -1,10 +1,10 @@
-"""How the programs in the jail say what is wrong: by exit code, since only integers leave the jail unexamined."""
+"""Exit codes with which programs in the jail report errors; only integers leave the jail unvalidated."""
 
 from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Why a program of ours in the jail gave up."""
+    """Why one of our programs in the jail gave up."""
 
     TOO_MANY_LAYERS = 40
     TOO_MANY_COLUMNS = 41

@@ -1,6 +1,6 @@
 """Whether every line of a sequence was read. Runs in the jail: `python -m …lines SEQUENCE WORK_FILE`.
 
-The driver stops at the first line that it does not understand, and says nothing. The standard library only.
+The driver silently stops at the first line that it does not understand. Uses only the standard library.
 """
 
 import sys

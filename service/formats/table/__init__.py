@@ -1,7 +1,8 @@
 """The format table: every format, how it is read, how it is written, what it can hold.
 
-A format is a row. Whatever differs between formats is a column, so adding a format is adding a row; code elsewhere asks
-the columns and never compares names. The settings were tried against GDAL 3.6 on every pair of formats.
+A format is a row, and differences between formats are columns, so a new format is a new row. Code elsewhere reads the
+columns; it compares tokens only to tell whether two rows are the same format. The settings were tested with GDAL 3.6 on
+every pair of formats.
 """
 
 from service.formats.format import Format
@@ -34,4 +35,4 @@ FORMATS: tuple[Format, ...] = (
     TOPOJSON,
     ESRIJSON,
 )
-"""All rows, in the order in which lists show them; where two share an extension the first has it."""
+"""All rows, in the order of lists; if two formats share an extension, the first one takes precedence."""
