@@ -1,4 +1,4 @@
-"""Accounts, the organisations they belong to, and the keys that prove them.
+"""Accounts, their organizations, and the API keys that identify them.
 
-Owns who somebody is; what they may still convert is metering's. A key is shown once and stored only as its hash.
+Owns identities; metering decides what an account may convert. A key is shown once and stored only as a hash.
 """

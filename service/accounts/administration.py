@@ -1,4 +1,4 @@
-"""Making and changing accounts, organisations and keys: what `geomill account` and `geomill key` do (interface 10)."""
+"""Creates and changes accounts, organizations and keys, for `geomill account` and `geomill key` (interface 10)."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,11 +20,11 @@ __all__ = ["Account", "Administration", "AdministrationError", "ChangedAccount",
 _SQL = load("accounts")
 
 LOCK_SECONDS = 30
-"""How long a change waits for another one, or for an admission that holds the wallet."""
+"""How long a change waits for another change, or for an admission that holds the wallet."""
 
 
 class CreatedKey(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A new key: the only time that it is shown."""
+    """A new key; it is shown only this once."""
 
     account_id: AccountId
     key_id: KeyId
@@ -32,7 +32,7 @@ class CreatedKey(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """An account and what it draws on: a plan (alone or with its organisation) or a wallet in US cents."""
+    """An account and its payer: a plan (its own or its organization's) or a wallet in US cents."""
 
     account_id: AccountId
     name: str
@@ -43,17 +43,17 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     may_convert: bool
     storage_region: str | None
     kept_wallet_cents: int | None
-    """Prepaid credit that waits while the account has a plan."""
+    """Prepaid credit that is unused while the account has a plan."""
 
 
 class ChangedAccount(Account, frozen=True, kw_only=True, rename="camel"):
-    """An account after a change, and what the change did to use, debt and credit, in sentences."""
+    """An account after a change, with sentences about the effects on use, debt and credit."""
 
     effects: tuple[str, ...]
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """What to change of an account; None, or false, leaves it as it is. See `NewTerms` for the first five."""
+    """Changes to an account; None or false means no change. See `NewTerms` for the first five."""
 
     plan: str | None = None
     plan_owner: Owner = "user"
@@ -64,11 +64,11 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     may_convert: bool | None = None
     wallet_cents: int | None = None
     storage_region: str | None = None
-    """A region of the store; "" is home."""
+    """A region of the store; "" is the home region."""
 
     @property
     def new_terms(self) -> NewTerms | None:
-        """What the account is to draw on, if that changes."""
+        """The new payer of the account, if it changes."""
         new_terms = NewTerms(
             plan=self.plan,
             plan_owner=self.plan_owner,
@@ -80,7 +80,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Administration:
-    """Accounts and keys on one database."""
+    """Accounts and keys in one database."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -89,11 +89,11 @@ class Administration:
     async def create_account(self, name: str, terms: Terms) -> tuple[Account, CreatedKey]:
         """Create an account with its first key.
 
-        A plan held by organisations puts the account into `terms.organization` (an id or a name; made if there is
-        none of that name), or into a new one of its own.
+        With a plan for organizations, the account joins `terms.organization` (an id or a name; created if there is none
+        of that name), or a new organization of its own.
 
         Raises:
-            AdministrationError: the terms contradict each other or the organisation's plan.
+            AdministrationError: the terms contradict each other or the organization's plan.
         """
         now = self._clock()
         async with self._alone() as connection:
@@ -104,7 +104,7 @@ class Administration:
             return await _find(connection, account_id), key
 
     async def create_key(self, account_id: AccountId) -> CreatedKey:
-        """Create a further key of an account.
+        """Create another key for an account.
 
         Raises:
             AdministrationError: there is no such account.
@@ -113,7 +113,7 @@ class Administration:
             return await _insert_key(connection, account_id, self._clock())
 
     async def revoke_key(self, key_id: KeyId) -> AccountId:
-        """Revoke a key; it is refused everywhere within five seconds. Return whose it was.
+        """Revoke a key; all processes refuse it within five seconds. Return its account.
 
         Raises:
             AdministrationError: there is no such key.
@@ -135,13 +135,13 @@ class Administration:
             return await _find(connection, account_id)
 
     async def change_account(self, account_id: AccountId, changes: Changes) -> ChangedAccount:
-        """Change an account; plan and past due concern all members of its organization.
+        """Change an account; changes to plan and past due apply to all members of its organization.
 
-        The balance that `wallet_cents` sets is what is free to spend. What a change of plan, organization or wallet
-        does to use, debt and credit: see `service.accounts.payers`.
+        `wallet_cents` sets the spendable balance. See `service.accounts.payers` for the effects of a change of plan,
+        organization or wallet on use, debt and credit.
 
         Raises:
-            AdministrationError: there is no such account, or the changes contradict each other or what it draws on.
+            AdministrationError: there is no such account, or the changes contradict each other or its payer.
         """
         effects: tuple[str, ...] = ()
         async with self._alone() as connection:
@@ -161,7 +161,7 @@ class Administration:
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[Connection]:
-        """Begin a transaction beside which no other account or organization is made or changed.
+        """Start a transaction during which no other account or organization is created or changed.
 
         Raises:
             AdministrationError: another change does not end.
@@ -206,7 +206,7 @@ async def _insert_key(connection: Connection, account_id: AccountId, now: dateti
 
 async def _choose_region(connection: Connection, account_id: AccountId, region: str) -> None:
     if (await _find(connection, account_id)).storage_region is None:
-        raise AdministrationError("The plan of this account does not let it choose a storage region.")
+        raise AdministrationError("The plan of this account does not allow choosing a storage region.")
     await connection.execute(_SQL["set_storage_region"], account_id, region)
 
 

@@ -1,9 +1,9 @@
-"""Idempotency-Key: the same request sent twice converts once and counts once.
+"""Idempotency-Key: a repeated request is converted once and counts once.
 
-A claim names the jobs before they exist, and under its key only jobs that it names are admitted. So whoever takes a
-key over makes sure, by naming other jobs, that nobody before it admits anything more. A claim lasts for one lease
-unless it is prolonged, which its process does while it admits; after that the jobs themselves tell whether somebody is
-at work.
+A claim names the jobs before they exist, and only jobs that it names are admitted with its key. A request that takes
+over a key names other jobs, so that no earlier request can admit anything more. A claim lasts for one lease unless its
+process renews it, which it does while it admits; after that the state of the jobs shows whether the request is still in
+progress.
 """
 
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ INTERRUPTED = "The service was interrupted while it converted this file. Nothing
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that asks for a key; `fingerprint` is a hash over its files and fields.
+    """A request that claims a key; `fingerprint` is a hash of its files and fields.
 
-    `job_ids` are new: what its files become, in their order.
+    `job_ids` are the new jobs of its files, in order.
     """
 
     account_id: AccountId
@@ -36,44 +36,44 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A key that a request has: the jobs of its files, some of which earlier requests may have brought to their end."""
+    """A key held by a request: the jobs of its files, some of which earlier requests may have finished."""
 
     claim: Claim
     job_ids: tuple[JobId, ...]
 
     @property
     def earlier(self) -> frozenset[JobId]:
-        """The jobs of earlier requests, which are not to be done again."""
+        """The jobs that earlier requests have finished."""
         return frozenset(self.job_ids) - frozenset(self.claim.job_ids)
 
     @property
     def is_answered(self) -> bool:
-        """Whether earlier requests have left nothing to do."""
+        """Whether earlier requests have finished all jobs."""
         return len(self.earlier) == len(self.job_ids)
 
     @property
     def token(self) -> JobId:
-        """A job that is named by this claim alone."""
+        """A job that only this claim names."""
         return next(job_id for job_id in self.job_ids if job_id not in self.earlier)
 
 
 class IdempotencyKeys:
-    """The keys of every account on one database, and those under which this process is admitting files."""
+    """The keys of all accounts in one database, and those with which this process is admitting files."""
 
     def __init__(self, database: Database, lease: timedelta) -> None:
-        """Let a claim that is not prolonged end after `lease`."""
+        """Let a claim expire after `lease` unless it is renewed."""
         self._database = database
         self._lease = lease
         self._admitting: dict[JobId, Held] = {}
 
     async def claim(self, claim: Claim) -> Held:
-        """Take the key for a request, or return what the first request that had it has come to.
+        """Claim the key for a request, or return the jobs of the first request with it.
 
-        What was taken is to be let go, or given back.
+        A claim must be handed over to its jobs or freed afterwards.
 
         Raises:
             IdempotencyKeyReused: the first request had another file or other fields.
-            IdempotencyKeyInUse: an earlier request is still being worked on.
+            IdempotencyKeyInUse: an earlier request is still in progress.
         """
         async with self._database.connection() as connection:
             row = await connection.fetchrow(
@@ -94,7 +94,7 @@ class IdempotencyKeys:
         return held
 
     async def prolong(self) -> None:
-        """Say of all keys under which this process is admitting files that it still is."""
+        """Renew the claims of all keys with which this process is admitting files."""
         if admitting := list(self._admitting.items()):
             accounts = [held.claim.account_id for _, held in admitting]
             keys = [held.claim.key for _, held in admitting]
@@ -103,17 +103,17 @@ class IdempotencyKeys:
                 await connection.execute(_SQL["prolong"], accounts, keys, tokens, self._lease)
 
     def let_go(self, held: Held) -> None:
-        """Leave a key to its jobs, all of which are under way or have ended."""
+        """Hand a key over to its jobs, all of which are open or have ended."""
         self._admitting.pop(held.token, None)
 
     async def give_back(self, held: Held) -> None:
-        """Free a key whose request broke off. If this does not succeed either, it is free when its lease is over."""
+        """Free the key of an aborted request. If this fails as well, its lease expires."""
         self.let_go(held)
         async with self._database.connection() as connection:
             await connection.execute(_SQL["give_back"], held.claim.account_id, held.claim.key, held.token)
 
     async def forget_old(self) -> None:
-        """Remove keys past their 24 hours."""
+        """Remove keys older than 24 hours."""
         async with self._database.connection() as connection:
             await connection.execute(_SQL["forget"])
 
@@ -121,7 +121,7 @@ class IdempotencyKeys:
 def _held(claim: Claim, verdict: Literal["taken", "answered", "in use", "reused"], jobs: Sequence[UUID] | None) -> Held:
     if verdict == "reused":
         raise IdempotencyKeyReused(
-            "This Idempotency-Key came before with another file or other fields. Use a new key for a new request."
+            "This Idempotency-Key was used with a different file or different fields. Use a new key for a new request."
         )
     if verdict == "in use" or jobs is None:
         raise IdempotencyKeyInUse

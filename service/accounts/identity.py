@@ -1,8 +1,8 @@
-"""The word of a trusted gateway: it has authenticated the client, and names the account in a signed header.
+"""The identity header of a trusted gateway, which has authenticated the client and names its account.
 
 The header X-Geomill-Identity is `account=<account id>,time=<Unix seconds>,v1=<signature>`, where the signature is the
 HMAC-SHA256, in hexadecimal, of five lines joined by line feeds: `v1`, the account id, the time, the method and the path
-below the root path, all as sent. It holds for one method and path, and for some seconds.
+below the root path, all as sent. It is valid for one method and path, and for a few seconds.
 """
 
 import hashlib
@@ -23,10 +23,10 @@ _REFUSED = "The header X-Geomill-Identity is not valid. It comes from the gatewa
 
 
 def parse_identity_secrets(text: str) -> tuple[bytes, ...]:
-    """Split `text` at commas into secrets, all of which are accepted; none where it is empty.
+    """Split `text` at commas into secrets, all of which are accepted; empty if `text` is.
 
     Raises:
-        SettingsError: one is too short to be a secret.
+        SettingsError: a secret is too short.
     """
     found = tuple(text.replace(",", " ").split())
     if any(len(secret) < MIN_CHARACTERS for secret in found):
@@ -38,13 +38,13 @@ def parse_identity_secrets(text: str) -> tuple[bytes, ...]:
 
 
 def sign_identity(secret: bytes, account_id: str, unix_seconds: str, method: str, path: str) -> str:
-    """Return the signature of an identity, as a gateway makes it."""
+    """Return the signature of an identity, as gateways compute it."""
     message = f"v1\n{account_id}\n{unix_seconds}\n{method}\n{path}"
     return hmac.new(secret, message.encode(), hashlib.sha256).hexdigest()
 
 
 class TrustedGateway:
-    """Believes the identities that were signed with one of its secrets, for a while."""
+    """Accepts identities signed with one of its secrets, for a limited time."""
 
     def __init__(self, secrets: Sequence[bytes], seconds: float) -> None:
         self._secrets = tuple(secrets)
@@ -52,20 +52,20 @@ class TrustedGateway:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a gateway whose word counts."""
+        """Whether a trusted gateway is configured."""
         return bool(self._secrets)
 
     def verify(self, identities: Sequence[str], method: str, path: str, now: datetime) -> AccountId:
-        """Return the account that the one header of a request names.
+        """Return the account that the header of a request names.
 
         Raises:
-            InvalidIdentity: there are several, or it is forged, altered, made for another request, or too old.
+            InvalidIdentity: there are several headers, or it is forged, altered, for another request, or too old.
         """
         parts = _FORM.fullmatch(identities[0]) if len(identities) == 1 else None
         if parts is None or not self._is_signed(parts, method, path):
             raise InvalidIdentity(_REFUSED)
         if abs(now.timestamp() - int(parts[2])) > self._seconds:
-            raise InvalidIdentity("The header X-Geomill-Identity is too old, or its clock is wrong. Send a fresh one.")
+            raise InvalidIdentity("The header X-Geomill-Identity is too old, or its clock is wrong. Send a new one.")
         return AccountId(UUID(parts[1]))
 
     def _is_signed(self, parts: re.Match[str], method: str, path: str) -> bool:

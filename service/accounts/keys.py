@@ -1,4 +1,4 @@
-"""API keys: how one looks, how it is checked, who it belongs to.
+"""API keys: their format, their verification and their accounts.
 
 A key is `gm_`, 32 characters of randomness (190 bits) and a checksum of six. The prefix lets scanners find leaked
 keys, the checksum refuses mistyped and guessed ones without asking the database. Stored is only the SHA-256: with
@@ -30,21 +30,21 @@ _CHECKSUM_LENGTH = 6
 _LENGTH = len(_PREFIX) + _RANDOM_LENGTH + _CHECKSUM_LENGTH
 
 CACHE_LIFETIME = timedelta(seconds=3)
-"""How long an answer of the database is believed: a revoked key is refused everywhere within five seconds."""
+"""How long a lookup is cached: all processes refuse a revoked key within five seconds."""
 CACHE_SIZE = 10_000
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """What the plan of an account allows in a month."""
+    """What an account's plan allows in a month."""
 
     monthly_conversions: int
     monthly_data_bytes: int
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who sends a request, and with which key; without one where a trusted gateway says who it is.
+    """The sender of a request and its key; there is no key if a trusted gateway identifies the caller.
 
-    Its allowance is for telling, a few seconds old at most; what decides is admission. Prepaid credit has none.
+    Its allowance is only for display and at most a few seconds old; admission decides. Prepaid credit has none.
     """
 
     account_id: AccountId
@@ -53,18 +53,18 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 def new_key() -> str:
-    """Make a key; it is shown to its owner once and never stored."""
+    """Create a key; it is shown to its owner once and never stored."""
     body = _PREFIX + "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM_LENGTH))
     return body + _checksum(body)
 
 
 def hash_key(key: str) -> bytes:
-    """Return the 32 bytes under which a key is stored."""
+    """Return the 32-byte hash under which a key is stored."""
     return hashlib.sha256(key.encode()).digest()
 
 
 def is_well_formed(key: str) -> bool:
-    """Return whether `key` can be a key at all: prefix, length and checksum."""
+    """Return whether `key` is well-formed: prefix, length and checksum."""
     return (
         len(key) == _LENGTH
         and key.isascii()
@@ -89,7 +89,7 @@ def _caller_from(row: Mapping[str, Any]) -> Caller:
 
 
 class Authenticator:
-    """Finds the caller behind a key, and remembers the answer for a few seconds."""
+    """Finds the caller with a key, and caches the result for a few seconds."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -97,10 +97,10 @@ class Authenticator:
         self._known: OrderedDict[bytes | AccountId, tuple[datetime, Caller | None]] = OrderedDict()
 
     async def authenticate(self, key: str | None) -> Caller:
-        """Return the caller whose key this is (interface 5).
+        """Return the caller with this key (interface 5).
 
         Raises:
-            MissingApiKey: there is none.
+            MissingApiKey: there is no key.
             InvalidApiKey: it is unknown or revoked.
         """
         if not key:
@@ -113,19 +113,19 @@ class Authenticator:
         return caller
 
     def recall(self, key: str) -> Caller | None:
-        """Return the caller whose key this was when it was last looked up, without looking it up: nothing is proved."""
+        """Return the caller of the last lookup of this key, without a new lookup: this authenticates nobody."""
         remembered = self._known.get(hash_key(key))
         return None if remembered is None else remembered[1]
 
     async def identify(self, account_id: AccountId) -> Caller:
-        """Return the caller whom a trusted gateway names.
+        """Return the caller that a trusted gateway names.
 
         Raises:
             InvalidIdentity: there is no such account.
         """
         caller = await self._find(account_id, "find_caller")
         if caller is None:
-            raise InvalidIdentity("The gateway in front names an account that does not exist. Tell its operator.")
+            raise InvalidIdentity("The gateway in front names an account that does not exist. Contact its operator.")
         return caller
 
     async def _find(self, proof: bytes | AccountId, statement: str) -> Caller | None:

@@ -1,9 +1,8 @@
-"""What an account draws on: its own plan, its organization's, or prepaid credit; and how that changes.
+"""The payer of an account: its own plan, its organization's plan, or prepaid credit; and how it changes.
 
-Each of these is a payer, and none is ever given up: what was used, is due or is left stays with its payer and waits
-there for the account to come back. So a change moves only what is used from then on, with two exceptions that keep a
-plan's use and debt together with whom they belong to: an account that founds an organization brings its own payer
-along, and the last member of one that is dissolved takes it away.
+No payer is ever deleted: its use, debt and credit stay with it until the account returns. A change therefore affects
+only later use, with two exceptions that keep a plan's use and debt with those they belong to: an account that founds an
+organization brings its own payer along, and the last member of a dissolved organization keeps the organization's payer.
 """
 
 from datetime import datetime
@@ -21,11 +20,11 @@ Owner = Literal["user", "organization"]
 
 
 class AdministrationError(ValueError):
-    """What was asked for is not possible; the message says why and what to do."""
+    """The requested change is not possible; the message says why and what to do."""
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What a new account draws on: a plan whose owner is a user or an organization, or a wallet."""
+    """The payer of a new account: a plan owned by a user or an organization, or a wallet."""
 
     plan: str | None = None
     plan_owner: Owner = "user"
@@ -34,9 +33,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """What an account is to draw on from now on; what is left at its default does not change.
+    """The new payer of an account; members left at their defaults do not change.
 
-    `organization` is an id or a name; one that does not exist is founded, with a plan whose owner is an organization.
+    `organization` is an id or a name; one that does not exist is founded and needs a plan for organizations.
     """
 
     plan: str | None = None
@@ -47,7 +46,7 @@ class NewTerms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def payer_for(connection: Connection, account_id: AccountId, name: str, terms: Terms, now: datetime) -> PayerId:
-    """Return the payer of a new account, made if there is none.
+    """Return the payer of a new account; it is created if necessary.
 
     Raises:
         AdministrationError: the terms contradict each other or the organization's plan.
@@ -72,10 +71,10 @@ async def payer_for(connection: Connection, account_id: AccountId, name: str, te
 async def change_payer(
     connection: Connection, account_id: AccountId, new_terms: NewTerms, now: datetime
 ) -> tuple[str, ...]:
-    """Let an account draw on something else; return what that does to use, debt and credit, in sentences.
+    """Change the payer of an account; return sentences about the effects on use, debt and credit.
 
     Raises:
-        AdministrationError: what is asked for contradicts itself, or lacks a plan.
+        AdministrationError: the request contradicts itself or lacks a plan.
     """
     state = await _read_state(connection, account_id)
     change = _Change(connection, account_id, now, state)
@@ -84,7 +83,7 @@ async def change_payer(
 
 
 class _State(msgspec.Struct, kw_only=True):
-    """Where an account stands; changes step by step."""
+    """The state of an account while it changes step by step."""
 
     name: str
     on_wallet: bool
@@ -94,10 +93,10 @@ class _State(msgspec.Struct, kw_only=True):
     organization: str | None
     has_colleagues: bool
     owner: Owner | None
-    """Of the plan of `plan_payer_id`."""
+    """The plan of `plan_payer_id`."""
     own_payer_id: PayerId | None
     own_owner: Owner | None
-    """Of the plan of `own_payer_id`."""
+    """The plan of `own_payer_id`."""
 
 
 class _Change:
@@ -286,7 +285,7 @@ async def _insert_payer(
 
 
 def _own_name(account_name: str, now: datetime) -> str:
-    """Name an organization that nobody has given a name."""
+    """Generate a name for an organization without one."""
     return f"{account_name} {uuid7(now)}"
 
 
