@@ -1,11 +1,11 @@
 -- name: show_processing
--- Converters have these jobs. Nobody waits for it, and it waits for nobody: a job that is being ended is left alone.
+-- Mark jobs that have a converter. Skips jobs that are being ended, so that it never waits for another statement.
 UPDATE job SET status = 'Processing'
  WHERE id IN (SELECT id FROM job WHERE id = ANY($1) AND status = 'Pending' FOR UPDATE SKIP LOCKED);
 
 -- name: insert_failed
--- A job that holds no reservation and has failed. Under an idempotency key only while that key names it, and never over
--- a job that is there.
+-- Insert a failed job without a reservation; with an idempotency key only while that key names it. It never replaces
+-- an existing job.
 WITH named AS (
     SELECT FROM idempotency_key WHERE account_id = $2 AND key = $9 AND $1 = ANY(job_ids) FOR SHARE
 )
@@ -25,20 +25,20 @@ SELECT *, shown_status(job) FROM job WHERE id = $1 AND account_id = $2;
 SELECT *, shown_status(job) FROM job WHERE id = ANY($1) AND account_id = $2;
 
 -- name: recent
--- The newest jobs of one account; their ids are in order of time.
+-- The newest jobs of one account; ids are ordered by time.
 SELECT *, shown_status(job) FROM job WHERE account_id = $1 ORDER BY id DESC LIMIT $2;
 
 -- name: heartbeat
--- This process is alive; its first beat registers it, and one that was cleared away meanwhile comes back.
+-- Record a heartbeat; the first one registers the process, and later ones restore a deleted registration.
 INSERT INTO server (id, started_at, heartbeat_at) VALUES ($1, service_time(), service_time())
 ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at;
 
 -- name: unregister_server
--- A process has ended in order.
+-- Remove a process that ended normally.
 DELETE FROM server WHERE id = $1;
 
 -- name: end_abandoned
--- Fail open jobs whose process is gone or silent for longer than the lease. Their outputs are left to the sweep.
+-- Fail open jobs whose process has ended or whose lease has expired. The sweep removes their outputs.
 SELECT id
   FROM (SELECT j.id, j.attempt, j.object_key
           FROM job j LEFT JOIN server s ON s.id = j.server_id
@@ -52,13 +52,13 @@ SELECT id
 SELECT id, attempt, object_key FROM job WHERE server_id = $1 AND status IN ('Pending', 'Processing');
 
 -- name: forget_servers
--- Processes that are silent for longer than the lease and have no open job left.
+-- Delete processes whose lease has expired and that have no open jobs.
 DELETE FROM server s
  WHERE s.heartbeat_at < service_time() - $1::interval
    AND NOT EXISTS (SELECT FROM job j WHERE j.server_id = s.id AND j.status IN ('Pending', 'Processing'));
 
 -- name: lead
--- One process at a time does a chore that one is enough for: nothing comes back while another one has it.
+-- Take or renew the lease on a task that one process suffices for; returns nothing while another process holds it.
 INSERT INTO chore_lease AS c (chore, server_id, held_until) VALUES ($1, $2, service_time() + $3::interval)
 ON CONFLICT (chore) DO UPDATE SET server_id = excluded.server_id, held_until = excluded.held_until
  WHERE c.server_id = excluded.server_id OR c.held_until <= service_time()

@@ -3,7 +3,7 @@
 SELECT * FROM admit_uploads($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: settle
--- Complete jobs and write their ledger rows; nothing happens to one unless it is open in this very attempt.
+-- Complete jobs and write their ledger rows; a job is skipped unless it is open in this attempt.
 -- What is left is kept with each, since it is part of its answer. Comes back too: which of the jobs in $11 are open;
 -- their admissions are on the disk as well then, if anything was settled.
 WITH told AS (
@@ -47,7 +47,7 @@ SELECT id, pg_logical_emit_message(true, 'geomill', '')
  WHERE completed_at IS NULL;
 
 -- name: release
--- Fail a job that is open in this attempt and give back what it had reserved; see the function.
+-- Fail a job that is open in this attempt and release its reservation; see the function.
 SELECT release_job($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: balance
@@ -55,7 +55,7 @@ SELECT release_job($1, $2, $3, $4, $5, $6, $7, $8, $9);
 SELECT b.* FROM account a JOIN balance b ON b.payer_id = a.payer_id WHERE a.id = $1;
 
 -- name: publish_plan
--- Make the database's plan what the table in code says.
+-- Make the database's plan equal to the table in the code.
 SELECT publish_plan($1);
 
 -- name: reservations
