@@ -1,4 +1,4 @@
-"""The ways to start a command, behind one interface: one argv, one answer, whichever is used.
+"""The launchers: ways to start a command, behind one interface.
 
 A launcher says which commands it takes, and for one of those either hands over a child or says that it could not; then
 the next launcher is asked, and the last, plain exec, takes everything. No launcher starts a program twice: a child that
@@ -21,16 +21,16 @@ class Launcher(Protocol):
 
     @property
     def name(self) -> LauncherName:
-        """What reports call it."""
+        """Its name in reports."""
 
     def takes(self, command: Command) -> bool:
-        """Whether it can start this command, now."""
+        """Whether it can start this command now."""
 
     def start(self, command: Command, slot: int, spawned: OnSpawned, failed: Failed) -> None:
-        """Start it; exactly one of the two is called, now or within a moment."""
+        """Start the command; calls exactly one of the two functions, at once or soon."""
 
     def ended(self, pid: int) -> None:
-        """Some child of the spawner has ended, and has been reaped; it may have been one of this launcher's own."""
+        """Note that a child of the spawner has ended and was reaped; it may be one of this launcher's processes."""
 
     def pids(self) -> Collection[int]:
-        """The processes of its own that it holds ready."""
+        """The processes that it keeps ready."""

@@ -1,4 +1,4 @@
-"""Which differences between two environments a process that already runs can take over."""
+"""Decides which differences in the environment a running process can adopt."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -9,14 +9,14 @@ _LEFT_OUT = ("GDAL_SKIP", "OGR_SKIP")
 
 
 class Started:
-    """What a process was started with."""
+    """The environment with which a process was started."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._read = _at_start(environment)
         self._left_out = {option: _split(environment[option]) for option in _LEFT_OUT if option in environment}
 
     def can_become(self, wanted: Mapping[str, str]) -> bool:
-        """Whether it can go on with the environment `wanted` as if it had been started with that.
+        """Whether the process can adopt the environment `wanted` as if it had been started with it.
 
         Drivers that it has left out it cannot bring back, but it can leave out more.
         """

@@ -14,7 +14,7 @@ _MOST_STRINGS: Final = 4000
 
 
 class Ogr2ogrServerKind:
-    """Takes every ogr2ogr whose environment differs only in what is read after the start."""
+    """Accepts ogr2ogr commands whose environments differ only in variables that are read after the start."""
 
     name = LauncherName.FORK_SERVER
 
@@ -23,7 +23,7 @@ class Ogr2ogrServerKind:
         self._started = Started(ogr2ogr.environment)
 
     def takes(self, command: Command) -> bool:
-        """Its program, with an environment that it can take over, and not more text than fits."""
+        """Accepts its program, with an environment that it can adopt, if the command fits into a message."""
         return (
             command.argv[0] == str(self._ogr2ogr.program)
             and len(command.argv) + len(command.environment) < _MOST_STRINGS
@@ -31,7 +31,7 @@ class Ogr2ogrServerKind:
         )
 
     def argv(self, link: int) -> tuple[Sequence[str], dict[str, str]]:
-        """The program with the library before it.
+        """The program, with the library preloaded.
 
         It has one thread, since a fork copies no other, and looks up the names of all functions at its start, or every
         child would look up those that it needs.
@@ -45,7 +45,7 @@ class Ogr2ogrServerKind:
         }
 
     def request(self, command: Command, steps: bytes) -> bytes:
-        """`struct request` and what follows it."""
+        """The command as `struct request` and its data."""
         variables = [f"{name}={value}" for name, value in command.environment.items()]
         strings = (*command.argv, *variables)
         text = "\0".join((*strings, ""))

@@ -1,4 +1,4 @@
-"""Fork and exec: for every program, on every host."""
+"""Fork and exec: works for every program on every host."""
 
 from collections.abc import Collection
 
@@ -10,7 +10,7 @@ from sandbox.process import run
 
 
 class PlainExec:
-    """Starts a process when a command comes."""
+    """Starts a new process for each command."""
 
     name = LauncherName.EXEC
 
@@ -32,7 +32,7 @@ class PlainExec:
             spawned(child)
 
     def ended(self, pid: int) -> None:
-        """Nothing is held ready that could end."""
+        """Do nothing: this launcher keeps no processes."""
 
     def pids(self) -> Collection[int]:
         """None."""

@@ -15,7 +15,7 @@ from sandbox.process import wire
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One command, and the steps by which its process gets behind its layers."""
+    """One command, and the steps that put its process behind its layers."""
 
     module: str
     arguments: tuple[str, ...]
@@ -24,7 +24,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class PythonServerKind:
-    """Takes `(sys.executable, "-m", module, …)`, with `-P` or PYTHONSAFEPATH, for the modules that are held ready."""
+    """Takes `(sys.executable, "-m", module, …)`, with `-P` or PYTHONSAFEPATH, for the modules that it keeps loaded."""
 
     name = LauncherName.PYTHON_SERVER
 
@@ -35,12 +35,12 @@ class PythonServerKind:
         self._modules = (*python.modules, probe.MODULE)
 
     def takes(self, command: Command) -> bool:
-        """Python, one of the modules, and no difference that only a start could bring about."""
+        """Accepts Python with one of the modules, if the environment can be adopted without a new start."""
         module, *_ = _after_m(command)
         return module in self._modules and self._started.can_become(command.environment)
 
     def argv(self, link: int) -> tuple[Sequence[str], dict[str, str]]:
-        """Python with this package, and the path of what it holds ready."""
+        """Python with this package, and the modules to keep loaded."""
         given = self._environment
         found = [str(Path(__file__).resolve().parents[2]), *filter(None, sys.path)]
         path = os.pathsep.join([*given.get("PYTHONPATH", "").split(os.pathsep), *found]).strip(os.pathsep)

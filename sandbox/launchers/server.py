@@ -1,4 +1,4 @@
-"""A server that forks: a process that has done a program's start-up once, and a copy of it for every command.
+"""Fork servers: a process that has completed a program's start-up once, and forks a copy for every command.
 
 The spawner sends it one datagram per command: the command, the steps of its layers, and with it the control socket, the
 error pipe and what descriptors the steps need. The child that it forks is the spawner's own (by CLONE_PARENT, or
@@ -34,24 +34,24 @@ _PID = b"P"
 
 
 class Kind(Protocol):
-    """What tells one server from another."""
+    """The differences between kinds of servers."""
 
     @property
     def name(self) -> LauncherName:
         """What reports call it."""
 
     def takes(self, command: Command) -> bool:
-        """Whether its program is the one that this command names."""
+        """Whether it can run this command."""
 
     def argv(self, link: int) -> tuple[Sequence[str], dict[str, str]]:
-        """Its own command line and environment; `link` is the descriptor of its socket."""
+        """The server's command line and environment; `link` is the descriptor of its socket."""
 
     def request(self, command: Command, steps: bytes) -> bytes:
-        """One command, in its language, and what its child does first."""
+        """One command in the server's format, with the steps that its child takes first."""
 
 
 class _ServerLost(OSError):
-    """A server takes no command."""
+    """The server does not accept the command."""
 
 
 class _Server:
@@ -65,7 +65,7 @@ class _Server:
 
 
 class ServerLauncher:
-    """Keeps one server of a kind up and has it start commands."""
+    """Keeps one server of a kind running and starts commands with it."""
 
     def __init__(self, kind: Kind, isolation: IsolationContext, loop: Loop, commands: int) -> None:
         self._kind = kind
@@ -83,7 +83,7 @@ class ServerLauncher:
         return self._kind.name
 
     def takes(self, command: Command) -> bool:
-        """Commands of its program, while a server is up."""
+        """Accepts commands of its program while a server is up."""
         return self._current is not None and self._kind.takes(command)
 
     def start(self, command: Command, slot: int, spawned: OnSpawned, failed: Failed) -> None:
@@ -123,7 +123,7 @@ class ServerLauncher:
                 self._restore_later()
 
     def pids(self) -> Collection[int]:
-        """The server, and the one that is to follow it."""
+        """The server and its replacement."""
         return [server.pid for server in (self._current, self._next) if server is not None]
 
     def _count(self, server: _Server) -> None:
@@ -189,7 +189,7 @@ class ServerLauncher:
 
 
 class _Spawning:
-    """The moment between asking a server and having its child."""
+    """A start that was requested from a server, until its child is known."""
 
     def __init__(self, loop: Loop, streams: Streams, spawned: OnSpawned, failed: Callable[[str], None]) -> None:
         self._loop = loop

@@ -1,4 +1,4 @@
-"""A Python that has imported what commands need, and forks for each of them: a start in 3 ms in place of 60 and more.
+"""A Python process that has imported what commands need and forks for each: starts in 3 ms instead of 60 or more.
 
 `python -m sandbox.launchers.zygote DESCRIPTOR MODULE…`: the socket to the spawner, and what to hold ready. It forks
 twice, so that its grandchild becomes the spawner's own child; the plain fork of Python runs the handlers by which
@@ -31,7 +31,7 @@ Code = Mapping[str, types.CodeType]
 
 
 def main() -> NoReturn:
-    """Serve until the spawner is gone."""
+    """Serve until the spawner ends."""
     link = socket.socket(fileno=int(sys.argv[1]))
     link.set_inheritable(False)
     code = {name: _load(name) for name in sys.argv[2:]}
@@ -47,7 +47,7 @@ def main() -> NoReturn:
 
 
 def _load(name: str) -> types.CodeType:
-    """The code of a module, after it and all that it imports were imported once."""
+    """The code of a module, which has been imported together with all its imports."""
     importlib.import_module(name)
     spec = importlib.util.find_spec(name)
     get_code = getattr(spec and spec.loader, "get_code", None)
@@ -67,7 +67,7 @@ def _receive(link: socket.socket, message: bytearray) -> tuple[int, list[int]]:
 
 
 def _fork(message: memoryview, descriptors: Sequence[int], code: Code) -> None:
-    """Have a grandchild become what `message` says, and wipe it here: the next one must find nothing of it."""
+    """Start the command of `message` in a grandchild, and erase it here: later children must not see it."""
     reader, writer = os.pipe()
     try:
         between = os.fork()
