@@ -1,1 +1,1 @@
-"""Putting load on a server: scenarios, clients, the site under load."""
+"""Load generation: scenarios, clients and the server under load."""

@@ -1,4 +1,4 @@
-"""HTTP/1.1 as cheap as it goes: requests are bytes made beforehand, of an answer only its frame is read.
+"""A minimal HTTP/1.1 client: requests are prepared bytes, and responses are parsed only as far as necessary.
 
 Theory of operation. The generator shares two cores with the server, so what it spends per request falsifies the
 figures. A connection is one `asyncio.Protocol` that has one request under way: it writes ready bytes and looks for the

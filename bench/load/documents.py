@@ -1,4 +1,4 @@
-"""The GeoJSON documents that are converted: the same bytes every time."""
+"""The GeoJSON documents to convert: identical bytes in every run."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""A mixed load: what clients send in an ordinary hour, and what they should not.
+"""A mixed load: ordinary requests of clients, and invalid ones.
 
 Each row does one thing as a client does it, start to end, and names what became of it: `OK`, or what else. A failure
 that belongs to a row, such as the refusal of a bad file, is what it waits for.
@@ -256,7 +256,7 @@ async def _leaves_after_upload(visitor: Visitor) -> str:
 
 
 async def _leave(visitor: Visitor, share: float) -> None:
-    """Send so much of an upload, wait for a moment, and be gone."""
+    """Send a part of an upload, wait for a moment, and disconnect."""
     content = document(visitor.random.choice((4_000, 400_000)))
     request: Request = upload(
         visitor.site.address, visitor.site.prefix + SINGLE, visitor.key(), name="places.geojson", content=content
@@ -285,7 +285,7 @@ async def _look_around(visitor: Visitor) -> str:
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One thing that clients do, and how often among the others."""
+    """One action of clients, and its weight."""
 
     weight: int
     act: Callable[[Visitor], Awaitable[str]]
@@ -314,12 +314,12 @@ MIX: dict[str, Row] = {
 
 
 def rows_for(site: Site) -> dict[str, int]:
-    """The rows that can be done on this site, with their weights."""
+    """The actions that this site supports, with their weights."""
     return {name: row.weight for name, row in MIX.items() if site.spent or row.act is not _without_credit}
 
 
 async def act(visitor: Visitor, name: str) -> str:
-    """Do what the row says, and say what became of it."""
+    """Perform the action, and return its outcome."""
     try:
         return await MIX[name].act(visitor)
     except (httpx.HTTPError, OSError, TimeoutError) as error:

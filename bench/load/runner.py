@@ -1,4 +1,4 @@
-"""Running scenarios and baselines on a site, round after round."""
+"""Runs scenarios and baselines on a site, in rounds."""
 
 import asyncio
 import resource

@@ -1,4 +1,4 @@
-"""The table of scenarios: what is sent, in what shape, and what it is to show."""
+"""The table of scenarios: requests, the shape of the load, and the purpose."""
 
 import random
 from collections.abc import Callable, Sequence

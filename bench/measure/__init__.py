@@ -1,1 +1,1 @@
-"""What is measured while the load lasts: CPU time, memory, latency, the lag of the event loop."""
+"""Measurements under load: CPU time, memory, latency, the lag of the event loop."""

@@ -1,4 +1,4 @@
-"""What the goals are ratios of: bare `ogr2ogr` on the same documents, without isolation, metering or a network."""
+"""The baselines of the goals: bare `ogr2ogr` on the same documents, without isolation, metering or a network."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ BASELINES: dict[str, Baseline] = {
 
 
 def run_baseline(baseline: Baseline) -> tuple[Tally, Usage]:
-    """Run it and return what happened; the CPU time counts as the converters'."""
+    """Run it and return the results; the CPU time is attributed to converters."""
     tally, usage = Tally(), Usage()
     with tempfile.TemporaryDirectory(prefix="geomill-bench-") as directory:
         source = write_document(Path(directory), baseline.content(), "places.geojson")

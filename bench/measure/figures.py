@@ -1,4 +1,4 @@
-"""From what happened in each round to the figures of a scenario."""
+"""Computes the figures of a scenario from its rounds."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
@@ -11,7 +11,7 @@ from bench.measure.lag import Lag, lag_of
 from bench.measure.meter import Usage
 
 FULL_CORE = 0.85
-"""The generator is one thread: from this share of a core on it may be what limits the rate."""
+"""The generator has one thread: above this share of a core it may limit the rate itself."""
 LATE_MS = 20.0
 """Arrivals that the generator sends later than this are its own delay."""
 
@@ -35,7 +35,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Generator(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the load generator itself took."""
+    """The CPU time and delay of the load generator."""
 
     core_share: float
     late_p99_ms: float
@@ -53,7 +53,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def done(self) -> int:
-        """How many requests went as they should."""
+        """How many requests had the expected outcome."""
         return len(self.tally.seconds_by_kind[OK])
 
     @property
@@ -69,7 +69,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def requests(self) -> int:
-        """How many requests were answered or failed."""
+        """How many requests received a response or failed."""
         return sum(map(len, self.tally.seconds_by_kind.values()))
 
 
@@ -119,7 +119,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 
 def latency_of(seconds: Iterable[float]) -> Latency | None:
-    """The latency of requests that took so many seconds; None without any."""
+    """The latency of requests with these durations in seconds; None without any."""
     ordered = sorted(seconds)
     if not ordered:
         return None

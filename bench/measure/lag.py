@@ -31,7 +31,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     process: float | None
 
     def since(self, earlier: "Reading") -> Mapping[float, float] | None:
-        """What was added since; None where an earlier reading is of another process."""
+        """What was added since; None if the earlier reading is from another process."""
         if self.process != earlier.process or self.at_most.keys() != earlier.at_most.keys():
             return None
         added = {bound: count - earlier.at_most[bound] for bound, count in self.at_most.items()}
@@ -40,7 +40,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_lag(address: Address, prefix: str) -> Reading | None:
-    """Read the histogram of the server at `address`; None where it shows none."""
+    """Read the histogram of the server at `address`; None if there is none."""
     connection = await connect(address)
     try:
         answer = await connection.request(get(address, f"{prefix}/metrics", {}))
@@ -50,7 +50,7 @@ async def read_lag(address: Address, prefix: str) -> Reading | None:
 
 
 def reading_of(metrics: str) -> Reading | None:
-    """The histogram in metrics in the text format of Prometheus; None where it is not there."""
+    """The histogram in metrics in the text format of Prometheus; None if it is missing."""
     try:
         samples = [sample for family in text_string_to_metric_families(metrics) for sample in family.samples]
     except ValueError:
@@ -61,7 +61,7 @@ def reading_of(metrics: str) -> Reading | None:
 
 
 def lag_of(rounds: Iterable[Mapping[float, float] | None]) -> Lag | None:
-    """The lag over several rounds together; None where nothing was seen."""
+    """The lag over several rounds together; None without observations."""
     seen = [each for each in rounds if each is not None]
     if not seen:
         return None

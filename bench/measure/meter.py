@@ -93,7 +93,7 @@ class Meter:
         )
 
     def _processes(self) -> list[tuple[str, psutil.Process]]:
-        """Every process of the server once, with its group."""
+        """All processes of the server, with their groups."""
         below = self._gateway.children(recursive=True)
         found = {process.pid: (_group(process), process) for process in below}
         if (postmaster := self._find_postmaster()) is not None:
@@ -102,14 +102,14 @@ class Meter:
         return [(GATEWAY, self._gateway), *found.values()]
 
     def _find_postmaster(self) -> psutil.Process | None:
-        """The embedded database: it is no child of the server's, but its directory tells whose it is."""
+        """The embedded database, identified by its directory because it is not a child of the server."""
         if self._data_dir is not None and (self._postmaster is None or not self._postmaster.is_running()):
             found = [process for process in psutil.process_iter() if _is_database(process, self._data_dir)]
             self._postmaster = min(found, key=psutil.Process.create_time, default=None)
         return self._postmaster
 
     def _cpu_seconds(self) -> Seconds:
-        """CPU time so far by group; that of ended processes is what their parents have waited for."""
+        """CPU time so far by group; that of ended processes is taken from their parents."""
         total = {GATEWAY: 0.0, POSTGRES: 0.0, CONVERTERS: 0.0}
         for group, process in self._processes():
             with suppress(psutil.NoSuchProcess):

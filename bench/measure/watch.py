@@ -1,4 +1,4 @@
-"""What may not grow while a server serves: sampled again and again, and judged by what it was earlier.
+"""Figures that must not grow while a server runs: sampled periodically and compared with earlier values.
 
 A figure is flat when its median over the last quarter of the time is at most `allowed` above its median over the second
 one: the first is left to warming up, and medians forget the moments in which many files happen to be under way.
@@ -43,7 +43,7 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
     def allowed(self, earlier: float) -> float:
-        """How much it may grow."""
+        """The growth that is allowed."""
         return max(self.least, self.share * earlier)
 
 

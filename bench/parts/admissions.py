@@ -1,4 +1,4 @@
-"""How many files a second the books admit and settle, on a real PostgreSQL.
+"""How many files per second the ledger admits and settles, on a real PostgreSQL.
 
     python -m bench.parts.admissions [--rounds 5] [--seconds 2] [--callers 64]
 

@@ -1,4 +1,4 @@
-"""What the analysis of a large GeoJSON costs beside the conversion that it is about.
+"""The cost of analyzing a large GeoJSON document, compared with converting it.
 
     python -m bench.parts.analyze [--megabytes 100] [--rounds 5]
 

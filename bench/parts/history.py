@@ -1,4 +1,4 @@
-"""Whether a long history or many accounts make anything slower.
+"""Measures whether a long history or many accounts slow anything down.
 
     python -m bench.parts.history [--sizes 10,1000,1000000] [--calls 300]
 

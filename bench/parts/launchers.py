@@ -1,4 +1,4 @@
-"""What a small conversion costs by each launcher, all isolation layers on, beside bare ogr2ogr.
+"""The cost of a small conversion with each launcher and all isolation layers, compared with bare ogr2ogr.
 
     python -m bench.parts.launchers [--rounds 5] [--runs 20]
 

@@ -1,1 +1,1 @@
-"""What is made of the figures: goals, tables, plots, the report."""
+"""Reports on the figures: goals and tables."""

@@ -1,4 +1,4 @@
-"""The goals as rows: what is set against what, and where it has to end up."""
+"""The goals as rows: the ratio to measure, and its required range."""
 
 from collections.abc import Callable, Sequence
 from statistics import median
@@ -27,7 +27,7 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def aim(self) -> str:
-        """Where the value has to end up, in words."""
+        """The required range, in words."""
         return "" if self.bound is None else f"{self.direction} {self.bound:g} {self.unit}"
 
     def value(self, results: Results, parts: Parts) -> float | None:
@@ -38,7 +38,7 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
             return None
 
     def is_met(self, value: float) -> bool | None:
-        """Whether `value` is where it has to be; None where it may be anywhere."""
+        """Whether `value` is in the required range; None if there is none."""
         if self.bound is None:
             return None
         return value >= self.bound if self.direction == "at least" else value <= self.bound

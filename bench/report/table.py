@@ -1,4 +1,4 @@
-"""Figures, goals and changes as lines of a terminal."""
+"""Formats figures, goals and changes for a terminal."""
 
 from collections.abc import Iterator
 from statistics import median
