@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def build_app(settings: "Settings | None" = None) -> "Application":
     """Return the service as an ASGI application; without `settings` the environment has them (docs/settings.md).
 
-    It opens what it needs in its lifespan, which whoever mounts it enters: `async with app.lifespan()`.
+    It opens what it needs in its lifespan, which the mounting application enters: `async with app.lifespan()`.
 
     Raises:
         SettingsError: a setting has no meaning.

@@ -228,7 +228,7 @@ async def _opened(place: Workplace, session: Session, plan: Plan, source: Source
 
 
 async def _let_go(place: Workplace, plan: Plan) -> None:
-    """Have what is held in the work file, for whoever reads it next, and end the run."""
+    """Write what is held to the work file, for later steps, and end the run."""
     session = place.session
     if session is not None and session.is_open:
         if plan.direct:

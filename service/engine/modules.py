@@ -28,7 +28,7 @@ PACKAGES = (
 
 
 class Modules(msgspec.Struct, frozen=True):
-    """What Python is told, and what it therefore has to be able to read. Everything is an absolute path."""
+    """The settings of Python, and what it must therefore be able to read. Everything is an absolute path."""
 
     path: str
     """The directory for PYTHONPATH."""
@@ -63,7 +63,7 @@ def _places_of(package: str) -> Iterator[tuple[str, Path]]:
 
 
 def _make(directory: Path, links: Mapping[str, Path]) -> None:
-    """Build it beside its place and move it there, so that nobody ever sees a half one."""
+    """Build it beside its place and move it there, so that no process ever sees a half one."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".", dir=directory.parent))
     for name, target in links.items():

@@ -33,7 +33,7 @@ def private_database(original: Path, directory: Path) -> Path:
 
 
 def _make(original: Path, home: Path) -> None:
-    """Build the copy beside its place and move it there, so that nobody ever sees a half one."""
+    """Build the copy beside its place and move it there, so that no process ever sees a half one."""
     home.mkdir(parents=True, exist_ok=True)
     for directory in (home.parent, home):
         directory.chmod(0o755)  # runs read it, which may be other users; the umask is the host's

@@ -76,7 +76,7 @@ PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "wkt": (f"GEOM_POSSIBLE_NAMES={WKT}", "KEEP_GEOM_COLUMNS=NO", "EMPTY_STRING_AS_NULL=YES"),
     }
 )
-"""How the CSV driver is told where the geometry is."""
+"""The open options with which the CSV driver finds the geometry."""
 OURS = Reading(drivers=(CSV_DRIVER,))
 """How tables of ours are read."""
 JAILED = tuple(module.__name__ for module in (delimited, sheets, database, relabel, lines))

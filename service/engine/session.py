@@ -202,5 +202,5 @@ async def session(run: Callable[[Command], Awaitable[Verdict]], drivers: Sequenc
 
 
 async def _abandoned(held: Session) -> None:
-    with suppress(Exception):  # the first failure is the one that is told
+    with suppress(Exception):  # only the first failure is reported
         await held.abandon()

@@ -162,7 +162,7 @@ class Workplace:
 
 
 def staged_names(source: Source) -> list[str]:
-    """What to open for each part of `source`, as the converter is told."""
+    """What to open for each part of `source`, as the converter expects it."""
     return [f"{source.prefix}{INPUT}{number}{part.extension}" for number, part in enumerate(source.parts)]
 
 
