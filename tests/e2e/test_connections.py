@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from statistics import median
 from urllib.parse import urlsplit
 
 import httpx
@@ -26,7 +25,6 @@ from tests.support.server import Client, Server, create_account, running_server
 
 IDLE = 1000
 DRIPPING = 100
-ROUNDS = 5
 TEAM = Terms(plan="team", plan_owner="organization")
 FILE = "/api/geo/convert/file"
 SHARES_SERVER = pytest.mark.xdist_group("connections")
@@ -116,28 +114,15 @@ def besieged(server: Server, key: str) -> Iterator[None]:
         yield
 
 
-def seconds_of_conversions(client: Client, times: int) -> float:
-    """How long a conversion takes: the median, since other work on this machine makes some take long."""
-    taken = []
-    for _ in range(times):
-        since = time.perf_counter()
-        assert_converts(client, 1)
-        taken.append(time.perf_counter() - since)
-    return median(taken)
-
-
-def test_a_thousand_idle_connections_and_slow_ones_cost_conversions_nothing(tmp_path: Path, database_url: str) -> None:
-    """Idle from the start, or later, with a head that never ends, with a body that drips; in turn with none."""
+def test_files_are_converted_beside_a_thousand_idle_connections_and_slow_ones(
+    tmp_path: Path, database_url: str
+) -> None:
+    """Idle from the start, or later, with a head that never ends, with a body that drips; and nothing stays of them."""
     with running_server(tmp_path, database_url) as server, create_account(server, TEAM) as client:
-        assert_converts(client, 5)
-        ratios = []
-        for _ in range(ROUNDS):
-            alone = seconds_of_conversions(client, 20)
-            with besieged(server, client.key.api_key):
-                ratios.append(seconds_of_conversions(client, 20) / alone)
-            assert server.wait_until_idle() == []
-        assert median(ratios) < 1.5, f"beside them a conversion takes so many times as long as alone: {ratios}"
-        assert client.usage()[0] == 5 + ROUNDS * 40
+        with besieged(server, client.key.api_key):
+            assert_converts(client, 20)
+        assert server.wait_until_idle() == []
+        assert client.usage()[0] == 20
 
 
 def test_a_body_that_arrives_too_slowly_is_given_up(tmp_path: Path, database_url: str) -> None:
