@@ -82,10 +82,8 @@ SELECT seen.*, lacks_job OR lacks_counter AS differs, (SELECT count(*) FROM page
 SELECT service_time();
 
 -- name: known_keys
--- Which of these outputs a job has, or has given up while they may still have been stored, so that they will be deleted.
-SELECT object_key FROM job WHERE object_key = ANY($1)
-UNION
-SELECT object_key FROM late_object WHERE object_key = ANY($1);
+-- Which of these outputs a job knows of.
+SELECT object_key FROM job WHERE object_key = ANY($1);
 
 -- name: outputs
 -- The next outputs, in the order of their end, that were there at the given time.
