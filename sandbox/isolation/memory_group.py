@@ -10,11 +10,12 @@ import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from sandbox.isolation.jail import Jail
-from sandbox.isolation.steps import Steps
+from sandbox.isolation.steps import Argument, Steps
 from sandbox.report import Guard
 
 NAME: Final = "memory group"
@@ -197,6 +198,11 @@ class MemoryGroup:
 
     def steps(self, jail: Jail) -> bytes:
         """Join the slot's group."""
-        steps = Steps(self.name)
-        steps.call("write", jail.as_argument(jail.group), b"0", 1)
-        return steps.packed()
+        return _steps(self.name, jail.as_argument(jail.group))
+
+
+@lru_cache
+def _steps(layer: str, group: Argument) -> bytes:
+    steps = Steps(layer)
+    steps.call("write", group, b"0", 1)
+    return steps.packed()

@@ -1,6 +1,7 @@
 """A run ends when its spawner does."""
 
 import signal
+from functools import lru_cache
 
 from sandbox import syscalls
 from sandbox.isolation.jail import Jail
@@ -21,7 +22,12 @@ class ParentDeath:
 
     def steps(self, jail: Jail) -> bytes:
         """Ask for the signal, and fail if the parent has already ended."""
-        steps = Steps(self.name)
-        steps.call("prctl", syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
-        steps.call("getppid", expected=jail.spawner)
-        return steps.packed()
+        return _steps(self.name, jail.spawner)
+
+
+@lru_cache
+def _steps(layer: str, spawner: int) -> bytes:
+    steps = Steps(layer)
+    steps.call("prctl", syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+    steps.call("getppid", expected=spawner)
+    return steps.packed()

@@ -73,6 +73,11 @@ class NoNewPrivileges:
 
     def steps(self, jail: Jail) -> bytes:  # noqa: ARG002 - the protocol's
         """Do it."""
-        steps = Steps(self.name)
-        steps.call("prctl", syscalls.PR_SET_NO_NEW_PRIVS, 1)
-        return steps.packed()
+        return _gain_none(self.name)
+
+
+@lru_cache
+def _gain_none(layer: str) -> bytes:
+    steps = Steps(layer)
+    steps.call("prctl", syscalls.PR_SET_NO_NEW_PRIVS, 1)
+    return steps.packed()

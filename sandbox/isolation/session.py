@@ -1,6 +1,7 @@
 """A separate session and process group, at low priority, so that ending the group ends the run."""
 
 import os
+from functools import lru_cache
 
 from sandbox.isolation.jail import Jail
 from sandbox.isolation.steps import Steps
@@ -22,8 +23,13 @@ class OwnSession:
 
     def steps(self, jail: Jail) -> bytes:  # noqa: ARG002 - the protocol's
         """Lead a new session."""
-        steps = Steps(self.name)
-        steps.call("setsid")
         # A service at a still lower priority may not raise that of its children.
-        steps.call("setpriority", os.PRIO_PROCESS, 0, max(_NICE, os.getpriority(os.PRIO_PROCESS, 0)))
-        return steps.packed()
+        return _steps(self.name, max(_NICE, os.getpriority(os.PRIO_PROCESS, 0)))
+
+
+@lru_cache
+def _steps(layer: str, nice: int) -> bytes:
+    steps = Steps(layer)
+    steps.call("setsid")
+    steps.call("setpriority", os.PRIO_PROCESS, 0, nice)
+    return steps.packed()

@@ -41,6 +41,10 @@ class _Kind(IntEnum):
     """The descriptor with this number among those that accompany the steps."""
 
 
+_NO_KINDS = (_Kind.VALUE,) * _ARGUMENTS
+_NO_VALUES = (0,) * _ARGUMENTS
+
+
 class Argument(NamedTuple):
     """An argument whose value is known only to the process that takes the step."""
 
@@ -82,15 +86,14 @@ class Steps:
         self._add(_STORE, (area._replace(value=area.value + offset), value, size), _ANY, 0)
 
     def _add(self, number: int, arguments: Sequence[int | bytes | Argument], expected: int, tolerated: int) -> Argument:
-        told = [self._argument(argument) for argument in (*arguments, *[0] * (_ARGUMENTS - len(arguments)))]
-        values, kinds = [each.value for each in told], [each.kind for each in told]
+        kinds, values = list(_NO_KINDS), list(_NO_VALUES)
+        for place, argument in enumerate(arguments):  # plainly written, because each run takes this dozens of times
+            if isinstance(argument, int):
+                values[place] = argument
+            else:
+                kinds[place], values[place] = self.data(argument) if isinstance(argument, bytes) else argument
         self._steps.append(_STEP.pack(number, *values, expected, tolerated, 0, *kinds))
         return Argument(_Kind.RESULT, len(self._steps) - 1)
-
-    def _argument(self, given: int | bytes | Argument) -> Argument:
-        if isinstance(given, Argument):
-            return given
-        return self.data(given) if isinstance(given, bytes) else Argument(_Kind.VALUE, given)
 
     def packed(self) -> bytes:
         """This layer's part of the steps of a run."""
