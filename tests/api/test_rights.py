@@ -17,6 +17,7 @@ from service.accounts.administration import Terms
 from service.cli.rights import RIGHTS, Needs, Right, needed
 from service.postgres_embedded.home import open_home
 from service.postgres_embedded.server_user import own_name
+from tests.sandbox.processes import command_line
 from tests.support.data import collection, feature, point
 from tests.support.server import Client, Server, create_account, running_server
 
@@ -56,11 +57,7 @@ def capabilities(found: dict[str, str]) -> set[int]:
 
 def helpers(server: Server) -> tuple[int, int]:
     """The processes of the sandbox's keeper and of its spawner."""
-    (keeper,) = [
-        pid
-        for pid in children(server.process.pid)
-        if b"sandbox.process.keeper" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
+    (keeper,) = [pid for pid in children(server.process.pid) if b"sandbox.process.keeper" in command_line(pid)]
     (spawner,) = children(keeper)
     return keeper, spawner
 
@@ -82,7 +79,10 @@ def require_few_rights(server: Server) -> None:
     pid = server.process.pid
     expected = set(needed(needs_here())) if os.geteuid() == 0 else set()
     for thread in Path(f"/proc/{pid}/task").iterdir():
-        found = status(f"{pid}/task/{thread.name}")
+        try:
+            found = status(f"{pid}/task/{thread.name}")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended
         assert capabilities(found) <= expected, found
         assert found["NoNewPrivs"] == "1"
         assert found["Uid"].split()[0] == str(os.geteuid())
@@ -117,8 +117,9 @@ def end_database(server: Server) -> None:
     os.kill(int(status(postgres)["PPid"]), signal.SIGKILL)
     give_up_at = time.monotonic() + 60
     while time.monotonic() < give_up_at:
-        if pid_file.exists() and int(pid_file.read_text().split()[0]) != postgres:
-            with suppress(Exception), embedded_client(server):
+        with suppress(Exception):  # no file yet, or not all of it, or nobody answers
+            if int(pid_file.read_text().split()[0]) != postgres:
+                embedded_client(server).close()
                 return
         time.sleep(0.05)
     raise AssertionError(server.log.read_text())

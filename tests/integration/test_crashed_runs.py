@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import anyio
 import pytest
 from prometheus_client import REGISTRY
 
-from tests.sandbox.processes import command_line, processes_below
+from tests.sandbox.processes import command_line, processes_below, state_of
 from tests.support.data import collection, feature, point
 from tests.support.world import World, world
 
@@ -28,13 +28,16 @@ def document() -> bytes:
 
 @asynccontextmanager
 async def killing(times: int, victim: Callable[[int], int] = int) -> AsyncIterator[list[int]]:
-    """Kill what `victim` says of converters that have begun to write a result, up to `times`; yields their ids."""
+    """Kill what `victim` says of converters in the middle of writing a result, up to `times`; yields their ids.
+
+    Each converter is stopped first, so that it cannot end its work before the signal is sent.
+    """
     killed: list[int] = []
 
     async def kill() -> None:
         while len(killed) < times:
             for pid in processes_below() - set(killed):
-                if b"ogr2ogr" in command_line(pid) and has_written(Path(f"/proc/{pid}/cwd")):
+                if b"ogr2ogr" in command_line(pid) and has_written(Path(f"/proc/{pid}/cwd")) and await is_stopped(pid):
                     os.kill(victim(pid), signal.SIGKILL)
                     killed.append(pid)
                     break
@@ -44,6 +47,16 @@ async def killing(times: int, victim: Callable[[int], int] = int) -> AsyncIterat
         tasks.start_soon(kill)
         yield killed
         tasks.cancel_scope.cancel()
+
+
+async def is_stopped(pid: int) -> bool:
+    """Stop a process; whether it was stopped before it ended."""
+    state = ""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)
+        while (state := state_of(pid)) not in {"T", "Z", "X"}:  # noqa: ASYNC110 - the kernel does it
+            await anyio.sleep(0.002)
+    return state == "T"
 
 
 def spawner(_: int) -> int:

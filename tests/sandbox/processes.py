@@ -12,6 +12,15 @@ def command_line(pid: int) -> bytes:
         return b""
 
 
+def state_of(pid: int) -> str:
+    """The letter that the kernel shows as the state of a process, as R or T.
+
+    Raises:
+        FileNotFoundError, ProcessLookupError: it is gone.
+    """
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 _others: set[int] = set()
 
 

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import anyio
@@ -85,7 +85,11 @@ def has_open(processes: set[int], file: Path) -> bool:
 
 def mappings() -> list[str]:
     """The mappings of all processes below this one."""
-    return [line for pid in processes_below() for line in Path(f"/proc/{pid}/maps").read_text().splitlines()]
+    found = []
+    for pid in processes_below():
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            found += Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return found
 
 
 @pytest.mark.parametrize("without", [frozenset[str](), NO_FILTER], ids=["every layer", "no system-call filter"])

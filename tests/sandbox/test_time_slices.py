@@ -14,7 +14,7 @@ from sandbox.pool import Pool, open_pool
 from sandbox.process.connection import Connection
 from sandbox.queue import State
 from sandbox.verdict import Ending, Verdict
-from tests.sandbox.processes import command_line, processes_below
+from tests.sandbox.processes import command_line, processes_below, state_of
 
 COUNT = """
 import os, time
@@ -57,7 +57,7 @@ def counting() -> dict[int, str]:
     for pid in processes_below():
         if COUNT.encode() in command_line(pid):
             with suppress(OSError):
-                found[pid] = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+                found[pid] = state_of(pid)
     return found
 
 
