@@ -28,7 +28,7 @@ def main() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m sandbox", description="Run a command in the jail.")
+    parser = argparse.ArgumentParser(prog=f"python -m {__package__}", description="Run a command in the jail.")
     parser.add_argument("--best-effort", action="store_true", help="run even if a required layer is missing")
     parser.add_argument("--report", action="store_true", help="print which layers and launchers are in use")
     parser.add_argument("--readable", action="append", default=[], type=Path, help="a path that the program may read")

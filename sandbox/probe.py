@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-MODULE = "sandbox.probe"
+MODULE = f"{__package__}.probe"  # as a script it has another name, and no use for this one
 TARGETS = "targets"
 RESULT = "reached"
 PROMISE = b"canary"

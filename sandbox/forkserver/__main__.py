@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sandbox.forkserver import BuildError, build
 
-_USAGE = "usage: python -m sandbox.forkserver build CACHE"
+_USAGE = f"usage: python -m {__package__} build CACHE"
 
 
 def main(arguments: list[str]) -> int:

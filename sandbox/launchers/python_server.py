@@ -42,9 +42,9 @@ class PythonServerKind:
     def argv(self, link: int) -> tuple[Sequence[str], dict[str, str]]:
         """Python with this package, and the modules to keep loaded."""
         given = self._environment
-        found = [str(Path(__file__).resolve().parents[2]), *filter(None, sys.path)]
+        found = [str(Path(__file__).resolve().parents[__name__.count(".")]), *filter(None, sys.path)]
         path = os.pathsep.join([*given.get("PYTHONPATH", "").split(os.pathsep), *found]).strip(os.pathsep)
-        server = (sys.executable, "-s", "-P", "-m", "sandbox.launchers.zygote", str(link), *self._modules)
+        server = (sys.executable, "-s", "-P", "-m", f"{__package__}.zygote", str(link), *self._modules)
         return server, {**given, "PYTHONPATH": path}
 
     def request(self, command: Command, steps: bytes) -> bytes:

@@ -15,7 +15,7 @@ from sandbox.process.wire import Finished, Resume, Start, Stop, Suspend, ToSpawn
 from sandbox.report import Report
 from sandbox.verdict import Ending, Verdict
 
-log = structlog.get_logger("sandbox")
+log = structlog.get_logger()
 
 _RESTART_SECONDS = 0.2
 _PATIENCE_SECONDS = 15

@@ -21,7 +21,7 @@ _CLOSE_SECONDS = 10
 
 def _environment() -> dict[str, str]:
     # The helper must import the same modules as this process, wherever they were found.
-    found = (str(Path(__file__).resolve().parents[2]), *filter(None, sys.path))
+    found = (str(Path(__file__).resolve().parents[__name__.count(".")]), *filter(None, sys.path))
     return {"LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": os.pathsep.join(found)}
 
 
@@ -40,7 +40,7 @@ class Helper:
         with theirs:
             # Uses vfork: blocks the event loop for a tenth of a millisecond, whatever the size of this process.
             process = subprocess.Popen(  # noqa: ASYNC220 - does not wait
-                [sys.executable, "-s", "-P", "-m", "sandbox.process.keeper", str(theirs.fileno()), str(os.getpid())],
+                [sys.executable, "-s", "-P", "-m", f"{__package__}.keeper", str(theirs.fileno()), str(os.getpid())],
                 env=_environment(),
                 cwd="/",
                 stdin=subprocess.DEVNULL,

@@ -41,7 +41,7 @@ REFUSED = (
 )
 """Errors before there is a connection."""
 
-_LOG = structlog.get_logger("service.db")
+_LOG = structlog.get_logger()
 
 
 @asynccontextmanager

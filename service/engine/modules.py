@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 PACKAGES = (
-    "service",
+    __name__.partition(".")[0],
     "msgspec",
     "typing_extensions",
     "pyarrow",

@@ -13,6 +13,7 @@ import anyio.to_thread
 import msgspec
 from msgspec import Meta
 
+from service.engine import jailed
 from service.engine.diagnostics import find_renames
 from service.engine.holding import Opening, hold
 from service.engine.jailed import database, delimited, lines, relabel, sheets
@@ -59,7 +60,7 @@ INTO_DETOUR = ("-f", DETOUR_DRIVER, *INTO_WORK_FILE[2:], "-lco", "LAUNDER=NO")
 SHEETS_FILE = "sheets.gpkg"
 TABLES_FILE = "tables.json"
 ROUNDED_FILE = "rounded.json"
-PARQUET_READING = "service.engine.jailed.parquet_reading"
+PARQUET_READING = f"{jailed.__name__}.parquet_reading"
 """Named, not imported: it needs packages that are optional."""
 ODD_LAYER_NAME = re.compile(r"layer name may not")
 PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(

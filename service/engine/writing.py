@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from xml.sax.saxutils import escape, quoteattr
 
+from service.engine import jailed
 from service.engine.arguments import (
     LINEAR,
     Origin,
@@ -36,7 +37,7 @@ from service.formats.geometry import FAMILIES, NO_GEOMETRY, Family
 from service.formats.plan import Plan
 
 JAILED = (wktlines.__name__, gather.__name__, declare.__name__)
-PARQUET_WRITING = "service.engine.jailed.parquet_writing"
+PARQUET_WRITING = f"{jailed.__name__}.parquet_writing"
 """Named, not imported: it needs packages that are optional."""
 UNENCODABLE = re.compile(r"couldn't be converted correctly")
 LINES_FILE = "lines.geojsonl"

@@ -24,7 +24,7 @@ WATCH_SECONDS = 1.0
 
 T = TypeVar("T")
 
-_LOG = structlog.get_logger("service.db")
+_LOG = structlog.get_logger()
 
 
 @asynccontextmanager

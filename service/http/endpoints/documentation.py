@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.errors import NotFound
+from service.http import docs as package
 from service.usecases.services import Services
 
 PAGE = "page.html"
@@ -50,4 +51,4 @@ async def docs_asset(request: Request) -> Response:
 
 @cache
 def _read(name: str) -> bytes:
-    return (files("service.http.docs") / "page" / name).read_bytes()
+    return (files(package) / "page" / name).read_bytes()

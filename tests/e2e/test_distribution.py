@@ -1,0 +1,180 @@
+"""What is distributed works where it is installed: beside an application with packages named like ours, and alone."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import time
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from service.accounts.administration import Administration, Terms
+from service.clock import utc_now
+from service.db.pool import open_pool
+from service.metering.ledger import publish_plans
+
+ROOT = Path(__file__).parents[2]
+START_SECONDS = 240
+APPLICATION = '''
+"""An application that converts with Geomill, and has packages of its own that are named like some of ours."""
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import geomill
+import httpx
+import sandbox
+import service
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+mounted = geomill.build_app()
+
+
+@asynccontextmanager
+async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+    async with mounted.lifespan():
+        yield
+
+
+application = Starlette(routes=[Mount("/convert", mounted)], lifespan=lifespan)
+
+
+async def main(key: str) -> None:
+    point = {"type": "Point", "coordinates": [31, 60]}
+    feature = {"type": "Feature", "properties": {"text": "x" * 1000}, "geometry": point}
+    file = json.dumps({"type": "FeatureCollection", "features": [feature] * 500}).encode()
+    transport = httpx.ASGITransport(application)
+    async with application.router.lifespan_context(application):
+        async with httpx.AsyncClient(transport=transport, base_url="http://maps", headers={"X-API-Key": key}) as client:
+            answer = await client.post(
+                "/convert/api/geo/convert/file",
+                files={"file": ("large.geojson", file)},
+                data={"outputFormat": "GeoParquet"},
+            )
+    Path("result").write_text(json.dumps([answer.json(), service.OWNER, sandbox.OWNER]))
+
+
+anyio.run(main, sys.argv[1])
+'''
+
+pytestmark = pytest.mark.xdist_group("distribution")  # one installation for all
+
+
+class Installation(msgspec.Struct, frozen=True):
+    """The wheel, made from the source distribution, in an environment of its own."""
+
+    wheel: Path
+    python: Path
+
+    def run(self, program: Sequence[str], directory: Path, **variables: str) -> "subprocess.Popen[bytes]":
+        """Start a program of the environment in a directory; its output and errors go to files there."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("GEOMILL_", "PYTHON"))}
+        with (directory / "output").open("wb") as output, (directory / "errors").open("wb") as errors:
+            return subprocess.Popen(
+                [self.python.with_name(program[0]), *program[1:]],
+                cwd=directory,
+                env={**kept, "GEOMILL_LOG_FORMAT": "json", **variables},
+                stdout=output,
+                stderr=errors,
+            )
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """The packages that it needs are those of the test run, which does not install them anew."""
+    base = tmp_path_factory.mktemp("distribution")
+    wheel = _build("wheel", _extract(_build("sdist", ROOT, base), base), base)
+    environment = base / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    python = environment / "bin" / "python"
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--no-index", "--python", str(python)]
+    subprocess.run([*uv, str(wheel)], check=True)
+    [packages] = environment.glob("lib/*/site-packages")
+    (packages / "of_the_test_run.pth").write_text(sysconfig.get_path("purelib"))
+    return Installation(wheel, python)
+
+
+def _build(target: str, source: Path, base: Path) -> Path:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(base / target)]
+    subprocess.run(command, cwd=source, check=True, capture_output=True)
+    [built] = (base / target).iterdir()
+    return built
+
+
+def _extract(archive: Path, base: Path) -> Path:
+    with tarfile.open(archive) as opened:
+        opened.extractall(base / "source", filter="data")
+    [source] = (base / "source").iterdir()
+    return source
+
+
+def test_the_wheel_holds_one_package_and_names_its_platform(installation: Installation) -> None:
+    """The compiled library makes it one for hosts with this processor and at least this C library."""
+    assert re.search(r"-py3-none-(manylinux|musllinux|macosx)_\d+_\d+_\w+\.whl$", installation.wheel.name)
+    names = zipfile.ZipFile(installation.wheel).namelist()
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {"geomill"}
+    assert any(re.fullmatch(r"geomill/sandbox/forkserver/forkserver-\w+\.so", name) for name in names)
+    assert {"geomill/py.typed", "geomill/sandbox/py.typed", "geomill/_sql/queries/metering.sql"} <= set(names)
+    ours = {str(path.relative_to(ROOT / "service")) for path in (ROOT / "service").rglob("*") if path.is_file()}
+    assert {f"geomill/{name}" for name in ours if "__pycache__" not in name} <= set(names)
+
+
+async def test_an_application_with_packages_of_the_same_names_mounts_it(
+    installation: Installation, database_url: str, tmp_path: Path
+) -> None:
+    """It converts, in the sandbox with programs of ours, and the application keeps its own packages."""
+    for package in ("service", "sandbox"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text('OWNER = "the application"\n')
+    (tmp_path / "application.py").write_text(APPLICATION)
+    async with open_pool(database_url, max_size=1) as database:
+        await publish_plans(database)
+        _, key = await Administration(database, utc_now).create_account("test", Terms(plan="personal"))
+    process = installation.run(
+        ("python", "application.py", key.api_key),
+        tmp_path,
+        GEOMILL_DATABASE_URL=database_url,
+        GEOMILL_DATA_DIR=str(tmp_path / "data"),
+    )
+    assert process.wait(START_SECONDS) == 0, (tmp_path / "errors").read_text()
+    answer, *owners = json.loads((tmp_path / "result").read_text())
+    assert answer["success"], answer
+    assert owners == ["the application", "the application"]
+
+
+def test_the_command_serves_from_an_empty_directory(installation: Installation, tmp_path: Path) -> None:
+    """With its own database, store and sandbox; the line that it prints converts a file; it stops when it is told."""
+    process = installation.run(("geomill", "serve"), tmp_path, GEOMILL_PORT="0")
+    try:
+        ready = _wait_for(r'^\{.*"server\.ready".*\}$', tmp_path, process)
+        command = _wait_for(r"^ +curl .*$", tmp_path, process)
+        answer = json.loads(subprocess.run(["sh", "-c", command], check=True, capture_output=True).stdout)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        ended = process.wait(60)
+    assert answer["success"], answer
+    assert json.loads(ready)["launcher"] == "fork server"
+    assert ended == 0
+
+
+def _wait_for(pattern: str, directory: Path, process: "subprocess.Popen[bytes]") -> str:
+    give_up_at = time.monotonic() + START_SECONDS
+    while time.monotonic() < give_up_at and process.poll() is None:
+        text = "".join((directory / name).read_text("utf-8", "replace") for name in ("output", "errors"))
+        if found := re.search(pattern, text, re.MULTILINE):
+            return found[0]
+        time.sleep(0.1)
+    raise AssertionError((directory / "errors").read_text(encoding="utf-8", errors="replace"))
