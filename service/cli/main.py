@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import anyio
 
 from service.accounts.administration import AdministrationError
-from service.cli import account, audit, doctor, key, migrate, serve, settings, usage
+from service.cli import account, audit, doctor, key, migrate, reconcile, serve, settings, usage
 from service.cli.command import Command, CommandError
 from service.db.migrate import MigrationError
 from service.errors import GeomillError
@@ -23,6 +23,7 @@ COMMANDS: tuple[Command, ...] = (
     key.COMMAND,
     usage.COMMAND,
     audit.COMMAND,
+    reconcile.COMMAND,
     doctor.COMMAND,
     settings.COMMAND,
 )

@@ -1,4 +1,4 @@
-"""Finds stored outputs that belong to no job, and jobs that have lost their outputs."""
+"""Stored outputs that belong to no job, and jobs that have lost their outputs."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -46,3 +46,9 @@ async def jobs_without_output(database: Database, stored: Collection[str], now: 
         if len(rows) < _AT_ONCE:
             return missing
         after = (rows[-1]["expires_at"], rows[-1]["id"])
+
+
+async def expire(database: Database, jobs: Sequence[JobId]) -> list[JobId]:
+    """Make those of `jobs` that are Completed Expired, because their outputs are gone; return which these were."""
+    async with database.connection() as connection:
+        return [JobId(row["id"]) for row in await connection.fetch(_SQL["expire_lost"], jobs)]

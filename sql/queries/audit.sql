@@ -94,3 +94,7 @@ SELECT id, object_key, expires_at FROM job
 -- name: still_completed
 -- Which of these jobs still have an output to which a link may lead.
 SELECT id FROM job WHERE id = ANY($1) AND status = 'Completed';
+
+-- name: expire_lost
+-- The outputs of these jobs are gone before their time. The charges stay.
+UPDATE job SET status = 'Expired', object_key = NULL WHERE id = ANY($1) AND status = 'Completed' RETURNING id;

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
 
+import anyio
 import pytest
 
 from service.accounts.idempotency import Claim, IdempotencyKeys
@@ -27,6 +28,23 @@ OLD_CLAIM = """
 INSERT INTO idempotency_key (account_id, key, fingerprint, server_id, job_ids, created_at)
 VALUES ($1, $2, 'f', $3, $4, now())
 """
+
+PREVIOUS_ADMISSION = "SELECT admitted FROM admit_files($1, $2, true, '{}', $3, $4, $5, $6, $7, $8, $9, NULL)"
+PREVIOUS_SETTLEMENT = """
+WITH done AS (
+    UPDATE job SET status = 'Completed', completed_at = service_time(),
+                   expires_at = service_time() + interval '4 hours',
+                   processing_time_ms = 1, feature_count = 1, geometry_type = 'Point', output_size_bytes = 1,
+                   download_name = 'a.csv', media_type = 'text/csv', details = '{}'
+     WHERE id = $1 AND attempt = 1 AND completed_at IS NULL
+ RETURNING *
+)
+INSERT INTO ledger (job_id, account_id, payer_id, period, conversions, bytes, cents, settled_at)
+SELECT id, account_id, payer_id, period, 1, input_size_bytes, 0, completed_at FROM done
+"""
+PREVIOUS_RELEASE = "SELECT release_job($1, 1, 'no', '{}', NULL, NULL, NULL, NULL, false)"
+PREVIOUS_READING = "SELECT status FROM job_record WHERE id = $1"
+"""What the version with three migrations sends."""
 
 
 def old_migrations(directory: Path, last: int) -> Path:
@@ -108,4 +126,46 @@ async def test_jobs_and_keys_of_the_version_before_go_on(empty_database_url: str
         assert await ledger.settle(settlement(late)) is not None
         assert (await keys.claim(claim("has none yet", 1))).is_answered
         assert (await ledger.balance(account_id)).used_conversions == 2
+        assert await audit_books(database) == []
+
+
+async def convert_as_before(database: Database, account_id: AccountId, server_id: UUID, number: int) -> str:
+    """Admit a file and complete it, or release every third, as the version with three migrations does."""
+    job_id = JobId(uuid7(datetime.now(UTC)))
+    given = ([job_id], ["a.geojson"], ["geojson"], ["csv"], [1], [6], [uuid4().hex])
+    async with database.connection() as connection:
+        assert await connection.fetchval(PREVIOUS_ADMISSION, account_id, server_id, *given) == [True]
+        await connection.execute(PREVIOUS_SETTLEMENT if number % 3 else PREVIOUS_RELEASE, job_id)
+        status: str = await connection.fetchval(PREVIOUS_READING, job_id)
+    return status
+
+
+async def test_the_previous_version_serves_while_the_database_is_migrated(
+    empty_database_url: str, tmp_path: Path
+) -> None:
+    """Each of its statements works before, during and after, and the books agree with what it charged."""
+    await migrate(empty_database_url, old_migrations(tmp_path, 3))
+    done: list[str] = []
+    begun, migrated = anyio.Event(), anyio.Event()
+    async with open_pool(empty_database_url) as database:
+        async with database.connection() as connection:
+            await connection.execute(OLD_PLAN.replace("10, 50", "100000, 50"))
+        account_id, server_id = await create_account_as_before(database), uuid4()
+
+        async def convert_on() -> None:
+            while not migrated.is_set() or len(done) < after + 20:
+                done.append(await convert_as_before(database, account_id, server_id, len(done)))
+                if len(done) == 20:
+                    begun.set()
+
+        after = 0
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(convert_on)
+            await begun.wait()
+            assert await migrate(empty_database_url)
+            after = len(done)
+            migrated.set()
+        assert set(done) == {"Completed", "Failed"}
+        used = (await Ledger(database, Pricing()).balance(account_id)).used_conversions
+        assert used == done.count("Completed")
         assert await audit_books(database) == []
