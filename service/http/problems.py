@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from service import errors
 from service.errors import InvalidParameter, RangeNotSatisfiable, RequestFault, RetryableFault
-from service.telemetry.metrics import PROBLEMS
+from service.telemetry.metrics import PROBLEMS, start_at_zero
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -66,7 +66,10 @@ _ROUTING = {
         "This address does not allow {method}; see the header Allow.",
     ),
 }
+_DEFECT = "internal_error"
 _INTERNAL = "An internal error occurred and was recorded. Report the request id {request_id} to the operator."
+
+start_at_zero(PROBLEMS, {_DEFECT, *(kind.code for kind in KINDS.values())})
 
 
 def kind_of(fault: type[RequestFault]) -> Kind:
@@ -99,7 +102,7 @@ def problem_of_routing(refused: HTTPException, request: Request, request_id: str
 def problem_of_defect(request_id: str) -> Response:
     """Respond to a defect; the response only contains the request id, to find it in the log."""
     detail = _INTERNAL.format(request_id=request_id)
-    return _problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", detail, request_id)
+    return _problem(HTTPStatus.INTERNAL_SERVER_ERROR, _DEFECT, detail, request_id)
 
 
 def _problem(

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
+from typing import Literal, get_args
 
-from service.errors import StorageUnavailable
-from service.telemetry.metrics import STORAGE_FAILURES, STORAGE_SECONDS
+from service.errors import StorageFault, StorageUnavailable
+from service.telemetry.metrics import STORAGE_FAILURES, STORAGE_SECONDS, start_at_zero
 
 Operation = Literal["put", "link", "delete", "check"]
+
+start_at_zero(STORAGE_FAILURES, get_args(StorageFault))
 
 
 @contextmanager

@@ -4,6 +4,8 @@ Label values come from closed sets, never from a client: routes are templates, f
 `exposition` exposes the metrics and combines those of several processes.
 """
 
+from collections.abc import Iterable
+
 from prometheus_client import Counter, Gauge, Histogram
 
 from service.telemetry.build import VERSION
@@ -73,6 +75,12 @@ STORAGE_SECONDS = Histogram(
     "geomill_storage_seconds", "Duration of operations of the store of results.", ["operation"], buckets=_WAIT
 )
 STORAGE_FAILURES = Counter("geomill_storage_failures", "Failures of the store of results.", ["fault"])
+
+
+def start_at_zero(counter: Counter, values: Iterable[str]) -> None:
+    """Expose a counter for each value of its label from the start: Prometheus sees no increase in a first 1."""
+    for value in values:
+        counter.labels(value)
 
 
 def observe_statement(name: str, seconds: float) -> None:

@@ -27,6 +27,8 @@ class RunCrashed(Exception):
 
 _MAY_BE_THE_HOSTS = frozenset({Ending.SIGNAL, Ending.INTERNAL})
 
+metrics.start_at_zero(metrics.CONVERTER_RUNS, Ending)
+
 
 def _nothing() -> None:
     pass

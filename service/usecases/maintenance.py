@@ -126,6 +126,8 @@ PERIODIC_TASKS: tuple[PeriodicTask, ...] = (
     PeriodicTask(measure, lambda _services: timedelta(seconds=2)),
 )
 
+metrics.start_at_zero(metrics.UPKEEP_FAILURES, (task.work.__name__ for task in PERIODIC_TASKS))
+
 
 async def run_periodically(services: Services, task: PeriodicTask) -> None:
     """Run a task periodically, forever. A failure is logged and affects neither later runs nor other tasks."""

@@ -6,6 +6,7 @@ its queue ticket is released.
 
 from contextlib import ExitStack
 from pathlib import Path
+from typing import get_args
 
 import anyio
 import msgspec
@@ -23,11 +24,13 @@ from service.telemetry import events, metrics
 from service.telemetry.stage import stage
 from service.usecases.converter import RunCrashed, converter
 from service.usecases.ending import JobParts, details_of, release
-from service.usecases.pipeline import ANYWHERE, CONVERT, DELIVER, Failure, Progress
+from service.usecases.pipeline import ANYWHERE, CONVERT, DELIVER, Failure, Outcome, Progress
 from service.usecases.steps.converting import Bench, Started, start
 from service.usecases.steps.delivering import Ended, Outbound, Packed
 
 _log = structlog.get_logger()
+
+metrics.start_at_zero(metrics.JOBS_ENDED, ("completed", *get_args(Outcome)))
 
 MEMORY_BYTES = 64 << 20
 """How much memory the files of a job may take; if they need more, the job starts over on disk."""
