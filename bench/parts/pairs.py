@@ -1,0 +1,246 @@
+"""The CPU of one conversion of every usual pair of formats, relative to bare ogr2ogr.
+
+    python -m bench.parts.pairs [PAIR …] [--points 20] [--rounds 3] [--conversions 20] [--setting NAME=VALUE]
+
+A pair is a file and a target, as `shp:GeoJson`. Each round converts each pair with the service, then with bare ogr2ogr.
+`service` is the CPU of all processes of the server, `runs` that of what starts, isolates and runs the converter,
+both relative to bare ogr2ogr and as medians of the rounds; the number of runs is the server's own count. The figures
+go to bench/results/pairs.json.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import httpx
+import msgspec
+
+from bench.load.site import Site, own_site
+from bench.measure.meter import CONVERTERS, load_average
+from bench.report.results import DIRECTORY, write_json
+from service.formats.format import writing_of
+from service.formats.registry import find_output
+
+RESULTS = DIRECTORY / "pairs.json"
+PAIRS = (
+    "geojson:Shapefile", "shp:GeoJson", "gpkg:GeoJson", "kml:GeoJson", "csv:GeoJson", "fgb:GeoJson", "gml:GeoJson",
+    "gpx:GeoJson", "xlsx:GeoJson", "geojson:GeoPackage", "geojson:Kml", "geojson:Csv", "geojson:FlatGeobuf",
+    "geojson:Xlsx", "shp:GeoPackage", "gpkg:Shapefile", "kml:Shapefile", "csv:GeoPackage", "gpkg:FlatGeobuf",
+    "long-names:Shapefile", "polygons:Shapefile", "shp-polygons:GeoJson",
+)  # fmt: skip
+NO_SYSTEM = frozenset({".csv", ".xlsx"})
+COPIES: Mapping[str, tuple[str, ...]] = {
+    "gpkg": ("-f", "GPKG"),
+    "kml": ("-f", "KML"),
+    "fgb": ("-f", "FlatGeobuf"),
+    "gml": ("-f", "GML"),
+    "csv": ("-f", "CSV", "-lco", "GEOMETRY=AS_XY"),
+    "gpx": ("-f", "GPX", "-dsco", "GPX_USE_EXTENSIONS=YES"),
+}
+"""How bare ogr2ogr makes a file of points from GeoJSON."""
+RUNS = re.compile(r'^geomill_converter_runs_total\{ending="\w+"\} ([0-9.e+]+)', re.MULTILINE)
+CORNERS = 12
+
+
+class Figures(msgspec.Struct, kw_only=True):
+    """A pair: what it costs in each round, in seconds of CPU, and how often the converter runs for one conversion."""
+
+    service: list[float] = []
+    runs: list[float] = []
+    bare: list[float] = []
+    runs_per_conversion: float = 0.0
+
+    def ratio(self, measured: Sequence[float]) -> float:
+        """The median of the rounds' ratios to bare ogr2ogr."""
+        return statistics.median(ours / bare for ours, bare in zip(measured, self.bare, strict=True))
+
+
+def main(options: argparse.Namespace) -> None:
+    """Measure, print, keep."""
+    before = load_average()
+    with tempfile.TemporaryDirectory(prefix="geomill-pairs-") as name, own_site(_settings(options.setting)) as site:
+        files = Files(Path(name), options.points)
+        found = {pair: Figures() for pair in options.pairs}
+        for number in range(options.rounds + 1):
+            for pair, figures in found.items():
+                _measure(site, files, pair, figures, 1 if number == 0 else options.conversions)
+                if number == 0:  # it warms up the server and the files' pages
+                    found[pair] = Figures()
+    for pair, figures in found.items():
+        print(_line(pair, figures))
+    print(_summary(list(found.values())))
+    print(f"load average {before} before, {load_average()} after; figures in {RESULTS}")
+    write_json(found, RESULTS)
+
+
+class Files:
+    """The files to convert, each made when it is first needed."""
+
+    def __init__(self, directory: Path, points: int) -> None:
+        self.directory = directory
+        self._points = points
+        self._made: dict[str, Path] = {}
+
+    def __getitem__(self, name: str) -> Path:
+        """The file that pairs call `name`."""
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def _make(self, name: str) -> Path:
+        if name in DOCUMENTS:
+            path = self.directory / f"{name}.geojson"
+            path.write_text(json.dumps({"type": "FeatureCollection", "features": list(DOCUMENTS[name](self._points))}))
+            return path
+        if name.startswith("shp"):
+            return self._shapefile(self[name.partition("-")[2] or "geojson"], name)
+        path = self.directory / f"in.{name}"
+        if name == "xlsx":
+            _ogr2ogr("-f", "XLSX", path, self["csv"])
+        else:
+            _ogr2ogr(*COPIES[name], path, self["geojson"])
+        return path
+
+    def _shapefile(self, source: Path, name: str) -> Path:
+        folder = self.directory / name
+        folder.mkdir()
+        _ogr2ogr("-f", "ESRI Shapefile", folder / "in.shp", source)
+        path = self.directory / f"{name}.zip"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for part in sorted(folder.iterdir()):
+                archive.write(part, part.name)
+        return path
+
+
+def _ogr2ogr(*arguments: str | Path, check: bool = True) -> None:
+    subprocess.run(["ogr2ogr", *map(str, arguments)], check=check, capture_output=True)
+
+
+def _feature(number: int, geometry: Mapping[str, object], *, suffix: str = "") -> dict[str, object]:
+    values = {
+        "name": f"place {number}",
+        "kind": f"k{number % 7}",
+        "value": number * 1.5,
+        "rank": number,
+        "code": f"c{number:07d}",
+    }
+    named = {f"{name}{suffix}": value for name, value in values.items()}
+    return {"type": "Feature", "properties": named, "geometry": geometry}
+
+
+def _points(count: int, suffix: str = "") -> Iterator[dict[str, object]]:
+    places = random.Random(1)
+    for number in range(count):
+        where = [round(places.uniform(-170, 170), 6), round(places.uniform(-80, 80), 6)]
+        yield _feature(number, {"type": "Point", "coordinates": where}, suffix=suffix)
+
+
+def _polygons(count: int) -> Iterator[dict[str, object]]:
+    places = random.Random(1)
+    for number in range(count):
+        west, south = round(places.uniform(-170, 160), 6), round(places.uniform(-80, 70), 6)
+        ring = [[west, south], *([west + corner / 4, south + corner % 2] for corner in range(1, CORNERS)), [west, 75.0]]
+        yield _feature(number, {"type": "Polygon", "coordinates": [[*ring, ring[0]]]})
+
+
+DOCUMENTS: Mapping[str, Callable[[int], Iterator[dict[str, object]]]] = {
+    "geojson": _points,
+    "long-names": partial(_points, suffix="_of_the_place"),
+    "polygons": _polygons,
+}
+"""The contents, as GeoJSON, of which the other files are made."""
+
+
+def _measure(site: Site, files: Files, pair: str, figures: Figures, conversions: int) -> None:
+    """One round of one pair."""
+    source, _, target = pair.partition(":")
+    path = files[source]
+    assert site.meter is not None
+    with httpx.Client(base_url=_url(site), headers={"X-API-Key": site.key}, timeout=600) as client:
+        content, before = path.read_bytes(), _count_runs(client)
+        with site.meter.measuring(settled=False) as usage:
+            for _ in range(conversions):
+                _convert(client, path.name, content, target)
+        figures.runs_per_conversion = (_count_runs(client) - before) / conversions
+    figures.service.append(sum(usage.cpu_seconds.values()) / conversions)
+    figures.runs.append(usage.cpu_seconds[CONVERTERS] / conversions)
+    figures.bare.append(statistics.mean(_bare(path, target) for _ in range(max(1, conversions // 4))))
+
+
+def _convert(client: httpx.Client, name: str, content: bytes, target: str) -> None:
+    system = {"sourceEpsg": "4326"} if Path(name).suffix in NO_SYSTEM else {}
+    answer = client.post(
+        "/api/geo/convert/file", files={"file": (name, content)}, data={"outputFormat": target, **system}
+    ).json()
+    assert answer["success"], answer
+
+
+def _count_runs(client: httpx.Client) -> float:
+    return sum(map(float, RUNS.findall(client.get("/metrics").text)))
+
+
+def _bare(path: Path, target: str) -> float:
+    """CPU seconds of a new ogr2ogr that converts the same file."""
+    writing = writing_of(find_output(target))
+    source = f"/vsizip/{path}" if path.suffix == ".zip" else str(path)
+    places = ("-oo", "X_POSSIBLE_NAMES=X", "-oo", "Y_POSSIBLE_NAMES=Y", "-oo", "AUTODETECT_TYPE=YES")
+    opens = places if path.suffix == ".csv" else ()
+    system = ("-s_srs", "EPSG:4326") if path.suffix in NO_SYSTEM else ()
+    with tempfile.TemporaryDirectory(dir=path.parent) as directory:
+        written = f"{directory}/out{writing.member or writing.extension}".replace(".zip", ".shp")
+        before = os.times()
+        _ogr2ogr("-f", writing.driver, *opens, *system, "-t_srs", "EPSG:4326", written, source, check=False)  # GPX has layers that GeoJSON has not
+        after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def _url(site: Site) -> str:
+    return f"http://{site.address.host}:{site.address.port}"
+
+
+def _settings(told: Sequence[str]) -> dict[str, str]:
+    return dict(setting.split("=", 1) for setting in told)
+
+
+def _line(pair: str, figures: Figures) -> str:
+    medians = [statistics.median(each) * 1e3 for each in (figures.service, figures.runs, figures.bare)]
+    return (
+        f"{pair:22} service {medians[0]:7.1f} ms, x {figures.ratio(figures.service):.2f}   "
+        f"runs {medians[1]:7.1f} ms, x {figures.ratio(figures.runs):.2f}   bare {medians[2]:7.1f} ms   "
+        f"{figures.runs_per_conversion:g} runs"
+    )
+
+
+def _summary(every: Sequence[Figures]) -> str:
+    service = [figures.ratio(figures.service) for figures in every]
+    runs = [figures.ratio(figures.runs) for figures in every]
+    means = statistics.geometric_mean(service), statistics.geometric_mean(runs)
+    once = sum(figures.runs_per_conversion == 1 for figures in every)
+    return (
+        f"geometric means: service {means[0]:.2f}, worst {max(service):.2f}; runs {means[1]:.2f}, worst "
+        f"{max(runs):.2f}; {once} of {len(every)} pairs in one run of the converter"
+    )
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pairs", nargs="*", default=PAIRS, metavar="PAIR")
+    parser.add_argument("--points", type=int, default=20, help="features in a file")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--conversions", type=int, default=20, help="in each round, of each pair")
+    parser.add_argument("--setting", action="append", default=[], metavar="GEOMILL_NAME=VALUE")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main(parse())
