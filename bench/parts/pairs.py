@@ -198,7 +198,9 @@ def _bare(path: Path, target: str) -> float:
     with tempfile.TemporaryDirectory(dir=path.parent) as directory:
         written = f"{directory}/out{writing.member or writing.extension}".replace(".zip", ".shp")
         before = os.times()
-        _ogr2ogr("-f", writing.driver, *opens, *system, "-t_srs", "EPSG:4326", written, source, check=False)  # GPX has layers that GeoJSON has not
+        _ogr2ogr(
+            "-f", writing.driver, *opens, *system, "-t_srs", "EPSG:4326", written, source, check=False
+        )  # GPX has layers that GeoJSON has not
         after = os.times()
     return after.children_user + after.children_system - before.children_user - before.children_system
 

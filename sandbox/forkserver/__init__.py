@@ -7,7 +7,9 @@ import subprocess
 from pathlib import Path
 
 BESIDE_SOURCE = Path(__file__).parent
-SOURCES = tuple(BESIDE_SOURCE / name for name in ("forkserver.c", "session.c", "session.h"))
+SOURCES = tuple(
+    BESIDE_SOURCE / name for name in ("forkserver.c", "rehearsal.c", "session.c", "gdal.h", "rehearsal.h", "session.h")
+)
 _COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-fstack-protector-strong")
 _LIBRARIES = ("-ldl", "-lm")

@@ -38,6 +38,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "rehearsal.h"
 #include "session.h"
 
 /* Followed by the steps, and strings: arguments, environment. */
@@ -65,7 +66,6 @@ enum { STORE = -1 };
 
 enum { MESSAGE_BYTES = 1 << 18, STRINGS = 4096, NEVER_STARTED = 120, MOST_SENT = 4 };
 enum { LARGE_PAGE = 2 << 20, MOST_DESCRIPTORS = 1024, UNKNOWN = -1 };
-enum { TRADITIONAL_GIS_ORDER = 0 };
 
 typedef int main_function(int, char **, char **);
 
@@ -289,41 +289,24 @@ static void forget_raster_drivers(void)
                 deregister(driver(number));
 }
 
-/* Have GDAL make the transformation that most conversions ask for, from degrees to degrees: it keeps it, and PROJ keeps the
- * statements that it took, of which one alone takes longer to be prepared than a small file to be converted. */
-static void prepare_transformation(void *reference)
-{
-    void (*order_axes)(void *, int) = (void (*)(void *, int))gdal("OSRSetAxisMappingStrategy");
-    void *(*transformation)(void *, void *) = (void *(*)(void *, void *))gdal("OCTNewCoordinateTransformation");
-    void (*destroy)(void *) = (void (*)(void *))gdal("OCTDestroyCoordinateTransformation");
-    void *made;
-    if (!order_axes || !transformation || !destroy)
-        return;
-    order_axes(reference, TRADITIONAL_GIS_ORDER);
-    if ((made = transformation(reference, reference)))
-        destroy(made);
-}
-
 static int is_database(const struct stat *found)
 {
     return found->st_dev == database_status.st_dev && found->st_ino == database_status.st_ino;
 }
 
 /* Ask PROJ where its database is. */
-static int find_database(void)
+static void find_database(void)
 {
     void *(*create)(void) = (void *(*)(void))gdal("proj_context_create");
     const char *(*path_of)(void *) = (const char *(*)(void *))gdal("proj_context_get_database_path");
     void (*destroy)(void *) = (void (*)(void *))gdal("proj_context_destroy");
     if (!create || !path_of || !destroy)
-        return 0;
+        return;
     void *context = create();
     const char *path = path_of(context);
-    int is_found = path && strlen(path) < sizeof database_path && stat(path, &database_status) == 0;
-    if (is_found)
+    if (path && strlen(path) < sizeof database_path && stat(path, &database_status) == 0)
         strcpy(database_path, path);
     destroy(context);
-    return is_found;
 }
 
 /* Open the database anew for a child. Where another file has taken its place the server ends; the next one reads that. */
@@ -349,27 +332,6 @@ static int knows_its_descriptors(int link)
         database = number;
     }
     return 1;
-}
-
-/* Open PROJ's database and read the definitions that most conversions need. */
-static void prepare_proj(void)
-{
-    void *(*new_reference)(const char *) = (void *(*)(const char *))gdal("OSRNewSpatialReference");
-    int (*from_epsg)(void *, int) = (int (*)(void *, int))gdal("OSRImportFromEPSG");
-    int (*to_wkt)(void *, char **, const char *const *) =
-        (int (*)(void *, char **, const char *const *))gdal("OSRExportToWktEx");
-    void (*destroy)(void *) = (void (*)(void *))gdal("OSRDestroySpatialReference");
-    const char *const esri[] = {"FORMAT=WKT1_ESRI", NULL};
-    char *text = NULL;
-    if (!new_reference || !from_epsg || !to_wkt || !destroy || !find_database())
-        return;
-    void *reference = new_reference(NULL);
-    if (from_epsg(reference, 4326) == 0) {
-        to_wkt(reference, &text, esri);
-        prepare_transformation(reference);
-    }
-    destroy(reference);
-    free(text);
 }
 
 static char *round_up(const char *address, size_t unit)
@@ -431,7 +393,8 @@ static void get_ready(void)
     void *code = gdal("GDALOpenEx");
     OGRRegisterAll();
     forget_raster_drivers();
-    prepare_proj();
+    find_database();
+    rehearse();
     if (code)
         dl_iterate_phdr(move_code_around, code);
     if (trim)

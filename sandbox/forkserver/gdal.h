@@ -1,0 +1,95 @@
+/*
+ * What is used of GDAL, declared as it has been since 3.0, for its headers need not be installed. The functions are weak,
+ * so that the library can be loaded before any program.
+ */
+#include <stdint.h>
+
+#define GDAL extern __attribute__((weak))
+typedef void *handle;
+typedef const char *const *options;
+
+GDAL void GDALAllRegister(void);
+GDAL handle GDALGetDriverByName(const char *);
+GDAL handle GDALCreate(handle, const char *, int, int, int, int, options);
+GDAL handle GDALOpenEx(const char *, unsigned, options, options, options);
+GDAL void GDALClose(handle);
+GDAL int GDALDatasetGetLayerCount(handle);
+GDAL handle GDALDatasetGetLayer(handle, int);
+GDAL handle GDALDatasetGetLayerByName(handle, const char *);
+GDAL handle GDALDatasetCreateLayer(handle, const char *, handle, int, options);
+GDAL int GDALDatasetDeleteLayer(handle, int);
+GDAL char **GDALGetMetadata(handle, const char *);
+GDAL int GDALSetMetadata(handle, char **, const char *);
+GDAL handle GDALVectorTranslateOptionsNew(char **, void *);
+GDAL handle GDALVectorTranslate(const char *, handle, int, handle *, handle, int *);
+GDAL int GDALDeleteDataset(handle, const char *);
+GDAL void CPLQuietErrorHandler(int, int, const char *);
+GDAL void CPLPushErrorHandler(void (*)(int, int, const char *));
+GDAL void CPLPopErrorHandler(void);
+GDAL void CPLSetErrorHandler(void (*)(int, int, const char *));
+GDAL int CPLIsUTF8(const char *, int);
+GDAL double CPLStrtod(const char *, char **);
+GDAL const char *OGR_L_GetName(handle);
+GDAL handle OGR_L_GetLayerDefn(handle);
+GDAL handle OGR_L_GetSpatialRef(handle);
+GDAL handle OGR_L_GetNextFeature(handle);
+GDAL void OGR_L_ResetReading(handle);
+GDAL int OGR_L_CreateField(handle, handle, int);
+GDAL int OGR_L_CreateFeature(handle, handle);
+GDAL int64_t OGR_L_GetFeatureCount(handle, int);
+GDAL int OGR_L_SetIgnoredFields(handle, const char **);
+GDAL int OGR_FD_GetFieldCount(handle);
+GDAL handle OGR_FD_GetFieldDefn(handle, int);
+GDAL int OGR_FD_GetGeomFieldCount(handle);
+GDAL int OGR_FD_GetGeomType(handle);
+GDAL handle OGR_Fld_Create(const char *, int);
+GDAL void OGR_Fld_Destroy(handle);
+GDAL const char *OGR_Fld_GetNameRef(handle);
+GDAL int OGR_Fld_GetType(handle);
+GDAL int OGR_Fld_GetSubType(handle);
+GDAL void OGR_Fld_SetSubType(handle, int);
+GDAL int OGR_Fld_GetWidth(handle);
+GDAL void OGR_Fld_SetWidth(handle, int);
+GDAL handle OGR_F_Create(handle);
+GDAL void OGR_F_Destroy(handle);
+GDAL handle OGR_F_GetGeometryRef(handle);
+GDAL handle OGR_F_StealGeometry(handle);
+GDAL int OGR_F_SetGeometryDirectly(handle, handle);
+GDAL int OGR_F_IsFieldSetAndNotNull(handle, int);
+GDAL void OGR_F_SetFieldNull(handle, int);
+GDAL int64_t OGR_F_GetFieldAsInteger64(handle, int);
+GDAL double OGR_F_GetFieldAsDouble(handle, int);
+GDAL const char *OGR_F_GetFieldAsString(handle, int);
+GDAL void OGR_F_SetFieldInteger(handle, int, int);
+GDAL void OGR_F_SetFieldInteger64(handle, int, long long);
+GDAL void OGR_F_SetFieldString(handle, int, const char *);
+GDAL void OGR_F_SetFieldDouble(handle, int, double);
+GDAL int OGR_F_SetFromWithMap(handle, handle, int, const int *);
+GDAL void OGR_F_SetStyleString(handle, const char *);
+GDAL int OGR_G_GetGeometryType(handle);
+GDAL int OGR_G_IsEmpty(handle);
+GDAL int OGR_G_WkbSize(handle);
+GDAL void OGR_G_GetEnvelope(handle, double *);
+GDAL void OGR_G_DestroyGeometry(handle);
+GDAL int OGR_GT_Flatten(int);
+GDAL int OGR_GT_HasZ(int);
+GDAL int OGR_GT_HasM(int);
+GDAL handle OSRNewSpatialReference(const char *);
+GDAL int OSRImportFromEPSG(handle, int);
+GDAL int OSRIsLocal(handle);
+GDAL const char *OSRGetAttrValue(handle, const char *, int);
+GDAL const char *OSRGetAuthorityName(handle, const char *);
+GDAL const char *OSRGetAuthorityCode(handle, const char *);
+GDAL int OSRImportFromESRI(handle, char **);
+GDAL int OSRExportToWktEx(handle, char **, options);
+GDAL handle *OSRFindMatches(handle, char **, int *, int **);
+GDAL void OSRFreeSRSArray(handle *);
+GDAL void OSRDestroySpatialReference(handle);
+GDAL void OSRSetAxisMappingStrategy(handle, int);
+GDAL handle OCTNewCoordinateTransformation(handle, handle);
+GDAL void OCTDestroyCoordinateTransformation(handle);
+
+enum { OF_UPDATE = 1, OF_VECTOR = 4, OF_VERBOSE = 0x40 };
+enum { INTEGER = 0, REAL = 2, STRING = 4, BINARY = 8, DATE = 9, TIME = 10, DATETIME = 11, INTEGER64 = 12 };
+enum { PLAIN = 0, BOOLEAN = 1, FLOAT32 = 3, UNCHANGED = -1 };
+enum { POINT = 1, NO_GEOMETRY = 100, FAILURE = 3, DEBUG = 1, TRADITIONAL_ORDER = 0 };
