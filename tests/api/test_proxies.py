@@ -1,0 +1,193 @@
+"""The examples for nginx, HAProxy and Caddy in deploy/ start, and pass on what a client must get through them."""
+
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+
+from service.accounts.administration import Terms
+from tests.database import TestServer
+from tests.support.data import lakes
+from tests.support.server import Server, create_account, running_server
+
+EXAMPLES = Path(__file__).parents[2] / "deploy" / "proxy"
+START_SECONDS = 30.0
+UNTRUSTED = ssl.create_default_context()
+UNTRUSTED.check_hostname = False
+UNTRUSTED.verify_mode = ssl.CERT_NONE
+
+
+class Example(msgspec.Struct, frozen=True):
+    """How to run one of the files here: what is different on this host, and the command."""
+
+    file: str
+    changes: Callable[[int, int, Path], Mapping[str, str]]
+    command: Callable[[Path], tuple[str, ...]]
+
+
+PROXIES = {
+    "nginx": Example(
+        "nginx.conf",
+        lambda port, upstream, here: {
+            "listen 443 ": f"listen 127.0.0.1:{port} ",
+            "127.0.0.1:8080": f"127.0.0.1:{upstream}",
+            "/etc/ssl/": f"{here}/",
+        },
+        lambda here: ("nginx", "-p", str(here), "-c", str(here / "main.conf"), "-e", "stderr"),
+    ),
+    "haproxy": Example(
+        "haproxy.cfg",
+        lambda port, upstream, here: {
+            "bind :443 ": f"bind 127.0.0.1:{port} ",
+            "127.0.0.1:8080": f"127.0.0.1:{upstream}",
+            "port 8081": f"port {upstream}",
+            "/etc/haproxy/geomill.pem": f"{here}/both.pem",
+        },
+        lambda here: ("haproxy", "-db", "-f", str(here / "haproxy.cfg")),
+    ),
+    "caddy": Example(
+        "Caddyfile",
+        lambda port, upstream, here: {
+            "https://maps.example.org": f"{{\n\tadmin off\n\tauto_https off\n}}\nhttps://localhost:{port}",
+            "127.0.0.1:8080": f"127.0.0.1:{upstream}",
+            "health_port 8081": f"health_port {upstream}",
+            "/etc/ssl/": f"{here}/",
+        },
+        lambda here: ("caddy", "run", "--adapter", "caddyfile", "--config", str(here / "Caddyfile")),
+    ),
+}
+NGINX = """
+daemon off;
+pid nginx.pid;
+events {}
+http {
+    access_log off;
+    client_body_temp_path body; proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+    include nginx.conf;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def trusting(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that trusts a proxy on this host."""
+    dsn = postgres.create_database(postgres.migrated_template())
+    directory = tmp_path_factory.mktemp("behind")
+    with running_server(directory, dsn, {"GEOMILL_TRUSTED_PROXIES": "127.0.0.1"}) as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=list(PROXIES))
+def proxy(request: pytest.FixtureRequest, trusting: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a proxy that runs one of the examples, changed where this host needs it."""
+    example = PROXIES[request.param]
+    if shutil.which(request.param, path=f"{os.environ['PATH']}:/usr/sbin") is None:
+        pytest.skip(f"{request.param} is not installed")
+    here = tmp_path_factory.mktemp(request.param)
+    here.chmod(0o755)
+    _certify(here)
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    text = (EXAMPLES / example.file).read_text(encoding="utf-8")
+    for old, new in example.changes(port, httpx.URL(trusting.url).port or 0, here).items():
+        assert old in text
+        text = text.replace(old, new)
+    (here / example.file).write_text(text)
+    (here / "main.conf").write_text(NGINX)
+    with _running(example.command(here), here, port):
+        yield f"https://localhost:{port}"
+
+
+def _certify(here: Path) -> None:
+    """Make a certificate that nobody trusts."""
+    key, certificate = here / "geomill.key", here / "geomill.pem"
+    request = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    files = ("-keyout", str(key), "-out", str(certificate), "-subj", "/CN=localhost", "-days", "1")
+    subprocess.run([*request, *files], check=True, capture_output=True)
+    (here / "both.pem").write_bytes(certificate.read_bytes() + key.read_bytes())
+    key.chmod(0o644)
+
+
+@contextmanager
+def _running(command: tuple[str, ...], here: Path, port: int) -> Iterator[None]:
+    log = here / "log"
+    environment = {"PATH": f"{os.environ['PATH']}:/usr/sbin", "HOME": str(here)}
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=here, env=environment, stdout=output, stderr=output)
+    try:
+        give_up_at = time.monotonic() + START_SECONDS
+        while not _answers(port):
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < give_up_at, log.read_text()
+            time.sleep(0.1)
+        yield
+    finally:
+        process.terminate()
+        process.wait(START_SECONDS)
+
+
+def _answers(port: int) -> bool:
+    """Whether the proxy reaches the server: some of them first look whether it is ready."""
+    try:
+        return httpx.get(f"https://localhost:{port}/api/geo/formats", verify=UNTRUSTED).status_code in {200, 401}
+    except httpx.HTTPError:
+        return False
+
+
+def test_a_file_is_converted_and_fetched_through_the_proxy(proxy: str, trusting: Server) -> None:
+    """The link leads to the proxy, by its scheme, name and port, whatever the client claims."""
+    with closing(create_account(trusting, Terms(plan="personal"))) as account:
+        headers = {**account.headers, "X-Forwarded-Proto": "http", "X-Forwarded-For": "192.0.2.1"}
+    with httpx.Client(base_url=proxy, headers=headers, verify=UNTRUSTED, timeout=60) as client:
+        answer = client.post("/api/geo/convert/file", files={"file": ("a.geojson", lakes())}).json()
+        assert answer["success"], answer
+        assert answer["downloadUrl"].startswith(f"{proxy}/files/")
+        assert client.get(answer["downloadUrl"]).content[:2] == b"PK"
+
+
+def test_a_refused_upload_is_not_awaited(proxy: str) -> None:
+    """The proxy passes on what it has, so that a client learns of its wrong key at the beginning of its upload."""
+    url = httpx.URL(proxy)
+    with (
+        socket.create_connection(("localhost", url.port or 0), timeout=60) as plain,
+        UNTRUSTED.wrap_socket(plain, server_hostname="localhost") as connection,
+    ):
+        head = (
+            f"POST /api/geo/convert/file HTTP/1.1\r\nHost: localhost:{url.port}\r\nX-API-Key: gm_wrong\r\n"
+            "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 1048576\r\n\r\n"
+        )
+        connection.sendall(head.encode() + bytes(65_536))
+        assert connection.recv(4096).startswith(b"HTTP/1.1 401")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_what_is_for_operators_is_not_passed_on(proxy: str, path: str) -> None:
+    """They ask on the private port."""
+    response = httpx.get(f"{proxy}{path}", verify=UNTRUSTED)
+    assert (response.status_code, "geomill" in response.text) == (404, False)
+
+
+def test_a_body_beyond_every_limit_ends_at_the_proxy(proxy: str) -> None:
+    """By what its head says."""
+    url = httpx.URL(proxy)
+    with (
+        socket.create_connection(("localhost", url.port or 0), timeout=60) as plain,
+        UNTRUSTED.wrap_socket(plain, server_hostname="localhost") as connection,
+    ):
+        head = (
+            f"POST /api/geo/convert/batch HTTP/1.1\r\nHost: localhost:{url.port}\r\nContent-Length: 250000000\r\n\r\n"
+        )
+        connection.sendall(head.encode())
+        answer = connection.recv(4096)
+        assert answer.startswith(b"HTTP/1.1 413")
+        assert b"problem+json" not in answer
