@@ -28,7 +28,8 @@ enum { PATIENCE_MS = 180000, MOST_BYTES = 16 << 20, MOST_MESSAGES = 1 << 16, DBF
 enum { MOST_COLUMNS = 2000, MOST_LAYERS = 1000, BLOB_HEAD = 8, ENVELOPE = 32 };
 enum { FITS_BOOLEAN = 1, FITS_INTEGER = 2, FITS_REAL = 4, FITS_DATE = 8, FITS_DATETIME = 16, FITS_ALL = 31 };
 
-static handle source, memory;
+/* What is open, what is held, and which of them was made last: that is what is converted. */
+static handle source, memory, latest;
 static int questions, answers, tables_made;
 static char *answer, messages[MOST_MESSAGES];
 static size_t answer_size, answer_room, messages_size;
@@ -578,7 +579,7 @@ static void open_source(char **at)
     char **drivers = take_list(&at), **open_options = take_list(&at);
     if (source)
         GDALClose(source);
-    source = GDALOpenEx(name, OF_VECTOR | OF_VERBOSE, (options)drivers, (options)open_options, NULL);
+    latest = source = GDALOpenEx(name, OF_VECTOR | OF_VERBOSE, (options)drivers, (options)open_options, NULL);
     put("{\"ok\":%s", source && !failures ? "true" : "false");
     tell_messages();
 }
@@ -590,6 +591,7 @@ static void load(char **at)
     driver = driver ? driver : GDALGetDriverByName("MEM");
     if (!memory && driver)
         memory = GDALCreate(driver, "", 0, 0, 0, 0, NULL);
+    latest = memory;
     int count = source && memory ? GDALDatasetGetLayerCount(source) : 0;
     refused = !memory ? "memory" : count > MOST_LAYERS ? "layers" : NULL;
     put("{\"layers\":[");
@@ -702,7 +704,7 @@ static void alter(char **at)
 static void translate(char **at)
 {
     const char *target = *at++;
-    handle from = memory ? memory : source, existing = NULL, written = NULL;
+    handle from = latest, existing = NULL, written = NULL;
     int is_update = 0, misused = 0;
     for (char **argument = at; *argument; argument++)
         is_update |= strcmp(*argument, "-update") == 0 || strcmp(*argument, "-append") == 0;

@@ -14,7 +14,7 @@ from service.engine.arguments import Origin, dataset_name, origin_of, table_of
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import EngineDefect, Subject, UnreachableSystem, require_success
 from service.engine.files import holds_little
-from service.engine.holding import begin, drivers_for, needs_work_file, save, shape, tidy
+from service.engine.holding import begin, drivers_for, environment_for, needs_work_file, save, shape, tidy
 from service.engine.jailed import facts as facts_program
 from service.engine.jailed import prepare as prepare_program
 from service.engine.jailed import readback as readback_program
@@ -153,7 +153,7 @@ class Engine:
             yield run
             return
         try:
-            async with session(run, drivers_for(target)) as held:
+            async with session(run, drivers_for(target), environment_for(target)) as held:
                 yield held
         except SessionOver as over:
             require_success(over.verdict, Subject(input=target.title))

@@ -1,12 +1,13 @@
 """An upload held in memory by the open run of a session, in the place of the work file."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
 from sandbox.verdict import Ending
 from service.engine.diagnostics import EngineDefect
-from service.engine.environment import MEMORY_DRIVERS
+from service.engine.environment import MEMORY_DRIVERS, VIRTUAL_DRIVER
 from service.engine.seen import Seen, SeenLayer, changes_of, facts_of
 from service.engine.session import Session, SessionOver
 from service.engine.workspace import WORK_FILE, Workplace
@@ -16,7 +17,9 @@ from service.formats.plan import Plan
 
 LARGEST_BYTES = 96 << 20
 """Larger uploads go through the work file, or they would take more memory than the converter itself does."""
-WRITERS = frozenset({Writer.PER_LAYER, Writer.AT_ONCE, Writer.PLACES})
+WRITERS = frozenset({Writer.PER_LAYER, Writer.AT_ONCE, Writer.PLACES, Writer.WORKBOOK})
+DETOURS: Mapping[Writer, tuple[str, ...]] = MappingProxyType({Writer.WORKBOOK: ("CSV", VIRTUAL_DRIVER)})
+"""The drivers that a writer needs besides the target's."""
 HELD = "held"
 """Stands on command lines for what is held."""
 _TOO_LONG = frozenset({Ending.WALL_TIME, Ending.CPU_TIME})
@@ -35,7 +38,7 @@ class Opening(msgspec.Struct, frozen=True):
 def may_hold(target: Format) -> bool:
     """Whether what is held can be written as `target` without the work file, for most plans."""
     writing = writing_of(target)
-    plain = not (writing.environment or writing.shows_geometry_name or writing.root_attributes)
+    plain = not (writing.environment or writing.shows_geometry_name or writing.root_attributes or writing.live_text)
     return plain and writing.writer in WRITERS and writing.attributes is None
 
 
@@ -45,7 +48,13 @@ def drivers_for(target: Format) -> tuple[str, ...]:
         return ()
     writing = writing_of(target)
     rereads = writing.reread.drivers if writing.reread is not None else ()
-    return (*MEMORY_DRIVERS, writing.driver, *rereads, "GPKG")
+    return (*MEMORY_DRIVERS, writing.driver, *DETOURS.get(writing.writer, ()), *rereads, "GPKG")
+
+
+def environment_for(target: Format) -> Mapping[str, str]:
+    """What has to be set to reread `target`."""
+    reread = writing_of(target).reread
+    return reread.environment if reread is not None else {}
 
 
 async def hold(place: Workplace, reading: Reading, openings: Sequence[Opening]) -> Facts | None:
@@ -74,7 +83,7 @@ async def hold(place: Workplace, reading: Reading, openings: Sequence[Opening]) 
 
 def begin(place: Workplace, session: Session, drivers: Sequence[str], reading: Reading) -> None:
     """Start the run that is held open."""
-    place.begin(session, (*drivers, *session.drivers), reading.environment)
+    place.begin(session, (*drivers, *session.drivers), {**reading.environment, **session.environment})
 
 
 async def _load(session: Session, reading: Reading, openings: Sequence[Opening]) -> list[SeenLayer] | None:
@@ -92,7 +101,8 @@ async def _load(session: Session, reading: Reading, openings: Sequence[Opening])
 def needs_work_file(plan: Plan) -> bool:
     """Whether `plan` can be written from the work file alone, by its SQL or after edits of it."""
     split = any(dataset.only_types or dataset.linearise for dataset in plan.datasets)
-    return split or plan.gathers_lines or plan.keeps_coordinates or not may_hold(plan.target)
+    has_empty_sheet = plan.writing.writer is Writer.WORKBOOK and not all(dataset.features for dataset in plan.datasets)
+    return split or has_empty_sheet or plan.gathers_lines or plan.keeps_coordinates or not may_hold(plan.target)
 
 
 async def shape(session: Session, names: Iterable[tuple[str, str, dict[str, str]]]) -> None:

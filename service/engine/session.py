@@ -18,6 +18,7 @@ from msgspec import Meta
 from sandbox.command import Command, Limits
 from sandbox.conversation import ANSWERS, QUESTIONS, Conversation, Garbled
 from sandbox.verdict import Ending, ProcessEnd, Verdict, judge
+from service.engine.environment import VIRTUAL_DRIVER
 
 T = TypeVar("T", bound="Answer")
 FAILED = 1 << 8
@@ -58,11 +59,14 @@ class Session:
         run: Callable[[Command], Awaitable[Verdict]],
         tasks: anyio.abc.TaskGroup,
         drivers: Sequence[str],
+        environment: Mapping[str, str],
     ) -> None:
         self._run = run
         self._tasks = tasks
         self.drivers = tuple(drivers)
         """What has to be registered besides what reads the upload; nothing where no upload is to be held."""
+        self.environment = environment
+        """What writing and rereading need besides what reading does."""
         self._talk: Conversation | None = None
         self._over = anyio.Event()
         self._asking: anyio.CancelScope | None = None
@@ -137,10 +141,12 @@ class Session:
         listed = [text for place, column, kind in columns for text in (str(place), column, kind)]
         return await self.ask(Answer, "alter", table, name, *listed)
 
-    async def translate(self, target: str, arguments: Iterable[str]) -> Verdict:
-        """Convert what is held, or open, into `target`, as ogr2ogr does with `arguments`; how its own run would end."""
+    async def translate(self, target: str, arguments: Iterable[str], detour: str = "") -> Verdict:
+        """Convert what is held or open, or else the virtual file `detour`, as ogr2ogr does; how its run would end."""
         try:
-            done = await self.ask(Answer, "translate", target, *arguments)
+            done = await self.open(detour, (VIRTUAL_DRIVER,), ()) if detour else None
+            if done is None or done.ok:
+                done = await self.ask(Answer, "translate", target, *arguments)
         except SessionOver as over:
             return over.verdict
         messages = done.messages.encode()
@@ -180,15 +186,17 @@ class Session:
 
 
 @asynccontextmanager
-async def session(run: Callable[[Command], Awaitable[Verdict]], drivers: Sequence[str]) -> AsyncIterator[Session]:
-    """A `Session` on `run`, of which no run is left open at the end.
+async def session(
+    run: Callable[[Command], Awaitable[Verdict]], drivers: Sequence[str], environment: Mapping[str, str]
+) -> AsyncIterator[Session]:
+    """A `Session` on `run`, of which no run is left open at the end; see there for `drivers` and `environment`.
 
     Raises:
         SessionOver: the last run that was open has not ended well.
     """
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
-        held = Session(run, tasks, drivers)
+        held = Session(run, tasks, drivers, environment)
         try:
             yield held
             await held.finish()

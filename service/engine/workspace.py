@@ -86,14 +86,17 @@ class Workplace:
         drivers: Iterable[str],
         extra: Mapping[str, str] = MappingProxyType({}),
         tolerated: re.Pattern[str] | None = None,
+        detour: str = "",
     ) -> str:
         """Run ogr2ogr with only `drivers`; returns its messages, whatever they say if they match `tolerated`.
+
+        An open run converts what it holds, or the virtual file `detour` of ours where one is given.
 
         Raises:
             Rejection: the file is at fault, or what it needs is beyond the limits.
         """
         if self.session is not None and self.session.is_open:
-            verdict = await self._translate(self.session, list(arguments))
+            verdict = await self._translate(self.session, list(arguments), detour)
         else:
             environment = converter_environment(self.host, drivers, extra)
             verdict = await self._start((self.host.ogr2ogr, *arguments), environment)
@@ -155,10 +158,10 @@ class Workplace:
             require_success(over.verdict, self._subject)
             raise
 
-    async def _translate(self, session: Session, arguments: list[str]) -> Verdict:
-        """Have the open run do what ogr2ogr does with `arguments`, which name the target and then what is held."""
-        at = arguments.index(self.held_name)
-        return await session.translate(arguments[at - 1], arguments[: at - 1] + arguments[at + 1 :])
+    async def _translate(self, session: Session, arguments: list[str], detour: str) -> Verdict:
+        """Have the open run do what ogr2ogr does with `arguments`, which name the target and then its source."""
+        at = arguments.index(detour or self.held_name)
+        return await session.translate(arguments[at - 1], arguments[: at - 1] + arguments[at + 1 :], detour)
 
 
 def staged_names(source: Source) -> list[str]:

@@ -135,7 +135,8 @@ async def _write_workbook(place: Workplace, plan: Plan, origin: Origin) -> None:
     sheets = [await _sheet(place, plan, origin, number) for number in range(len(plan.datasets))]
     await place.write_text(SHEETS_FILE, f"<OGRVRTDataSource>{''.join(sheets)}</OGRVRTDataSource>")
     arguments = [*opening(plan), "-nlt", "NONE", result_name(plan), SHEETS_FILE]
-    await place.ogr2ogr(arguments, (*origin.drivers, CSV_DRIVER, VIRTUAL_DRIVER, plan.writing.driver))
+    drivers = (*origin.drivers, CSV_DRIVER, VIRTUAL_DRIVER, plan.writing.driver)
+    await place.ogr2ogr(arguments, drivers, detour=SHEETS_FILE)
 
 
 async def _sheet(place: Workplace, plan: Plan, origin: Origin, number: int) -> str:

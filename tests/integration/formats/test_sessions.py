@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from anyio import run_process
 
 from sandbox.command import Command
 from sandbox.verdict import Verdict
@@ -30,7 +31,7 @@ SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 -- a private directory is made in
 UNLIKE = re.compile(r"gpkg_contents|metadata|Metadata|MDI key|^</GDAL", re.MULTILINE)
 """Times, and what some drivers say of a file besides its data."""
 USUAL_TARGETS = ("GeoJson", "Shapefile")
-TARGETS = ("GeoJson", "Shapefile", "Csv", "Kml", "FlatGeobuf", "MapInfo", "GeoPackage")
+TARGETS = ("GeoJson", "Shapefile", "Csv", "Kml", "FlatGeobuf", "MapInfo", "GeoPackage", "Xlsx")
 LINE = geometry("LineString", [[0, 0, 5], [1, 1, 6]])
 AREA = geometry("Polygon", [[[0, 0], [4, 0], [4, 4], [0, 0]]])
 CONTENTS: Mapping[str, list[Json]] = {
@@ -105,7 +106,7 @@ def as_source(kind: str, features: list[Json], directory: Path) -> Path | None:
 
 def content(path: Path) -> object:
     """What is in an output, without the times at which it was written."""
-    if path.suffix == ".zip":
+    if path.suffix in {".zip", ".xlsx"}:
         with zipfile.ZipFile(path) as archive:
             return {name: _dateless(name, archive.read(name)) for name in sorted(archive.namelist())}
     if path.suffix == ".gpkg":
@@ -149,6 +150,9 @@ async def test_both_ways_give_the_same(ways: Ways, tmp_path: Path, name: str) ->
 async def test_one_run_is_enough(ways: Ways, tmp_path: Path) -> None:
     """What nothing but renaming has to be done to takes one run; CSV, which is looked through first, takes two."""
     runs = {}
+    workbook = write_geojson(tmp_path / "in.geojson", CONTENTS["long names"])
+    await ways.held.to("Xlsx", workbook)
+    assert len(ways.runs.commands) == 1
     for kind in SOURCES:
         (tmp_path / f"from {kind}").mkdir()
         source = as_source(kind, CONTENTS["long names"], tmp_path / f"from {kind}")
@@ -158,6 +162,20 @@ async def test_one_run_is_enough(ways: Ways, tmp_path: Path) -> None:
         await ways.held.to("GeoJson" if kind != "geojson" else "Shapefile", source, **wishes)
         runs[kind] = len(ways.runs.commands) - before
     assert runs == {kind: 2 if kind == "csv" else 1 for kind in SOURCES}
+
+
+@pytest.mark.parametrize("layers", [("points", "lines in space"), ("points", "")])
+async def test_sheets_of_several_layers(ways: Ways, tmp_path: Path, layers: tuple[str, str]) -> None:
+    """Each with its geometry as columns; an empty one, which the work file alone can hold, included."""
+    source = tmp_path / "in.gpkg"
+    for number, name in enumerate(layers):
+        written = write_geojson(tmp_path / f"layer{number}.geojson", CONTENTS.get(name, [point(1, 2, a=1, b="c")]))
+        none = [] if name else ["-where", "a > 1"]
+        adds = ["-update"] if number else []
+        await run_process(["ogr2ogr", "-f", "GPKG", *adds, *none, source, written])
+    held = await outcome(ways.held, source, "Xlsx")
+    assert held == await outcome(ways.filed, source, "Xlsx")
+    assert len(held) == 3 + len(layers)
 
 
 @pytest.mark.parametrize("output", ["Shapefile", "FlatGeobuf", "Kml"])
