@@ -131,6 +131,41 @@ soak MINUTES="30" *ARGS: setup
 build:
     @python -m sandbox.forkserver build sandbox/forkserver >/dev/null || true
 
+# Release VERSION from a clean checkout that passes every check: a commit, a tag, and what is distributed in DIRECTORY.
+[group('maintain')]
+[no-exit-message]
+[script("sh", "-eu")]
+release VERSION DIRECTORY="dist": (environment "dev")
+    if [ -n "$(git status --porcelain)" ]; then
+        echo "A release is made of what is committed. Commit or remove what \`git status\` shows." >&2
+        exit 1
+    fi
+    if git rev-parse --quiet --verify "refs/tags/v$1" >/dev/null; then
+        echo "There is a tag v$1 already." >&2
+        exit 1
+    fi
+    python deploy/release.py check "$1"
+    just check
+    python deploy/release.py raise "$1"
+    git commit --quiet --all --message "release: $1"
+    git tag --annotate "v$1" --message "Geomill $1"
+    just distribution "$1" "${2-dist}"
+    echo "Tagged v$1. Push the commit and the tag, then publish what is in ${2-dist}." >&2
+
+# Build the source distribution, the wheel from it, the bill of materials and the checksums of VERSION in DIRECTORY.
+[private]
+[script("sh", "-eu")]
+distribution VERSION DIRECTORY:
+    mkdir -p "$2"
+    place=$(cd "$2" && pwd)
+    source=$(mktemp -d)
+    trap 'rm -rf "$source"' EXIT
+    hatchling build --target sdist --directory "$place" >/dev/null
+    tar -xzf "$place/geomill-$1.tar.gz" -C "$source" # what is released is what the source distribution makes
+    (cd "$source/geomill-$1" && hatchling build --target wheel --directory "$place" >/dev/null)
+    python deploy/release.py sbom "$1" >"$place/geomill-$1.cdx.json"
+    cd "$place" && sha256sum "geomill-$1"* >SHA256SUMS
+
 # Build the container image `geomill`; ARGS are the builder's.
 [group('maintain')]
 image *ARGS:

@@ -1,0 +1,115 @@
+"""`./just release X.Y.Z` makes a release of a clean checkout that passes its checks, and of nothing else."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+JUST = Path(sys.prefix) / "bin" / "just"
+WHO = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_COMMITTER_NAME": "a"}
+PREPARED = 'release VERSION DIRECTORY="dist": (environment "dev")'
+"""It would bring the environment of this test run to what the clone says."""
+CHECK = re.compile(r"^check: .*$", re.MULTILINE)
+
+pytestmark = pytest.mark.xdist_group("release")  # one clone for all
+
+
+class Checkout:
+    """A clone whose checks are replaced by `passes`: they take minutes."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(directory)], check=True)
+        justfile = directory / "justfile"
+        text = CHECK.sub("check:\n    @test ! -e ../fails", justfile.read_text(encoding="utf-8"))
+        assert PREPARED in text
+        justfile.write_text(text.replace(PREPARED, "release VERSION DIRECTORY='dist':"))
+        self.git("commit", "--quiet", "--all", "--message", "tests: check nothing")
+
+    def git(self, *arguments: str) -> str:
+        """Run Git; return what it prints."""
+        return self._run(("git", *arguments), check=True).stdout
+
+    def release(self, version: str) -> "subprocess.CompletedProcess[str]":
+        """Run the recipe."""
+        return self._run((str(JUST), "release", version, "../released"), check=False)
+
+    @property
+    def state(self) -> tuple[str, str, str]:
+        """What a refused release must leave as it is."""
+        return self.git("rev-parse", "HEAD"), self.git("tag"), self.git("diff")
+
+    def _run(self, command: Sequence[str], *, check: bool) -> "subprocess.CompletedProcess[str]":
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "VIRTUAL", "JUST"))}
+        venv = os.path.relpath(sys.prefix, self.directory)
+        environment = {**kept, **WHO, "GIT_COMMITTER_EMAIL": "a@example.org", "VENV": venv}
+        return subprocess.run(command, cwd=self.directory, env=environment, capture_output=True, text=True, check=check)
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """One for all tests here: what is refused changes nothing."""
+    return Checkout(tmp_path_factory.mktemp("release") / "geomill")
+
+
+def test_what_is_not_committed_is_not_released(checkout: Checkout) -> None:
+    """The message says what to do."""
+    stray = checkout.directory / "stray"
+    stray.touch()
+    before = checkout.state
+    refused = checkout.release("7.0.0")
+    stray.unlink()
+    assert (refused.returncode, "git status" in refused.stderr) == (1, True)
+    assert checkout.state == before
+
+
+def test_a_failing_check_prevents_a_release(checkout: Checkout) -> None:
+    """Before anything is changed."""
+    before, fails = checkout.state, checkout.directory.parent / "fails"
+    fails.touch()
+    assert checkout.release("7.0.0").returncode != 0
+    fails.unlink()
+    assert checkout.state == before
+
+
+@pytest.mark.parametrize(("version", "why"), [("7.0", "form X.Y.Z"), ("0.0.9", "older than")])
+def test_a_version_must_follow_the_last_one(checkout: Checkout, version: str, why: str) -> None:
+    """It is told why it does not."""
+    refused = checkout.release(version)
+    assert (refused.returncode, why in refused.stderr) == (1, True), refused.stderr
+
+
+def test_a_release_is_a_commit_a_tag_and_files(checkout: Checkout) -> None:
+    """The files say what they consist of, and only a new version can follow."""
+    done = checkout.release("7.0.0")
+    assert done.returncode == 0, done.stderr
+    assert checkout.git("log", "-1", "--format=%s") == "release: 7.0.0\n"
+    assert checkout.git("cat-file", "-t", "v7.0.0") == "tag\n"
+    project = tomllib.loads((checkout.directory / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["version"] == "7.0.0"
+    changelog = (checkout.directory / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(r"^## Unreleased\n\n## 7\.0\.0 \(\d{4}-\d\d-\d\d\)\n\S", changelog, re.MULTILINE)
+
+    released = checkout.directory.parent / "released"
+    names = sorted(path.name for path in released.iterdir())
+    assert names[0] == "SHA256SUMS"
+    assert re.fullmatch(
+        r"geomill-7\.0\.0-py3-none-\w+\.whl geomill-7\.0\.0\.cdx\.json geomill-7\.0\.0\.tar\.gz", " ".join(names[1:])
+    )
+    subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=released, check=True)
+    bill = json.loads((released / "geomill-7.0.0.cdx.json").read_text(encoding="utf-8"))
+    lock = (ROOT / "requirements" / "serve.lock").read_text(encoding="utf-8")
+    listed = [f"{part['name']}=={part['version']}" for part in bill["components"]]
+    assert listed == re.findall(r"^([\w.-]+==\S+)", lock, re.MULTILINE)
+    files = [file for part in bill["components"] for file in part["externalReferences"]]
+    assert [file["hashes"][0]["content"] for file in files] == re.findall(r"--hash=sha256:(\w+)", lock)
+
+    assert "There is a tag v7.0.0 already" in checkout.release("7.0.0").stderr
+    assert "nothing under `## Unreleased`" in checkout.release("7.0.1").stderr
