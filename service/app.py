@@ -40,6 +40,7 @@ from service.intake.form import IntakeLimits
 from service.intake.memory import memory_root
 from service.intake.workspace import open_work_area
 from service.jobs.dispatch import LocalRunner
+from service.jobs.ends import EndWatch
 from service.jobs.leases import Leases
 from service.jobs.promises import Promises
 from service.jobs.register import JobRegister
@@ -140,6 +141,7 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
             now=time.monotonic,
         )
         pool.on_released = promises.note_end
+        ends = EndWatch(most=settings.max_connections // 2, most_each=settings.max_per_account)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         services = Services(
             clock=clock,
@@ -155,7 +157,9 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
             unavailable_formats=capabilities.unavailable,
             storage=storage,
             promises=promises,
-            runner=LocalRunner(pool, partial(run_job, parts), tasks, promises.retry_after),
+            ends=ends,
+            most_wait_seconds=settings.wait_seconds,
+            runner=LocalRunner(pool, partial(run_job, parts), tasks, promises.retry_after, ends),
             intake=_intake_limits(settings),
             work_area=work_area,
             pool=pool,

@@ -106,7 +106,7 @@ class DownloadRefused(RequestFault):
 
 
 class DownloadExpired(RequestFault):
-    """The download link has expired."""
+    """The download link has expired, or the result has been deleted."""
 
 
 class RangeNotSatisfiable(RequestFault):

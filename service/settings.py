@@ -173,6 +173,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         int, Meta(ge=1, description="Maximum size of the body of a batch request, in bytes.")
     ] = 209_715_200
     max_batch_files: Annotated[int, Meta(ge=1, le=1000, description="Maximum number of files in a batch request.")] = 20
+    wait_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=60,
+            description="How long a request for the status of a job may wait for its end; longer waits are shortened.",
+        ),
+    ] = 60.0
     upload_idle_seconds: Annotated[
         float, Meta(gt=0, description="How long an upload may pause before it gets status 408.")
     ] = 30.0

@@ -103,7 +103,7 @@ def _middleware(surroundings: DeploymentConfig) -> list[Middleware]:
             Middleware(
                 CORSMiddleware,
                 allow_origins=surroundings.cors_origins,
-                allow_methods=("GET", "HEAD", "POST"),
+                allow_methods=("GET", "HEAD", "POST", "DELETE"),
                 allow_headers=_FROM_SCRIPTS,
                 expose_headers=_TO_SCRIPTS,
             )

@@ -30,7 +30,7 @@ from service.http.endpoints.documentation import docs, docs_asset, openapi
 from service.http.endpoints.files import download_file
 from service.http.endpoints.formats import FormatList, list_formats
 from service.http.endpoints.health import Alive, healthz, readyz
-from service.http.endpoints.jobs import job_status, recent_jobs
+from service.http.endpoints.jobs import delete_one, job_status, recent_jobs
 from service.http.endpoints.metrics import metrics
 from service.http.endpoints.pricing import list_plans
 from service.usecases.check_readiness import Readiness
@@ -118,8 +118,22 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         name="jobStatus",
         handler=job_status,
         summary="Show a job, with a new link to its result",
-        parameters=(inputs.JOB_ID,),
+        parameters=(inputs.JOB_ID, inputs.WAIT),
         answers=(Answer(meaning="The job.", body=JobRecord),),
+        faults=(InvalidParameter, JobNotFound, NotFound),
+    ),
+    Keyed(
+        method="DELETE",
+        path=f"{API}/convert/jobs/{{jobId}}",
+        name="deleteJob",
+        handler=delete_one,
+        summary="Cancel a job that is open, at no charge, or erase its result",
+        parameters=(inputs.JOB_ID,),
+        answers=(
+            Answer(
+                status=HTTPStatus.NO_CONTENT, meaning="The job is ended, and there is no result of it.", media_type=""
+            ),
+        ),
         faults=(JobNotFound, NotFound),
     ),
     Keyed(

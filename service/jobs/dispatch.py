@@ -17,12 +17,15 @@ from anyio.abc import TaskGroup
 from sandbox.pool import Pool, QueueFull, QueueTicket, TenantLimit
 from service.errors import Overloaded, TooManyRequests
 from service.ids import AccountId, JobId
+from service.jobs.ends import EndWatch
 from service.jobs.promises import FULL
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec
 from service.telemetry import events
 
 RETRY_AFTER_SECONDS = 2
+CANCEL_SECONDS = 5.0
+"""How long a caller that cancels a job waits for its run to end; the run ends in any case."""
 _log = structlog.get_logger()
 
 
@@ -35,6 +38,7 @@ class Submission:
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.since = anyio.current_time()
         self._ended = anyio.Event()
         self._lost = False
 
@@ -72,14 +76,17 @@ def ended(job: Job) -> Submission:
 class LocalRunner:
     """Runs jobs in this process: bounded, fair between accounts, drained at shutdown.
 
-    `retry_after` returns the seconds after which a refused client may retry.
+    `retry_after` returns the seconds after which a refused client may retry; `ends` hears of the end of each job.
     """
 
-    def __init__(self, pool: Pool, run_job: RunJob, tasks: TaskGroup, retry_after: Callable[[], int]) -> None:
+    def __init__(
+        self, pool: Pool, run_job: RunJob, tasks: TaskGroup, retry_after: Callable[[], int], ends: EndWatch
+    ) -> None:
         self._pool = pool
         self._run_job = run_job
         self._tasks = tasks
         self._retry_after = retry_after
+        self._ends = ends
         self._submissions: dict[JobId, Submission] = {}
         self._handles: dict[JobId, TaskHandle[None]] = {}
         self._admitting: set[JobId] = set()
@@ -92,6 +99,11 @@ class LocalRunner:
     def active(self) -> frozenset[JobId]:
         """The jobs that this process holds or is admitting."""
         return frozenset(self._submissions) | self._admitting
+
+    def held_for(self, seconds: float) -> frozenset[JobId]:
+        """The jobs that this process has held for at least so long."""
+        latest = anyio.current_time() - seconds
+        return frozenset(job_id for job_id, submission in self._submissions.items() if submission.since <= latest)
 
     @property
     def draining(self) -> bool:
@@ -129,14 +141,30 @@ class LocalRunner:
         self._handles[spec.job.id] = self._tasks.start_soon(self._run, spec, directory, ticket, submission)
         return submission
 
+    async def cancel(self, ended_job: Job) -> None:
+        """End the run of a job that has ended otherwise, pass it to all waiting callers, and free its place.
+
+        No effect if this process does not run it.
+        """
+        submission = self._submissions.get(ended_job.id)
+        if submission is None:
+            return
+        handle = self._handles[ended_job.id]
+        submission.finish(ended_job)
+        handle.cancel()
+        with anyio.move_on_after(CANCEL_SECONDS):
+            await handle.wait()
+
     def begin_shutdown(self, seconds: float) -> None:
-        """Announce that this process will stop within `seconds`."""
+        """Announce that this process will stop within `seconds`; nobody waits for other jobs any more."""
         self.is_shutting_down = True
+        self._ends.stop()
         self._end_by = anyio.current_time() + seconds
 
     async def drain(self, seconds: float) -> None:
         """Refuse new jobs, wait `seconds` or the announced time for open ones, and end the rest."""
         self.is_shutting_down = True
+        self._ends.stop()
         self._idle = self._idle or anyio.Event()
         if self._submissions:
             with anyio.CancelScope(deadline=min(self._end_by, anyio.current_time() + seconds)):
@@ -173,5 +201,6 @@ class LocalRunner:
 
     def _forget(self, job_id: JobId) -> None:
         del self._submissions[job_id], self._handles[job_id]
+        self._ends.wake(job_id)
         if self._idle is not None and not self._submissions:
             self._idle.set()

@@ -1,6 +1,6 @@
 """The jobs in the database: starts, refusals and queries. Metering charges them."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 
 import msgspec
@@ -88,6 +88,12 @@ class JobRegister:
             rows = await connection.fetch(_SQL["find_all"], job_ids, account_id)
         return [job_from(dict(row)) for row in rows]
 
+    async def ended(self, job_ids: Iterable[JobId]) -> list[Job]:
+        """Return those of the jobs, whoever they belong to, that have ended."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["ended"], list(job_ids))
+        return [job_from(dict(row)) for row in rows]
+
     async def recent(self, account_id: AccountId, limit: int) -> list[Job]:
         """Return the account's newest jobs, newest first."""
         async with self._database.connection() as connection:
@@ -106,6 +112,17 @@ class JobRegister:
             async with self._database.connection() as connection:
                 await connection.execute(_SQL["mark_disposed"], [row["id"] for row in rows])
         return len(rows)
+
+    async def erase(self, job_id: JobId, object_key: str, remove: Remove) -> None:
+        """Remove the output of a job that completed, before the end of its retention.
+
+        The job is Expired from the first statement on: if `remove` fails, the sweep removes the output.
+        """
+        async with self._database.connection() as connection:
+            await connection.execute(_SQL["expire"], job_id)
+        await remove([object_key])
+        async with self._database.connection() as connection:
+            await connection.execute(_SQL["mark_disposed"], [job_id])
 
     async def remove_late(self, remove: Remove, at_once: int) -> int:
         """Remove objects that may have appeared late under keys abandoned by their jobs; return how many were due."""

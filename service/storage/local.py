@@ -14,7 +14,7 @@ from anyio import CapacityLimiter, fail_after, to_thread
 
 from service.blocking import INLINE_BYTES
 from service.clock import Clock, utc_now
-from service.errors import NotFound, StorageFault, StorageUnavailable
+from service.errors import DownloadExpired, StorageFault, StorageUnavailable
 from service.storage.disk import SHARDS, Disk, size_of_output
 from service.storage.links import Grant, LinkSigner
 from service.storage.names import clean_name
@@ -123,13 +123,12 @@ class LocalStorage:
 
         Raises:
             DownloadRefused: the link is unsigned, forged or altered.
-            DownloadExpired: the link has expired.
-            NotFound: the object has been deleted.
+            DownloadExpired: the link has expired, or the object has been deleted.
         """
         grant = self._signer.verify(key, name, query, self._clock().timestamp())
         found = await self.run(partial(self._disk.find, grant.key))
         if found is None:
-            raise NotFound("This result is no longer stored. Convert the file again.")
+            raise DownloadExpired("This result has been deleted. Convert the file again.")
         return Download(self._disk.path(grant.key), found, f'"{grant.key}"', grant.media_type, grant.download_name)
 
     async def run(self, work: Callable[[], T], *, abandon: bool = False, inline: bool = False) -> T:

@@ -2,12 +2,13 @@
 
 from uuid import UUID
 
+import anyio
 import msgspec
 import structlog
 
 from service.errors import JobNotFound, StorageUnavailable
 from service.ids import AccountId, JobId
-from service.jobs.lifecycle import Status
+from service.jobs.lifecycle import ENDED, Status
 from service.jobs.records import Job
 from service.storage.observed import observed
 from service.storage.port import Link, ObjectKey
@@ -48,7 +49,25 @@ async def read_job(services: Services, account_id: AccountId, untrusted_id: str)
     Raises:
         JobNotFound: there is no such job, it is another account's, or `untrusted_id` is not a job id.
     """
-    return await with_link(services, await services.jobs.find(_job_id(untrusted_id), account_id))
+    return await with_link(services, await services.jobs.find(parse_job_id(untrusted_id), account_id))
+
+
+async def await_job(services: Services, account_id: AccountId, untrusted_id: str, seconds: float) -> LinkedJob:
+    """Return one job of the account once it has ended, and after `seconds` at the latest.
+
+    Returns sooner if this process is about to stop, or too many callers wait.
+
+    Raises:
+        JobNotFound: as `read_job`.
+    """
+    job_id = parse_job_id(untrusted_id)
+    with services.ends.watching(job_id, account_id) as may_have_ended:  # from before the job is read
+        job = await services.jobs.find(job_id, account_id)
+        if job.status not in ENDED:
+            with anyio.move_on_after(seconds):
+                await may_have_ended.wait()
+            job = await services.jobs.find(job_id, account_id)
+    return await with_link(services, job)
 
 
 async def read_recent_jobs(services: Services, account_id: AccountId, limit: int) -> list[LinkedJob]:
@@ -56,7 +75,12 @@ async def read_recent_jobs(services: Services, account_id: AccountId, limit: int
     return [await with_link(services, job) for job in await services.jobs.recent(account_id, limit)]
 
 
-def _job_id(untrusted_id: str) -> JobId:
+def parse_job_id(untrusted_id: str) -> JobId:
+    """Parse a job id.
+
+    Raises:
+        JobNotFound: it is not one.
+    """
     try:
         return JobId(UUID(untrusted_id))
     except ValueError:

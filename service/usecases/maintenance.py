@@ -14,6 +14,7 @@ import structlog
 from service.accounts.idempotency import INTERRUPTED
 from service.errors import DatabaseUnavailable, StorageUnavailable
 from service.jobs.leases import HeldJob
+from service.jobs.lifecycle import Status
 from service.metering.history import PRUNED
 from service.metering.ledger import Release
 from service.storage.observed import observed
@@ -27,6 +28,8 @@ GRACE = timedelta(minutes=1)
 """How long an output outlives its link, for downloads that start at the last moment."""
 PAUSE = timedelta(milliseconds=50)
 """The pause between pruned batches, so that other statements do not wait."""
+DOUBT_AFTER = timedelta(seconds=2)
+"""How long this process runs a job before it looks whether another one has ended it."""
 _AT_ONCE = 500
 
 
@@ -91,6 +94,17 @@ async def show_begun(services: Services) -> None:
     await services.jobs.show_begun()
 
 
+async def notice_ends(services: Services) -> None:
+    """Wake callers that wait for jobs of other processes, and end runs of jobs that other processes have failed."""
+    held = services.runner.active
+    doubted = services.runner.held_for(DOUBT_AFTER.total_seconds())
+    asked = (services.ends.watched - held) | doubted
+    for job in await services.jobs.ended(asked) if asked else ():
+        if job.status is Status.FAILED:
+            await services.runner.cancel(job)
+        services.ends.wake(job.id)
+
+
 async def measure(services: Services) -> None:
     """Update metrics that no other code updates: tasks, the queue and open reservations."""
     metrics.TASKS.set(len(anyio.get_running_tasks()))
@@ -119,6 +133,7 @@ async def _end(services: Services, jobs: Iterable[HeldJob]) -> int:
 PERIODIC_TASKS: tuple[PeriodicTask, ...] = (
     PeriodicTask(beat, lambda services: services.leases.heartbeat),
     PeriodicTask(show_begun, lambda _services: timedelta(seconds=0.25)),
+    PeriodicTask(notice_ends, lambda _services: timedelta(seconds=1)),
     PeriodicTask(recover, lambda services: 2 * services.leases.heartbeat),
     PeriodicTask(sweep, lambda _services: timedelta(seconds=60)),
     PeriodicTask(forget, lambda _services: timedelta(hours=1)),

@@ -14,6 +14,7 @@ from service.engine.convert import Engine
 from service.intake.form import IntakeLimits
 from service.intake.workspace import WorkArea
 from service.jobs.dispatch import LocalRunner
+from service.jobs.ends import EndWatch
 from service.jobs.leases import Leases
 from service.jobs.promises import Promises
 from service.jobs.register import JobRegister
@@ -38,6 +39,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     unavailable_formats: Mapping[str, str]
     storage: Storage
     promises: Promises
+    ends: EndWatch
+    most_wait_seconds: float
     runner: LocalRunner
     intake: IntakeLimits
     work_area: WorkArea

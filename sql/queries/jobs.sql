@@ -24,6 +24,10 @@ SELECT *, shown_status(job) FROM job WHERE id = $1 AND account_id = $2;
 -- Some jobs of one account.
 SELECT *, shown_status(job) FROM job WHERE id = ANY($1) AND account_id = $2;
 
+-- name: ended
+-- Those of these jobs that have ended, of any account.
+SELECT *, shown_status(job) FROM job WHERE id = ANY($1) AND completed_at IS NOT NULL;
+
 -- name: recent
 -- The newest jobs of one account; ids are ordered by time.
 SELECT *, shown_status(job) FROM job WHERE account_id = $1 ORDER BY id DESC LIMIT $2;
@@ -69,6 +73,10 @@ RETURNING true;
 SELECT id, object_key FROM job
  WHERE (status = 'Completed' AND expires_at <= service_time() - $1::interval) OR (status = 'Failed' AND object_key IS NOT NULL)
  LIMIT $2;
+
+-- name: expire
+-- End the retention of an output now. What was charged stays.
+UPDATE job SET expires_at = service_time() WHERE id = $1 AND status = 'Completed' AND expires_at > service_time();
 
 -- name: mark_disposed
 -- Their outputs are gone.

@@ -24,6 +24,7 @@ FILE = f"{API}/convert/file"
 BATCH = f"{API}/convert/batch"
 ANALYZE = f"{API}/convert/analyze"
 STATUS = f"{API}/convert/jobs/{{jobId}}/status"
+JOB = f"{API}/convert/jobs/{{jobId}}"
 FILES = "/files/{key}/{name}"
 
 Document = dict[str, Any]
@@ -169,13 +170,14 @@ def test_answers_before_the_end_are_as_described(client: Client, document: Docum
 
 def test_lists_are_as_described(client: Client, document: Document) -> None:
     """Jobs, ended and failed, plans and formats."""
-    client.convert("a.geojson", lakes())
+    converted = client.convert("a.geojson", lakes())
     client.convert("a.unknown", b"x")
     jobs = client.get(f"{API}/convert/jobs")
     assert len(jobs.json()["jobs"]) == 2
     assert_described(document, f"{API}/convert/jobs", jobs)
     for path in (f"{API}/pricing/tiers", f"{API}/formats"):
         assert_described(document, path, client.get(path))
+    assert_described(document, JOB, client.delete(JOB.format(jobId=converted["jobId"])))
 
 
 def test_problems_are_as_described(server: Server, client: Client, document: Document) -> None:
@@ -191,6 +193,8 @@ def test_problems_are_as_described(server: Server, client: Client, document: Doc
         (BATCH, client.post(BATCH, files=[("files", ("a.geojson", b"{}"))] * 21), 400),
         (f"{API}/convert/jobs", client.get(f"{API}/convert/jobs?limit=0"), 400),
         (STATUS, client.get(STATUS.format(jobId="x")), 404),
+        (STATUS, client.get(STATUS.format(jobId="x"), params={"wait": "61"}), 400),
+        (JOB, client.delete(JOB.format(jobId="x")), 404),
         (FILES, client.get(FILES.format(key="0" * 32, name="a.zip")), 403),
         ("/docs/{asset}", client.get("/docs/nothing"), 404),
     ]

@@ -282,6 +282,24 @@ def test_an_output_that_is_stored_after_its_job_was_ended_does_not_stay(site: Si
     held.request.assert_all_adds_up(other)
 
 
+def test_an_output_that_is_stored_after_its_job_was_cancelled_does_not_stay(site: Site) -> None:
+    """Its process is frozen while it stores, and its client cancels the job elsewhere: nothing is charged or left."""
+    node, other = site.nodes
+    held = begin(site, node, Schedule("single", "put", "before"))
+    assert held.wait()
+    node.freeze()
+    assert held.request.delete(other).status_code == httpx.codes.NO_CONTENT
+    site.sweep()
+    node.wake()
+    held.hold.let_go()
+    response = held.answer.result()
+    assert response is not None
+    assert (response.status_code, response.json()["status"]) == (200, "Failed")
+    assert held.request.charged() == []
+    site.sweep()
+    assert site.audit() == []
+
+
 def test_a_random_walk_over_schedules(site: Site) -> None:
     """Whatever comes after whatever, several requests at a time."""
     choose = random.Random(SEED)

@@ -101,6 +101,12 @@ class Request:
         wait_until(is_answered, pause_seconds=0.3)
         return self.told[-1]
 
+    def delete(self, node: Node) -> httpx.Response:
+        """Delete the only job."""
+        [row] = self._site.rows("SELECT id FROM job WHERE account_id = $1", self.account_id)
+        address = f"{node.server.url}/api/geo/convert/jobs/{row['id']}"
+        return httpx.delete(address, headers=self._headers, timeout=PATIENCE_SECONDS)
+
     def assert_all_adds_up(self, node: Node, *, store_was_there: bool = True) -> None:
         """What was told is what ledger and jobs have, and under a key nothing was done twice.
 

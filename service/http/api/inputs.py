@@ -19,6 +19,7 @@ MAX_CHARACTERS = 2048
 """The longest field, in characters of any alphabet."""
 DEFAULT_JOBS = 20
 MOST_JOBS = 100
+MOST_WAIT_SECONDS = 60
 
 Schema = Mapping[str, Any]
 """A JSON schema."""
@@ -214,6 +215,14 @@ LIMIT = Parameter(
     description="The number of jobs to return, newest first.",
     schema={"type": "integer", "minimum": 1, "maximum": MOST_JOBS, "default": DEFAULT_JOBS},
     sample="5",
+)
+
+WAIT = Parameter(
+    name="wait",
+    place="query",
+    description="The number of seconds to wait for the end of the job before responding.",
+    schema={"type": "integer", "minimum": 0, "maximum": MOST_WAIT_SECONDS, "default": 0},
+    sample="30",
 )
 
 IDEMPOTENCY_KEY = Parameter(

@@ -16,7 +16,9 @@ from service.http.api.inputs import (
     IDEMPOTENCY_KEY,
     INCLUDE_WALLET,
     LIMIT,
+    WAIT,
     Field,
+    Parameter,
     UploadForm,
     read_number,
 )
@@ -97,11 +99,24 @@ def read_limit(query: QueryParams) -> int:
     Raises:
         InvalidParameter: it is not a whole number within its bounds.
     """
-    least, most, default = (LIMIT.schema[name] for name in ("minimum", "maximum", "default"))
-    text = query.get(LIMIT.name)
+    return _bounded(LIMIT, query)
+
+
+def read_wait(query: QueryParams) -> int:
+    """Read `wait` of a job's status, in seconds (interface 4.6, 7.1).
+
+    Raises:
+        InvalidParameter: it is not a whole number within its bounds.
+    """
+    return _bounded(WAIT, query)
+
+
+def _bounded(parameter: Parameter, query: QueryParams) -> int:
+    least, most, default = (parameter.schema[name] for name in ("minimum", "maximum", "default"))
+    text = query.get(parameter.name)
     number = default if text is None else read_number(text)
     if number is None or not least <= number <= most:
-        raise InvalidParameter(LIMIT.name, f"{LIMIT.name} must be a whole number from {least} to {most}.")
+        raise InvalidParameter(parameter.name, f"{parameter.name} must be a whole number from {least} to {most}.")
     return int(number)
 
 

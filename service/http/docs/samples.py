@@ -9,10 +9,15 @@ from urllib.parse import urlencode
 from service.http.api.endpoint import Endpoint, Keyed
 from service.http.api.inputs import UploadForm
 
+_CURLS_OWN = ("GET", "POST")
+"""The methods that curl chooses by itself: POST for what has a form."""
+
 
 def in_curl(endpoint: Endpoint) -> str:
     """Return a shell command."""
     words = ["curl -sS"]
+    if endpoint.method not in _CURLS_OWN:
+        words.append(f"-X {endpoint.method}")
     if isinstance(endpoint, Keyed):
         words.append('-H "X-API-Key: $KEY"')
     if endpoint.form is not None:

@@ -51,8 +51,8 @@ async def download_file(request: Request) -> Response:
 
     Raises:
         DownloadRefused: the link is unsigned, forged or altered.
-        DownloadExpired: the link has expired.
-        NotFound: results are not stored on this host, or this one no longer exists.
+        DownloadExpired: the link has expired, or the result has been deleted.
+        NotFound: results are not stored on this host.
     """
     storage = request.state.services.storage
     if not isinstance(storage, LocalStorage):

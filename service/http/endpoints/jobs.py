@@ -1,21 +1,36 @@
-"""One job, or the newest jobs."""
+"""One job: shown, awaited or deleted; or the newest jobs."""
+
+from http import HTTPStatus
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from service.accounts.keys import Caller
-from service.http.api.params import read_limit
+from service.http.api.params import read_limit, read_wait
 from service.http.api.render import job_record
 from service.http.api.schemas import RecentJobs, json_response
-from service.usecases.jobs import read_job, read_recent_jobs
+from service.usecases.delete_job import delete_job
+from service.usecases.jobs import await_job, read_job, read_recent_jobs
 from service.usecases.services import Services
 
 
 async def job_status(request: Request, caller: Caller) -> Response:
-    """Show one job of the caller (interface 4.6)."""
+    """Show one job of the caller, at its end if the caller wants to wait for it (interface 4.6)."""
     services: Services = request.state.services
-    linked = await read_job(services, caller.account_id, request.path_params["jobId"])
+    seconds = min(read_wait(request.query_params), services.most_wait_seconds)
+    job_id = request.path_params["jobId"]
+    linked = (
+        await await_job(services, caller.account_id, job_id, seconds)
+        if seconds
+        else await read_job(services, caller.account_id, job_id)
+    )
     return json_response(job_record(request, linked))
+
+
+async def delete_one(request: Request, caller: Caller) -> Response:
+    """Cancel a job of the caller, or erase its result (interface 4.8)."""
+    await delete_job(request.state.services, caller.account_id, request.path_params["jobId"])
+    return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
 async def recent_jobs(request: Request, caller: Caller) -> Response:

@@ -1,0 +1,77 @@
+"""Deletes a job on its owner's request: cancels an open one, erases the result of a completed one (interface 4.8)."""
+
+import structlog
+
+from service.errors import Overloaded, StorageUnavailable
+from service.ids import AccountId
+from service.jobs.dispatch import RETRY_AFTER_SECONDS
+from service.jobs.lifecycle import ENDED, Status
+from service.jobs.records import Job
+from service.metering.ledger import Release
+from service.storage.observed import observed
+from service.storage.port import ObjectKey
+from service.telemetry import events, metrics
+from service.usecases.jobs import parse_job_id
+from service.usecases.services import Services
+
+_log = structlog.get_logger()
+
+CANCELLED = "The conversion was cancelled on request. Nothing was counted."
+
+
+async def delete_job(services: Services, account_id: AccountId, untrusted_id: str) -> None:
+    """Cancel a job of the account at no charge, or erase its result; a repeat changes nothing.
+
+    A job that completes first stays charged, and its result is erased.
+
+    Raises:
+        JobNotFound: there is no such job, it is another account's, or `untrusted_id` is not a job id.
+        Overloaded: the store is unavailable, so that the result is not erased yet.
+    """
+    job_id = parse_job_id(untrusted_id)
+    job = await services.jobs.find(job_id, account_id)
+    while job.status not in ENDED:
+        if await _cancel(services, job):
+            return
+        job = await services.jobs.find(job_id, account_id)  # it has ended meanwhile, or another attempt has begun
+    if job.status is not Status.FAILED and job.object_key is not None:
+        await _erase(services, job, job.object_key)
+
+
+async def _cancel(services: Services, job: Job) -> bool:
+    """Fail an open job, and end its run if it is here; return False if this attempt of it is not open any more.
+
+    A run of another process ends when that process notices, at the latest when it settles.
+    """
+    release = Release(
+        job_id=job.id,
+        attempt=job.attempt,
+        error_message=CANCELLED,
+        details={},
+        object_key=job.object_key,  # its run may be storing an output, which the sweep removes
+    )
+    if await services.ledger.release(release) is None:
+        return False
+    metrics.JOBS_ENDED.labels("cancelled").inc()
+    _log.info(events.JOB_CANCELLED, job_id=job.id)
+    for ended in await services.jobs.ended([job.id]):
+        await services.runner.cancel(ended)
+    services.ends.wake(job.id)
+    return True
+
+
+async def _erase(services: Services, job: Job, object_key: str) -> None:
+    async def remove(keys: list[str]) -> None:
+        with observed("delete"):
+            await services.storage.delete([ObjectKey(key) for key in keys])
+
+    try:
+        await services.jobs.erase(job.id, object_key, remove)
+    except StorageUnavailable as unavailable:
+        _log.warning(events.STORAGE_FAILED, job_id=job.id, fault=unavailable.fault, detail=unavailable.detail)
+        raise Overloaded(
+            "The result could not be erased yet, because the store of results is unavailable: links to it may still "
+            "work. Send the request again.",
+            RETRY_AFTER_SECONDS,
+        ) from unavailable
+    _log.info(events.RESULT_ERASED, job_id=job.id)

@@ -1,0 +1,182 @@
+"""A job is cancelled at no charge, or its result erased, by its owner alone, whichever process runs it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import httpx
+import pytest
+
+from service.accounts.administration import Administration, Terms
+from service.storage.disk import Disk
+from service.usecases.audit import audit
+from service.usecases.delete_job import CANCELLED
+from service.usecases.maintenance import sweep
+from tests.support.data import collection, feature, lakes, point
+from tests.support.world import World, world
+
+JOBS = "/api/geo/convert/jobs"
+FILE = "/api/geo/convert/upload"
+LENGTHY = collection(*(feature(point(n % 90, n % 45), n=n, text="x" * 50) for n in range(100_000)))
+
+
+class HeldStore:
+    """The store of one process, which stores nothing until it is let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, here: World) -> None:
+        storage, put = here.services.storage, here.services.storage.put
+        self.reached, self.let_go = anyio.Event(), anyio.Event()
+
+        async def held(*arguments: object, **options: object) -> None:
+            self.reached.set()
+            await self.let_go.wait()
+            await put(*arguments, **options)  # type: ignore[arg-type]  # the store's own
+
+        monkeypatch.setattr(storage, "put", held)
+
+
+class Conversion:
+    """A conversion under way, and what it answers."""
+
+    def __init__(self) -> None:
+        self.answer: httpx.Response
+
+    async def send(self, here: World, content: bytes = lakes()) -> None:
+        """Convert a file; sets `answer`."""
+        self.answer = await here.client.post(FILE, files={"file": ("a.geojson", content)}, timeout=120)
+
+    async def error(self) -> str:
+        """Wait for the answer; return why nothing was converted."""
+        await until(lambda: hasattr(self, "answer"))
+        assert self.answer.status_code == 200
+        return str(self.answer.json()["error"])
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until it does."""
+    while not holds():  # noqa: ASYNC110 -- what is waited for has no event
+        await anyio.sleep(0.01)
+
+
+async def open_job(here: World) -> str:
+    """The id of the open job, once there is one."""
+    while True:
+        for job in (await here.client.get(JOBS)).json()["jobs"]:
+            if job["status"] in {"Pending", "Processing"}:
+                return str(job["jobId"])
+
+
+async def assert_not_charged(here: World, job_id: str) -> None:
+    """The books have nothing of it, and neither has the store."""
+    record = await here.job(job_id)
+    assert (record["status"], record["errorMessage"]) == ("Failed", CANCELLED)
+    balance = await here.services.ledger.balance(here.account.account_id)
+    assert (balance.used_conversions, balance.used_bytes) == (0, 0)
+    await sweep(here.services)
+    assert await audit(here.services.database, here.services.storage) == []
+    assert await here.stored() == 0
+
+
+async def test_cancelling_ends_the_run_and_frees_its_place(database_url: str, tmp_path: Path) -> None:
+    """The client that waits is told; nothing is charged; a repeat changes nothing."""
+    async with world(database_url, tmp_path, plan="team") as here, anyio.create_task_group() as tasks:
+        conversion = Conversion()
+        tasks.start_soon(conversion.send, here, LENGTHY)
+        job_id = await open_job(here)
+        while (await here.job(job_id))["status"] != "Processing":  # noqa: ASYNC110 -- as above
+            await anyio.sleep(0.01)
+        assert (await here.client.delete(f"{JOBS}/{job_id}")).status_code == 204
+        assert (here.services.pool.queue.places_taken, here.services.runner.active) == (0, frozenset())
+        assert await conversion.error() == CANCELLED
+        assert (await here.client.delete(f"{JOBS}/{job_id}")).status_code == 204
+        await assert_not_charged(here, job_id)
+        await here.convert()
+
+
+async def assert_the_end_is_awaited(held: HeldStore, here: World, other: World) -> None:
+    """In the process that runs the job and in another one, but no longer than asked for."""
+    statuses: list[str] = []
+
+    async def ask(process: World, seconds: int) -> None:
+        response = await process.client.get(f"{JOBS}/{job_id}/status?wait={seconds}", timeout=120)
+        statuses.append(response.json()["status"])
+
+    async with anyio.create_task_group() as tasks:
+        conversion, held.reached, held.let_go = Conversion(), anyio.Event(), anyio.Event()
+        tasks.start_soon(conversion.send, here)
+        await held.reached.wait()
+        job_id = await open_job(here)
+        await ask(other, 1)
+        assert statuses.pop() in {"Pending", "Processing"}
+        tasks.start_soon(ask, here, 60)
+        tasks.start_soon(ask, other, 60)
+        await until(lambda: bool(here.services.ends.watched and other.services.ends.watched))
+        assert not statuses
+        held.let_go.set()
+    assert statuses == ["Completed", "Completed"]
+    for wait in ("61", "-1", "x", "1.5", ""):
+        refused = await here.client.get(f"{JOBS}/{job_id}/status?wait={wait}")
+        assert (refused.status_code, refused.json()["parameter"]) == (400, "wait")
+
+
+async def test_a_job_of_another_process_is_awaited_and_cancelled(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process notices while it runs; one that notices nothing settles nothing, and what it stores is removed."""
+    async with (
+        world(database_url, tmp_path / "a") as here,
+        world(database_url, tmp_path / "b") as other,
+        anyio.create_task_group() as tasks,
+    ):
+        other.client.headers.update(here.client.headers)
+        held = HeldStore(monkeypatch, here)
+        for notices in (True, False):
+            if not notices:
+                monkeypatch.setattr(here.services.runner, "held_for", lambda _seconds: frozenset())
+            conversion, held.reached = Conversion(), anyio.Event()
+            tasks.start_soon(conversion.send, here)
+            await held.reached.wait()
+            job_id = await open_job(here)
+            assert (await other.client.delete(f"{JOBS}/{job_id}")).status_code == 204
+            if not notices:
+                await sweep(here.services)
+                held.let_go.set()
+            assert await conversion.error() == CANCELLED
+            await until(lambda: not here.services.runner.active)
+            await assert_not_charged(here, job_id)
+        await assert_the_end_is_awaited(held, here, other)
+
+
+async def test_a_result_is_erased_at_once(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its owner alone; record, link and repeats under its key say so, and the charge stays."""
+    async with world(database_url, tmp_path) as here:
+        files, headers = {"file": ("a.geojson", lakes())}, {"Idempotency-Key": "k"}
+        answer = (await here.client.post(FILE, files=files, headers=headers)).json()
+        address = f"{JOBS}/{answer['jobId']}"
+        _, stranger = await Administration(here.services.database, here.clock).create_account("b", Terms(plan="free"))
+        for key, job_id in ((stranger.api_key, answer["jobId"]), (None, stranger.account_id), (None, "x")):
+            refused = await here.client.delete(f"{JOBS}/{job_id}", headers={"X-API-Key": key} if key else None)
+            assert (refused.status_code, refused.json()["code"]) == (404, "job_not_found")
+        assert (await here.client.get(answer["downloadUrl"])).status_code == 200
+        with monkeypatch.context() as broken:
+            broken.setattr(Disk, "delete", _fail)
+            refused = await here.client.delete(address)
+            assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
+            assert (await here.job(answer["jobId"]))["status"] == "Expired"
+            assert await here.stored() == 1
+        for _ in range(2):
+            response = await here.client.delete(address)
+            assert (response.status_code, response.content) == (204, b"")
+        assert await here.stored() == 0
+        gone = await here.client.get(answer["downloadUrl"])
+        assert (gone.status_code, gone.json()["code"]) == (410, "download_expired")
+        record = await here.job(answer["jobId"])
+        assert (record["status"], "downloadUrl" in record) == ("Expired", False)
+        again = (await here.client.post(FILE, files=files, headers=headers)).json()
+        assert (again["jobId"], again["status"], again["success"]) == (answer["jobId"], "Expired", True)
+        assert (await here.services.ledger.balance(here.account.account_id)).used_conversions == 1
+        assert await audit(here.services.database, here.services.storage) == []
+
+
+def _fail(*_arguments: object) -> None:
+    raise OSError(5, "Input/output error")
