@@ -114,6 +114,9 @@ def _middleware(surroundings: DeploymentConfig) -> list[Middleware]:
 _FROM_SCRIPTS = ("X-API-Key", "Idempotency-Key", "Prefer", "Range", "X-Request-Id", "traceparent")
 _TO_SCRIPTS = (
     "Content-Disposition",
+    "Geomill-Job-Id",
+    "Geomill-Warnings",
+    "Link",
     "Location",
     "Preference-Applied",
     "RateLimit",

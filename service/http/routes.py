@@ -41,7 +41,20 @@ _BUSY = (TooManyRequests, Overloaded)
 _UPLOAD = (MalformedRequest, UploadTimeout, *_BUSY)
 _REPEATABLE = (InvalidParameter, IdempotencyKeyInUse, IdempotencyKeyReused)
 _HEADERS = (inputs.IDEMPOTENCY_KEY, inputs.PREFER)
-_CONVERTED = Answer(meaning="The request is valid; success says whether the file was converted.", body=ConversionResult)
+_OF_JOB = ("Geomill-Job-Id", "Geomill-Warnings", "Link")
+_CONVERTED = (
+    Answer(
+        meaning="The request is valid; success says whether the file was converted.",
+        body=ConversionResult,
+        headers=_OF_JOB,
+    ),
+    Answer(meaning="With download=true, the result itself.", media_type="*/*", headers=_OF_JOB),
+    Answer(
+        status=HTTPStatus.UNPROCESSABLE_ENTITY,
+        meaning="With download=true, the record of a file that was not converted.",
+        body=ConversionResult,
+    ),
+)
 _ACCEPTED = Answer(
     status=HTTPStatus.ACCEPTED,
     meaning="The upload was accepted; query its job for the result.",
@@ -58,9 +71,9 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=convert_file,
         summary="Convert one file",
         form=inputs.CONVERSION,
-        parameters=_HEADERS,
-        answers=(_CONVERTED, _ACCEPTED),
-        faults=(*_UPLOAD, *_REPEATABLE, UploadTooLarge),
+        parameters=(inputs.DOWNLOAD, *_HEADERS),
+        answers=(*_CONVERTED, _ACCEPTED),
+        faults=(*_UPLOAD, *_REPEATABLE, UploadTooLarge, DownloadExpired),
     ),
     Keyed(
         method="POST",
@@ -98,9 +111,9 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=convert_upload,
         summary="Convert one file and report the balance (kept for existing integrations)",
         form=inputs.CONVERSION,
-        parameters=_HEADERS,
-        answers=(_CONVERTED, _ACCEPTED),
-        faults=(*_UPLOAD, *_REPEATABLE, UploadTooLarge),
+        parameters=(inputs.DOWNLOAD, *_HEADERS),
+        answers=(*_CONVERTED, _ACCEPTED),
+        faults=(*_UPLOAD, *_REPEATABLE, UploadTooLarge, DownloadExpired),
     ),
     Keyed(
         method="GET",

@@ -1,6 +1,6 @@
 """The objects of one bucket of an S3-compatible server."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from service.storage.clients import PROBE, Clients, Effort, open_clients
 from service.storage.disk import open_output
 from service.storage.faults import refusal, within
 from service.storage.names import content_disposition
+from service.storage.port import READ_BYTES
 from service.storage.upload import Destination, Metadata, upload
 
 if TYPE_CHECKING:
@@ -73,6 +74,20 @@ class Bucket:
         destination: Destination = {"Bucket": self._bucket_config.bucket, "Key": self._bucket_config.prefix + name}
         with open_output(path) as file:
             await upload(self._client, destination, metadata, file, self._seconds)
+
+    async def read(self, name: str) -> AsyncGenerator[bytes]:
+        """Iterate over the content of the object; each piece may take the timeout of a request."""
+        with within(self._seconds):
+            answer = await self._client.get_object(
+                Bucket=self._bucket_config.bucket, Key=self._bucket_config.prefix + name
+            )
+        async with answer["Body"] as body:
+            while True:
+                with within(self._seconds):
+                    piece = await body.read(READ_BYTES)
+                if not piece:
+                    return
+                yield piece
 
     async def delete(self, names: Sequence[str]) -> None:
         """Delete the objects, as many per request as S3 allows."""

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -15,10 +15,10 @@ from anyio import CapacityLimiter, fail_after, to_thread
 from service.blocking import INLINE_BYTES
 from service.clock import Clock, utc_now
 from service.errors import DownloadExpired, StorageFault, StorageUnavailable
-from service.storage.disk import SHARDS, Disk, size_of_output
+from service.storage.disk import SHARDS, Disk, open_output, size_of_output
 from service.storage.links import Grant, LinkSigner
 from service.storage.names import clean_name
-from service.storage.port import Link, ObjectKey, StoredObject, is_key, link_seconds, split_key
+from service.storage.port import READ_BYTES, Link, ObjectKey, StoredObject, is_key, link_seconds, split_key
 
 T = TypeVar("T")
 
@@ -94,6 +94,15 @@ class LocalStorage:
             return None
         grant = Grant(ObjectKey(_name(key)), clean_name(download_name), media_type, start + seconds)
         return Link(self._signer.sign(grant), datetime.fromtimestamp(grant.expires, UTC))
+
+    async def read(self, key: ObjectKey) -> AsyncGenerator[bytes]:
+        """See `Storage.read`."""
+        file = await self.run(partial(open_output, self._disk.path(_name(key))))
+        try:
+            while content := await self.run(partial(file.read, READ_BYTES)):
+                yield content
+        finally:
+            file.close()
 
     async def delete(self, keys: Sequence[ObjectKey]) -> None:
         """See `Storage.delete`."""

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from service.errors import StorageFault, StorageUnavailable
 from service.telemetry.metrics import STORAGE_FAILURES, STORAGE_SECONDS, start_at_zero
 
-Operation = Literal["put", "link", "delete", "check"]
+Operation = Literal["put", "link", "read", "delete", "check"]
 
 start_at_zero(STORAGE_FAILURES, get_args(StorageFault))
 

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NewType, Protocol
@@ -11,6 +11,9 @@ import msgspec
 
 ObjectKey = NewType("ObjectKey", str)
 """32 hexadecimal digits, after `region/` if the object is in a chosen region."""
+
+READ_BYTES = 256 * 1024
+"""The most that `Storage.read` gives at a time."""
 
 MAX_LINK_LIFE = timedelta(days=7)
 """The maximum for S3 signatures; it also applies to the local store, so that there is one rule for callers."""
@@ -55,6 +58,12 @@ class Storage(Protocol):
         """Sign a link that is valid until `expires_at`, or for as long as the signature can last if that is shorter.
 
         Does not check whether the object exists. Returns None if less than a second is left.
+        """
+
+    def read(self, key: ObjectKey) -> AsyncGenerator[bytes]:
+        """Iterate over the content of an object, in constant memory; close the iterator if you leave it early.
+
+        A missing object is a failure of the store.
         """
 
     async def delete(self, keys: Sequence[ObjectKey]) -> None:

@@ -1,8 +1,8 @@
 """The S3 store: one bucket per region on any S3-compatible server, for a service on many machines."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -49,6 +49,13 @@ class S3Storage:
         return await self._bucket(region).links.link(
             name, expires_at=expires_at, download_name=download_name, media_type=media_type
         )
+
+    async def read(self, key: ObjectKey) -> AsyncGenerator[bytes]:
+        """See `Storage.read`."""
+        region, name = split_key(key)
+        async with aclosing(self._bucket(region).read(name)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def delete(self, keys: Sequence[ObjectKey]) -> None:
         """See `Storage.delete`."""

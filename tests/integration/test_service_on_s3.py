@@ -53,6 +53,9 @@ async def test_a_result_is_fetched_from_the_bucket(database_url: str, tmp_path: 
             response = await client.get(answer["downloadUrl"])
         assert (response.status_code, len(response.content)) == (200, answer["outputSizeBytes"])
         assert 'filename="a.zip"' in response.headers["content-disposition"]
+        address, files = "/api/geo/convert/file?download=true", {"file": ("a.geojson", lakes())}
+        itself = await here.client.post(address, files=files, data={"outputFormat": "Csv"})
+        assert (itself.status_code, b"Titicaca" in itself.content) == (200, True)
 
 
 async def test_a_plan_with_the_choice_keeps_outputs_where_its_account_wants(

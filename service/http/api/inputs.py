@@ -80,7 +80,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     sample: str = ""
 
 
-_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+_BOOLEANS = {"": False, "true": True, "1": True, "false": False, "0": False}
 _LARGEST = 10**MAX_DIGITS - 1
 _EPSG_COMPLAINT = "must be a whole number: the EPSG code of a coordinate system, such as 4326."
 
@@ -91,7 +91,8 @@ def read_number(text: str) -> int | None:
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS else None
 
 
-def _read_boolean(text: str) -> bool | None:
+def read_boolean(text: str) -> bool | None:
+    """Parse a boolean, an empty text being false; None if `text` is not one."""
     return _BOOLEANS.get(text.lower())
 
 
@@ -117,7 +118,7 @@ _BOOLEAN = Kind(
         "examples": ["true", "false"],
         "default": "false",
     },
-    _read_boolean,
+    read_boolean,
     "must be true or false.",
 )
 _TABLES = "of CSV, XLSX or ODS; required if its name is unusual"
@@ -215,6 +216,13 @@ LIMIT = Parameter(
     description="The number of jobs to return, newest first.",
     schema={"type": "integer", "minimum": 1, "maximum": MOST_JOBS, "default": DEFAULT_JOBS},
     sample="5",
+)
+
+DOWNLOAD = Parameter(
+    name="download",
+    place="query",
+    description="true: respond with the result itself; with status 422 and the record if the file was not converted.",
+    schema=_BOOLEAN.schema,
 )
 
 WAIT = Parameter(

@@ -13,6 +13,7 @@ from service.formats.request import ConversionRequest
 from service.http.api.inputs import (
     BATCH,
     CONVERSION,
+    DOWNLOAD,
     IDEMPOTENCY_KEY,
     INCLUDE_WALLET,
     LIMIT,
@@ -20,6 +21,7 @@ from service.http.api.inputs import (
     Field,
     Parameter,
     UploadForm,
+    read_boolean,
     read_number,
 )
 from service.intake.form import Form
@@ -91,6 +93,34 @@ def _unknown_field(untrusted_name: str, names: Mapping[str, str]) -> str:
     near = get_close_matches(untrusted_name.casefold()[:MAX_NAME], names, n=1)
     hint = f"; did you mean {names[near[0]]}?" if near else "."
     return f"The field {shown(untrusted_name)} is unknown and was ignored{hint}"
+
+
+def read_download(query: QueryParams, headers: Headers) -> bool:
+    """Read `download` of a single conversion (interface 4.1); false if it is absent.
+
+    Raises:
+        InvalidParameter: it is not a boolean, or the client does not want to wait for the result.
+    """
+    download = read_boolean(query.get(DOWNLOAD.name, ""))
+    if download is None:
+        raise InvalidParameter(DOWNLOAD.name, f"{DOWNLOAD.name} must be true or false.")
+    if download and wants_async(headers):
+        message = (
+            "download=true responds with the result, and Prefer: respond-async before there is one. Send one of them."
+        )
+        raise InvalidParameter(DOWNLOAD.name, message)
+    return download
+
+
+def refuse_download(query: QueryParams) -> None:
+    """Refuse `download` where a request has several results.
+
+    Raises:
+        InvalidParameter: it is not false.
+    """
+    if read_boolean(query.get(DOWNLOAD.name, "")) is not False:
+        message = "A batch has several results. Download each by its link, or convert the files one at a time."
+        raise InvalidParameter(DOWNLOAD.name, message)
 
 
 def read_limit(query: QueryParams) -> int:

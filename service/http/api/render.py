@@ -105,6 +105,16 @@ def accepted_batch(request: Request, jobs: Sequence[Job]) -> Response:
     return json_response(RecentJobs(success=True, jobs=records), HTTPStatus.ACCEPTED, _applied(location))
 
 
+def of_job(request: Request, job: Job, notes: Sequence[str]) -> dict[str, str]:
+    """Return the headers of a response about one job: its id, its record, and how many warnings there are."""
+    address = address_of_route(request, "jobStatus", jobId=str(job.id))
+    return {
+        "Geomill-Job-Id": str(job.id),
+        "Geomill-Warnings": str(len(notes) + len(job.details.warnings)),
+        "Link": f'<{address}>; rel="describedby"',
+    }
+
+
 def _applied(location: str) -> dict[str, str]:
     return {"Location": location, "Preference-Applied": "respond-async"}
 
@@ -126,6 +136,8 @@ def job_record(request: Request, linked: LinkedJob) -> JobRecord:
         created_at=timestamp(job.created_at),
         completed_at=timestamp(job.completed_at) if job.completed_at is not None else UNSET,
         error_message=_or_absent(job.error_message),
+        warnings=job.details.warnings or UNSET,
+        truncation_report=_or_absent(_losses(job.details)),
     )
 
 

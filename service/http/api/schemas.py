@@ -119,6 +119,13 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     created_at: Moment
     completed_at: Moment | UnsetType = UNSET
     error_message: Annotated[str | UnsetType, Meta(description="Why the job failed; present if it did.")] = UNSET
+    warnings: Annotated[
+        tuple[str, ...] | UnsetType,
+        Meta(description="What the target left out or changed; absent if there is nothing."),
+    ] = UNSET
+    truncation_report: Annotated[
+        Report | UnsetType, Meta(description="What the conversion to Shapefile lost; absent for other targets.")
+    ] = UNSET
 
 
 class RecentJobs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -36,6 +36,9 @@ _HEADERS: Mapping[str, str] = {
     "traceparent": "The trace that the request belongs to (W3C Trace Context); that of the request if it had one.",
     "Retry-After": "Seconds until it makes sense to try again.",
     "WWW-Authenticate": "How to authenticate.",
+    "Geomill-Job-Id": "The job of the file.",
+    "Geomill-Warnings": "How many warnings there are about the conversion and the request.",
+    "Link": "The address of the job's record, as describedby.",
     "Location": "The address of the job or jobs.",
     "Preference-Applied": "respond-async.",
     "RateLimit-Policy": "How many files the account may have in progress at a time (concurrency), and with a plan "
@@ -122,7 +125,7 @@ def _responses(endpoint: Open | Keyed) -> Object:
     """Every status with all its possible bodies: successful responses, then problems."""
     responses: dict[int, Object] = {}
     for answer in endpoint.answers:
-        responses[answer.status] = _response(answer.meaning, _content(answer), answer.headers)
+        _add_answer(responses, answer)
     for status, faults in _by_status(endpoint.all_faults).items():
         known = responses.setdefault(status, _response("", {}, _fault_headers(status, faults)))
         meanings = [f"{kind_of(fault).code}: {_first_line(fault)}" for fault in faults]
@@ -134,6 +137,15 @@ def _responses(endpoint: Open | Keyed) -> Object:
         for status in responses.keys() - {HTTPStatus.UNAUTHORIZED}:
             responses[status]["headers"] |= _header_references(_OF_CALLERS)
     return {str(status.value if isinstance(status, HTTPStatus) else status): responses[status] for status in responses}
+
+
+def _add_answer(responses: dict[int, Object], answer: Answer) -> None:
+    """Add a successful response; those of one status differ in their media types."""
+    response = _response(answer.meaning, _content(answer), answer.headers)
+    if (known := responses.setdefault(answer.status, response)) is not response:
+        known["description"] += f" {answer.meaning}"
+        known["headers"] |= response["headers"]
+        known["content"] |= response["content"]
 
 
 def _content(answer: Answer) -> Object:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from http import HTTPStatus
 
 import msgspec
 from starlette.requests import Request
@@ -15,20 +16,23 @@ from service.http.api.inputs import BATCH, CONVERSION
 from service.http.api.params import (
     read_batch,
     read_conversion,
+    read_download,
     read_idempotency_key,
     read_include_wallet,
+    refuse_download,
     unknown_fields,
     wants_async,
 )
 from service.http.api.ratelimit import Remaining
-from service.http.api.render import accepted, accepted_batch, batch_result, conversion_result
+from service.http.api.render import accepted, accepted_batch, batch_result, conversion_result, of_job
+from service.http.api.result import ResultResponse
 from service.http.api.schemas import json_response
 from service.http.api.upload import receive_form
 from service.http.promised import promised
 from service.ids import JobId, uuid7
 from service.intake.form import Form, FormSpec
 from service.intake.workspace import Workspace
-from service.jobs.lifecycle import ENDED
+from service.jobs.lifecycle import ENDED, Status
 from service.jobs.promises import Promise
 from service.jobs.records import Job
 from service.metering.balance import Balance
@@ -36,6 +40,7 @@ from service.usecases.convert_batch import convert_batch
 from service.usecases.idempotency import fingerprint, still_to_do
 from service.usecases.jobs import with_link
 from service.usecases.read_balance import read_left
+from service.usecases.read_result import read_result
 from service.usecases.services import Services
 from service.usecases.steps.accepting import ConversionOrder
 
@@ -44,6 +49,7 @@ _MANY = BATCH.spec()
 
 
 async def _convert_one(request: Request, caller: Caller, *, always_with_balance: bool) -> Response:
+    download = read_download(request.query_params, request.headers)
     with promised(request, caller) as promise:
         exchange = _Exchange(request, caller, _ONE, promise)
         async with exchange.services.work_area.workspace() as workspace:
@@ -52,12 +58,16 @@ async def _convert_one(request: Request, caller: Caller, *, always_with_balance:
             jobs = await exchange.convert(form, [read_conversion(form.fields)], workspace)
     if exchange.should_return_202(jobs):
         return accepted(request, jobs[0])
+    notes = unknown_fields(form, _ONE.fields)
+    headers = of_job(request, jobs[0], notes)
+    if download and jobs[0].status is not Status.FAILED:
+        return ResultResponse(await read_result(exchange.services, jobs[0]), headers)
     linked = await with_link(exchange.services, jobs[0])
     left = await read_left(exchange.services, caller.account_id, jobs[0]) if with_balance else None
     if isinstance(left, Balance):
         request.state.remaining = Remaining(conversions=left.remaining_conversions, size_bytes=left.remaining_bytes)
-    notes = unknown_fields(form, _ONE.fields)
-    return json_response(conversion_result(request, linked, notes, left))
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if download else HTTPStatus.OK
+    return json_response(conversion_result(request, linked, notes, left), status, headers)
 
 
 convert_file: KeyedHandler = partial(_convert_one, always_with_balance=False)
@@ -69,6 +79,7 @@ convert_upload: KeyedHandler = partial(_convert_one, always_with_balance=True)
 
 async def convert_files(request: Request, caller: Caller) -> Response:
     """Convert several files, each on its own (interface 4.2)."""
+    refuse_download(request.query_params)
     with promised(request, caller) as promise:
         exchange = _Exchange(request, caller, _MANY, promise)
         async with exchange.services.work_area.workspace() as workspace:

@@ -293,11 +293,11 @@ async def test_bytes_that_are_no_text_are_refused(local: Stage) -> None:
     assert answers[0]["status"] == 403
 
 
-async def test_an_object_that_is_gone_is_not_found(local: Stage) -> None:
+async def test_an_object_that_was_deleted_is_gone(local: Stage) -> None:
     """A link to what the sweeper removed is a clear answer, not a failure."""
     link = await local.link(ObjectKey("ab" * 16))
     answer = await local.client.get(link.url)
-    assert answer.status_code == 404
+    assert answer.status_code == 410
     assert "Convert the file again" in answer.text
 
 

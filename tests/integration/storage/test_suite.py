@@ -8,7 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from service.storage.port import MAX_LINK_LIFE, ObjectKey, new_key
+from service.errors import StorageUnavailable
+from service.storage.port import MAX_LINK_LIFE, READ_BYTES, ObjectKey, new_key
 
 from .conftest import REFUSED, MovableClock, Stage
 
@@ -23,6 +24,17 @@ async def test_what_was_put_is_what_a_link_gives(stage: Stage) -> None:
     assert answer.headers["content-length"] == str(len(CONTENT))
     assert answer.headers["content-type"] == "application/zip"
     assert answer.headers["content-disposition"] == 'attachment; filename="roads.zip"'
+
+
+async def test_what_was_put_is_read_in_pieces(stage: Stage) -> None:
+    """None of which is large; what is missing is a failure of the store."""
+    content = bytes(range(256)) * 4096
+    pieces = [piece async for piece in stage.storage.read(await stage.put(content))]
+    assert b"".join(pieces) == content
+    assert max(map(len, pieces)) <= READ_BYTES
+    assert [piece async for piece in stage.storage.read(await stage.put(b""))] == []
+    with pytest.raises(StorageUnavailable):
+        [piece async for piece in stage.storage.read(new_key())]
 
 
 async def test_an_empty_file_is_a_file(stage: Stage) -> None:

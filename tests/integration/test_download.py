@@ -1,0 +1,52 @@
+"""With `download=true`, the response of a conversion is the file itself (interface 4.1)."""
+
+from pathlib import Path
+
+from tests.support.data import lakes
+from tests.support.world import world
+
+FILE = "/api/geo/convert/file"
+JOBS = "/api/geo/convert/jobs"
+
+
+async def test_the_response_is_the_file_itself(database_url: str, tmp_path: Path) -> None:
+    """With its name and type, charged once under a key, and for as long as it is kept."""
+    async with world(database_url, tmp_path) as here:
+        data, key = {"outputFormat": "Csv", "targetEPSG": "1"}, {"Idempotency-Key": "k"}
+        files = {"file": ("Gew\u00e4sser.geojson", lakes())}
+        response = await here.client.post(f"{FILE}?download=true", files=files, data=data, headers=key)
+        assert response.status_code == 200
+        assert "filename*=UTF-8''Gew%C3%A4sser.csv" in response.headers["content-disposition"]
+        assert response.headers["content-length"] == str(len(response.content))
+        assert "sandbox" in response.headers["content-security-policy"]
+        assert response.headers["geomill-warnings"] == "1"  # about the unknown field
+        record = await here.job(response.headers["geomill-job-id"])
+        assert response.headers["link"].partition(">")[0].endswith(f"{JOBS}/{record['jobId']}/status")
+        by_link = await here.client.get(record["downloadUrl"])
+        assert by_link.content == response.content
+        assert by_link.headers["content-type"] == response.headers["content-type"]
+        again = await here.client.post(f"{FILE}?download=1", files=files, data=data, headers=key)
+        assert again.content == response.content
+        told = await here.client.post(FILE, files=files, data=data, headers=key)
+        assert (told.json()["jobId"], told.headers["geomill-job-id"]) == (record["jobId"], record["jobId"])
+        assert (await here.services.ledger.balance(here.account.account_id)).used_conversions == 1
+        await here.client.delete(f"{JOBS}/{record['jobId']}")
+        gone = await here.client.post(f"{FILE}?download=true", files=files, data=data, headers=key)
+        assert (gone.status_code, gone.json()["code"]) == (410, "download_expired")
+
+        files = {"file": ("a.geojson", lakes())}
+        lossy = await here.client.post(f"{FILE}?download=true", files=files, data={"outputFormat": "Shapefile"})
+        record = await here.job(lossy.headers["geomill-job-id"])
+        assert record["truncationReport"]["featureCount"] == 3
+        failed = await here.client.post(f"{FILE}?download=true", files={"file": ("a.geojson", b"{")})
+        assert (failed.status_code, failed.json()["success"]) == (422, False)
+        assert failed.json()["jobId"] == failed.headers["geomill-job-id"]
+
+        several = {"files": ("a.geojson", lakes())}
+        for refused in (
+            await here.client.post(f"{FILE}?download=yes", files=files),
+            await here.client.post(f"{FILE}?download=true", files=files, headers={"Prefer": "respond-async"}),
+            await here.client.post("/api/geo/convert/batch?download=true", files=several),
+        ):
+            assert (refused.status_code, refused.json()["parameter"]) == (400, "download")
+        assert len((await here.client.get(JOBS)).json()["jobs"]) == 3
