@@ -32,9 +32,8 @@ from service.engine.capabilities import Capabilities, ConverterMissing, probe
 from service.engine.convert import JAILED_PROGRAMS, Engine
 from service.engine.environment import prepared_environment, python_environment
 from service.errors import DatabaseUnavailable
-from service.http.application import FOR_CLIENTS, FOR_OPERATORS, Application, DeploymentConfig
+from service.http.application import FOR_CLIENTS, FOR_OPERATORS, ON_ONE_PORT, Application, DeploymentConfig
 from service.http.middleware.proxy_headers import parse_networks
-from service.http.routes import ROUTES
 from service.ids import ServerId
 from service.intake.form import IntakeLimits
 from service.intake.memory import memory_root
@@ -47,6 +46,7 @@ from service.jobs.register import JobRegister
 from service.metering.history import History, Retention
 from service.metering.ledger import Ledger, publish_plans
 from service.metering.pricing import Pricing
+from service.metering.usage import UsageReports
 from service.postgres_embedded import EmbeddedPostgresError, embedded_postgres, has_database
 from service.settings import Settings
 from service.storage.bucket_config import BucketConfig, read_bucket_configs
@@ -59,6 +59,7 @@ from service.telemetry.lag import watch_lag
 from service.telemetry.metrics import observe_statement
 from service.telemetry.tracing import tracing
 from service.usecases import inspect_source
+from service.usecases.convert_local import LocalParts
 from service.usecases.ending import JobParts
 from service.usecases.maintenance import PERIODIC_TASKS, run_periodically
 from service.usecases.run_job import run_job
@@ -127,8 +128,7 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
         work_area = await stack.enter_async_context(uploads)
         capabilities = await look_at_host(settings)
         pool = await stack.enter_async_context(open_converters(settings, capabilities))
-        has_sessions = LauncherName.FORK_SERVER in pool.report().active_launchers
-        engine = Engine(capabilities, _conversion_limits(settings), has_sessions=has_sessions)
+        engine = _engine(settings, capabilities, pool)
         ledger = Ledger(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib), storage.regions)
         jobs = JobRegister(database)
         lease = timedelta(seconds=settings.lease_seconds)
@@ -151,6 +151,7 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
             idempotency=IdempotencyKeys(database, lease),
             ledger=ledger,
             history=History(database, _retention(settings)),
+            usage=UsageReports(database),
             jobs=jobs,
             leases=Leases(database, ServerId(uuid4()), lease),
             engine=engine,
@@ -241,6 +242,30 @@ def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractA
     )
 
 
+@asynccontextmanager
+async def open_local_converter(settings: Settings) -> AsyncIterator[LocalParts]:
+    """Open what conversions without a server need, in the data directory.
+
+    Raises:
+        SandboxUnavailable, ConverterMissing: as `open_services`.
+    """
+    async with AsyncExitStack() as stack:
+        work_area = await stack.enter_async_context(open_work_area(settings.data_path / WORK / UPLOADS, None))
+        capabilities = await look_at_host(settings)
+        pool = await stack.enter_async_context(open_converters(settings, capabilities))
+        yield LocalParts(
+            engine=_engine(settings, capabilities, pool),
+            pool=pool,
+            work_area=work_area,
+            unavailable_formats=capabilities.unavailable,
+        )
+
+
+def _engine(settings: Settings, capabilities: Capabilities, pool: Pool) -> Engine:
+    has_sessions = LauncherName.FORK_SERVER in pool.report().active_launchers
+    return Engine(capabilities, _conversion_limits(settings), has_sessions=has_sessions)
+
+
 def _converters(settings: Settings) -> int:
     return settings.converters or os.cpu_count() or 1
 
@@ -269,7 +294,7 @@ def operations_for(services: Services, settings: Settings) -> Application:
 
 
 def _on_main_port(settings: Settings) -> Sequence[Route]:
-    return ROUTES if settings.private_port is None else FOR_CLIENTS
+    return ON_ONE_PORT if settings.private_port is None else FOR_CLIENTS
 
 
 def _deployment(settings: Settings) -> DeploymentConfig:

@@ -4,9 +4,10 @@ A setting is one field: its name is the variable (`data_dir` is GEOMILL_DATA_DIR
 its description is the line in the documentation.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -93,7 +94,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     ] = ""
     database_url: Annotated[
         str,
-        Meta(description="URL of the PostgreSQL database (postgresql://…); empty: embedded, in the data directory."),
+        Meta(
+            pattern=r"^(postgres(ql)?://.*)?$",
+            description="URL of the PostgreSQL database (postgresql://…); empty: embedded, in the data directory.",
+        ),
     ] = ""
     link_secrets: Annotated[
         str,
@@ -305,7 +309,37 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     try:
         return msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise SettingsError(str(error).replace("`$.", "`")) from None
+        raise SettingsError(_complaint(str(error), values)) from None
+
+
+def _complaint(error: str, values: Mapping[str, str]) -> str:
+    """Name the variable that is wrong, and what it may be."""
+    wrong = re.search(r"`\$\.(\w+)`", error)
+    if wrong is None:
+        return error
+    [field] = (field for field in msgspec.structs.fields(Settings) if field.encode_name == wrong[1])
+    return f"{field.encode_name} {_requirement(field, values[field.encode_name])}"
+
+
+def _requirement(field: msgspec.structs.FieldInfo, value: str) -> str:
+    kind: Any = msgspec.inspect.type_info(field.type)
+    extra = {}
+    while isinstance(kind, msgspec.inspect.Metadata | msgspec.inspect.UnionType):
+        if isinstance(kind, msgspec.inspect.Metadata):
+            extra, kind = kind.extra_json_schema or {}, kind.type
+        else:
+            kind = next(one for one in kind.types if not isinstance(one, msgspec.inspect.NoneType))
+    if isinstance(kind, msgspec.inspect.LiteralType):
+        permitted = ", ".join(str(one) or "nothing" for one in kind.values)
+        return f"is {value!r}. Set it to one of these: {permitted}."
+    if isinstance(kind, msgspec.inspect.BoolType):
+        return f"is {value!r}. Set it to true or false."
+    if isinstance(kind, msgspec.inspect.IntType | msgspec.inspect.FloatType):
+        number = "a whole number" if isinstance(kind, msgspec.inspect.IntType) else "a number"
+        bounds = ((" from", kind.ge), (" above", kind.gt), (" to", kind.le))
+        limits = "".join(f"{words} {bound:g}" for words, bound in bounds if bound is not None)
+        return f"is {value!r}. Set it to {number}{limits}."
+    return f"is not valid. Expected: {extra.get('description', '')}"
 
 
 def _read_secret(variable: str, file_name: str) -> str:

@@ -52,6 +52,30 @@ class ChangedAccount(Account, frozen=True, kw_only=True, rename="camel"):
     effects: tuple[str, ...]
 
 
+class ListedAccount(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One line of the list of accounts; members of an organization share the use of its plan."""
+
+    account_id: AccountId
+    name: str
+    organization_id: OrganizationId | None
+    organization: str | None
+    plan: str | None
+    wallet_cents: int | None
+    used_conversions: int
+    used_bytes: int
+    past_due: bool
+    may_convert: bool
+    created_at: datetime
+
+
+class ListedKey(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A key of an account; the key itself is not stored."""
+
+    key_id: KeyId
+    created_at: datetime
+    revoked_at: datetime | None
+
+
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """Changes to an account; None or false means no change. See `NewTerms` for the first five."""
 
@@ -133,6 +157,34 @@ class Administration:
         """
         async with self._database.transaction() as connection:
             return await _find(connection, account_id)
+
+    async def list_accounts(self) -> list[ListedAccount]:
+        """Return all accounts that were not deleted, the oldest first."""
+        async with self._database.connection() as connection:
+            return [ListedAccount(**row) for row in await connection.fetch(_SQL["list_accounts"])]
+
+    async def list_keys(self, account_id: AccountId) -> list[ListedKey]:
+        """Return the keys of an account, the oldest first; revoked ones as long as they are kept.
+
+        Raises:
+            AdministrationError: there is no such account.
+        """
+        async with self._database.transaction() as connection:
+            await _find(connection, account_id)
+            return [ListedKey(**row) for row in await connection.fetch(_SQL["list_keys"], account_id)]
+
+    async def close_account(self, account_id: AccountId) -> None:
+        """Take the name, the keys and the access of an account, for ever; what it was charged stays.
+
+        Raises:
+            AdministrationError: there has never been such an account.
+        """
+        async with self._alone() as connection:
+            if await connection.fetchval(_SQL["delete_account"], account_id) is None:
+                message = f"There is no account {account_id}."
+                raise AdministrationError(message)
+            for change in ("revoke_keys", "forget_requests", "rename_alone"):
+                await connection.execute(_SQL[change], account_id)
 
     async def change_account(self, account_id: AccountId, changes: Changes) -> ChangedAccount:
         """Change an account; changes to plan and past due apply to all members of its organization.

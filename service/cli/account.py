@@ -1,17 +1,21 @@
-"""`geomill account`: create, change and show accounts (interface 10)."""
+"""`geomill account`: create, list, show, change and delete accounts (interface 10)."""
 
 import argparse
 
 import msgspec
 
-from service.accounts.administration import Account, Administration, Changes, Terms
-from service.app import open_database
-from service.cli.command import JSON, Command, CommandError, argument, identifier, print_record
+from service.accounts.administration import Account, Administration, Changes, ListedAccount, Terms
+from service.app import open_database, open_storage
+from service.cli.command import JSON, Command, CommandError, argument, identifier, print_record, print_table
 from service.clock import utc_now
 from service.ids import AccountId, KeyId, OrganizationId
+from service.jobs.register import JobRegister
+from service.metering.ledger import Ledger
 from service.metering.plans import BY_ID
+from service.metering.pricing import Pricing
 from service.settings import Settings
 from service.storage.bucket_config import HOME, read_bucket_configs
+from service.usecases.delete_account import AccountEraser
 
 _ACCOUNT = argument("account_id", metavar="ACCOUNT_ID", type=identifier, help="id of the account")
 _PLAN = argument("--plan", choices=tuple(BY_ID), help="plan of the account, or of its organization")
@@ -27,6 +31,20 @@ class CreatedAccount(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     wallet_cents: int | None
     key_id: KeyId
     api_key: str
+
+
+class Accounts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The output of `account list`."""
+
+    accounts: tuple[ListedAccount, ...]
+
+
+class DeletedAccount(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The output of `account delete`."""
+
+    account_id: AccountId
+    deleted: bool = True
+    erased_results: int
 
 
 async def create(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -75,6 +93,37 @@ async def change(settings: Settings, arguments: argparse.Namespace) -> int:
     return 0
 
 
+async def show_all(settings: Settings, arguments: argparse.Namespace) -> int:
+    """List all accounts."""
+    async with open_database(settings) as database:
+        accounts = await Administration(database, utc_now).list_accounts()
+    if arguments.json:
+        print_record(Accounts(accounts=tuple(accounts)), as_json=True)
+    else:
+        print_table(accounts)
+    return 0
+
+
+async def show(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Show one account."""
+    async with open_database(settings) as database:
+        account = await Administration(database, utc_now).find_account(arguments.account_id)
+    print_record(account, as_json=arguments.json)
+    return 0
+
+
+async def delete(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Delete an account: its keys, files and names. The books stay."""
+    if not arguments.yes:
+        raise CommandError("This erases the account's keys, files and names for ever. Add --yes if you are sure.")
+    async with open_database(settings) as database, open_storage(settings) as storage:
+        administration = Administration(database, utc_now)
+        eraser = AccountEraser(administration, JobRegister(database), Ledger(database, Pricing()), storage)
+        erased = await eraser.delete(arguments.account_id)
+    print_record(DeletedAccount(account_id=arguments.account_id, erased_results=erased), as_json=arguments.json)
+    return 0
+
+
 def _region(settings: Settings, text: str | None) -> str | None:
     """Validate a region: one that the settings name, or home."""
     known = sorted(set(read_bucket_configs(settings)) - {HOME})
@@ -107,8 +156,16 @@ _WALLET = argument("--wallet-cents", type=cents, metavar="N", help="prepaid cred
 
 COMMAND = Command(
     name="account",
-    help="create and change accounts",
+    help="create, list, change and delete accounts",
     verbs=(
+        Command(name="list", help="list all accounts", run=show_all, arguments=(JSON,)),
+        Command(name="show", help="show an account", run=show, arguments=(_ACCOUNT, JSON)),
+        Command(
+            name="delete",
+            help="erase an account's keys, files and names; what it was charged stays in the ledger",
+            run=delete,
+            arguments=(_ACCOUNT, argument("--yes", action="store_true", help="confirm that this is final"), JSON),
+        ),
         Command(
             name="create",
             help="create an account and its first key",

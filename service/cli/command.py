@@ -1,7 +1,7 @@
 """The structure of a `geomill` command."""
 
 import argparse
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
 import msgspec
@@ -65,6 +65,19 @@ def print_record(record: msgspec.Struct, *, as_json: bool) -> None:
     width = max(len(name) for name in members)
     for name, value in members.items():
         print(f"{name:<{width}}  {'-' if value is None else value}")
+
+
+def print_table(rows: Sequence[msgspec.Struct]) -> None:
+    """Print records of one kind as a table with a header; nothing if there are none."""
+    if not rows:
+        return
+    lines = [
+        list(rows[0].__struct_encode_fields__),
+        *(["-" if value is None else str(value) for value in msgspec.to_builtins(row).values()] for row in rows),
+    ]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        print("  ".join(f"{value:<{width}}" for value, width in zip(line, widths, strict=True)).rstrip())
 
 
 def identifier(text: str) -> UUID:

@@ -1,12 +1,12 @@
-"""`geomill key`: create and revoke API keys (interface 10)."""
+"""`geomill key`: create, list and revoke API keys (interface 10)."""
 
 import argparse
 
 import msgspec
 
-from service.accounts.administration import Administration
+from service.accounts.administration import Administration, ListedKey
 from service.app import open_database
-from service.cli.command import JSON, Command, argument, identifier, print_record
+from service.cli.command import JSON, Command, argument, identifier, print_record, print_table
 from service.clock import utc_now
 from service.ids import AccountId, KeyId
 from service.settings import Settings
@@ -18,6 +18,13 @@ class RevokedKey(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     key_id: KeyId
     account_id: AccountId
     revoked: bool = True
+
+
+class Keys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The output of `key list`."""
+
+    account_id: AccountId
+    keys: tuple[ListedKey, ...]
 
 
 async def create(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -36,15 +43,29 @@ async def revoke(settings: Settings, arguments: argparse.Namespace) -> int:
     return 0
 
 
+async def show_all(settings: Settings, arguments: argparse.Namespace) -> int:
+    """List the keys of an account."""
+    async with open_database(settings) as database:
+        keys = await Administration(database, utc_now).list_keys(arguments.account_id)
+    if arguments.json:
+        print_record(Keys(account_id=arguments.account_id, keys=tuple(keys)), as_json=True)
+    else:
+        print_table(keys)
+    return 0
+
+
+_OF_ACCOUNT = argument("account_id", metavar="ACCOUNT_ID", type=identifier, help="id of the account")
+
 COMMAND = Command(
     name="key",
-    help="create and revoke API keys",
+    help="create, list and revoke API keys",
     verbs=(
+        Command(name="list", help="list the keys of an account", run=show_all, arguments=(_OF_ACCOUNT, JSON)),
         Command(
             name="create",
             help="create an additional key; it is shown only once",
             run=create,
-            arguments=(argument("account_id", metavar="ACCOUNT_ID", type=identifier, help="id of the account"), JSON),
+            arguments=(_OF_ACCOUNT, JSON),
         ),
         Command(
             name="revoke",

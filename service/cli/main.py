@@ -7,17 +7,16 @@ from collections.abc import Sequence
 
 import anyio
 
-from service.accounts.administration import AdministrationError
-from service.cli import account, audit, doctor, key, migrate, reconcile, serve, settings, usage
-from service.cli.command import Command, CommandError
-from service.db.migrate import MigrationError
-from service.errors import GeomillError
-from service.postgres_embedded import EmbeddedPostgresError
-from service.settings import SettingsError, read_settings
+from service.cli import account, audit, convert, doctor, key, migrate, reconcile, serve, usage
+from service.cli import settings as settings_command
+from service.cli.command import Command
+from service.cli.failures import sentence_for
+from service.settings import Settings, read_settings
 from service.telemetry.build import VERSION
 
 COMMANDS: tuple[Command, ...] = (
     serve.COMMAND,
+    convert.COMMAND,
     migrate.COMMAND,
     account.COMMAND,
     key.COMMAND,
@@ -25,11 +24,8 @@ COMMANDS: tuple[Command, ...] = (
     audit.COMMAND,
     reconcile.COMMAND,
     doctor.COMMAND,
-    settings.COMMAND,
+    settings_command.COMMAND,
 )
-
-EXPECTED = (AdministrationError, CommandError, EmbeddedPostgresError, MigrationError, SettingsError)
-"""Errors whose message is sufficient without a traceback."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,14 +36,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for command in COMMANDS:
         command.add_to(nouns)
     chosen = parser.parse_args(arguments)
+    settings = Settings()
     try:
-        code: int = anyio.run(chosen.run, read_settings(os.environ), chosen)
-    except EXPECTED as error:
-        print(f"geomill: {error}", file=sys.stderr)
-    except GeomillError as error:
-        print(f"geomill: {error.message}", file=sys.stderr)
+        settings = read_settings(os.environ)
+        code: int = anyio.run(chosen.run, settings, chosen)
     except KeyboardInterrupt:
         return 130
-    else:
-        return code
-    return 1
+    except Exception as error:
+        sentence = sentence_for(error, settings)
+        if sentence is None:
+            raise
+        print(f"geomill: {sentence}", file=sys.stderr)
+        return 1
+    return code

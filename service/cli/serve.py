@@ -1,6 +1,7 @@
 """`geomill serve`: run the gateway (interface 10)."""
 
 import argparse
+import errno
 import gc
 import signal
 import socket
@@ -117,20 +118,25 @@ async def _stop_on_signal(stop: anyio.Event) -> None:
 
 
 def _listen(settings: Settings) -> socket.socket:
-    return _listen_or_fail(settings.host, settings.port, "GEOMILL_PORT")
+    return _listen_or_fail(settings.host, settings.port, "GEOMILL_HOST", "GEOMILL_PORT")
 
 
 def _listen_privately(settings: Settings) -> socket.socket:
     host = settings.private_host or settings.host
-    return _listen_or_fail(host, settings.private_port or 0, "GEOMILL_PRIVATE_PORT")
+    named_by = "GEOMILL_PRIVATE_HOST" if settings.private_host else "GEOMILL_HOST"
+    return _listen_or_fail(host, settings.private_port or 0, named_by, "GEOMILL_PRIVATE_PORT")
 
 
-def _listen_or_fail(host: str, port: int, variable: str) -> socket.socket:
+def _listen_or_fail(host: str, port: int, host_variable: str, port_variable: str) -> socket.socket:
     try:
         return listen(host, port)
-    except OSError as error:
-        message = f"The service cannot listen on {host}:{port} ({error.strerror}). Set {variable} to a free port."
-        raise CommandError(message) from None
+    except (OSError, UnicodeError) as error:
+        is_host = (
+            not isinstance(error, OSError) or isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
+        )
+        what = f"{host_variable} to an address of this host" if is_host else f"{port_variable} to a port that is free"
+        reason = error.strerror if isinstance(error, OSError) else "not a host name"
+        raise CommandError(f"The service cannot listen on {host}:{port} ({reason}). Set {what}.") from None
 
 
 def _name(listening: socket.socket) -> str:

@@ -1,16 +1,18 @@
-"""`geomill usage`: show what an account has used and has left this month (interface 10)."""
+"""`geomill usage`: show what an account has used and has left this month, or export usage by day (interface 10)."""
 
 import argparse
+from datetime import date
 
 import msgspec
 
 from service.accounts.administration import Administration
 from service.app import open_database
-from service.cli.command import JSON, Command, argument, identifier, print_record
+from service.cli.command import JSON, Command, CommandError, argument, identifier, print_record
 from service.clock import utc_now
 from service.ids import AccountId, OrganizationId
 from service.metering.ledger import Ledger
 from service.metering.pricing import Pricing
+from service.metering.usage import UsageReports, as_csv
 from service.settings import Settings
 
 
@@ -54,9 +56,41 @@ async def show(settings: Settings, arguments: argparse.Namespace) -> int:
     return 0
 
 
+async def export(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Print what each account, or one, was charged on each day, as CSV."""
+    last = arguments.to or utc_now().date()
+    first = getattr(arguments, "from") or last.replace(day=1)
+    async with open_database(settings) as database:
+        usage = await UsageReports(database).by_day(first, last, arguments.account_id)
+    print(as_csv(usage), end="")
+    return 0
+
+
+async def run(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Show the month of an account, or export days."""
+    if arguments.csv:
+        return await export(settings, arguments)
+    if arguments.account_id is None:
+        raise CommandError("Name an account, or export the usage of all accounts with --csv.")
+    if getattr(arguments, "from") or arguments.to:
+        raise CommandError("--from and --to are for --csv. Without it, the current month is shown.")
+    return await show(settings, arguments)
+
+
+def day(text: str) -> date:
+    """Parse a day; argparse reports the error."""
+    return date.fromisoformat(text)
+
+
 COMMAND = Command(
     name="usage",
-    help="show what an account has used and has left this month",
-    run=show,
-    arguments=(argument("account_id", metavar="ACCOUNT_ID", type=identifier, help="id of the account"), JSON),
+    help="show what an account has used and has left this month, or export the usage of all accounts by day",
+    run=run,
+    arguments=(
+        argument("account_id", metavar="ACCOUNT_ID", type=identifier, nargs="?", help="id of the account"),
+        argument("--csv", action="store_true", help="print what was charged per account and day (UTC), as CSV"),
+        argument("--from", metavar="DAY", type=day, help="first day to export; default: the first of the month"),
+        argument("--to", metavar="DAY", type=day, help="last day to export, such as 2026-05-31; default: today"),
+        JSON,
+    ),
 )

@@ -38,6 +38,7 @@ REFUSED = (
     asyncpg.InterfaceError,  # the pool is closing
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
+    ValueError,  # the URL cannot be parsed
 )
 """Errors before there is a connection."""
 

@@ -27,13 +27,15 @@ from service.http.middleware.proxy_headers import Gateway, Network
 from service.http.middleware.request_context import RequestContext
 from service.http.middleware.response_headers import ResponseHeaders
 from service.http.problems import problem_of_fault, problem_of_routing
-from service.http.routes import API, ENDPOINTS, ROUTES
+from service.http.routes import API, ENDPOINTS, PRIVATE, ROUTES
 from service.http.unserved import refuse_websocket
 from service.usecases.services import Services
 
 FOR_CLIENTS: tuple[Route, ...] = tuple(route for route in ROUTES if route.path.startswith((f"{API}/", "/files/")))
 FOR_OPERATORS: tuple[Route, ...] = tuple(route for route in ROUTES if route not in FOR_CLIENTS)
 """The endpoints that may have a separate port (interface 10)."""
+ON_ONE_PORT: tuple[Route, ...] = tuple(route for route in ROUTES if route.path not in PRIVATE)
+"""The endpoints without a separate port: all but those that only operators may reach."""
 
 
 class DeploymentConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,6 +33,7 @@ from service.http.endpoints.health import Alive, healthz, readyz
 from service.http.endpoints.jobs import delete_one, job_status, recent_jobs
 from service.http.endpoints.metrics import metrics
 from service.http.endpoints.pricing import list_plans
+from service.http.endpoints.usage import usage_by_day
 from service.usecases.check_readiness import Readiness
 
 API = "/api/geo"
@@ -216,6 +217,16 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
     ),
     Open(
         method="GET",
+        path="/usage.csv",
+        name="usageByDay",
+        handler=usage_by_day,
+        summary="List what each account was charged on each day; on the private port only",
+        parameters=(inputs.FIRST_DAY, inputs.LAST_DAY),
+        answers=(Answer(meaning="A row per account and day.", media_type="text/csv"),),
+        faults=(InvalidParameter, Overloaded),
+    ),
+    Open(
+        method="GET",
         path="/openapi.json",
         name="openapi",
         handler=openapi,
@@ -241,5 +252,8 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         faults=(NotFound,),
     ),
 )
+
+PRIVATE: frozenset[str] = frozenset({"/usage.csv"})
+"""The paths that only exist on a private port, because they need no key and concern accounts."""
 
 ROUTES: tuple[Route, ...] = tuple(endpoint.route() for endpoint in ENDPOINTS)

@@ -113,6 +113,21 @@ class JobRegister:
                 await connection.execute(_SQL["mark_disposed"], [row["id"] for row in rows])
         return len(rows)
 
+    async def open_of(self, account_id: AccountId) -> list[Job]:
+        """Return the open jobs of an account."""
+        async with self._database.connection() as connection:
+            return [job_from(dict(row)) for row in await connection.fetch(_SQL["open_of"], account_id)]
+
+    async def kept_of(self, account_id: AccountId, at_most: int) -> list[Job]:
+        """Return some jobs of an account that have an output in the store."""
+        async with self._database.connection() as connection:
+            return [job_from(dict(row)) for row in await connection.fetch(_SQL["kept_of"], account_id, at_most)]
+
+    async def anonymise(self, account_id: AccountId, reason: str) -> None:
+        """Take the names of files, warnings and errors from the ended jobs of an account; failed ones get `reason`."""
+        async with self._database.connection() as connection:
+            await connection.execute(_SQL["anonymise"], account_id, reason)
+
     async def erase(self, job_id: JobId, object_key: str, remove: Remove) -> None:
         """Remove the output of a job that completed, before the end of its retention.
 

@@ -1,5 +1,6 @@
 """The configuration of the buckets: the settings GEOMILL_S3_… as one validated record per region."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
@@ -17,7 +18,7 @@ RegionName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]{0,31}$")]
 class BucketConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A bucket and how to reach it; without an access key, the credentials of the environment apply."""
 
-    bucket: Annotated[str, Meta(min_length=3)]
+    bucket: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{3,255}$|^arn:")]
     region: str = "us-east-1"
     endpoint: str = ""
     public_endpoint: str = ""
@@ -69,7 +70,17 @@ def _home(settings: Settings) -> BucketConfig:
             {name: getattr(settings, f"s3_{name}") for name in BucketConfig.__struct_fields__}, BucketConfig
         )
     except msgspec.ValidationError as error:
-        raise SettingsError(f"The settings `GEOMILL_S3_…` are inconsistent: {error}.") from None
+        raise SettingsError(_complaint(error)) from None
+
+
+def _complaint(error: msgspec.ValidationError) -> str:
+    """Name the variable that is wrong; an error without a path concerns several."""
+    wrong = re.search(r"`\$\.(\w+)`", str(error))
+    if wrong is None:
+        return f"The settings GEOMILL_S3_… are inconsistent: {error}."
+    if wrong[1] == "bucket":
+        return "GEOMILL_S3_BUCKET is not the name of a bucket: 3 or more letters, digits, dots and hyphens."
+    return f"GEOMILL_S3_{wrong[1].upper()} is not valid: {str(error).partition(' - at ')[0]}."
 
 
 def _others(text: str, home: BucketConfig) -> Mapping[str, BucketConfig]:

@@ -67,6 +67,11 @@ SEATS_TAKEN = Gauge("geomill_seats_taken", "Files in progress, including waiting
 RESERVATIONS = Gauge(
     "geomill_reservations", "Jobs of all processes that hold a reservation.", multiprocess_mode="mostrecent"
 )
+ALLOWANCES_NEARLY_USED = Counter(
+    "geomill_allowances_nearly_used",
+    "Allowances of accounts and organizations that were nearly used up.",
+    ["allowance"],
+)
 UPKEEP_FAILURES = Counter("geomill_upkeep_failures", "Maintenance tasks that failed and will be retried.", ["chore"])
 STATEMENT_SECONDS = Histogram(
     "geomill_statement_seconds", "Duration of database statements.", ["statement"], buckets=_QUICK

@@ -78,6 +78,22 @@ async def forget(services: Services) -> None:
     await services.idempotency.forget_old()
 
 
+async def notice_usage(services: Services) -> None:
+    """Tell operators once a month which accounts and organizations have nearly used up an allowance."""
+    if not await services.leases.lead("usage"):
+        return
+    for nearly in await services.usage.notice_nearly_used():
+        metrics.ALLOWANCES_NEARLY_USED.labels(nearly.allowance).inc()
+        _log.warning(
+            events.ALLOWANCE_NEARLY_USED,
+            account_id=nearly.account_id,
+            organization_id=nearly.organization_id,
+            allowance=nearly.allowance,
+            used=nearly.used,
+            allowed=nearly.allowed,
+        )
+
+
 async def prune(services: Services) -> None:
     """Remove jobs, charges, counters and revoked keys past the operator's retention, in small batches."""
     pruned: dict[str, int] = {}
@@ -136,6 +152,7 @@ PERIODIC_TASKS: tuple[PeriodicTask, ...] = (
     PeriodicTask(notice_ends, lambda _services: timedelta(seconds=1)),
     PeriodicTask(recover, lambda services: 2 * services.leases.heartbeat),
     PeriodicTask(sweep, lambda _services: timedelta(seconds=60)),
+    PeriodicTask(notice_usage, lambda _services: timedelta(seconds=60)),
     PeriodicTask(forget, lambda _services: timedelta(hours=1)),
     PeriodicTask(prune, lambda _services: timedelta(hours=1)),
     PeriodicTask(measure, lambda _services: timedelta(seconds=2)),

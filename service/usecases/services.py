@@ -20,6 +20,7 @@ from service.jobs.promises import Promises
 from service.jobs.register import JobRegister
 from service.metering.history import History
 from service.metering.ledger import Ledger
+from service.metering.usage import UsageReports
 from service.storage.port import Storage
 
 
@@ -33,6 +34,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     idempotency: IdempotencyKeys
     ledger: Ledger
     history: History
+    usage: UsageReports
     jobs: JobRegister
     leases: Leases
     engine: Engine

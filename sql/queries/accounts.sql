@@ -2,13 +2,13 @@
 -- Find the account of a key that is not revoked, with the monthly allowances of its plan.
 SELECT k.id AS key_id, k.account_id, n.monthly_conversions, n.monthly_data_bytes
   FROM api_key k JOIN account a ON a.id = k.account_id JOIN payer p ON p.id = a.payer_id LEFT JOIN plan n ON n.id = p.plan_id
- WHERE k.key_hash = $1 AND k.revoked_at IS NULL;
+ WHERE k.key_hash = $1 AND k.revoked_at IS NULL AND a.deleted_at IS NULL;
 
 -- name: find_caller
 -- Find an account that a trusted gateway names; same columns as find_key.
 SELECT NULL::uuid AS key_id, a.id AS account_id, n.monthly_conversions, n.monthly_data_bytes
   FROM account a JOIN payer p ON p.id = a.payer_id LEFT JOIN plan n ON n.id = p.plan_id
- WHERE a.id = $1;
+ WHERE a.id = $1 AND a.deleted_at IS NULL;
 
 -- name: limit_waiting
 -- Limit how long the statements of this transaction wait for a lock.
@@ -43,7 +43,7 @@ SELECT $1, $2, p.id, CASE WHEN p.plan_id IS NOT NULL THEN p.id END, $4 FROM paye
 
 -- name: create_key
 -- Store a key as its hash.
-INSERT INTO api_key (id, account_id, key_hash, created_at) SELECT $1, a.id, $3, $4 FROM account a WHERE a.id = $2
+INSERT INTO api_key (id, account_id, key_hash, created_at) SELECT $1, a.id, $3, $4 FROM account a WHERE a.id = $2 AND a.deleted_at IS NULL
 RETURNING id;
 
 -- name: revoke_key
@@ -57,7 +57,39 @@ SELECT a.id, a.name, a.may_convert, a.payer_id, p.organization_id, p.plan_id, p.
        CASE WHEN p.plan_id IS NOT NULL THEN w.wallet_cents END AS kept_cents
   FROM account a JOIN payer p ON p.id = a.payer_id LEFT JOIN plan n ON n.id = p.plan_id
   LEFT JOIN payer w ON w.account_id = a.id AND w.plan_id IS NULL
- WHERE a.id = $1;
+ WHERE a.id = $1 AND a.deleted_at IS NULL;
+
+-- name: list_accounts
+-- All accounts that were not deleted, with what their payers have used this month; the oldest first.
+SELECT a.id AS account_id, a.name, a.created_at, p.organization_id, o.name AS organization, p.plan_id AS plan,
+       b.used_conversions::int, b.used_bytes, b.wallet_cents, p.past_due, a.may_convert
+  FROM account a JOIN payer p ON p.id = a.payer_id JOIN balance b ON b.payer_id = p.id
+  LEFT JOIN organization o ON o.id = p.organization_id
+ WHERE a.deleted_at IS NULL ORDER BY a.id;
+
+-- name: list_keys
+-- The keys of an account, revoked ones included as long as they are kept; the oldest first.
+SELECT id AS key_id, created_at, revoked_at FROM api_key WHERE account_id = $1 ORDER BY id;
+
+-- name: delete_account
+-- Take an account's name and access; what it was charged stays. Deleting it again changes nothing.
+UPDATE account SET name = '', may_convert = false, deleted_at = coalesce(deleted_at, service_time()) WHERE id = $1
+RETURNING id;
+
+-- name: revoke_keys
+-- Revoke all keys of an account.
+UPDATE api_key SET revoked_at = coalesce(revoked_at, service_time()) WHERE account_id = $1;
+
+-- name: forget_requests
+-- Delete the idempotency keys of an account.
+DELETE FROM idempotency_key WHERE account_id = $1;
+
+-- name: rename_alone
+-- Take the name of the organization whose last member an account was.
+UPDATE organization o SET name = o.id::text
+  FROM payer p JOIN account a ON a.plan_payer_id = p.id
+ WHERE a.id = $1 AND p.organization_id = o.id
+   AND NOT EXISTS (SELECT FROM account m WHERE m.plan_payer_id = p.id AND m.deleted_at IS NULL);
 
 -- name: find_payers
 -- Find the payers of an account with a plan and without, its own payers, and whether its organization has other members.

@@ -11,7 +11,8 @@ WITH named AS (
 )
 INSERT INTO job (id, account_id, payer_id, status, original_file_name, input_format, output_format, input_size_bytes,
                  created_at, completed_at, error_message, details, interrupted)
-SELECT $1, a.id, a.payer_id, 'Failed', $3, $4, $5, $6, service_time(), service_time(), $7, $8, $10
+SELECT $1, a.id, a.payer_id, 'Failed', CASE WHEN a.deleted_at IS NULL THEN $3 ELSE '' END, $4, $5, $6, service_time(),
+       service_time(), $7, $8, $10
   FROM account a WHERE a.id = $2 AND ($9::text IS NULL OR EXISTS (SELECT FROM named))
 ON CONFLICT (id) DO NOTHING
 RETURNING completed_at;
@@ -27,6 +28,21 @@ SELECT *, shown_status(job) FROM job WHERE id = ANY($1) AND account_id = $2;
 -- name: ended
 -- Those of these jobs that have ended, of any account.
 SELECT *, shown_status(job) FROM job WHERE id = ANY($1) AND completed_at IS NOT NULL;
+
+-- name: open_of
+-- The open jobs of one account.
+SELECT *, shown_status(job) FROM job WHERE account_id = $1 AND completed_at IS NULL;
+
+-- name: kept_of
+-- Some jobs of one account that have an output in the store.
+SELECT *, shown_status(job) FROM job
+ WHERE account_id = $1 AND object_key IS NOT NULL AND status = 'Completed' LIMIT $2;
+
+-- name: anonymise
+-- Take from the ended jobs of one account what could name somebody or something.
+UPDATE job SET original_file_name = '', download_name = NULL, details = '{}',
+               error_message = CASE WHEN status = 'Failed' THEN $2 END
+ WHERE account_id = $1 AND completed_at IS NOT NULL AND (original_file_name <> '' OR download_name IS NOT NULL);
 
 -- name: recent
 -- The newest jobs of one account; ids are ordered by time.

@@ -121,6 +121,26 @@ def test_an_unknown_id_is_told(geomill: Geomill, command: tuple[str, ...]) -> No
     assert "There is no" in done.stderr
 
 
+def test_accounts_and_keys_are_listed_shown_and_deleted(embedded: Server, geomill: Geomill) -> None:
+    """A deleted one is gone from the list, its keys work no more, and its usage is still exported."""
+    account = geomill.json("account", "create", "--name", "Berta", "--plan", "free")
+    account_id, headers = account["accountId"], {"X-API-Key": account["apiKey"]}
+    url = f"{embedded.url}/api/geo/convert/file"
+    assert httpx.post(url, headers=headers, files={"file": ("a.geojson", lakes())}).json()["success"]
+    listed = {one["accountId"]: one for one in geomill.json("account", "list")["accounts"]}
+    assert (listed[account_id]["name"], listed[account_id]["usedConversions"]) == ("Berta", 1)
+    assert geomill.json("account", "show", account_id)["plan"] == "free"
+    [key] = geomill.json("key", "list", account_id)["keys"]
+    assert (key["keyId"], key["revokedAt"]) == (account["keyId"], None)
+    assert "--yes" in geomill("account", "delete", account_id).stderr
+    assert geomill.json("account", "delete", account_id, "--yes")["erasedResults"] == 1
+    assert account_id not in geomill("account", "list").stdout
+    exported = geomill("usage", "--csv", account_id).stdout.splitlines()
+    assert exported[0] == "day,accountId,files,conversions,bytes,cents"
+    assert exported[1].split(",")[1:] == [account_id, "1", "1", str(len(lakes())), "0"]
+    assert geomill.json("audit") == {"differences": []}
+
+
 def test_the_books_agree_while_the_server_runs(geomill: Geomill) -> None:
     """`audit` finds nothing."""
     assert geomill.json("audit") == {"differences": []}

@@ -138,6 +138,13 @@ WORDS = """    "leastSize": Explanation(
     ),
 """
 
+
+def migration(number: int, name: str) -> str:
+    """The path of a migration that comes so many after the last."""
+    last = max(int(path.name[:4]) for path in (ROOT / "sql" / "migrations").glob("*.sql"))
+    return f"sql/migrations/{last + number:04}_{name}"
+
+
 ADDITIONS = (
     Addition(
         row="an output format or extension",
@@ -156,7 +163,7 @@ ADDITIONS = (
             "service/metering/limits.py": (('    "fileSize": Explanation(', WORDS),),
             "service/errors.py": (('"fileSize", "data"', '"leastSize", '),),
         },
-        new={"sql/migrations/0005_least_size.sql": LIMIT},
+        new={migration(1, "least_size.sql"): LIMIT},
     ),
     Addition(
         row="a storage backend",
@@ -197,7 +204,7 @@ ADDITIONS = (
         inserted={
             "service/jobs/records.py": (("    details: Details = Details()\n", "    lane: str | None = None\n"),)
         },
-        new={"sql/migrations/0006_lane.sql": "ALTER TABLE job ADD COLUMN lane text NOT NULL DEFAULT 'small';\n"},
+        new={migration(2, "lane.sql"): "ALTER TABLE job ADD COLUMN lane text NOT NULL DEFAULT 'small';\n"},
     ),
     Addition(
         row="a statement, a column",
@@ -206,7 +213,7 @@ ADDITIONS = (
                 ("-- name: find\n", "-- name: tell\n-- What is told.\nSELECT told FROM told;\n\n"),
             )
         },
-        new={"sql/migrations/0007_told.sql": "CREATE TABLE told AS SELECT 'all' AS told;\n"},
+        new={migration(3, "told.sql"): "CREATE TABLE told AS SELECT 'all' AS told;\n"},
     ),
     Addition(
         row="a setting",

@@ -218,6 +218,15 @@ LIMIT = Parameter(
     sample="5",
 )
 
+_DAY = {"type": "string", "format": "date"}
+FIRST_DAY = Parameter(
+    name="from",
+    place="query",
+    description="The first day (UTC); omitted: the first of the month of the last.",
+    schema=_DAY,
+)
+LAST_DAY = Parameter(name="to", place="query", description="The last day (UTC); omitted: today.", schema=_DAY)
+
 DOWNLOAD = Parameter(
     name="download",
     place="query",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import date
 from difflib import get_close_matches
 from typing import Any
 
@@ -14,8 +15,10 @@ from service.http.api.inputs import (
     BATCH,
     CONVERSION,
     DOWNLOAD,
+    FIRST_DAY,
     IDEMPOTENCY_KEY,
     INCLUDE_WALLET,
+    LAST_DAY,
     LIMIT,
     WAIT,
     Field,
@@ -139,6 +142,27 @@ def read_wait(query: QueryParams) -> int:
         InvalidParameter: it is not a whole number within its bounds.
     """
     return _bounded(WAIT, query)
+
+
+def read_days(query: QueryParams, today: date) -> tuple[date, date]:
+    """Read `from` and `to` of a usage report: by default the month of the last day so far (interface 10).
+
+    Raises:
+        InvalidParameter: one of them is not a day, or they are in the wrong order.
+    """
+    last = _day(LAST_DAY, query) or today
+    first = _day(FIRST_DAY, query) or last.replace(day=1)
+    if first > last:
+        raise InvalidParameter(FIRST_DAY.name, "from must not be after to.")
+    return first, last
+
+
+def _day(parameter: Parameter, query: QueryParams) -> date | None:
+    text = query.get(parameter.name)
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise InvalidParameter(parameter.name, f"{parameter.name} must be a day, such as 2026-05-31.") from None
 
 
 def _bounded(parameter: Parameter, query: QueryParams) -> int:

@@ -62,7 +62,7 @@ async def pack(outbound: Outbound, verified: Verified) -> Packed:
         Rejection: a planned file is missing, truncated or not a regular file.
     """
     output = await outbound.parts.engine.collect(verified.plan, verified.directory)
-    return Packed(**msgspec.structs.asdict(verified), output=output, details=_details(output, verified))
+    return Packed(**msgspec.structs.asdict(verified), output=output, details=describe(output, verified))
 
 
 async def secure(outbound: Outbound, packed: Packed) -> Packed:
@@ -110,7 +110,7 @@ async def settle(outbound: Outbound, stored: Stored) -> Ended:
     return Ended(**{**msgspec.structs.asdict(stored), "job": ended})
 
 
-def _details(output: Output, verified: Verified) -> Details:
+def describe(output: Output, verified: Verified) -> Details:
     """The details in the response to a success; a Shapefile comes with a data-loss report (interface 2.4)."""
     warnings = (*output.warnings, *verified.differences)
     if not verified.plan.writing.loss_report:

@@ -1,0 +1,1 @@
+"""`geomill convert`: converts files on this machine, or through a server."""

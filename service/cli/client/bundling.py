@@ -1,0 +1,59 @@
+"""The upload for a file of this machine: the file itself, or a ZIP of the files that belong to it."""
+
+import shutil
+import zipfile
+from pathlib import Path
+
+from service.cli.command import CommandError
+from service.formats.finds import BUNDLES
+from service.formats.format import reading_of
+from service.formats.registry import by_extension
+
+_ZIP = ".zip"
+
+
+def upload_name(path: Path) -> str:
+    """Return the name under which `path` is uploaded.
+
+    Raises:
+        CommandError: there is no such file.
+    """
+    if not path.exists():
+        raise CommandError("There is no such file.")
+    if path.is_dir() and not _is_folder_format(path):
+        raise CommandError("This is a directory. Name the files in it.")
+    return f"{path.stem}{_ZIP}" if path.is_dir() or len(companions(path)) > 1 else path.name
+
+
+def write_upload(path: Path, target: Path) -> None:
+    """Copy the file to `target`, or pack what belongs to it into a ZIP there. Blocks.
+
+    Raises:
+        OSError: something cannot be read or written.
+    """
+    members = sorted(path.rglob("*")) if path.is_dir() else companions(path)
+    if not path.is_dir() and len(members) == 1:
+        shutil.copyfile(path, target)
+        return
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for member in members:
+            if member.is_file():
+                archive.write(member, member.relative_to(path.parent))
+
+
+def companions(path: Path) -> list[Path]:
+    """Return the file and those beside it that are one dataset with it, such as .shp, .shx, .dbf and .prj."""
+    extension = path.suffix.casefold()
+    together = {one for _, bundle in BUNDLES if bundle.main == extension for one in bundle.extensions}
+    beside = path.parent.iterdir() if together else ()
+    return [
+        path,
+        *(one for one in sorted(beside) if one != path and one.stem == path.stem and one.suffix.casefold() in together),
+    ]
+
+
+def _is_folder_format(path: Path) -> bool:
+    if path.suffix.casefold() == ".gdb":
+        return True
+    found = by_extension(path.suffix)
+    return found is not None and reading_of(found).folder is not None

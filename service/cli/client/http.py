@@ -1,0 +1,103 @@
+"""Requests of the command line to a server, over connections of the standard library. Everything here blocks."""
+
+import http.client
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from service.cli.command import CommandError
+from service.telemetry.build import VERSION
+
+TIMEOUT_SECONDS = 120.0
+PIECE_BYTES = 256 * 1024
+
+
+class Reply:
+    """A response that has arrived: its status, headers and JSON body."""
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self.status = response.status
+        self.headers = response.headers
+        try:
+            self.body: dict[str, Any] = json.loads(response.read() or b"{}")
+        except ValueError:
+            self.body = {}
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, in the words of the server."""
+        return str(self.body.get("error") or f"The server responded with status {self.status}.")
+
+
+class Exchange:
+    """A connection for one request, which another thread may break off."""
+
+    def __init__(self, url: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        self._parts = split_url(url)
+        kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(self._parts.hostname or "", self._parts.port, timeout=timeout_seconds)
+
+    def send(
+        self, method: str, headers: Mapping[str, str], body: Iterable[bytes] | None = None
+    ) -> http.client.HTTPResponse:
+        """Send the request and return the response, whose body is still to be read.
+
+        Raises:
+            OSError, HTTPException: the connection failed.
+        """
+        target = self._parts.path or "/"
+        if self._parts.query:
+            target += f"?{self._parts.query}"
+        try:
+            self._connection.request(method, target, body, {"User-Agent": f"geomill/{VERSION}", **headers})
+        except (BrokenPipeError, ConnectionResetError):
+            # The server has refused the rest of the body; its response says why.
+            return self._connection.getresponse()
+        return self._connection.getresponse()
+
+    def close(self) -> None:
+        """Close the connection; what waits for it fails."""
+        self._connection.close()
+
+
+class Form:
+    """A form with text fields and one file, which is read from disk piece by piece."""
+
+    def __init__(self, fields: Mapping[str, str], file_name: str, content: Path) -> None:
+        boundary = secrets.token_hex(16)
+        name = file_name.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "").replace("\n", "")
+        parts = [
+            f'--{boundary}\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{fields[key]}\r\n' for key in fields
+        ]
+        file = f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+        self.content_type = f"multipart/form-data; boundary={boundary}"
+        self._content = content
+        self._head = "".join([*parts, file]).encode()
+        self._tail = f"\r\n--{boundary}--\r\n".encode()
+        self.size_bytes = len(self._head) + content.stat().st_size + len(self._tail)
+
+    def pieces(self) -> Iterator[bytes]:
+        """Iterate over the body."""
+        yield self._head
+        with self._content.open("rb") as file:
+            while piece := file.read(PIECE_BYTES):
+                yield piece
+        yield self._tail
+
+
+def split_url(url: str) -> SplitResult:
+    """Parse the address of a server.
+
+    Raises:
+        CommandError: it is not one.
+    """
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0:
+            return parts
+    except ValueError:
+        pass
+    raise CommandError(f"{url} is not the address of a server. It starts with http:// or https://.")

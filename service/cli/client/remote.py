@@ -1,0 +1,196 @@
+"""Converts through a server: uploads, waits for the job, downloads the result; an interrupted job is cancelled."""
+
+import http.client
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from service.cli.client.bundling import upload_name, write_upload
+from service.cli.client.http import Exchange, Form, Reply
+from service.cli.client.outputs import Outputs
+from service.cli.client.reporting import FileOutcome, ProgressBar
+from service.cli.command import CommandError
+from service.dataloss.rules import Report
+from service.storage.names import clean_name
+
+PIECE_BYTES = 256 * 1024
+WAIT_SECONDS = 30
+PATIENCE_SECONDS = 600.0
+"""How long a request is repeated while the server is full or cannot be reached."""
+CANCEL_SECONDS = 5.0
+RETRY_SECONDS = 2.0
+_AGAIN = frozenset({409, 429, 502, 503, 504})
+_OPEN = frozenset({"Pending", "Processing"})
+_UPLOAD_SHARE, _CONVERT_SHARE = 0.4, 0.8
+
+
+class Remote:
+    """Conversions through one server; `fields` are the form fields of each of them."""
+
+    def __init__(self, url: str, key: str, fields: Mapping[str, str], outputs: Outputs) -> None:
+        self.api = f"{url.rstrip('/')}/api/geo/convert"
+        self.headers = {"X-API-Key": key}
+        self.fields = fields
+        self.outputs = outputs
+
+    async def convert(self, path: Path, bar: ProgressBar) -> FileOutcome:
+        """Convert one file.
+
+        Raises:
+            CommandError: the server refuses the request, or the result may not be written.
+            OSError: the file cannot be read, or its result not be written.
+        """
+        call = _Call(self, path, bar)
+        try:
+            return await anyio.to_thread.run_sync(call.run, abandon_on_cancel=True)
+        except anyio.get_cancelled_exc_class():
+            call.abort()
+            with anyio.move_on_after(CANCEL_SECONDS, shield=True):
+                await anyio.to_thread.run_sync(call.cancel_job, abandon_on_cancel=True)
+            raise
+
+
+class _Call:
+    """The requests for one file. Blocks; `abort` is for another thread."""
+
+    def __init__(self, remote: Remote, path: Path, bar: ProgressBar) -> None:
+        self._remote = remote
+        self._path = path
+        self._bar = bar
+        self._exchange: Exchange | None = None
+        self._job_id: str | None = None
+        self._is_aborted = False
+        self._give_up_at = time.monotonic() + PATIENCE_SECONDS
+
+    def run(self) -> FileOutcome:
+        record = self._upload()
+        self._job_id = record["jobId"]
+        status = f"{self._remote.api}/jobs/{self._job_id}/status"
+        while record["status"] in _OPEN or "originalFileName" not in record:
+            self._bar.update(self._path.name, "converting", _UPLOAD_SHARE)
+            record = self._repeated("GET", f"{status}?wait={WAIT_SECONDS}").body
+        self._job_id = None  # it has ended
+        if record["status"] != "Completed" or "downloadUrl" not in record:
+            error = record.get("errorMessage") or "The result is not available. Query the job."
+            return FileOutcome(file=str(self._path), success=False, error=error, job_id=record["jobId"])
+        output = self._download(record)
+        return _outcome(self._path, output, record)
+
+    def abort(self) -> None:
+        """Break off the current request, and begin no other."""
+        self._is_aborted = True
+        if self._exchange is not None:
+            self._exchange.close()
+
+    def cancel_job(self) -> None:
+        """Cancel the job, if there is one."""
+        if self._job_id is not None:
+            with suppress(OSError, http.client.HTTPException):
+                exchange = Exchange(f"{self._remote.api}/jobs/{self._job_id}", CANCEL_SECONDS)
+                exchange.send("DELETE", self._remote.headers)
+                exchange.close()
+
+    def _upload(self) -> dict[str, Any]:
+        name = upload_name(self._path)
+        if name == self._path.name:
+            return self._send(name, self._path)
+        with tempfile.TemporaryDirectory(prefix="geomill-") as directory:
+            packed = Path(directory) / "upload"
+            write_upload(self._path, packed)
+            return self._send(name, packed)
+
+    def _send(self, name: str, content: Path) -> dict[str, Any]:
+        form = Form(self._remote.fields, name, content)
+        headers = {
+            "Content-Type": form.content_type,
+            "Content-Length": str(form.size_bytes),
+            "Idempotency-Key": uuid4().hex,
+            "Prefer": "respond-async",
+        }
+
+        def pieces() -> Iterator[bytes]:
+            sent = 0
+            for piece in form.pieces():
+                sent += len(piece)
+                self._bar.update(self._path.name, "uploading", _UPLOAD_SHARE * sent / form.size_bytes)
+                yield piece
+
+        return self._repeated("POST", f"{self._remote.api}/file", headers, pieces).body
+
+    def _repeated(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        pieces: Callable[[], Iterator[bytes]] | None = None,
+    ) -> Reply:
+        """Send a request until it is answered, as long as the server is full or cannot be reached.
+
+        Raises:
+            CommandError: the server refuses the request, or cannot be reached for too long.
+        """
+        while not self._is_aborted:
+            pause, problem = RETRY_SECONDS, ""
+            self._exchange = Exchange(url)
+            try:
+                reply = Reply(
+                    self._exchange.send(method, {**self._remote.headers, **(headers or {})}, pieces and pieces())
+                )
+            except (OSError, http.client.HTTPException) as error:
+                problem = f"{self._remote.api} cannot be reached ({str(error) or type(error).__name__})."
+            else:
+                if reply.status < http.client.BAD_REQUEST:
+                    return reply
+                problem = reply.problem
+                if reply.status not in _AGAIN:
+                    raise CommandError(problem)
+                pause = float(reply.headers.get("Retry-After", RETRY_SECONDS))
+            finally:
+                self._exchange.close()
+            if time.monotonic() + pause > self._give_up_at:
+                raise CommandError(problem)
+            self._bar.update(self._path.name, "waiting for the server")
+            time.sleep(pause)
+        raise CommandError("The conversion was interrupted.")
+
+    def _download(self, record: Mapping[str, Any]) -> Path:
+        """Fetch the result by its link, without the key."""
+        self._exchange = Exchange(record["downloadUrl"])
+        response = self._exchange.send("GET", {})
+        if response.status != http.client.OK:
+            raise CommandError(f"The result of the job {record['jobId']} cannot be fetched (status {response.status}).")
+        name = clean_name(response.headers.get_filename() or "result")
+        left = size = int(record["outputSizeBytes"])
+        with self._remote.outputs.writing(name) as draft, draft.open("xb") as file:
+            while piece := response.read(PIECE_BYTES):
+                file.write(piece)
+                left -= len(piece)
+                share = _CONVERT_SHARE + (1 - _CONVERT_SHARE) * (1 - left / max(size, 1))
+                self._bar.update(self._path.name, "downloading", share)
+            if left:
+                raise CommandError(f"The result of the job {record['jobId']} did not arrive completely. Try again.")
+        self._exchange.close()
+        return self._remote.outputs.path(name)
+
+
+def _outcome(path: Path, output: Path, record: Mapping[str, Any]) -> FileOutcome:
+    report = record.get("truncationReport")
+    return FileOutcome(
+        file=str(path),
+        success=True,
+        output=str(output),
+        job_id=record["jobId"],
+        feature_count=record.get("featureCount"),
+        geometry_type=record.get("geometryType"),
+        output_size_bytes=record.get("outputSizeBytes"),
+        warnings=tuple(record.get("warnings", ())),
+        truncation_report=msgspec.convert(report, Report) if report is not None else None,
+    )

@@ -1,0 +1,90 @@
+"""What `geomill convert` tells: a bar while it works, a line for each file, and a summary."""
+
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+import msgspec
+
+from service.dataloss.rules import Report
+
+_WIDTH = 24
+_CLEAR = "\r\x1b[K"
+
+
+class FileOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What became of one file; `error` says why it was not converted, and members without a value are null."""
+
+    file: str
+    success: bool
+    output: str | None = None
+    error: str | None = None
+    job_id: str | None = None
+    feature_count: int | None = None
+    geometry_type: str | None = None
+    output_size_bytes: int | None = None
+    warnings: tuple[str, ...] = ()
+    truncation_report: Report | None = None
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The output of `convert --json`."""
+
+    converted: int
+    failed: int
+    files: tuple[FileOutcome, ...]
+
+
+class ProgressBar:
+    """One line on a terminal that shows how many files are done, and what happens to one of the others."""
+
+    def __init__(self, files: int, stream: TextIO = sys.stderr) -> None:
+        self._files = files
+        self._done = 0
+        self._stream = stream
+        self._shows = stream.isatty()
+        self._shares: dict[str, float] = {}
+
+    def update(self, name: str, doing: str, share: float = 0.0) -> None:
+        """Show what happens to a file, and which share of its work is done."""
+        self._shares[name] = share
+        self._draw(f"{name}: {doing}")
+
+    def finish(self, name: str, lines: Sequence[str], told_to: TextIO) -> None:
+        """Count a file as done, and print the lines about it above the bar."""
+        self._shares.pop(name, None)
+        self._done += 1
+        self.clear()
+        for line in lines:
+            print(line, file=told_to, flush=True)
+        if self._done < self._files:
+            self._draw("")
+
+    def clear(self) -> None:
+        """Remove the bar."""
+        if self._shows:
+            self._stream.write(_CLEAR)
+            self._stream.flush()
+
+    def _draw(self, text: str) -> None:
+        if self._shows:
+            share = min(1.0, (self._done + sum(self._shares.values())) / self._files)
+            filled = round(share * _WIDTH)
+            bar = "#" * filled + "-" * (_WIDTH - filled)
+            self._stream.write(f"{_CLEAR}[{bar}] {self._done}/{self._files} {text}"[:120])
+            self._stream.flush()
+
+
+def lines_about(outcome: FileOutcome) -> list[str]:
+    """Return the lines about one file for people."""
+    if not outcome.success:
+        return [f"{outcome.file}: {outcome.error}"]
+    features = "1 feature" if outcome.feature_count == 1 else f"{outcome.feature_count} features"
+    what = f"{features}, {outcome.output_size_bytes} bytes"
+    return [f"{outcome.file} -> {outcome.output} ({what})", *(f"  {warning}" for warning in outcome.warnings)]
+
+
+def summary(outcomes: Sequence[FileOutcome]) -> Summary:
+    """Return what became of all files, in their order."""
+    converted = sum(outcome.success for outcome in outcomes)
+    return Summary(converted=converted, failed=len(outcomes) - converted, files=tuple(outcomes))

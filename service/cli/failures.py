@@ -1,0 +1,74 @@
+"""The sentence for each failure that an operator can remedy; everything else is a defect, with its traceback."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sandbox.pool import SandboxUnavailable
+from service.accounts.administration import AdministrationError
+from service.cli.command import CommandError
+from service.db.migrate import MigrationError
+from service.engine.capabilities import ConverterMissing
+from service.errors import DatabaseUnavailable, GeomillError, StorageUnavailable
+from service.postgres_embedded import EmbeddedPostgresError
+from service.settings import Settings, SettingsError
+
+
+def sentence_for(error: Exception, settings: Settings) -> str | None:
+    """Return the sentence for a failure of a command; None for a defect."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return next((words(error, settings) for kind, words in _SENTENCES if isinstance(error, kind)), None)
+
+
+def _as_it_is(error: Any, _settings: Settings) -> str:
+    return str(error)
+
+
+def _of_caller(error: GeomillError, _settings: Settings) -> str:
+    return error.message
+
+
+def _of_sandbox(error: SandboxUnavailable, _settings: Settings) -> str:
+    return f"{error} The settings that decide this are GEOMILL_SANDBOX, GEOMILL_DATA_DIR and GEOMILL_MEMORY_DIR."
+
+
+def _of_database(error: DatabaseUnavailable, settings: Settings) -> str:
+    cause = str(error.__cause__ or "").strip().rstrip(".") or type(error.__cause__).__name__
+    if settings.database_url:
+        return (
+            f"The database that GEOMILL_DATABASE_URL names cannot be reached ({cause}). Check the URL and the server."
+        )
+    return f"The embedded database in {settings.data_path} cannot be reached ({cause}). Try again."
+
+
+def _of_store(error: StorageUnavailable, settings: Settings) -> str:
+    variables = "GEOMILL_S3_BUCKET and the other settings GEOMILL_S3_…" if settings.s3_bucket else "GEOMILL_DATA_DIR"
+    return f"The store of results cannot be used ({error.fault}: {error.detail}). Check {variables}."
+
+
+def _of_files(error: OSError, settings: Settings) -> str | None:
+    """Blame the data directory for failures in it; other files are ours to find."""
+    if error.filename is None:
+        return None
+    path = Path(error.filename if isinstance(error.filename, str) else "")
+    data = settings.data_path
+    if not (path.is_relative_to(data) or data.is_relative_to(path)):
+        return None
+    return f"GEOMILL_DATA_DIR cannot be used: {path} ({error.strerror}). Name a directory in which Geomill may write."
+
+
+_SENTENCES: tuple[tuple[type[Exception], Callable[[Any, Settings], str | None]], ...] = (
+    (AdministrationError, _as_it_is),
+    (CommandError, _as_it_is),
+    (ConverterMissing, _as_it_is),
+    (EmbeddedPostgresError, _as_it_is),
+    (MigrationError, _as_it_is),
+    (SettingsError, _as_it_is),
+    (SandboxUnavailable, _of_sandbox),
+    (DatabaseUnavailable, _of_database),
+    (StorageUnavailable, _of_store),
+    (GeomillError, _of_caller),
+    (OSError, _of_files),
+)
+"""The words for each kind of failure; the first that applies."""

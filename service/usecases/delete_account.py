@@ -1,0 +1,52 @@
+"""Deletes an account: its keys, its files and all names; the books stay (interface 10)."""
+
+from service.accounts.administration import Administration
+from service.ids import AccountId
+from service.jobs.records import Job
+from service.jobs.register import JobRegister
+from service.metering.ledger import Ledger, Release
+from service.storage.observed import observed
+from service.storage.port import ObjectKey, Storage
+
+DELETED = "The account was deleted."
+_AT_ONCE = 500
+
+
+class AccountEraser:
+    """Deletes accounts, beside serving processes, which end the runs of cancelled jobs when they notice."""
+
+    def __init__(self, administration: Administration, jobs: JobRegister, ledger: Ledger, storage: Storage) -> None:
+        self._administration = administration
+        self._jobs = jobs
+        self._ledger = ledger
+        self._storage = storage
+
+    async def delete(self, account_id: AccountId) -> int:
+        """Delete an account and return how many results were erased; a repeat completes what was interrupted.
+
+        Raises:
+            AdministrationError: there has never been such an account.
+            StorageUnavailable: the store could not delete a result; the rest is left to a repeat.
+        """
+        await self._administration.close_account(account_id)  # from here on it is admitted no more
+        erased = 0
+        while opened := await self._jobs.open_of(account_id):
+            for job in opened:
+                await self._cancel(job)
+        while kept := await self._jobs.kept_of(account_id, _AT_ONCE):
+            for job in kept:
+                await self._jobs.erase(job.id, job.object_key or "", self._remove)
+            erased += len(kept)
+        await self._jobs.anonymise(account_id, DELETED)
+        return erased
+
+    async def _cancel(self, job: Job) -> None:
+        """Fail an open job; if it ends meanwhile, its result is erased with the others."""
+        release = Release(
+            job_id=job.id, attempt=job.attempt, error_message=DELETED, details={}, object_key=job.object_key
+        )
+        await self._ledger.release(release)
+
+    async def _remove(self, keys: list[str]) -> None:
+        with observed("delete"):
+            await self._storage.delete([ObjectKey(key) for key in keys])

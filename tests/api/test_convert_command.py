@@ -1,0 +1,165 @@
+"""`geomill convert` converts on this machine as through a server, and leaves nothing half done."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.cli import main
+from service.usecases.delete_job import CANCELLED
+from tests.support.data import collection, feature, lakes, point
+from tests.support.geomill import MOST_SECONDS, ROOT
+from tests.support.server import Client
+
+LENGTHY = collection(*(feature(point(n % 90, n % 45), n=n, text="x" * 50) for n in range(200_000)))
+
+
+class Command:
+    """The command in a directory of its own, whose temporary files can be looked at."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.temporary = directory / "temporary"
+        self.temporary.mkdir()
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("GEOMILL_")}
+        self._environment = {**inherited, "PYTHONPATH": str(ROOT), "TMPDIR": str(self.temporary)}
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start `geomill convert`."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "service", "convert", *arguments],
+            cwd=self.directory,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def json(self, *arguments: str) -> tuple[int, dict[str, Any]]:
+        """Run it; return its exit code and its one JSON object."""
+        process = self.start(*arguments, "--json")
+        out, err = process.communicate(timeout=MOST_SECONDS)
+        assert err == ""
+        return process.returncode, json.loads(out)
+
+    def files(self) -> set[str]:
+        """What is in the directory."""
+        return {path.name for path in self.directory.iterdir()} - {self.temporary.name}
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    """The command, with a file to convert."""
+    (tmp_path / "lakes.geojson").write_bytes(lakes())
+    return Command(tmp_path)
+
+
+def through(client: Client) -> tuple[str, ...]:
+    """The arguments that name the server."""
+    return "--url", str(client.base_url), "--key", client.key.api_key
+
+
+@pytest.mark.parametrize("is_remote", [False, True], ids=["here", "through a server"])
+def test_several_files_are_converted_with_a_summary(command: Command, client: Client, *, is_remote: bool) -> None:
+    """Each on its own: the parts of a Shapefile together, a broken file with the reason."""
+    where = through(client) if is_remote else ()
+    (command.directory / "broken.geojson").write_bytes(b"{")
+    code, told = command.json("lakes.geojson", "broken.geojson", "none.csv", "--to", "shapefile", *where)
+    good, broken, missing = told["files"]
+    assert (code, told["converted"], told["failed"]) == (1, 1, 2)
+    assert (good["output"], good["featureCount"], good["truncationReport"]["featureCount"]) == ("lakes.zip", 3, 3)
+    assert "GeoJSON" in broken["error"]
+    assert missing["error"] == "There is no such file."
+    assert command.files() == {"lakes.geojson", "broken.geojson", "lakes.zip"}
+
+    unpacked = command.directory / "parts"
+    subprocess.run(
+        [sys.executable, "-m", "zipfile", "-e", "lakes.zip", str(unpacked)], cwd=command.directory, check=True
+    )
+    code, told = command.json(str(unpacked / "lakes.shp"), "--to", "gpkg", "--epsg", "3857", "--force", *where)
+    assert (code, told["files"][0]["output"], told["files"][0]["featureCount"]) == (0, "lakes.gpkg", 3)
+    assert b"Titicaca" in (command.directory / "lakes.gpkg").read_bytes()  # the attributes came along
+    assert not list(command.temporary.iterdir())
+
+
+NOWHERE = ("--url", "http://127.0.0.1:1", "--key", "k")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--to", "nonsense"), "Valid are: GeoJson"),
+        (("--output", "nowhere"), "There is no directory nowhere"),
+        (("--key", "k"), "Name the server with --url"),
+        (("--url", "ftp://x", "--key", "k"), "starts with http://"),
+        (("--url", "http://127.0.0.1:1"), "--key-file"),
+        (("--url", "http://127.0.0.1:1", "--key-file", "none"), "none is not a file with a key"),
+        (("--to", "csv", *NOWHERE), "lakes.csv exists already. Use --force"),
+    ],
+)
+def test_what_cannot_work_is_said_in_one_line(
+    command: Command,
+    arguments: tuple[str, ...],
+    complaint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before anything is sent or converted; a result that exists stays as it is."""
+    existing = command.directory / "lakes.csv"
+    existing.write_bytes(b"mine")
+    monkeypatch.chdir(command.directory)
+    assert main(("convert", "lakes.geojson", *arguments)) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert complaint in err
+    assert existing.read_bytes() == b"mine"
+
+
+def test_a_refusal_of_the_server_is_told(
+    command: Command, client: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the server's words."""
+    monkeypatch.chdir(command.directory)
+    assert main(("convert", "lakes.geojson", "--url", str(client.base_url), "--key", "wrong")) == 1
+    _, err = capsys.readouterr()
+    assert (err.startswith("lakes.geojson: "), "API key" in err) == (True, True)
+
+
+def test_an_interrupted_conversion_leaves_nothing(command: Command, client: Client) -> None:
+    """Neither a file nor a job that goes on; the account pays nothing."""
+    (command.directory / "lengthy.geojson").write_bytes(LENGTHY)
+    process = command.start("lengthy.geojson", "--to", "gpkg", *through(client))
+    until(lambda: bool(jobs(client)))
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=MOST_SECONDS)
+    assert (process.returncode, out) == (130, "")
+    [job] = jobs(client)
+    assert (job["status"], job["errorMessage"]) == ("Failed", CANCELLED)
+    assert client.usage() == (0, 0)
+
+    process = command.start("lengthy.geojson", "--to", "gpkg")
+    until(lambda: bool(list(command.temporary.glob("*/work/uploads/*/*/*"))))
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=MOST_SECONDS)
+    assert process.returncode == 130
+    assert not list(command.temporary.iterdir())
+    assert command.files() == {"lakes.geojson", "lengthy.geojson"}
+
+
+def jobs(client: Client) -> list[dict[str, Any]]:
+    """The jobs of the account."""
+    found: list[dict[str, Any]] = client.get("/api/geo/convert/jobs").json()["jobs"]
+    return found
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until it does."""
+    while not holds():
+        time.sleep(0.02)

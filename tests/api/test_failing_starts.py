@@ -1,0 +1,100 @@
+"""A start that fails says in one sentence what is wrong, which variable it is, and what it may be (interface 10)."""
+
+import os
+import shutil
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from service.cli import main
+from tests.support.geomill import Geomill
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    """A port on which somebody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]
+
+
+WRONG: dict[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
+    "enumeration": ({"SANDBOX": "lax"}, ("GEOMILL_SANDBOX is 'lax'", "best-effort, strict")),
+    "empty enumeration": ({"S3_SSE": "AES"}, ("GEOMILL_S3_SSE is 'AES'", "nothing, AES256, aws:kms")),
+    "number": ({"PORT": "http"}, ("GEOMILL_PORT is 'http'", "from 0 to 65535")),
+    "optional number": ({"PRIVATE_PORT": "-1"}, ("GEOMILL_PRIVATE_PORT is '-1'", "from 0 to 65535")),
+    "exclusive bound": ({"CONVERSION_SECONDS": "0"}, ("GEOMILL_CONVERSION_SECONDS is '0'", "above 0")),
+    "truth value": ({"HTTP2": "maybe"}, ("GEOMILL_HTTP2 is 'maybe'", "true or false")),
+    "another database": ({"DATABASE_URL": "mysql://u:secret@h/x"}, ("GEOMILL_DATABASE_URL", "postgresql://")),
+    "URL that cannot be parsed": ({"DATABASE_URL": "postgresql://h:port/x"}, ("GEOMILL_DATABASE_URL", "Check the URL")),
+    "database that is away": ({"DATABASE_URL": "postgresql://127.0.0.1:1/x"}, ("GEOMILL_DATABASE_URL", "127.0.0.1")),
+    "unknown host": ({"HOST": "nowhere.invalid"}, ("nowhere.invalid", "Set GEOMILL_HOST")),
+    "host with a blank": ({"HOST": "1.2.3 .4"}, ("Set GEOMILL_HOST",)),
+    "host of another machine": ({"HOST": "192.0.2.1"}, ("192.0.2.1", "Set GEOMILL_HOST")),
+    "private host": ({"PRIVATE_HOST": "192.0.2.1", "PRIVATE_PORT": "0"}, ("Set GEOMILL_PRIVATE_HOST",)),
+    "bucket": ({"S3_BUCKET": "My Bucket!"}, ("GEOMILL_S3_BUCKET", "letters, digits")),
+    "short bucket": ({"S3_BUCKET": "x"}, ("GEOMILL_S3_BUCKET", "3 or more")),
+    "endpoint": ({"S3_BUCKET": "results", "S3_ENDPOINT": "minio:9000"}, ("https://",)),
+    "data directory": ({"DATA_DIR": "/proc/geomill"}, ("GEOMILL_DATA_DIR", "/proc/geomill")),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_setting_is_named(
+    name: str,
+    database_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With the values that it may have; a password is not shown."""
+    settings, expected = WRONG[name]
+    given = {"DATA_DIR": str(tmp_path), "DATABASE_URL": database_url, "PORT": "0", "LOG_LEVEL": "error", **settings}
+    for variable, value in given.items():
+        monkeypatch.setenv(f"GEOMILL_{variable}", value)
+    is_listening = "HOST" in settings or "PRIVATE_HOST" in settings
+    assert main(["serve" if is_listening else "audit"]) == 1
+    assert_one_sentence(capsys.readouterr().err, *expected)
+
+
+def test_a_taken_port_is_named(
+    taken_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the variable that chooses another one."""
+    monkeypatch.setenv("GEOMILL_PORT", str(taken_port))
+    monkeypatch.setenv("GEOMILL_LOG_LEVEL", "error")
+    assert main(["serve"]) == 1
+    assert_one_sentence(capsys.readouterr().err, str(taken_port), "Set GEOMILL_PORT")
+
+
+def test_a_host_that_cannot_convert_is_told(tmp_path: Path, database_url: str) -> None:
+    """There is no ogr2ogr, it does not run, or converters could read what is private."""
+    broken, prefix = tmp_path / "broken", tmp_path / "prefix"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    (prefix / "bin").mkdir(parents=True)
+    ogr2ogr = prefix / "bin" / "ogr2ogr"
+    ogr2ogr.write_text(f'#!/bin/sh\nexec {shutil.which("ogr2ogr")} "$@"\n')
+    ogr2ogr.chmod(0o755)
+    exposed = prefix / "share" / "gdal" / "data"
+    exposed.mkdir(parents=True)
+    for program, data_dir, expected in (
+        ("/nonexistent/ogr2ogr", tmp_path, ("There is no ogr2ogr", "GEOMILL_OGR2OGR")),
+        (str(broken), tmp_path, ("cannot be run", "GEOMILL_OGR2OGR")),
+        (str(ogr2ogr), exposed, (str(exposed), "Move one of them", "GEOMILL_DATA_DIR")),
+    ):
+        settings = {"GEOMILL_DATABASE_URL": database_url, "GEOMILL_PORT": "0", "GEOMILL_OGR2OGR": program}
+        done = Geomill(data_dir, {**settings, "GEOMILL_LOG_LEVEL": "error"})("serve")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert_one_sentence(done.stderr, *expected)
+
+
+def assert_one_sentence(told: str, *expected: str) -> None:
+    """One line, which has all of it, and neither a traceback nor a password."""
+    assert told.startswith("geomill: ")
+    assert told.count("\n") == 1, told
+    assert "u:secret" not in told
+    for words in expected:
+        assert words in told
+    assert os.sep + "service" + os.sep not in told

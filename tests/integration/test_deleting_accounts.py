@@ -1,0 +1,79 @@
+"""A deleted account leaves the books as they were, and nothing that names it or its files."""
+
+from pathlib import Path
+
+import anyio
+import httpx
+import pytest
+
+from service.accounts.administration import Administration, AdministrationError
+from service.accounts.keys import CACHE_LIFETIME
+from service.usecases.audit import audit
+from service.usecases.delete_account import DELETED, AccountEraser
+from service.usecases.maintenance import sweep
+from tests.support.data import lakes
+from tests.support.world import World, world
+
+TELLING = "the-telling-lake"
+
+
+async def send(here: World, content: bytes = lakes(), key: str = "") -> httpx.Response:
+    """Convert a file with a telling name, field and key."""
+    headers = {"Idempotency-Key": key} if key else {}
+    content = content.replace(b"elevation", f"{TELLING}-as-a-field".encode())
+    files = {"file": (f"{TELLING}.geojson", content)}
+    return await here.client.post("/api/geo/convert/file", files=files, headers=headers, timeout=120)
+
+
+async def everything(here: World) -> str:
+    """All rows that may name something, as text."""
+    async with here.services.database.connection() as connection:
+        tables = ("account", "api_key", "job", "ledger", "idempotency_key", "organization")
+        rows = [await connection.fetch(f"SELECT t::text FROM {table} t") for table in tables]  # noqa: S608 -- names of ours
+    return str(rows)
+
+
+async def test_the_books_stay_and_the_names_go(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Completed, failed and open jobs alike; a request under way leaves no name behind; a repeat changes nothing."""
+    async with world(database_url, tmp_path) as here, anyio.create_task_group() as tasks:
+        services, account_id = here.services, here.account.account_id
+        administration = Administration(services.database, here.clock)
+        eraser = AccountEraser(administration, services.jobs, services.ledger, services.storage)
+        assert (await send(here, key=TELLING)).json()["success"]
+        assert not (await send(here, b"{")).json()["success"]
+        reached, put = anyio.Event(), services.storage.put
+
+        async def held(*_arguments: object, **_options: object) -> None:
+            reached.set()
+            await anyio.sleep_forever()
+
+        monkeypatch.setattr(services.storage, "put", held)
+        tasks.start_soon(send, here)
+        await reached.wait()
+        before = await services.ledger.balance(account_id)
+        assert TELLING in await everything(here)
+
+        assert await eraser.delete(account_id) == 1
+        monkeypatch.setattr(services.storage, "put", put)
+        assert (await send(here)).json()["error"]  # whose key was looked up just before
+        await here.advance(CACHE_LIFETIME)
+        assert (await send(here)).status_code == 401
+        while services.runner.active:  # noqa: ASYNC110 -- its process notices
+            await anyio.sleep(0.05)
+        left = await everything(here)
+        assert TELLING not in left
+        assert "'a'" not in left  # the name of the account
+        async with services.database.connection() as connection:
+            reasons = await connection.fetch("SELECT DISTINCT error_message FROM job WHERE status = 'Failed'")
+        assert DELETED in {row["error_message"] for row in reasons}
+        after = await services.ledger.balance(account_id)
+        assert (after.used_conversions, before.used_conversions) == (1, 2)  # the open one was released
+        await sweep(services)
+        assert await here.stored() == 0
+        assert await audit(services.database, services.storage) == []
+        assert await administration.list_accounts() == []
+        with pytest.raises(AdministrationError):
+            await administration.find_account(account_id)
+        assert await eraser.delete(account_id) == 0
