@@ -8,7 +8,7 @@ import msgspec
 
 from service.errors import LayerCount, Limit
 from service.ids import JobId
-from service.jobs.lifecycle import Status
+from service.jobs.lifecycle import Stage, Status
 
 
 class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,6 +54,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None = None
     error_message: str | None = None
     details: Details = Details()
+    stage: Stage | None = None
+    """What happened to it when it was last looked at, while it is open."""
 
 
 def job_from(row: Mapping[str, Any]) -> Job:

@@ -9,6 +9,7 @@ from service.db.pool import Database
 from service.db.queries import load
 from service.errors import JobNotFound
 from service.ids import AccountId, JobId
+from service.jobs.lifecycle import Stage
 from service.jobs.records import Job, job_from
 
 _SQL = load("jobs")
@@ -22,29 +23,30 @@ class JobRegister:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._just_begun: set[JobId] = set()
-        self._begun: set[JobId] = set()
+        self._stages: dict[JobId, Callable[[], Stage]] = {}
+        self._shown: dict[JobId, Stage | None] = {}
 
-    def begin(self, job_id: JobId) -> None:
-        """Note that a converter has started on this job."""
-        self._just_begun.add(job_id)
+    def begin(self, job_id: JobId, stage: Callable[[], Stage]) -> None:
+        """Note that a converter has started on this job; `stage` says what happens to it at any time."""
+        self._stages[job_id] = stage
 
     def end(self, job_id: JobId) -> None:
-        """Note that no converter works on this job any more."""
-        self._just_begun.discard(job_id)
-        self._begun.discard(job_id)
+        """Note that nobody works on this job any more."""
+        self._stages.pop(job_id, None)
+        self._shown.pop(job_id, None)
 
     async def show_begun(self) -> None:
-        """Mark jobs as Processing that have had a converter since the previous call.
+        """Mark jobs as Processing that have had a converter since the previous call, and show the stages they are in.
 
         Called periodically, so that a very short conversion costs no extra statement.
         """
-        if due := list(self._begun):
+        now = {job_id: stage() for job_id, stage in self._stages.items()}
+        due = {job_id: stage for job_id, stage in now.items() if self._shown.get(job_id, stage) != stage}
+        if due:
             async with self._database.connection() as connection:
-                await connection.execute(_SQL["show_processing"], due)
-        self._begun.difference_update(due)
-        self._begun |= self._just_begun
-        self._just_begun.clear()
+                await connection.execute(_SQL["show_processing"], list(due), list(due.values()))
+        # A job that has begun since the previous call is due at the next one.
+        self._shown = {job_id: due.get(job_id, self._shown.get(job_id)) for job_id in now if job_id in self._stages}
 
     async def insert_failed(
         self, job: Job, account_id: AccountId, *, key: str | None = None, interrupted: bool = False

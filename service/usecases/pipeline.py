@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from service.errors import GeomillError, Rejection, RetryableFault, StorageUnavailable
+from service.jobs.lifecycle import Stage
 from service.usecases.steps.accepting import admit, choose, detect
 from service.usecases.steps.converting import convert, inspect, plan, verify
 from service.usecases.steps.delivering import ForgottenError, pack, secure, settle, store
@@ -49,6 +50,8 @@ class Step(msgspec.Struct, frozen=True):
     failures: tuple[Failure, ...] = ()
     may_have_stored: bool = False
     """Whether the store may contain an output once this step has begun."""
+    stage: Stage = "waiting"
+    """What happens to the job meanwhile, in the words of the interface."""
 
 
 _REFUSED = Failure(raised=Rejection, outcome="refused")
@@ -64,18 +67,18 @@ ACCEPT = (
 """Bound to the request: until the job is submitted, a client that disconnects leaves nothing behind."""
 
 CONVERT = (
-    Step(inspect, (_REJECTED,)),
-    Step(plan, (_REJECTED,)),
-    Step(convert, (_REJECTED,)),
-    Step(verify, (_REJECTED,)),
+    Step(inspect, (_REJECTED,), stage="reading"),
+    Step(plan, (_REJECTED,), stage="reading"),
+    Step(convert, (_REJECTED,), stage="converting"),
+    Step(verify, (_REJECTED,), stage="verifying"),
 )
 """Bound to the job, with a converter from the first command to the last."""
 
 DELIVER = (
-    Step(pack, (_REJECTED,)),
-    Step(secure, (_FORGOTTEN,)),
-    Step(store, (_UNSTORED,), may_have_stored=True),
-    Step(settle, (_FORGOTTEN,), may_have_stored=True),
+    Step(pack, (_REJECTED,), stage="storing"),
+    Step(secure, (_FORGOTTEN,), stage="storing"),
+    Step(store, (_UNSTORED,), may_have_stored=True, stage="storing"),
+    Step(settle, (_FORGOTTEN,), may_have_stored=True, stage="storing"),
 )
 """Bound to the job, after its converter was released."""
 
@@ -101,6 +104,10 @@ class Progress(Generic[_Record]):
         for self.step in steps:
             self.record = await self.step.do(tools, self.record)
         return self.record
+
+    def stage(self) -> Stage:
+        """Return what happens to the job now."""
+        return self.step.stage if self.step else "waiting"
 
     def failure(self, error: BaseException) -> Failure | None:
         """Return what an error of the current step means for the job; None if it does not concern the job."""

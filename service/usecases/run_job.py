@@ -77,6 +77,7 @@ async def run_job(parts: JobParts, spec: JobSpec, directory: Path, ticket: Queue
     else:
         return ended.job
     finally:
+        parts.jobs.end(spec.job.id)
         is_little = isinstance(progress.record, Packed) and progress.record.output.is_little
         for made in directories:
             await parts.work_area.remove(made, inline=is_little)
@@ -95,8 +96,7 @@ async def _convert(
         def on_started() -> None:
             stopwatch.restart()
             held.enter_context(stage("convert", input=begun.source.format.token, output=begun.target.token))
-            held.callback(parts.jobs.end, job_id)
-            parts.jobs.begin(job_id)
+            parts.jobs.begin(job_id, progress.stage)
 
         async with converter(parts.pool, ticket, on_started) as run:
             while True:

@@ -3,6 +3,9 @@
 -- An account that was deleted has neither a name nor keys, and may not convert. Its row stays, because the ledger names it.
 ALTER TABLE account ADD COLUMN deleted_at timestamptz;
 
+-- What happens to an open job, for its owner to see; looked at a few times a second, and of no other consequence.
+ALTER TABLE job ADD COLUMN stage text;
+
 -- The ledger grows in the order of time, so this index takes a few pages.
 CREATE INDEX ledger_by_time ON ledger USING brin (settled_at);
 

@@ -1,7 +1,10 @@
 -- name: show_processing
--- Mark jobs that have a converter. Skips jobs that are being ended, so that it never waits for another statement.
-UPDATE job SET status = 'Processing'
- WHERE id IN (SELECT id FROM job WHERE id = ANY($1) AND status = 'Pending' FOR UPDATE SKIP LOCKED);
+-- Mark jobs that have a converter, and what happens to them. Skips jobs that are being ended, so that it never waits for
+-- another statement.
+UPDATE job j SET status = 'Processing', stage = told.stage
+  FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::text[]) AS stage) AS told
+ WHERE j.id = told.id
+   AND j.id IN (SELECT id FROM job WHERE id = ANY($1) AND completed_at IS NULL FOR UPDATE SKIP LOCKED);
 
 -- name: insert_failed
 -- Insert a failed job without a reservation; with an idempotency key only while that key names it. It never replaces

@@ -75,7 +75,7 @@ class _Call:
         self._job_id = record["jobId"]
         status = f"{self._remote.api}/jobs/{self._job_id}/status"
         while record["status"] in _OPEN or "originalFileName" not in record:
-            self._bar.update(self._path.name, "converting", _UPLOAD_SHARE)
+            self._bar.update(self._path.name, record.get("progress", {}).get("stage", "converting"), _UPLOAD_SHARE)
             record = self._repeated("GET", f"{status}?wait={WAIT_SECONDS}").body
         self._job_id = None  # it has ended
         if record["status"] != "Completed" or "downloadUrl" not in record:

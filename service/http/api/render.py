@@ -14,6 +14,7 @@ from service.http.api.schemas import (
     BatchEntry,
     BatchResult,
     ConversionResult,
+    JobProgress,
     JobRecord,
     Outcome,
     RecentJobs,
@@ -21,7 +22,7 @@ from service.http.api.schemas import (
     timestamp,
 )
 from service.http.api.urls import address_of, address_of_route
-from service.jobs.lifecycle import Status
+from service.jobs.lifecycle import ENDED, Status
 from service.jobs.records import Details, Job
 from service.metering.balance import Balance
 from service.storage.port import Link
@@ -136,6 +137,7 @@ def job_record(request: Request, linked: LinkedJob) -> JobRecord:
         created_at=timestamp(job.created_at),
         completed_at=timestamp(job.completed_at) if job.completed_at is not None else UNSET,
         error_message=_or_absent(job.error_message),
+        progress=UNSET if job.status in ENDED else JobProgress(stage=job.stage or "waiting"),
         warnings=job.details.warnings or UNSET,
         truncation_report=_or_absent(_losses(job.details)),
     )

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from service.dataloss.rules import Report
 from service.errors import LayerCount, Limit
-from service.jobs.lifecycle import Status
+from service.jobs.lifecycle import Stage, Status
 from service.metering.plans import Plan
 
 JobId = Annotated[str, Meta(description="Identifies the job, to query its status.")]
@@ -103,6 +103,14 @@ class BatchResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     new_wallet_balance_cents: WalletBalance
 
 
+class JobProgress(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What happens to a job that has not ended (interface 2.3)."""
+
+    stage: Annotated[
+        Stage, Meta(description="Waiting for a converter, or what is being done; up to half a second old.")
+    ]
+
+
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One job (interface 2.3)."""
 
@@ -119,6 +127,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     created_at: Moment
     completed_at: Moment | UnsetType = UNSET
     error_message: Annotated[str | UnsetType, Meta(description="Why the job failed; present if it did.")] = UNSET
+    progress: Annotated[JobProgress | UnsetType, Meta(description="Present until the job has ended.")] = UNSET
     warnings: Annotated[
         tuple[str, ...] | UnsetType,
         Meta(description="What the target left out or changed; absent if there is nothing."),

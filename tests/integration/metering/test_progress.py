@@ -3,7 +3,7 @@
 from service.accounts.administration import Administration, Terms
 from service.clock import utc_now
 from service.ids import JobId, uuid7
-from service.jobs.lifecycle import Status
+from service.jobs.lifecycle import Stage, Status
 from service.jobs.register import JobRegister
 from tests.integration.metering.test_interleavings import START, application, open_ledger, settlement
 
@@ -17,11 +17,16 @@ async def test_what_has_its_converter_for_a_while_is_shown(database_url: str) ->
         for job_id in (waits, short, long, ended):
             await ledger.admit(application(account.account_id, 1, job_id))
 
+        stages: list[Stage] = ["reading"]
+
+        async def stage_of(job_id: JobId) -> Stage | None:
+            return (await jobs.find(job_id, account.account_id)).stage
+
         async def status_of(job_id: JobId) -> Status:
             return (await jobs.find(job_id, account.account_id)).status
 
         for job_id in (short, long, ended):
-            jobs.begin(job_id)
+            jobs.begin(job_id, lambda: stages[-1])
         await jobs.show_begun()
         assert {await status_of(job_id) for job_id in (waits, short, long, ended)} == {Status.PENDING}
         jobs.end(short)
@@ -29,6 +34,10 @@ async def test_what_has_its_converter_for_a_while_is_shown(database_url: str) ->
         await jobs.show_begun()
         shown = [await status_of(job_id) for job_id in (waits, short, long, ended)]
         assert shown == [Status.PENDING, Status.PENDING, Status.PROCESSING, Status.COMPLETED]
+        assert (await stage_of(waits), await stage_of(long)) == (None, "reading")
+        stages.append("verifying")
+        await jobs.show_begun()
+        assert await stage_of(long) == "verifying"
         assert await ledger.settle(settlement(long)) is not None
         await jobs.show_begun()
         assert await status_of(long) is Status.COMPLETED
