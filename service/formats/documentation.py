@@ -161,14 +161,14 @@ def document(memory_mib: int, wall_seconds: float) -> str:
 def _inputs() -> Iterator[str]:
     yield "## Inputs\n"
     rows = [
-        (row.title, row.token, _uploaded_as(row), "yes" if row.reading.records_crs else "no: send sourceEpsg")
+        (row.title, row.token, uploaded_as(row), "yes" if row.reading.records_crs else "no: send sourceEpsg")
         for row in FORMATS
         if row.reading is not None
     ]
     yield _table(("format", "token", "uploaded as", "records its coordinate system"), rows)
 
 
-def _uploaded_as(row: Format) -> str:
+def uploaded_as(row: Format) -> str:
     """The extensions of a format, with what a ZIP has to hold."""
     reading = reading_of(row)
     packed = [" ".join((bundle.main, *bundle.required)) for bundle in reading.bundles]

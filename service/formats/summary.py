@@ -1,0 +1,39 @@
+"""The formats in the README, made from the format table: `python -m service.formats.summary README.md` renews them."""
+
+import re
+import sys
+from pathlib import Path
+
+from service.formats.documentation import uploaded_as
+from service.formats.table import FORMATS
+
+BEGIN, END = "<!-- made by `./just docs` -->\n", "<!-- end of what is made -->\n"
+
+
+def summary() -> str:
+    """One sentence, and a table with a row for each format: what it is uploaded as and delivered as."""
+    read = [row for row in FORMATS if row.reading is not None]
+    written = [row for row in FORMATS if row.writing is not None]
+    both = [row for row in written if row in read]
+    lines = [
+        f"Geomill reads {len(read)} formats and writes {len(written)}; {len(both)} are the same.",
+        "Every input converts to every output except its own format.\n",
+        "| format | read from | written as | `outputFormat` |",
+        "|---|---|---|---|",
+        *(
+            f"| {row.title} | {uploaded_as(row) if row.reading else ''} "
+            f"| {row.writing.extension if row.writing else ''} | {f'`{row.name}`' if row.writing else ''} |"
+            for row in FORMATS
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def renewed(text: str) -> str:
+    """Return a document with what stands between the marks made anew."""
+    return re.sub(f"(?s)(?<={re.escape(BEGIN)}).*(?={re.escape(END)})", lambda _: summary(), text)
+
+
+if __name__ == "__main__":
+    document = Path(sys.argv[1])
+    document.write_text(renewed(document.read_text(encoding="utf-8")), encoding="utf-8")
