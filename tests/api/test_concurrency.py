@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, ExitStack
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -15,6 +14,7 @@ import pytest
 from service.accounts.administration import Terms
 from service.db.pool import open_pool
 from service.metering.audit import audit_books
+from tests.database import TestServer
 from tests.support.data import lakes
 from tests.support.server import Client, Server, create_account, running_server
 
@@ -24,11 +24,16 @@ LEFT = 10
 IMPATIENCE_SECONDS = 1.0
 
 
-@pytest.fixture
-def servers(tmp_path: Path, database_url: str) -> Iterator[list[Server]]:
+pytestmark = pytest.mark.xdist_group("concurrency")  # two servers for all
+
+
+@pytest.fixture(scope="module")
+def servers(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
     """Two serving processes on one database."""
+    dsn, directory = postgres.create_database(postgres.migrated_template()), tmp_path_factory.mktemp("servers")
     with ExitStack() as stack:
-        yield [stack.enter_context(running_server(tmp_path / str(number), database_url)) for number in range(2)]
+        yield [stack.enter_context(running_server(directory / str(number), dsn)) for number in range(2)]
+    postgres.drop_database(dsn)
 
 
 async def _send_all(servers: list[Server], key: str) -> list[dict[str, Any]]:
@@ -83,28 +88,28 @@ async def _audit(dsn: str) -> list[str]:
         return await audit_books(database)
 
 
-def test_exactly_the_conversions_that_are_left_succeed(servers: list[Server], database_url: str) -> None:
+def test_exactly_the_conversions_that_are_left_succeed(servers: list[Server]) -> None:
     """Ten are left and five hundred come: ten succeed, the others are refused by conversions, nothing else counts."""
     with create_account(servers[0], Terms(plan="free")) as client:
         answers = anyio.run(_send_all, servers, client.key.api_key)
         assert _outcomes(answers) == {(True, None): LEFT, (False, "conversions"): PARALLEL - LEFT}
         assert client.usage() == (LEFT, LEFT * len(lakes()))
-    assert anyio.run(_audit, database_url) == []
+    assert anyio.run(_audit, servers[0].dsn) == []
 
 
-def test_exactly_the_bytes_that_are_left_are_converted(servers: list[Server], database_url: str) -> None:
+def test_exactly_the_bytes_that_are_left_are_converted(servers: list[Server]) -> None:
     """Room for ten files of this size: ten succeed, the others are refused by data."""
     with create_account(servers[0], Terms(plan="personal")) as client:
         left = LEFT * len(lakes()) + len(lakes()) - 1
-        anyio.run(_arrange, database_url, client, 0, 2**30 - left)
+        anyio.run(_arrange, servers[0].dsn, client, 0, 2**30 - left)
         answers = anyio.run(_send_all, servers, client.key.api_key)
         assert _outcomes(answers) == {(True, None): LEFT, (False, "data"): PARALLEL - LEFT}
 
 
-def test_exactly_the_files_that_a_wallet_covers_are_converted(servers: list[Server], database_url: str) -> None:
+def test_exactly_the_files_that_a_wallet_covers_are_converted(servers: list[Server]) -> None:
     """Sixty-five cents cover ten files at six: ten succeed, the others are refused by wallet."""
     with create_account(servers[0], Terms(wallet_cents=6 * LEFT + 5)) as client:
         answers = anyio.run(_send_all, servers, client.key.api_key)
         assert _outcomes(answers) == {(True, None): LEFT, (False, "wallet"): PARALLEL - LEFT}
         assert client.batch(("x.unknown", b"x"))["newWalletBalanceCents"] == 5
-    assert anyio.run(_audit, database_url) == []
+    assert anyio.run(_audit, servers[0].dsn) == []

@@ -3,10 +3,11 @@
 import shutil
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 from sandbox import forkserver
 from sandbox.command import Command, Limits
@@ -15,7 +16,7 @@ from sandbox.pool import open_pool
 from sandbox.verdict import Verdict
 from tests.sandbox.processes import disregard_what_runs
 
-RunPython = Callable[..., Awaitable[Verdict]]
+RunPython = Callable[..., Verdict]
 
 
 @pytest.fixture(scope="session")
@@ -61,17 +62,25 @@ def config(work_root: Path) -> Config:
     return Config(work_root=work_root)
 
 
-@pytest.fixture
-def run_python(config: Config, directory: Path) -> RunPython:
-    """Run a Python program in a fresh pool."""
+@pytest.fixture(scope="module")
+def run_python() -> Iterator[RunPython]:
+    """Run a Python program in a pool that a module's tests share, whatever the program before has done."""
+    with (
+        tempfile.TemporaryDirectory() as work_root,
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(open_pool(Config(work_root=Path(work_root)))) as pool,
+    ):
 
-    async def run(program: str, **limits: float) -> Verdict:
-        command = Command(
-            argv=(sys.executable, "-c", program),
-            directory=directory,
-            limits=Limits(**{"wall_seconds": 20, "cpu_seconds": 10, **limits}),  # type: ignore[arg-type]  # limits of several types
-        )
-        async with open_pool(config) as pool, pool.lease("tenant") as worker:
-            return await worker.run(command)
+        async def run_command(command: Command) -> Verdict:
+            async with pool.lease("tenant") as worker:
+                return await worker.run(command)
 
-    return run
+        def run(program: str, **limits: float) -> Verdict:
+            command = Command(
+                argv=(sys.executable, "-c", program),
+                directory=Path(tempfile.mkdtemp(dir=work_root)),
+                limits=Limits(**{"wall_seconds": 20, "cpu_seconds": 10, **limits}),  # type: ignore[arg-type]  # limits of several types
+            )
+            return portal.call(run_command, command)
+
+        yield run

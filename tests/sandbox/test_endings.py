@@ -61,23 +61,23 @@ ENDINGS = [
 
 
 @pytest.mark.parametrize(("program", "limits", "ending"), [case[1:] for case in ENDINGS], ids=[c[0] for c in ENDINGS])
-async def test_the_verdict_names_the_ending(
+def test_the_verdict_names_the_ending(
     run_python: RunPython, program: str, limits: dict[str, float], ending: Ending
 ) -> None:
     """A program that ends in some way is told to have ended so."""
-    assert (await run_python(program, **limits)).ending is ending
+    assert run_python(program, **limits).ending is ending
 
 
-async def test_error_output_is_kept_to_a_cap_and_drained_beyond_it(run_python: RunPython) -> None:
+def test_error_output_is_kept_to_a_cap_and_drained_beyond_it(run_python: RunPython) -> None:
     """A program that floods its error output neither blocks nor fills our memory."""
-    verdict = await run_python("import sys\nfor _ in range(500): sys.stderr.write('x' * 10_000)", stderr_bytes=1000)
+    verdict = run_python("import sys\nfor _ in range(500): sys.stderr.write('x' * 10_000)", stderr_bytes=1000)
     assert verdict.ending is Ending.OK
     assert verdict.untrusted_stderr == b"x" * 1000
 
 
-async def test_the_verdict_says_what_the_run_used(run_python: RunPython) -> None:
+def test_the_verdict_says_what_the_run_used(run_python: RunPython) -> None:
     """Time and memory of a run are measured."""
-    verdict = await run_python("import time; x = bytes(range(256)) * 400_000; time.sleep(0.2)")
+    verdict = run_python("import time; x = bytes(range(256)) * 400_000; time.sleep(0.2)")
     assert verdict.wall_seconds >= 0.2
     assert 0 < verdict.cpu_seconds < verdict.wall_seconds
     assert verdict.peak_memory_bytes > 100 * 1_000_000

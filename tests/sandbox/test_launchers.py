@@ -6,13 +6,14 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import anyio
 import msgspec
 import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Mode, Ogr2ogr, PythonServer
@@ -63,6 +64,11 @@ class Place(msgspec.Struct, frozen=True):
 
 @pytest.fixture
 def place(public: Path, library: Path | None) -> Place:
+    """A directory that other users can pass through."""
+    return make_place(public, library)
+
+
+def make_place(public: Path, library: Path | None) -> Place:
     """A directory that other users can pass through."""
     path = Path(tempfile.mkdtemp(dir=public))
     path.chmod(0o755)
@@ -155,6 +161,56 @@ async def opened(
         connection.close()
 
 
+class SharedPool:
+    """A pool in an event loop of its own, for tests that leave it as they have found it."""
+
+    def __init__(self, portal: BlockingPortal, pool: Pool, place: Place) -> None:
+        self._portal = portal
+        self._pool = pool
+        self.place = place
+
+    def run(
+        self, launcher: LauncherName, argv: tuple[str, ...], environment: Mapping[str, str], **limits: float
+    ) -> tuple[Verdict, Path]:
+        """See `Pool`."""
+
+        async def run() -> tuple[Verdict, Path]:
+            return await self._pool.run(launcher, argv, environment, 0, **limits)
+
+        return self._portal.call(run)
+
+    def convert(
+        self, launcher: LauncherName, *arguments: str, environment: Mapping[str, str] = ENVIRONMENT, **limits: float
+    ) -> tuple[Verdict, Path]:
+        """See `Pool`."""
+
+        async def convert() -> tuple[Verdict, Path]:
+            return await self._pool.convert(launcher, *arguments, environment=environment, slot=0, **limits)
+
+        return self._portal.call(convert)
+
+
+@contextmanager
+def shared(place: Place, modules: tuple[str, ...] = ()) -> Iterator[SharedPool]:
+    """A pool with every launcher for several tests."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opened(place, modules)) as pool:
+        yield SharedPool(portal, pool, place)
+
+
+@pytest.fixture(scope="module")
+def gdal_pool(public: Path, library: Path | None) -> Iterator[SharedPool]:
+    """One for the genuine ogr2ogr."""
+    with shared(make_place(public, library)) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def python_pool(public: Path) -> Iterator[SharedPool]:
+    """One for the test's module."""
+    with shared(make_place(public, None), modules=("told_module",)) as pool:
+        yield pool
+
+
 def python_environment(place: Place) -> dict[str, str]:
     """Where the test's module is."""
     return {"PYTHONPATH": str(place.path / "modules"), "PYTHONSAFEPATH": "1", "LC_ALL": "C.UTF-8"}
@@ -185,12 +241,11 @@ def content(directory: Path) -> dict[str, bytes]:
         ("--no-such-option",),
     ],
 )
-async def test_every_launcher_gives_the_same_answer(place: Place, arguments: tuple[str, ...]) -> None:
+def test_every_launcher_gives_the_same_answer(gdal_pool: SharedPool, arguments: tuple[str, ...]) -> None:
     """The files, the exit code and the messages are those of plain exec."""
-    async with opened(place) as pool:
-        expected, directory = await pool.convert(LauncherName.EXEC, *arguments)
-        files = content(directory)
-        verdict, directory = await pool.convert(LauncherName.FORK_SERVER, *arguments)
+    expected, directory = gdal_pool.convert(LauncherName.EXEC, *arguments)
+    files = content(directory)
+    verdict, directory = gdal_pool.convert(LauncherName.FORK_SERVER, *arguments)
     assert verdict.launcher == LauncherName.FORK_SERVER
     assert (verdict.ending, verdict.exit_code) == (expected.ending, expected.exit_code)
     assert content(directory) == files
@@ -199,17 +254,16 @@ async def test_every_launcher_gives_the_same_answer(place: Place, arguments: tup
 
 @NEEDS_OGR2OGR
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-async def test_a_command_has_the_drivers_and_settings_of_its_own_environment(
-    place: Place, launcher: LauncherName
+def test_a_command_has_the_drivers_and_settings_of_its_own_environment(
+    gdal_pool: SharedPool, launcher: LauncherName
 ) -> None:
     """What one command's environment switches off is off for that command alone."""
     without_csv = {**ENVIRONMENT, "GDAL_SKIP": "CSV"}
     csv = ("-f", "CSV", "out.csv", "in.geojson")
-    async with opened(place) as pool:
-        verdicts = [
-            (await pool.convert(launcher, *csv, environment=environment))[0]
-            for environment in (ENVIRONMENT, without_csv, ENVIRONMENT)
-        ]
+    verdicts = [
+        gdal_pool.convert(launcher, *csv, environment=environment)[0]
+        for environment in (ENVIRONMENT, without_csv, ENVIRONMENT)
+    ]
     assert [verdict.exit_code for verdict in verdicts] == [0, 1, 0]
     assert b"CSV" in verdicts[1].untrusted_stderr
 
@@ -219,19 +273,18 @@ async def test_a_command_has_the_drivers_and_settings_of_its_own_environment(
 @pytest.mark.parametrize("option", ["GDAL_SKIP", "OGR_SKIP"])
 @pytest.mark.parametrize("names", ["CSV", "FlatGeobuf,CSV", "FlatGeobuf, CSV", "FlatGeobuf CSV"])
 @pytest.mark.parametrize("way", ["variable", "argument"])
-async def test_the_fork_server_leaves_out_the_drivers_that_a_start_would(
-    place: Place, option: str, names: str, way: str
+def test_the_fork_server_leaves_out_the_drivers_that_a_start_would(
+    gdal_pool: SharedPool, option: str, names: str, way: str
 ) -> None:
     """Drivers are registered before the command is known; the list that it leaves out is read as GDAL reads it."""
     environment = {**ENVIRONMENT, option: names} if way == "variable" else ENVIRONMENT
     given = ("--config", option, names) if way == "argument" else ()
-    async with opened(place) as pool:
-        arguments = (*given, "-f", "CSV", "out.csv", "in.geojson")
-        expected, forked = [
-            (await pool.convert(launcher, *arguments, environment=environment))[0]
-            for launcher in (LauncherName.EXEC, LauncherName.FORK_SERVER)
-        ]
-        after, _ = await pool.convert(LauncherName.FORK_SERVER, "-f", "CSV", "out.csv", "in.geojson")
+    arguments = (*given, "-f", "CSV", "out.csv", "in.geojson")
+    expected, forked = [
+        gdal_pool.convert(launcher, *arguments, environment=environment)[0]
+        for launcher in (LauncherName.EXEC, LauncherName.FORK_SERVER)
+    ]
+    after, _ = gdal_pool.convert(LauncherName.FORK_SERVER, "-f", "CSV", "out.csv", "in.geojson")
     assert forked.launcher == LauncherName.FORK_SERVER
     assert forked.exit_code == expected.exit_code
     assert after.ending is Ending.OK
@@ -239,16 +292,15 @@ async def test_the_fork_server_leaves_out_the_drivers_that_a_start_would(
 
 @NEEDS_OGR2OGR
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-async def test_limits_hold_whatever_the_launcher(place: Place, launcher: LauncherName) -> None:
+def test_limits_hold_whatever_the_launcher(gdal_pool: SharedPool, launcher: LauncherName) -> None:
     """Memory, size of files and time are limited in a process that started before its command came."""
     endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x, 'xxxxxxxxxxxxxxxx' AS t FROM c"
     query = ("-f", "CSV", "out.csv", "in.geojson", "-dialect", "SQLITE", "-sql", endless)
-    async with opened(place) as pool:
-        assert (await pool.convert(launcher, *query, file_bytes=100_000))[0].ending is Ending.OUTPUT_SIZE
-        assert (await pool.convert(launcher, *query, cpu_seconds=1))[0].ending is Ending.CPU_TIME
-        assert (await pool.convert(launcher, *query, wall_seconds=0.3))[0].ending is Ending.WALL_TIME
-        hog = ("-f", "CSV", "out.csv", "in.geojson", "-dialect", "SQLITE", "-sql", "SELECT zeroblob(900000000) AS z")
-        assert (await pool.convert(launcher, *hog, memory_bytes=400 << 20))[0].ending is Ending.MEMORY
+    assert gdal_pool.convert(launcher, *query, file_bytes=100_000)[0].ending is Ending.OUTPUT_SIZE
+    assert gdal_pool.convert(launcher, *query, cpu_seconds=1)[0].ending is Ending.CPU_TIME
+    assert gdal_pool.convert(launcher, *query, wall_seconds=0.3)[0].ending is Ending.WALL_TIME
+    hog = ("-f", "CSV", "out.csv", "in.geojson", "-dialect", "SQLITE", "-sql", "SELECT zeroblob(900000000) AS z")
+    assert gdal_pool.convert(launcher, *hog, memory_bytes=400 << 20)[0].ending is Ending.MEMORY
 
 
 @NEEDS_OGR2OGR
@@ -347,15 +399,14 @@ async def test_a_run_outlives_a_dead_or_silent_server(place: Place, loss: signal
         ("large", (Ending.OUTPUT_SIZE, None, b"")),
     ],
 )
-async def test_a_module_runs_as_if_python_had_been_started(
-    place: Place, launcher: LauncherName, how: str, expected: tuple[Ending, int | None, bytes]
+def test_a_module_runs_as_if_python_had_been_started(
+    python_pool: SharedPool, launcher: LauncherName, how: str, expected: tuple[Ending, int | None, bytes]
 ) -> None:
     """Arguments, environment, directory, exit code and messages are those of `python -m`."""
     ending, code, message = expected
-    environment = {**python_environment(place), "GIVEN": "1"}
-    async with opened(place, modules=("told_module",)) as pool:
-        argv = (sys.executable, "-m", "told_module", how, "two words")
-        verdict, directory = await pool.run(launcher, argv, environment, file_bytes=1_000_000)
+    environment = {**python_environment(python_pool.place), "GIVEN": "1"}
+    argv = (sys.executable, "-m", "told_module", how, "two words")
+    verdict, directory = python_pool.run(launcher, argv, environment, file_bytes=1_000_000)
     assert verdict.launcher == launcher
     assert verdict.ending is ending
     if code is not None:
