@@ -2,12 +2,18 @@
 
 import os
 import sys
+from functools import cache
 
+import httpx._transports.default
 from hypothesis import HealthCheck, settings
 
 # A test run starts hundreds of Pythons: they compile once, whatever is set here.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A client of httpx reads all authorities that this host trusts, though it will speak plain HTTP: that takes most of
+# the time of a small test. Once is enough for all clients.
+httpx._transports.default.create_ssl_context = cache(httpx._transports.default.create_ssl_context)  # type: ignore[attr-defined]
 
 pytest_plugins = ["tests.database", "tests.support.skips"]
 

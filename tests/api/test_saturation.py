@@ -2,17 +2,21 @@
 
 import http.client
 import json
+import os
+import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
+import psutil
 import pytest
 
 from service.accounts.administration import Terms
+from tests.database import TestServer
 from tests.support.data import collection, feature, lakes, point
 from tests.support.server import Client, Server, create_account, running_server
 
@@ -26,25 +30,54 @@ UNSENT = (
 )
 BUSY_SECONDS = 3.0
 TEAM = Terms(plan="team", plan_owner="organization")
+KEEPER = "sandbox.process.keeper"
+Start = Callable[..., Server]
+
+pytestmark = pytest.mark.xdist_group("saturation")  # four servers for all
 
 
 @pytest.fixture(scope="module")
-def slow_file() -> bytes:
-    """A document that takes seconds to convert."""
-    return collection(*(feature(point(n % 90, n % 45), n=n, text="x" * 50) for n in range(200_000)))
+def start(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    """Starts servers with settings, each on a database of its own, until the module's tests have ended."""
+    with ExitStack() as stack:
+
+        def started(**settings: str) -> Server:
+            dsn, directory = postgres.create_database(postgres.migrated_template()), tmp_path_factory.mktemp("server")
+            stack.callback(postgres.drop_database, dsn)
+            return stack.enter_context(running_server(directory, dsn, settings))
+
+        yield started
 
 
-@pytest.fixture
-def server(tmp_path: Path, database_url: str) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def server(start: Start) -> Server:
     """One converter, one place before it, one file at a time for each account."""
-    settings = {"GEOMILL_CONVERTERS": "1", "GEOMILL_WAITING_ROOM": "1", "GEOMILL_MAX_PER_ACCOUNT": "1"}
-    with running_server(tmp_path, database_url, settings) as running:
-        yield running
+    return start(GEOMILL_CONVERTERS="1", GEOMILL_WAITING_ROOM="1", GEOMILL_MAX_PER_ACCOUNT="1")
 
 
-def occupy(client: Client, content: bytes) -> str:
-    """Begin a conversion that goes on for a while; return its job's id."""
-    response = client.post(FILE, files={"file": ("a.geojson", content)}, headers=ASYNC)
+@pytest.fixture(scope="module")
+def sharing(start: Start) -> Server:
+    """One converter, two files at a time for each account."""
+    return start(GEOMILL_CONVERTERS="1", GEOMILL_MAX_PER_ACCOUNT="2")
+
+
+@contextmanager
+def at_a_standstill(server: Server) -> Iterator[None]:
+    """Stop the process that starts conversions, so that those that come meanwhile are under way as long as needed."""
+    [keeper] = [
+        process for process in psutil.Process(server.process.pid).children() if KEEPER in " ".join(process.cmdline())
+    ]
+    [spawner] = keeper.children()
+    os.kill(spawner.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(spawner.pid, signal.SIGCONT)
+
+
+def occupy(client: Client) -> str:
+    """Begin a conversion; return its job's id."""
+    response = client.post(FILE, files={"file": ("a.geojson", lakes())}, headers=ASYNC)
     assert response.status_code == 202, response.text
     job_id: str = response.json()["jobId"]
     return job_id
@@ -78,34 +111,37 @@ def send_megabytes(client: Client) -> httpx.Response:
     return client.post(FILE, files={"file": ("a.geojson", b" " * 8_000_000)})
 
 
-def test_an_account_with_its_share_under_way_is_refused_before_its_upload(server: Server, slow_file: bytes) -> None:
+def test_an_account_with_its_share_under_way_is_refused_before_its_upload(server: Server) -> None:
     """With 429, when to come again and how much is left; afterwards it may convert as before."""
     with create_account(server, TEAM) as client:
-        job_id = occupy(client, slow_file)
-        response, problem = announce_upload(client)
-        assert (response.status, problem["code"]) == (429, "too_many_requests")
-        assert int(response.headers["Retry-After"]) > 0
-        assert response.headers["RateLimit"] == f'"concurrency";r=0;t={response.headers["Retry-After"]}'
-        assert response.headers["RateLimit-Policy"].startswith('"concurrency";q=1;qu="concurrent-requests", ')
-        assert send_megabytes(client).status_code == 429
-        assert client.get(f"/api/geo/convert/jobs/{job_id}/status").headers["ratelimit"].startswith('"concurrency";r=0')
+        with at_a_standstill(server):
+            job_id = occupy(client)
+            response, problem = announce_upload(client)
+            assert (response.status, problem["code"]) == (429, "too_many_requests")
+            assert int(response.headers["Retry-After"]) > 0
+            assert response.headers["RateLimit"] == f'"concurrency";r=0;t={response.headers["Retry-After"]}'
+            assert response.headers["RateLimit-Policy"].startswith('"concurrency";q=1;qu="concurrent-requests", ')
+            assert send_megabytes(client).status_code == 429
+            status = client.get(f"/api/geo/convert/jobs/{job_id}/status")
+            assert status.headers["ratelimit"].startswith('"concurrency";r=0')
         assert client.wait_for(job_id)["status"] == "Completed"
         assert client.convert("a.geojson", lakes())["success"]
         assert len(client.get("/api/geo/convert/jobs").json()["jobs"]) == 2
         assert server.wait_until_idle() == []
 
 
-def test_a_full_waiting_room_refuses_before_the_upload(server: Server, slow_file: bytes) -> None:
+def test_a_full_waiting_room_refuses_before_the_upload(server: Server) -> None:
     """Two accounts fill it, and a third is refused with 503; when there is room again it may convert."""
     clients = [create_account(server, TEAM, name) for name in ("one", "two", "three")]
-    jobs = [occupy(client, slow_file) for client in clients[:2]]
     late = clients[2]
-    response, problem = announce_upload(late)
-    assert (response.status, problem["code"]) == (503, "overloaded")
-    assert int(response.headers["Retry-After"]) > 0
-    assert send_megabytes(late).status_code == 503
-    ready = httpx.get(f"{server.url}/readyz")
-    assert (ready.status_code, ready.json()["checks"]["intake"]) == (503, "full")
+    with at_a_standstill(server):
+        jobs = [occupy(client) for client in clients[:2]]
+        response, problem = announce_upload(late)
+        assert (response.status, problem["code"]) == (503, "overloaded")
+        assert int(response.headers["Retry-After"]) > 0
+        assert send_megabytes(late).status_code == 503
+        ready = httpx.get(f"{server.url}/readyz")
+        assert (ready.status_code, ready.json()["checks"]["intake"]) == (503, "full")
     for client, job_id in zip(clients, jobs, strict=False):  # they take turns on the one converter
         assert client.wait_for(job_id, 90)["status"] == "Completed"
     assert late.convert("a.geojson", lakes())["success"]
@@ -115,18 +151,18 @@ def test_a_full_waiting_room_refuses_before_the_upload(server: Server, slow_file
         client.close()
 
 
-@pytest.fixture
-def full(tmp_path: Path, database_url: str, slow_file: bytes) -> Iterator[tuple[Server, Client]]:
-    """A service in which two accounts hold every place until it stops, and the client of a third."""
-    settings = {"GEOMILL_CONVERTERS": "1", "GEOMILL_WAITING_ROOM": "1", "GEOMILL_DRAIN_SECONDS": "0"}
-    with running_server(tmp_path, database_url, settings) as server:
-        clients = [create_account(server, TEAM, name) for name in ("one", "two", "three")]
+@pytest.fixture(scope="module")
+def full(start: Start) -> Iterator[tuple[Server, Client]]:
+    """A service in which two accounts hold every place, and the client of a third."""
+    server = start(GEOMILL_CONVERTERS="1", GEOMILL_WAITING_ROOM="1", GEOMILL_DRAIN_SECONDS="0")
+    clients = [create_account(server, TEAM, name) for name in ("one", "two", "three")]
+    with at_a_standstill(server):
         for client in clients[:2]:
-            occupy(client, slow_file)
+            occupy(client)
         assert clients[2].get("/api/geo/pricing/tiers").is_success  # the service knows its key
         yield server, clients[2]
-        for client in clients:
-            client.close()
+    for client in clients:
+        client.close()
 
 
 def test_who_is_refused_unread_is_told_as_anybody_else(full: tuple[Server, Client]) -> None:
@@ -183,12 +219,11 @@ def test_whoever_is_refused_unread_may_send_the_rest_late(full: tuple[Server, Cl
     assert answer.endswith(b"}")
 
 
-def test_an_account_within_its_share_is_served_while_another_floods(tmp_path: Path, database_url: str) -> None:
+def test_an_account_within_its_share_is_served_while_another_floods(start: Start) -> None:
     """However much the other has waiting."""
     content = collection(*(feature(point(n % 90, 1), n=n) for n in range(3000)))
-    settings = {"GEOMILL_CONVERTERS": "1", "GEOMILL_DRAIN_SECONDS": "0"}
+    server = start(GEOMILL_CONVERTERS="1", GEOMILL_DRAIN_SECONDS="0")
     with (
-        running_server(tmp_path, database_url, settings) as server,
         create_account(server, TEAM, "flooding") as flooding,
         create_account(server, TEAM, "other") as other,
     ):
@@ -200,14 +235,13 @@ def test_an_account_within_its_share_is_served_while_another_floods(tmp_path: Pa
         assert other.convert("a.geojson", lakes())["success"]
 
 
-def test_requests_that_arrive_together_do_not_slip_past_the_share(tmp_path: Path, database_url: str) -> None:
+def test_requests_that_arrive_together_do_not_slip_past_the_share(sharing: Server) -> None:
     """Two are let through at a time, however many pass the first look while they upload."""
-    settings = {"GEOMILL_CONVERTERS": "1", "GEOMILL_MAX_PER_ACCOUNT": "2"}
     content = collection(*(feature(point(n % 90, 1), n=n) for n in range(30_000)))
-    with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
+    with create_account(sharing, TEAM) as client:
         body = httpx.Request("POST", "http://x", files={"file": ("a.geojson", content)})
         head = {"X-API-Key": client.key.api_key, "Content-Type": body.headers["Content-Type"]}
-        address = urlsplit(server.url)
+        address = urlsplit(sharing.url)
         connections = [http.client.HTTPConnection(str(address.hostname), address.port, timeout=60) for _ in range(6)]
         for connection in connections:  # all have been let in when the last bytes of each are sent
             connection.putrequest("POST", FILE)
@@ -220,14 +254,12 @@ def test_requests_that_arrive_together_do_not_slip_past_the_share(tmp_path: Path
         assert client.usage()[0] == 2
 
 
-def test_a_batch_above_the_share_is_taken_when_nothing_else_is_under_way(
-    tmp_path: Path, database_url: str, slow_file: bytes
-) -> None:
+def test_a_batch_above_the_share_is_taken_when_nothing_else_is_under_way(sharing: Server) -> None:
     """It could never be taken otherwise; beside another request it is refused as a whole."""
     files = [(f"{name}.geojson", lakes()) for name in "abc"]
-    settings = {"GEOMILL_CONVERTERS": "1", "GEOMILL_MAX_PER_ACCOUNT": "2"}
-    with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
-        job_id = occupy(client, slow_file)
-        assert client.post(BATCH, files=[("files", file) for file in files]).status_code == 429
+    with create_account(sharing, TEAM) as client:
+        with at_a_standstill(sharing):
+            job_id = occupy(client)
+            assert client.post(BATCH, files=[("files", file) for file in files]).status_code == 429
         assert client.wait_for(job_id)["status"] == "Completed"
         assert [entry["success"] for entry in client.batch(*files)["results"]] == [True, True, True]
