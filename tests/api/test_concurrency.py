@@ -24,7 +24,10 @@ LEFT = 10
 IMPATIENCE_SECONDS = 1.0
 
 
-pytestmark = pytest.mark.xdist_group("concurrency")  # two servers for all
+pytestmark = [
+    pytest.mark.xdist_group("concurrency"),  # two servers for all
+    pytest.mark.timeout(400),  # of hundreds of connections, each of which has to wait for a processor
+]
 
 
 @pytest.fixture(scope="module")

@@ -38,6 +38,7 @@ def wait_until_closed(server: Server) -> None:
 def _ask_for_ever(server: Server) -> None:
     while True:
         httpx.get(f"{server.url}/api/geo/convert/jobs")
+        time.sleep(0.02)
 
 
 def test_readiness_falls_while_work_is_still_taken(tmp_path: Path, database_url: str) -> None:

@@ -17,13 +17,14 @@ from tests.support.data import collection, feature, lakes, point
 from tests.support.server import Server, create_account, running_server
 
 CLIENTS = 4
+PAUSE_SECONDS = 0.03
 READY_SECONDS = 30.0
 SETTINGS = {"GEOMILL_DRAIN_DELAY_SECONDS": "1.5", "GEOMILL_DRAIN_SECONDS": "30"}
 FILE = "/api/geo/convert/file"
 
 
 class Load:
-    """Clients that convert without pause over connections that they keep, and note whatever goes wrong."""
+    """Clients that convert over connections that they keep, with little pause, and note whatever goes wrong."""
 
     def __init__(self, url: str, key: str) -> None:
         self.jobs: list[str] = []
@@ -31,7 +32,7 @@ class Load:
         self._client = {"base_url": url, "headers": {"X-API-Key": key}, "timeout": 60.0}
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(CLIENTS)]
-        self._big = collection(*(feature(point(n % 90, 1), n=n) for n in range(20_000)))
+        self._big = collection(*(feature(point(n % 90, 1), n=n) for n in range(5_000)))
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -46,7 +47,7 @@ class Load:
     def _run(self, number: int) -> None:
         choose = random.Random(number)
         with httpx.Client(**self._client) as client:  # type: ignore[arg-type]  # settings of several types
-            while not self._stop.is_set():
+            while not self._stop.wait(PAUSE_SECONDS):
                 try:
                     self._convert(client, choose.choice([lakes(), lakes(), self._big]))
                 except httpx.HTTPError as error:

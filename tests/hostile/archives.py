@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 
 from tests.hostile.bait import Bait
-from tests.hostile.case import REFUSED, Case, constant, filled
+from tests.hostile.case import REFUSED, Case, constant, filled, made
 from tests.hostile.packing import Entry, assembled, bomb, packed, packed_as
 from tests.support.data import lakes
 
@@ -109,25 +109,25 @@ CASES = {
         "a.zip", constant(assembled([_entry("a.geojson"), _entry("a.geojson/b.txt")])), ""
     ),
     "a ZIP of a long name": Case("a.zip", constant(assembled([_entry("x" * 60_000 + ".geojson")]))),
-    "a ZIP of 6,000 members": Case("a.zip", constant(_many(6_000)), "at most"),
-    "a ZIP of 60,000 members": Case("a.zip", constant(_many(60_000)), "at most|too large"),
+    "a ZIP of 6,000 members": Case("a.zip", made(lambda: _many(6_000)), "at most"),
+    "a ZIP of 60,000 members": Case("a.zip", made(lambda: _many(60_000)), "at most|too large"),
     "a ZIP of overlapping members": Case(
         "a.zip",
-        constant(assembled([bomb("a.shp", 300), *(_entry(name) for name in ("a.shx", "a.dbf"))], overlapping=True)),
+        made(lambda: assembled([bomb("a.shp", 300), *(_entry(name) for name in ("a.shx", "a.dbf"))], overlapping=True)),
         REFUSED,
     ),
-    "a ZIP of 900 MiB": Case("a.zip", constant(assembled([bomb("a.geojson", 900)])), DENSE),
+    "a ZIP of 900 MiB": Case("a.zip", made(lambda: assembled([bomb("a.geojson", 900)])), DENSE),
     "a ZIP of 900 MiB behind a small shapefile": Case(
-        "a.zip", constant(assembled([_entry("a.shp", b"x"), _entry("a.shx", b"x"), bomb("a.dbf", 900)])), DENSE
+        "a.zip", made(lambda: assembled([_entry("a.shp", b"x"), _entry("a.shx", b"x"), bomb("a.dbf", 900)])), DENSE
     ),
-    "a KMZ of 900 MiB": Case("a.kmz", constant(assembled([bomb("doc.kml", 900, KML_HEAD, KML_TAIL)])), DENSE),
+    "a KMZ of 900 MiB": Case("a.kmz", made(lambda: assembled([bomb("doc.kml", 900, KML_HEAD, KML_TAIL)])), DENSE),
     "a KMZ of two documents": Case(
         "a.kmz",
-        constant(assembled([bomb("doc.kml", 300, KML_HEAD, KML_TAIL), _entry("b.kml", KML_HEAD + KML_TAIL)])),
+        made(lambda: assembled([bomb("doc.kml", 300, KML_HEAD, KML_TAIL), _entry("b.kml", KML_HEAD + KML_TAIL)])),
         REFUSED,
     ),
     "a KMZ of nothing": Case("a.kmz", constant(packed({})), REFUSED),
-    "a ZIP of bzip2": Case("a.zip", constant(packed({"a.geojson": b" " * (100 << 20)}, zipfile.ZIP_BZIP2)), DENSE),
+    "a ZIP of bzip2": Case("a.zip", made(lambda: packed({"a.geojson": b" " * (100 << 20)}, zipfile.ZIP_BZIP2)), DENSE),
     "a ZIP that wants four gigabytes to unpack": Case("a.zip", constant(_lzma(0xFFFFFFFF)), "unusual method"),
     "a ZIP of deflate64": Case(
         "a.zip", constant(assembled([Entry(b"a.geojson", b"x" * 50, method=9, size=50)])), "unusual method"

@@ -1,6 +1,7 @@
 """One hostile file, and what has to come of it."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -30,6 +31,12 @@ def constant(content: bytes | str) -> Callable[[Bait], bytes]:
     """Build a file that names no bait."""
     raw = content.encode() if isinstance(content, str) else content
     return lambda _: raw
+
+
+def made(build: Callable[[], bytes]) -> Callable[[Bait], bytes]:
+    """Build a file that names no bait when it is first wanted, not when tests are collected: for what takes long."""
+    once = cache(build)
+    return lambda _: once()
 
 
 def text(template: str) -> Callable[[Bait], bytes]:

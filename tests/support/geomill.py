@@ -23,7 +23,13 @@ for line in sys.stdin:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for descriptor, name in enumerate(("stdout", "stderr"), 1):
             os.dup2(os.open(os.path.join(directory, name), os.O_WRONLY | os.O_CREAT, 0o600), descriptor)
-        sys.exit(main(arguments))
+        try:
+            code = main(arguments)
+        except SystemExit as end:
+            code = end.code
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)  # to take apart all that was imported takes longer than the command
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
