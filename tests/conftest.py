@@ -4,7 +4,7 @@ import os
 import sys
 from functools import cache
 
-import httpx._transports.default
+from httpx._transports import default
 from hypothesis import HealthCheck, settings
 
 # A test run starts hundreds of Pythons: they compile once, whatever is set here.
@@ -13,7 +13,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A client of httpx reads all authorities that this host trusts, though it will speak plain HTTP: that takes most of
 # the time of a small test. Once is enough for all clients.
-httpx._transports.default.create_ssl_context = cache(httpx._transports.default.create_ssl_context)  # type: ignore[attr-defined]
+default.create_ssl_context = cache(default.create_ssl_context)  # type: ignore[attr-defined]  # where clients look it up
 
 pytest_plugins = ["tests.database", "tests.support.skips"]
 

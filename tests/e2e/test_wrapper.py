@@ -101,6 +101,7 @@ def test_without_python_it_says_what_is_needed(project: Path, few_programs: Path
     assert not (project / ".venv").exists()
 
 
+@pytest.mark.timeout(400)  # it makes a whole environment
 def test_first_calls_at_once_prepare_once(project: Path) -> None:
     """The environment is made by one of three first calls; the others wait for it."""
     environment = _environment(SYSTEM_PATH) | {"PYTHON": sys.executable}
