@@ -9,9 +9,12 @@ import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from select import select
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+MOST_SECONDS = 100.0
+"""A command that takes longer hangs."""
 SERVER = """
 import json, os, sys
 from service.cli.main import main
@@ -48,6 +51,7 @@ class Geomill:
         with tempfile.TemporaryDirectory() as directory:
             server.stdin.write(json.dumps([arguments, self._environment, directory]) + "\n")
             server.stdin.flush()
+            assert select([server.stdout], [], [], MOST_SECONDS)[0], f"{arguments} hang"
             code = int(server.stdout.readline())
             told = [Path(directory, name).read_text(encoding="utf-8") for name in ("stdout", "stderr")]
         return subprocess.CompletedProcess(arguments, code, *told)
