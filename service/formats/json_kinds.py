@@ -16,9 +16,22 @@ RECORD_SEPARATOR = b"\x1e"
 COLLECTION = b'"FeatureCollection"'
 COLLECTION_WITHIN = 4096
 SEQUENCE_PREFIX = "GeoJSONSeq:"
+SKIPPED_LEVELS = 7
 # A text that does not end is one token: to look for its end from each quotation mark in it again takes square time.
-TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]:,]|[^\s"{}\[\]:,]+', re.DOTALL)
+_TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
+_ONE = _TEXT + rb'|[{}\[\]:,]|[^\s"{}\[\]:,]+'
 TYPE = "type"
+
+
+def _nested(levels: int) -> bytes:
+    """The pattern of an object or array with at most `levels` of them in each other."""
+    inner = b"|" + _nested(levels - 1) if levels > 1 else b""
+    return rb'[{\[](?:[^"{}\[\]]++|' + _TEXT + inner + rb")*+[}\]]"
+
+
+TOKEN = re.compile(_ONE, re.DOTALL)
+INNER = re.compile(_nested(SKIPPED_LEVELS) + b"|" + _ONE, re.DOTALL)
+"""Inside an object, one that is not nested deeply is one token."""
 OTHERS = tuple(row for row in FORMATS if row.reading is not None and row.reading.told_by)
 
 
@@ -46,9 +59,9 @@ def kind_of_json(row: Format, path: Path) -> Format:
 
 def _members(head: bytes) -> Iterator[tuple[str, str]]:
     """The members of the outermost object, with those values that are texts, as far as `head` goes."""
-    depth, name, before = 0, "", ""
-    for found in TOKEN.finditer(head):
-        token = found.group()
+    depth, end, name, before = 0, 0, "", ""
+    while found := (INNER if depth > 0 else TOKEN).search(head, end):
+        token, end = found.group(), found.end()
         if token in {b"{", b"["}:
             depth += 1
         elif token in {b"}", b"]"}:
