@@ -4,12 +4,10 @@ The service makes and opens both before the run starts, so a run that puts somet
 What comes out of a run is untrusted and bounded; what it means is for whoever asked.
 """
 
+import asyncio
 import os
 import struct
 from contextlib import suppress
-from pathlib import Path
-
-import anyio
 
 _LENGTH = struct.Struct("=I")
 _CHUNK = 1 << 16
@@ -18,16 +16,16 @@ QUESTIONS = "questions"
 ANSWERS = "answers"
 
 
-class Garbled(Exception):
-    """The run has answered with more than any answer has."""
-
-
 class Conversation:
     """The service's ends of the pipes in `directory`, open until `close`."""
 
-    def __init__(self, directory: Path) -> None:
-        self._paths = (directory / QUESTIONS, directory / ANSWERS)
+    def __init__(self, directory: str) -> None:
+        self._paths = (f"{directory}/{QUESTIONS}", f"{directory}/{ANSWERS}")
         self._ends: list[int] = []
+        self._loop = asyncio.get_running_loop()
+        self._unread = bytearray()
+        self._is_over = False
+        self._waiting: asyncio.Future[None] | None = None
         try:
             for path in self._paths:
                 os.mkfifo(path, 0o600)
@@ -35,46 +33,70 @@ class Conversation:
         except OSError:
             self.close()
             raise
-        self._unread = bytearray()
+        self._loop.add_reader(self._ends[1], self._receive)
 
     def close(self) -> None:
         """Let the run read the end of its questions, and leave no pipe behind. Doing it twice changes nothing."""
+        self.end()
         while self._ends:
-            os.close(self._ends.pop())
+            end = self._ends.pop()
+            self._loop.remove_reader(end)
+            os.close(end)
         for path in self._paths:
             with suppress(OSError):  # whatever the run has put there goes with its directory
-                path.unlink()
+                os.unlink(path)  # noqa: PTH108 - creating a Path costs more
+
+    def end(self) -> None:
+        """Note that no answer follows, because the run has ended."""
+        self._is_over = True
+        self._wake()
 
     async def ask(self, *texts: str) -> bytes:
-        """Ask one question and wait for its answer; it waits for ever if the run has ended.
+        """Ask one question and wait for its answer; empty if the run ends first, or answers with too much.
 
         Raises:
             ValueError: a text holds a zero byte.
-            Garbled: the answer is too long.
         """
         if any("\0" in text for text in texts):
             raise ValueError("a text holds a zero byte")
-        body = b"".join(text.encode("utf-8", "surrogateescape") + b"\0" for text in texts)
+        body = "".join(f"{text}\0" for text in texts).encode("utf-8", "surrogateescape")
         await self._write(_LENGTH.pack(len(body)) + body)
-        (size,) = _LENGTH.unpack(await self._read(_LENGTH.size))
-        if size > MOST_BYTES:
-            raise Garbled
-        return await self._read(size)
+        while not self._is_over:
+            if len(self._unread) >= _LENGTH.size:
+                (size,) = _LENGTH.unpack_from(self._unread)
+                if size > MOST_BYTES:
+                    break
+                if len(self._unread) >= (end := _LENGTH.size + size):
+                    answer = bytes(self._unread[_LENGTH.size : end])
+                    del self._unread[:end]
+                    return answer
+            await self._wait()
+        return b""
 
     async def _write(self, data: bytes) -> None:
         view = memoryview(data)
-        while view:
+        while view and not self._is_over:
             try:
                 view = view[os.write(self._ends[0], view) :]
             except BlockingIOError:
-                await anyio.wait_writable(self._ends[0])
+                self._loop.add_writer(self._ends[0], self._wake)
+                try:
+                    await self._wait()
+                finally:
+                    self._loop.remove_writer(self._ends[0])
 
-    async def _read(self, size: int) -> bytes:
-        while len(self._unread) < size:
-            try:
-                self._unread += os.read(self._ends[1], _CHUNK)
-            except BlockingIOError:
-                await anyio.wait_readable(self._ends[1])
-        found = bytes(self._unread[:size])
-        del self._unread[:size]
-        return found
+    async def _wait(self) -> None:
+        self._waiting = self._loop.create_future()
+        await self._waiting
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    def _receive(self) -> None:
+        with suppress(BlockingIOError):
+            self._unread += os.read(self._ends[1], _CHUNK)
+        if len(self._unread) > _LENGTH.size + MOST_BYTES:  # more than any answer has, asked for or not
+            self._loop.remove_reader(self._ends[1])
+            self.end()
+        self._wake()

@@ -5,18 +5,17 @@ needs more than it can do, it saves what it holds as the work file, and the way 
 is untrusted until it fits its record.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-import anyio
-import anyio.abc
 import msgspec
 from msgspec import Meta
 
 from sandbox.command import Command, Limits
-from sandbox.conversation import ANSWERS, QUESTIONS, Conversation, Garbled
+from sandbox.conversation import ANSWERS, QUESTIONS, Conversation
 from sandbox.verdict import Ending, ProcessEnd, Verdict, judge
 from service.engine.environment import VIRTUAL_DRIVER
 
@@ -57,7 +56,7 @@ class Session:
     def __init__(
         self,
         run: Callable[[Command], Awaitable[Verdict]],
-        tasks: anyio.abc.TaskGroup,
+        tasks: asyncio.TaskGroup,
         drivers: Sequence[str],
         environment: Mapping[str, str],
     ) -> None:
@@ -68,8 +67,7 @@ class Session:
         self.environment = environment
         """What writing and rereading need besides what reading does."""
         self._talk: Conversation | None = None
-        self._over = anyio.Event()
-        self._asking: anyio.CancelScope | None = None
+        self._over = asyncio.Event()
         self._verdict = Verdict(ending=Ending.INTERNAL, detail="the run has not ended")
         self._failure: Exception | None = None
         self.changes: Mapping[str, Sequence[tuple[int, str, str]]] = {}
@@ -91,21 +89,20 @@ class Session:
 
     def begin(self, program: str, directory: Path, environment: Mapping[str, str], limits: Limits) -> None:
         """Start the run that is held open, in `directory`."""
-        self._talk = Conversation(directory)
-        self._over = anyio.Event()
+        self._talk = Conversation(str(directory))
+        self._over = asyncio.Event()
         argv = (program, "--session", QUESTIONS, ANSWERS)
         command = Command(argv=argv, directory=directory, environment=environment, limits=limits)
-        self._tasks.start_soon(self._hold, command)
+        self._tasks.create_task(self._hold(command, self._talk))
 
-    async def _hold(self, command: Command) -> None:
+    async def _hold(self, command: Command, talk: Conversation) -> None:
         try:
             self._verdict = await self._run(command)
         except Exception as failure:  # noqa: BLE001 - raised again where the run is asked, or ended
             self._failure = failure
         finally:
             self._over.set()
-            if self._asking is not None:
-                self._asking.cancel()
+            talk.end()
 
     async def ask(self, kind: type[T], *texts: str) -> T:
         """Ask the open run; its answer as a record of the type `kind`.
@@ -115,14 +112,7 @@ class Session:
         """
         if self._talk is None:
             raise LookupError("no run is open")
-        answer = b""
-        with anyio.CancelScope() as self._asking:
-            if not self._over.is_set():
-                try:
-                    answer = await self._talk.ask(*texts)
-                except Garbled:
-                    answer = b""
-        self._asking = None
+        answer = await self._talk.ask(*texts)
         if not answer:
             await self._end()
             raise SessionOver(self._verdict)
@@ -195,7 +185,7 @@ async def session(
         SessionOver: the last run that was open has not ended well.
     """
     failure: Exception | None = None
-    async with anyio.create_task_group() as tasks:
+    async with asyncio.TaskGroup() as tasks:
         held = Session(run, tasks, drivers, environment)
         try:
             yield held
