@@ -99,7 +99,7 @@ class Engine:
             target_epsg=plan.output_epsg,
         )
         place = self._place(run, directory, source, subject)
-        if not place.path.is_dir():
+        if not place.is_made:
             await place.clear()
         origin = origin_of(source, plan)
         held = await _held(place, plan, source, origin)

@@ -33,7 +33,7 @@ def open_written(path: PathLike) -> FileIO:
     return FileIO(descriptor)
 
 
-def holds_little(path: Path) -> bool:
+def holds_little(path: PathLike) -> bool:
     """Whether what a converter wrote at `path`, a file or a folder, is read or removed in next to no time."""
     files, size_bytes = 0, 0
     try:
@@ -46,7 +46,7 @@ def holds_little(path: Path) -> bool:
     return True
 
 
-def _below(path: Path) -> Iterator[os.stat_result]:
+def _below(path: PathLike) -> Iterator[os.stat_result]:
     pending: list[PathLike] = []
     with suppress(FileNotFoundError):
         status = os.lstat(path)
@@ -75,7 +75,7 @@ def read_written(path: Path, limit_bytes: int) -> bytes:
     return content
 
 
-def size_of_written(path: Path, trailer: bytes = b"") -> int:
+def size_of_written(path: PathLike, trailer: bytes = b"") -> int:
     """The size in bytes of the file at `path`, which ends with `trailer` and white space.
 
     Raises:
@@ -83,14 +83,14 @@ def size_of_written(path: Path, trailer: bytes = b"") -> int:
     """
     with open_written(path) as file:
         size = os.fstat(file.fileno()).st_size
-        file.seek(max(0, size - TAIL_BYTES))
-        tail = file.read().rstrip()
-    if trailer and size and not tail.endswith(trailer):
-        raise Rejection("The conversion was cut off before its end, so its result was thrown away. Try again.")
+        if trailer and size:
+            file.seek(max(0, size - TAIL_BYTES))
+            if not file.read().rstrip().endswith(trailer):
+                raise Rejection("The conversion was cut off before its end, so its result was thrown away. Try again.")
     return size
 
 
-def written_files(directory: Path) -> list[os.DirEntry[str]]:
+def written_files(directory: PathLike) -> list[os.DirEntry[str]]:
     """The files directly in `directory`, which a converter filled, by name; folders and links do not count."""
     if not stat.S_ISDIR(os.lstat(directory).st_mode):
         raise Rejection("The conversion gave no usable result.")

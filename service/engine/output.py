@@ -1,5 +1,6 @@
 """What is handed over: the checked, packed result of a conversion."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -63,9 +64,9 @@ def _packed(place: Path, plan: Plan) -> tuple[Path, int]:
 def _entries(place: Path, plan: Plan) -> list[Entry]:
     if plan.writing.delivery is Delivery.KMZ or plan.writing.one_file_per_layer:
         for dataset in plan.datasets:
-            size_of_written(place / dataset_name(plan, dataset), plan.writing.trailer)
+            size_of_written(f"{place}/{dataset_name(plan, dataset)}", plan.writing.trailer)
             _require_crs(place, plan, dataset)
-        return [Entry(file.path, file.name) for file in written_files(place / OUT)]
+        return [Entry(file.path, file.name) for file in written_files(f"{place}/{OUT}")]
     folder = place / result_name(plan)
     return [Entry(file.path, f"{folder.name}/{file.name}") for file in written_files(folder)]
 
@@ -78,6 +79,7 @@ def _require_crs(place: Path, plan: Plan, dataset: Dataset) -> None:
     extension = plan.writing.crs_member
     if not extension or plan.output_epsg is None or not dataset.layer.is_spatial:
         return
-    path = (place / dataset_name(plan, dataset)).with_suffix(extension)
-    if not path.exists() or not size_of_written(path):
+    written = f"{place}/{dataset_name(plan, dataset)}"
+    path = written.removesuffix(plan.writing.member) + extension
+    if not os.path.exists(path) or not size_of_written(path):  # noqa: PTH110 - creating a Path costs more
         raise EngineDefect(f"a {extension} for EPSG:{plan.output_epsg} was not written")

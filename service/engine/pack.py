@@ -76,8 +76,9 @@ def write_zip(target: Path, entries: Sequence[Entry]) -> int:
 def _append(output: BinaryIO, offset: int, entry: Entry) -> _Member:
     name = entry.name.encode()
     with open_written(entry.path) as file:
-        chunk = file.read(CHUNK)
-        rest = file.read(CHUNK)  # a short piece need not be the last one
+        size = os.fstat(file.fileno()).st_size
+        chunk = file.read(min(size, CHUNK))  # room for a mebibyte costs more than a small file
+        rest = file.read(CHUNK) if len(chunk) < size else b""
         if not rest:
             packer = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, -15)
             packed = packer.compress(chunk) + packer.flush()

@@ -47,7 +47,6 @@ class Workplace:
         self.host = host
         self._limits = limits
         self._source = source
-        self._inline = source.size_bytes <= INLINE_BYTES
         self._subject = subject
         self.path = directory / FOLDER
         self.session = run if isinstance(run, Session) else None
@@ -60,6 +59,15 @@ class Workplace:
         """How much a converter will read."""
         return self._source.size_bytes
 
+    @property
+    def is_made(self) -> bool:
+        """Whether the directory is there."""
+        return os.path.isdir(self.path)  # noqa: PTH112
+
+    @property
+    def _inline(self) -> bool:
+        return self.input_bytes <= INLINE_BYTES
+
     def begin(self, session: Session, drivers: Iterable[str], extra: Mapping[str, str]) -> None:
         """Start a run of ogr2ogr with only `drivers` that is held open."""
         environment = converter_environment(self.host, drivers, extra)
@@ -70,15 +78,16 @@ class Workplace:
         await run_blocking(self._clear, inline=self._inline)
 
     def _clear(self) -> None:
+        path = str(self.path)
         try:
-            self.path.mkdir()
+            os.mkdir(path)  # noqa: PTH102 - here and below: creating a Path costs as much as using it
         except FileExistsError:
-            shutil.rmtree(self.path, ignore_errors=True)
-            self.path.mkdir()
-        (self.path / OUT).mkdir()
+            shutil.rmtree(path, ignore_errors=True)
+            os.mkdir(path)  # noqa: PTH102
+        os.mkdir(f"{path}/{OUT}")  # noqa: PTH102
         for number, part in enumerate(self._source.parts):
             for extension, file in part.files.items():
-                _place(file, self.path / f"{INPUT}{number}{extension}", without_bom=bool(self._source.prefix))
+                _place(str(file), f"{path}/{INPUT}{number}{extension}", without_bom=bool(self._source.prefix))
 
     async def ogr2ogr(
         self,
@@ -169,20 +178,25 @@ def staged_names(source: Source) -> list[str]:
     return [f"{source.prefix}{INPUT}{number}{part.extension}" for number, part in enumerate(source.parts)]
 
 
-def _place(file: Path, target: Path, *, without_bom: bool) -> None:
+def _place(file: str, target: str, *, without_bom: bool) -> None:
     """Put `file` at `target`: linked if possible; copied without its byte order mark where that hides a line."""
-    if file.is_dir():
-        target.mkdir()
-        for inside in file.iterdir():
-            _place(inside, target / inside.name, without_bom=False)
+    if without_bom and _copied_without_bom(Path(file), Path(target)):
         return
-    if without_bom:
-        with file.open("rb") as content:
-            if content.read(len(BOM_UTF8)) == BOM_UTF8:
-                with target.open("xb") as copy:
-                    shutil.copyfileobj(content, copy)
-                return
     try:
         os.link(file, target)
     except OSError:
-        shutil.copyfile(file, target)
+        if not os.path.isdir(file):  # noqa: PTH112
+            shutil.copyfile(file, target)
+            return
+        os.mkdir(target)  # noqa: PTH102
+        for inside in os.listdir(file):  # noqa: PTH208
+            _place(f"{file}/{inside}", f"{target}/{inside}", without_bom=False)
+
+
+def _copied_without_bom(file: Path, target: Path) -> bool:
+    with file.open("rb") as content:
+        has_bom = content.read(len(BOM_UTF8)) == BOM_UTF8
+        if has_bom:
+            with target.open("xb") as copy:
+                shutil.copyfileobj(content, copy)
+    return has_bom

@@ -15,7 +15,7 @@ from service.formats.bounds import Bounds
 from service.formats.finds import BUNDLES, Find, find_all, remedy
 from service.formats.format import SHARED_EXTENSION, Format, reading_of
 from service.formats.gunzip import gunzip
-from service.formats.json_kinds import kind_of_json, sequence_prefix
+from service.formats.json_kinds import head_of, kind_of_json, sequence_prefix
 from service.formats.left_out import warn_of_left_out
 from service.formats.names import safe_name, shown, stem_of, unique
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
@@ -132,7 +132,8 @@ def _unknown(extension: str) -> Rejection:
 
 def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -> Source:
     stem = stem_of(untrusted_name)
-    row = kind_of_json(found, path)
+    head = head_of(path) if reading_of(found).json else b""
+    row = kind_of_json(found, head)
     extension = _extension(untrusted_name)
     files = _document(row, path, extension, unpack_into)
     warnings = []
@@ -140,7 +141,7 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
         warnings.append(READ_WHOLE)
     warnings += [bundle.alone for bundle in reading_of(row).bundles if bundle.main == extension]
     warnings += warn_of_left_out(row, next(iter(files.values())))
-    prefix = sequence_prefix(row, path)
+    prefix = sequence_prefix(row, head)
     return Source(format=row, parts=(Part(files, stem),), stem=stem, prefix=prefix, warnings=tuple(warnings))
 
 

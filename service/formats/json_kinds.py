@@ -35,18 +35,23 @@ INNER = re.compile(_nested(SKIPPED_LEVELS) + b"|" + _ONE, re.DOTALL)
 OTHERS = tuple(row for row in FORMATS if row.reading is not None and row.reading.told_by)
 
 
-def sequence_prefix(row: Format, path: Path) -> str:
+def head_of(path: Path) -> bytes:
+    """What the first megabyte of the file at `path` holds, without a byte order mark."""
+    with path.open("rb", buffering=0) as file:
+        return (file.read(HEAD_BYTES) or b"").removeprefix(BOM_UTF8)
+
+
+def sequence_prefix(row: Format, head: bytes) -> str:
     """How to tell GDAL's GeoJSON drivers apart, which else take a sequence for one document and read its first line."""
     reading = reading_of(row)
-    return SEQUENCE_PREFIX if reading.json and _is_sequence(path, expected=reading.reader is Reader.LINES) else ""
+    return SEQUENCE_PREFIX if reading.json and _is_sequence(head, expected=reading.reader is Reader.LINES) else ""
 
 
-def kind_of_json(row: Format, path: Path) -> Format:
-    """The format of the file at `path`, whose extension is that of `row`: itself, or another that is JSON too."""
+def kind_of_json(row: Format, head: bytes) -> Format:
+    """The format of a file that begins with `head`: `row`, as its extension says, or another that is JSON too."""
     if not reading_of(row).json:
         return row
-    with path.open("rb") as file:
-        head = file.read(OUTERMOST_BYTES).removeprefix(BOM_UTF8)
+    head = head[:OUTERMOST_BYTES]
     members = dict(_members(head))
     if TYPE in members:
         candidates = [other for other in OTHERS if (TYPE, members[TYPE]) in reading_of(other).told_by]
@@ -78,13 +83,12 @@ def _members(head: bytes) -> Iterator[tuple[str, str]]:
             name = ""
 
 
-def _is_sequence(path: Path, *, expected: bool) -> bool:
+def _is_sequence(head: bytes, *, expected: bool) -> bool:
     """Whether the file is one JSON text per line instead of one JSON text.
 
-    What the first megabyte does not tell is answered with what is `expected` of the extension.
+    What its beginning does not tell is answered with what is `expected` of the extension.
     """
-    with path.open("rb") as file:
-        head = file.read(HEAD_BYTES).removeprefix(BOM_UTF8).lstrip()
+    head = head.lstrip()
     first, line_end, rest = head.partition(b"\n")
     if head.startswith(RECORD_SEPARATOR):
         return True

@@ -34,7 +34,8 @@ class SourceSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     def resolve(self, directory: Path) -> Source:
         """Return the source whose files are in `directory` on this host."""
-        parts = (Part({end: directory / name for end, name in part.files.items()}, part.layer) for part in self.parts)
+        root = f"{directory}/"
+        parts = (Part({end: Path(root + name) for end, name in part.files.items()}, part.layer) for part in self.parts)
         return Source(
             format=by_token(self.format),
             parts=tuple(parts),
@@ -64,13 +65,20 @@ def source_spec(source: Source, directory: Path) -> SourceSpec:
     Raises:
         ValueError: one of its files is not.
     """
+    root = f"{directory}/"
 
-    def relative(part: Part) -> dict[str, str]:
-        return {end: file.relative_to(directory).as_posix() for end, file in part.files.items()}
+    def relative(file: Path) -> str:
+        path = str(file)
+        if not path.startswith(root):
+            raise ValueError("a file is outside of its job's directory")
+        return path[len(root) :]
+
+    def files_of(part: Part) -> dict[str, str]:
+        return {end: relative(file) for end, file in part.files.items()}
 
     return SourceSpec(
         format=source.format.token,
-        parts=tuple(PartSpec(relative(part), part.layer) for part in source.parts),
+        parts=tuple(PartSpec(files_of(part), part.layer) for part in source.parts),
         stem=source.stem,
         prefix=source.prefix,
         options=source.options,

@@ -17,6 +17,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -35,7 +36,11 @@ class Disk:
 
     def path(self, name: str) -> Path:
         """Return the path of the object `name`, whether or not it exists."""
-        return Path(f"{self._objects}/{name[:2]}/{name}")
+        return Path(self._shard(name), name)
+
+    def _shard(self, name: str) -> str:
+        """Return the directory of the object `name`."""
+        return f"{self._objects}/{name[:2]}"
 
     def prepare(self) -> None:
         """Create the directories, and delete partial files of killed processes."""
@@ -48,7 +53,7 @@ class Disk:
 
     def place(self, name: str, output: Path) -> None:
         """Make the file `output` the object `name`, atomically; it is durable after `sync`."""
-        target = self.path(name)
+        target = f"{self._shard(name)}/{name}"
         try:
             os.link(output, target, follow_symlinks=False)
         except OSError:  # another file system, one without hard links, or a second attempt
@@ -56,23 +61,31 @@ class Disk:
 
     def sync(self, name: str) -> None:
         """Make the object `name` durable, or delete it."""
-        target = self.path(name)
+        shard = self._shard(name)
         try:
-            _sync(target)
-            _sync(target.parent)
+            _sync(f"{shard}/{name}")
+            _sync(shard)
         except OSError:
-            target.unlink(missing_ok=True)
+            self.delete([name])
             raise
 
-    def _copy(self, output: Path, target: Path) -> None:
+    def _copy(self, output: Path, target: str) -> None:
         draft = self._draft()
+        source = _open_regular(output)
         try:
-            with open_output(output) as source, draft.open("xb") as copy:
-                shutil.copyfileobj(source, copy, COPY_BYTES)
-            draft.rename(target)
+            copy = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                while os.sendfile(copy, source, None, COPY_BYTES):
+                    pass
+            finally:
+                os.close(copy)
+            os.rename(draft, target)  # noqa: PTH104 - creating a Path costs more
         except BaseException:
-            draft.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(draft)  # noqa: PTH108
             raise
+        finally:
+            os.close(source)
 
     def delete(self, names: Sequence[str]) -> None:
         """Delete those of the objects that exist."""
@@ -92,15 +105,15 @@ class Disk:
 
     def free_bytes(self) -> int:
         """Write and delete a file, and return the free space in bytes."""
-        probe = self._draft()
+        probe = Path(self._draft())
         try:
             probe.write_bytes(b"geomill")
         finally:
             probe.unlink(missing_ok=True)
         return shutil.disk_usage(self._objects).free
 
-    def _draft(self) -> Path:
-        return self._incoming / secrets.token_hex(16)
+    def _draft(self) -> str:
+        return f"{self._incoming}/{secrets.token_hex(16)}"
 
 
 def open_output(path: Path) -> BinaryIO:
@@ -110,13 +123,17 @@ def open_output(path: Path) -> BinaryIO:
         OSError: there is no such file, or it is a symbolic link.
         ValueError: it is not a regular file.
     """
+    return os.fdopen(_open_regular(path), "rb")
+
+
+def _open_regular(path: Path) -> int:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _require_regular(os.fstat(descriptor))
     except ValueError:
         os.close(descriptor)
         raise
-    return os.fdopen(descriptor, "rb")
+    return descriptor
 
 
 def size_of_output(path: Path) -> int:
@@ -136,7 +153,7 @@ def _require_regular(found: os.stat_result) -> None:
         raise ValueError("only a regular file can be stored")
 
 
-def _sync(path: Path) -> None:
+def _sync(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -3,6 +3,7 @@
 No client learns of an end before it is recorded.
 """
 
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -112,13 +113,13 @@ async def retry_while_unavailable(change: Callable[[], Awaitable[_T]]) -> _T:
     Raises:
         RetryableFault: it stayed unavailable.
     """
-    give_up_at = anyio.current_time() + DATABASE_RETRY_SECONDS
+    give_up_at = time.monotonic() + DATABASE_RETRY_SECONDS
     pause = 0.1
     while True:
         try:
             return await change()
         except RetryableFault:
-            if anyio.current_time() + pause > give_up_at:
+            if time.monotonic() + pause > give_up_at:
                 raise
         await anyio.sleep(pause)
         pause = min(pause * 2, 2.0)

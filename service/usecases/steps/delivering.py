@@ -40,11 +40,8 @@ class Packed(Verified, frozen=True, kw_only=True):
 
     output: Output
     details: Details
-
-    @property
-    def download_name(self) -> str:
-        """The output's file name for downloads."""
-        return download_name(self.job.original_file_name, self.output.extension)
+    download_name: str
+    """The output's file name for downloads."""
 
 
 class Stored(Packed, frozen=True, kw_only=True):
@@ -62,7 +59,12 @@ async def pack(outbound: Outbound, verified: Verified) -> Packed:
         Rejection: a planned file is missing, truncated or not a regular file.
     """
     output = await outbound.parts.engine.collect(verified.plan, verified.directory)
-    return Packed(**msgspec.structs.asdict(verified), output=output, details=describe(output, verified))
+    return Packed(
+        **msgspec.structs.asdict(verified),
+        output=output,
+        details=describe(output, verified),
+        download_name=download_name(verified.job.original_file_name, output.extension),
+    )
 
 
 async def secure(outbound: Outbound, packed: Packed) -> Packed:
