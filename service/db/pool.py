@@ -10,6 +10,8 @@ If the database is unreachable, refuses the connection, fails or is too slow, th
 idempotent. Every other error of a statement, such as a violated constraint, is passed on to its caller.
 """
 
+import time
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -40,8 +42,10 @@ Connection: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
 PREPARED_STATEMENTS = 100
 """Prepared statements kept per connection, more than there are."""
 
-MOST_AT_HAND = 1
-"""Connections kept outside the pool, which closes idle ones; statements are short and rarely overlap."""
+MOST_AT_HAND = 3
+"""Connections kept outside the pool: what admissions and settlements that overlap need."""
+AT_HAND_SECONDS = 10.0
+"""How long an unused one of several is kept, before it returns to the pool, which closes idle connections."""
 
 
 class Database:
@@ -50,7 +54,7 @@ class Database:
     def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", *, acquire_timeout_seconds: float) -> None:
         self._pool = pool
         self._acquire_timeout_seconds = acquire_timeout_seconds
-        self._at_hand: list[Connection] = []
+        self._at_hand: deque[tuple[Connection, float]] = deque()
         self._queuing = 0
 
     def connection(self) -> AbstractAsyncContextManager[Connection]:
@@ -74,7 +78,7 @@ class Database:
     async def take(self) -> Connection:
         """Acquire a connection, to be returned with `keep` or `give_back`."""
         while self._at_hand:
-            connection = self._at_hand.pop()
+            connection, _since = self._at_hand.pop()
             if _is_open(connection):
                 return connection
         self._queuing += 1
@@ -92,8 +96,11 @@ class Database:
         """
         if self._queuing or len(self._at_hand) >= MOST_AT_HAND:
             await self.give_back(connection)
-        else:
-            self._at_hand.append(connection)
+            return
+        now = time.monotonic()
+        self._at_hand.append((connection, now))
+        if now - self._at_hand[0][1] > AT_HAND_SECONDS:
+            await self.give_back(self._at_hand.popleft()[0])
 
     async def give_back(self, connection: Connection) -> None:
         """Return a connection to the pool, which rolls back an open transaction and closes idle connections."""
@@ -102,7 +109,7 @@ class Database:
     async def give_back_all(self) -> None:
         """Return all kept connections, so that the pool can be closed."""
         while self._at_hand:
-            await self.give_back(self._at_hand.pop())
+            await self.give_back(self._at_hand.pop()[0])
 
 
 class _Loan(AbstractAsyncContextManager[Connection]):

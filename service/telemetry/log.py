@@ -2,10 +2,15 @@
 
 import logging
 import sys
+from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
 import structlog
+
+_encoder = msgspec.json.Encoder(enc_hook=str)
+_LEVELS = {"warn": "warning", "exception": "error"}
+"""The names of levels that are those of others."""
 
 
 def configure_log(
@@ -34,16 +39,18 @@ def configure_log(
         )
         return
     structlog.configure(
-        processors=[
-            *shared,
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(serializer=_encode),
-        ],
+        processors=[_render],
         wrapper_class=minimum,
         logger_factory=structlog.BytesLoggerFactory(sys.stderr.buffer),
         cache_logger_on_first_use=True,
     )
 
 
-def _encode(event: object, **_options: object) -> bytes:
-    return msgspec.json.encode(event, enc_hook=str)
+def _render(logger: object, level: str, event: structlog.typing.EventDict) -> bytes:
+    """Render an event as JSON: what a console shows, in one step, because a conversion logs three events."""
+    event = structlog.contextvars.merge_contextvars(logger, level, event)
+    if "exc_info" in event:
+        event = structlog.processors.format_exc_info(logger, level, event)
+    event["level"] = _LEVELS.get(level, level)
+    event["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    return _encoder.encode(event)
