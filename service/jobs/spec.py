@@ -70,7 +70,7 @@ def source_spec(source: Source, directory: Path) -> SourceSpec:
     def relative(file: Path) -> str:
         path = str(file)
         if not path.startswith(root):
-            raise ValueError("a file is outside of its job's directory")
+            raise ValueError(f"{path} is not in the job's directory, {directory}")
         return path[len(root) :]
 
     def files_of(part: Part) -> dict[str, str]:

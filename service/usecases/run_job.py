@@ -4,6 +4,7 @@ In every case, including cancellation, the job is settled or released under a sh
 its queue ticket is released.
 """
 
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import get_args
@@ -25,7 +26,7 @@ from service.telemetry.stage import stage
 from service.usecases.converter import RunCrashed, converter
 from service.usecases.ending import JobParts, details_of, release
 from service.usecases.pipeline import ANYWHERE, CONVERT, DELIVER, Failure, Outcome, Progress
-from service.usecases.steps.converting import Bench, Started, start
+from service.usecases.steps.converting import Assigned, Bench, start
 from service.usecases.steps.delivering import Ended, Outbound, Packed
 
 _log = structlog.get_logger()
@@ -47,10 +48,10 @@ class _Stopwatch:
         self.restart()
 
     def restart(self) -> None:
-        self._since = anyio.current_time()
+        self._since = time.monotonic()
 
     def elapsed_ms(self) -> int:
-        return round((anyio.current_time() - self._since) * 1000)
+        return round((time.monotonic() - self._since) * 1000)
 
 
 async def run_job(parts: JobParts, spec: JobSpec, directory: Path, ticket: QueueTicket) -> Job:
@@ -59,8 +60,8 @@ async def run_job(parts: JobParts, spec: JobSpec, directory: Path, ticket: Queue
     Raises:
         RetryableFault: the job's end could not be recorded, so recovery will end it.
     """
-    progress, stopwatch = Progress(start(spec, directory), ANYWHERE), _Stopwatch()
-    directories = [directory]
+    progress = Progress(Assigned(spec=spec, job=spec.job, directory=directory), ANYWHERE)
+    directories, stopwatch = [directory], _Stopwatch()
     try:
         await _convert(parts, progress, directories, ticket, stopwatch)
         ended: Ended = await progress.through(DELIVER, Outbound(parts, stopwatch.elapsed_ms))
@@ -84,13 +85,14 @@ async def run_job(parts: JobParts, spec: JobSpec, directory: Path, ticket: Queue
 
 
 async def _convert(
-    parts: JobParts, progress: Progress[Started], directories: list[Path], ticket: QueueTicket, stopwatch: _Stopwatch
+    parts: JobParts, progress: Progress[Assigned], directories: list[Path], ticket: QueueTicket, stopwatch: _Stopwatch
 ) -> None:
     """Run the steps that need a converter, holding one from the first command to the last.
 
     If memory does not suffice or a run crashes, start over in a new directory on disk.
     """
-    begun, job_id = progress.record, progress.record.job.id
+    progress.record = begun = start(progress.record)
+    job_id = begun.job.id
     with ExitStack() as held:
 
         def on_started() -> None:
@@ -135,7 +137,7 @@ def _report(spec: JobSpec, failure: Failure, error: BaseException) -> None:
 
 
 async def _fail(
-    parts: JobParts, progress: Progress[Started], failure: Failure, error: BaseException, elapsed_ms: int
+    parts: JobParts, progress: Progress[Assigned], failure: Failure, error: BaseException, elapsed_ms: int
 ) -> Job:
     """Release the job with what is known about it; return the ended job, which another attempt may have ended."""
     message = failure.message_for(error)

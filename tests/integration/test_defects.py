@@ -1,12 +1,18 @@
 """A defect of ours is answered, and tells nothing of itself (interface 7.1)."""
 
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import structlog
 
+from service.formats.request import ConversionRequest
+from service.ids import JobId, uuid7
+from service.jobs.lifecycle import Status
+from service.jobs.spec import JobSpec, PartSpec, SourceSpec
+from service.metering.ledger import AdmissionRequest
 from service.telemetry.log import configure_log
-from tests.support.world import world
+from tests.support.world import MAY, World, world
 
 
 async def test_a_defect_before_the_body_was_read_is_a_problem_with_the_request_s_id(
@@ -28,6 +34,54 @@ async def test_a_defect_before_the_body_was_read_is_a_problem_with_the_request_s
     assert "mine" in problem["detail"]
     assert "key_hash" not in response.text
     assert [entry["event"] for entry in logged if entry["log_level"] == "error"] == ["request.failed"]
+
+
+async def test_a_job_that_cannot_start_ends_and_leaves_nothing(database_url: str, tmp_path: Path) -> None:
+    """As one of another version, whose target format this one does not know: it fails, and no file is left."""
+    async with world(database_url, tmp_path) as here:
+        services, account_id = here.services, here.account.account_id
+        spec, directory = await _admitted(here), services.work_area.new_directory()
+        (directory / "upload").write_bytes(b"{}")
+        [ticket] = services.runner.enqueue(account_id)
+        ended = await services.runner.submit(spec, directory, ticket).outcome()
+        assert ended.status is Status.FAILED
+        assert (await here.job(str(ended.id)))["status"] == "Failed"
+        assert not directory.exists()
+        assert not services.pool.queue.places_taken
+        assert (await services.ledger.balance(account_id)).used_conversions == 0
+
+
+async def _admitted(here: World) -> JobSpec:
+    """A job with a reservation, into a format that there is not."""
+    job_id = JobId(uuid7(MAY))
+    admission = await here.services.ledger.admit(
+        AdmissionRequest(
+            job_id=job_id,
+            account_id=here.account.account_id,
+            server_id=here.services.leases.server_id,
+            file_name="a.geojson",
+            input_format="geojson",
+            output_format="csv",
+            size_bytes=2,
+            object_name=uuid4().hex,
+        )
+    )
+    return JobSpec(
+        job=await here.services.jobs.find(job_id, here.account.account_id),
+        account_id=here.account.account_id,
+        source=SourceSpec(
+            format="geojson",
+            parts=(PartSpec({".geojson": "upload"}, "a"),),
+            stem="a",
+            prefix="",
+            options=(),
+            warnings=(),
+        ),
+        target="of another version",
+        request=ConversionRequest(),
+        retention_hours=admission.retention_hours,
+        object_key=admission.object_key,
+    )
 
 
 def test_a_traceback_in_the_log_has_no_variables(capsys: pytest.CaptureFixture[str]) -> None:

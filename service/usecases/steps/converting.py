@@ -24,14 +24,19 @@ class Bench(msgspec.Struct, frozen=True):
     run: Run
 
 
-class Started(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that has started on this host; `source` is its input, and its outputs go to `directory`."""
+class Assigned(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that this host runs; its files are in `directory`."""
 
     spec: JobSpec
     job: Job
+    directory: Path
+
+
+class Started(Assigned, frozen=True, kw_only=True):
+    """A job that has started; `source` is its input, and its outputs go to `directory`."""
+
     source: Source
     target: Format
-    directory: Path
 
 
 class Inspected(Started, frozen=True, kw_only=True):
@@ -56,10 +61,15 @@ class Verified(Converted, frozen=True, kw_only=True):
     differences: tuple[str, ...]
 
 
-def start(spec: JobSpec, directory: Path) -> Started:
-    """Return the started job; its files are in `directory` on this host."""
-    source = spec.source.resolve(directory)
-    return Started(spec=spec, job=spec.job, source=source, target=by_token(spec.target), directory=directory)
+def start(assigned: Assigned) -> Started:
+    """Find the files and formats of the job on this host.
+
+    Raises:
+        LookupError: this version of the service does not know a format of the job.
+    """
+    spec, directory = assigned.spec, assigned.directory
+    source, target = spec.source.resolve(directory), by_token(spec.target)
+    return Started(spec=spec, job=assigned.job, directory=directory, source=source, target=target)
 
 
 async def inspect(bench: Bench, started: Started) -> Inspected:
