@@ -44,15 +44,16 @@ PREPARED_STATEMENTS = 100
 
 MOST_AT_HAND = 3
 """Connections kept outside the pool: what admissions and settlements that overlap need."""
-AT_HAND_SECONDS = 10.0
-"""How long an unused one of several is kept, before it returns to the pool, which closes idle connections."""
 
 
 class Database:
     """Connections to one database."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", *, acquire_timeout_seconds: float) -> None:
+    def __init__(
+        self, pool: "asyncpg.Pool[asyncpg.Record]", *, acquire_timeout_seconds: float, idle_seconds: float
+    ) -> None:
         self._pool = pool
+        self._idle_seconds = idle_seconds
         self._acquire_timeout_seconds = acquire_timeout_seconds
         self._at_hand: deque[tuple[Connection, float]] = deque()
         self._queuing = 0
@@ -92,14 +93,15 @@ class Database:
     async def keep(self, connection: Connection) -> None:
         """Return a connection without errors; it is kept for the next caller, unless one is waiting.
 
-        Returning it to the pool and acquiring it again takes longer than a small statement.
+        Returning it to the pool and acquiring it again takes longer than a small statement. One that nobody has used
+        for a while does return, so that the pool closes it.
         """
         if self._queuing or len(self._at_hand) >= MOST_AT_HAND:
             await self.give_back(connection)
             return
         now = time.monotonic()
         self._at_hand.append((connection, now))
-        if now - self._at_hand[0][1] > AT_HAND_SECONDS:
+        if now - self._at_hand[0][1] > self._idle_seconds:
             await self.give_back(self._at_hand.popleft()[0])
 
     async def give_back(self, connection: Connection) -> None:
@@ -198,7 +200,7 @@ async def open_pool(
         )
     except REFUSED as error:
         raise unavailable(error) from error
-    database = Database(pool, acquire_timeout_seconds=acquire_timeout_seconds)
+    database = Database(pool, acquire_timeout_seconds=acquire_timeout_seconds, idle_seconds=idle_seconds)
     try:
         yield database
     finally:
