@@ -62,7 +62,7 @@ class Workplace:
     @property
     def is_made(self) -> bool:
         """Whether the directory is there."""
-        return os.path.isdir(self.path)  # noqa: PTH112
+        return self.path.is_dir()
 
     @property
     def _inline(self) -> bool:
@@ -80,11 +80,11 @@ class Workplace:
     def _clear(self) -> None:
         path = str(self.path)
         try:
-            os.mkdir(path)  # noqa: PTH102 - here and below: creating a Path costs as much as using it
+            self.path.mkdir()
         except FileExistsError:
             shutil.rmtree(path, ignore_errors=True)
-            os.mkdir(path)  # noqa: PTH102
-        os.mkdir(f"{path}/{OUT}")  # noqa: PTH102
+            self.path.mkdir()
+        os.mkdir(f"{path}/{OUT}")  # noqa: PTH102 - joining Paths costs more than making the directory
         for number, part in enumerate(self._source.parts):
             for extension, file in part.files.items():
                 _place(str(file), f"{path}/{INPUT}{number}{extension}", without_bom=bool(self._source.prefix))
@@ -185,12 +185,12 @@ def _place(file: str, target: str, *, without_bom: bool) -> None:
     try:
         os.link(file, target)
     except OSError:
-        if not os.path.isdir(file):  # noqa: PTH112
+        if not Path(file).is_dir():
             shutil.copyfile(file, target)
             return
-        os.mkdir(target)  # noqa: PTH102
-        for inside in os.listdir(file):  # noqa: PTH208
-            _place(f"{file}/{inside}", f"{target}/{inside}", without_bom=False)
+        Path(target).mkdir()
+        for inside in Path(file).iterdir():
+            _place(str(inside), f"{target}/{inside.name}", without_bom=False)
 
 
 def _copied_without_bom(file: Path, target: Path) -> bool:

@@ -82,7 +82,7 @@ class Disk:
             os.rename(draft, target)  # noqa: PTH104 - creating a Path costs more
         except BaseException:
             with suppress(FileNotFoundError):
-                os.unlink(draft)  # noqa: PTH108
+                Path(draft).unlink()
             raise
         finally:
             os.close(source)
