@@ -91,7 +91,7 @@ async def _convert(
 
     If memory does not suffice or a run crashes, start over in a new directory on disk.
     """
-    progress.record = begun = start(progress.record)
+    progress.record = begun = start(progress.record.spec, progress.record.directory)
     job_id = begun.job.id
     with ExitStack() as held:
 

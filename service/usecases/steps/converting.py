@@ -61,15 +61,14 @@ class Verified(Converted, frozen=True, kw_only=True):
     differences: tuple[str, ...]
 
 
-def start(assigned: Assigned) -> Started:
-    """Find the files and formats of the job on this host.
+def start(spec: JobSpec, directory: Path) -> Started:
+    """Return the started job; its files are in `directory` on this host.
 
     Raises:
         LookupError: this version of the service does not know a format of the job.
     """
-    spec, directory = assigned.spec, assigned.directory
-    source, target = spec.source.resolve(directory), by_token(spec.target)
-    return Started(spec=spec, job=assigned.job, directory=directory, source=source, target=target)
+    source = spec.source.resolve(directory)
+    return Started(spec=spec, job=spec.job, directory=directory, source=source, target=by_token(spec.target))
 
 
 async def inspect(bench: Bench, started: Started) -> Inspected:
