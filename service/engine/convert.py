@@ -24,7 +24,7 @@ from service.engine.reading import INTO_WORK_FILE, JAILED, WorkFile, read_into_w
 from service.engine.recount import count_unreachable
 from service.engine.rereading import reread
 from service.engine.session import Session, SessionOver, session
-from service.engine.workspace import FOLDER, INPUT, WORK_FILE, Run, Workplace
+from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Run, Workplace
 from service.engine.writing import JAILED as WRITERS_JAILED
 from service.engine.writing import write
 from service.formats.crs import CrsCatalogue
@@ -42,7 +42,6 @@ __all__ = ["Engine", "Output"]
 UNASKED = ConversionRequest()
 FACTS_FILE = "facts.json"
 EDITS_FILE = "edits.json"
-VERIFIED_FILE = "verified.json"
 OPEN_OPTION = "-oo"
 JAILED_PROGRAMS = (
     facts_program.__name__,
@@ -117,14 +116,16 @@ class Engine:
         how = plan.writing.reread
         if how is not None and self._is_reread(place, plan, how):
             return await reread(place, plan, how)
-        if plan.writing.read_back not in READERS:
-            return None
-        names = json.dumps({dataset.name: dataset_name(plan, dataset) for dataset in plan.datasets})
-        await place.python(readback_program.__name__, plan.writing.read_back, names, VERIFIED_FILE)
-        return await place.read_json(VERIFIED_FILE, Verified)
+        if plan.writing.read_back in READERS:
+            names = json.dumps({dataset.name: dataset_name(plan, dataset) for dataset in plan.datasets})
+            await place.python(readback_program.__name__, plan.writing.read_back, names, VERIFIED_FILE)
+        # else the program that wrote the result has read it back, if it could
+        return await place.read_json(VERIFIED_FILE, Verified) if await place.has(VERIFIED_FILE) else None
 
     def _is_reread(self, place: Workplace, plan: Plan, how: Reread) -> bool:
         """Whether a driver reads the result: where no program does, or the run that wrote it is still open."""
+        if not set(how.drivers) & set(place.host.drivers):
+            return False
         if any(len(dataset.columns) < how.least_columns for dataset in plan.datasets):
             return False
         is_open = place.session is not None and place.session.is_open

@@ -29,6 +29,8 @@ Run = Callable[[Command], Awaitable[Verdict]]
 """What starts a command and says how it ended."""
 
 WORK_FILE = "work.gpkg"
+VERIFIED_FILE = "verified.json"
+"""What a result holds when it is read back."""
 OUT = "out"
 INPUT = "in"
 FOLDER = "convert"

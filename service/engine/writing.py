@@ -29,7 +29,7 @@ from service.engine.environment import VIRTUAL_DRIVER
 from service.engine.jailed import declare, gather, wktlines
 from service.engine.jailed.gpkg import FID, GEOMETRY, quoted
 from service.engine.reading import ADD, CSV_DRIVER, WORK_DRIVER
-from service.engine.workspace import OUT, WORK_FILE, Workplace
+from service.engine.workspace import OUT, VERIFIED_FILE, WORK_FILE, Workplace
 from service.formats.datasets import Dataset
 from service.formats.facts import FieldType
 from service.formats.format import Writer
@@ -223,7 +223,7 @@ async def _write_parquet(place: Workplace, plan: Plan, origin: Origin) -> None:
     arguments = ["-f", WORK_DRIVER, "-unsetFid", *names, *linear, *flat]
     tables = origin.tables(plan, dataset)
     await place.ogr2ogr([*arguments, *systems(plan, [dataset]), REPROJECTED_FILE, origin.name, *tables], origin.drivers)
-    await place.python(PARQUET_WRITING, REPROJECTED_FILE, result_name(plan))
+    await place.python(PARQUET_WRITING, REPROJECTED_FILE, result_name(plan), dataset.name, VERIFIED_FILE)
 
 
 async def _run(place: Workplace, plan: Plan, origin: Origin, arguments: Sequence[str]) -> str:

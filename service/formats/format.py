@@ -205,7 +205,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     empty_is_null: bool = False
     """Whether empty text cannot be told from a missing value."""
     read_back: str = ""
-    """The program that reads a result back where no session is at hand; empty where its driver does."""
+    """The program that reads a result back where no session is at hand; empty where its driver does, or the program
+    that wrote it."""
     reread: Reread | None = None
     """How a driver reads a result back; None where none does, or a program does it better."""
     value_losses: frozenset[str] = frozenset()

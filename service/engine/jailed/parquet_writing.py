@@ -1,6 +1,7 @@
 """A GeoPackage into GeoParquet 1.1 where GDAL has no driver for it: pyogrio reads, pyarrow writes. Runs in the jail.
 
-`python -m …parquet_writing GPKG PARQUET`. Batches stream through; nothing is held whole.
+`python -m …parquet_writing GPKG PARQUET NAME VERIFIED_FILE`. Batches stream through; nothing is held whole. What the
+result holds of the dataset NAME when it is read back goes to VERIFIED_FILE.
 """
 
 import json
@@ -9,6 +10,7 @@ import struct
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +22,7 @@ from pyogrio.raw import open_arrow
 from service.engine.jailed.arrow_columns import storage
 from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
 from service.engine.jailed.gpkg import WKB_TYPES, columns, quoted, split_code
+from service.engine.jailed.parquet_readback import count
 
 VERSION = "1.1.0"
 BATCH_ROWS = 16_384
@@ -29,8 +32,21 @@ UTC = "coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', {0}), substr({0}, 1, 19) || 'Z')"
 UNKNOWN_SYSTEMS = {-1, 0}
 
 
-def main(gpkg: str, parquet: str) -> None:
-    """Write the only layer of `gpkg` to `parquet` as GeoParquet 1.1: WKB, types, bbox, coordinate system."""
+MALFORMED = (pa.ArrowException, OSError, ValueError, LookupError)
+
+
+def main(gpkg: str, parquet: str, name: str, verified_file: str) -> None:
+    """Write the only layer of `gpkg` to `parquet`; write what that holds, unless it is damaged, to `verified_file`."""
+    _write(gpkg, parquet)
+    try:
+        layers = {name: count(parquet)}
+    except MALFORMED:
+        layers = {}
+    Path(verified_file).write_text(json.dumps({"layers": layers}), encoding="utf-8")
+
+
+def _write(gpkg: str, parquet: str) -> None:
+    """GeoParquet 1.1: WKB, types, bbox, coordinate system."""
     local = _to_utc(gpkg)
     info = read_info(gpkg)
     known = _system_is_known(gpkg)
@@ -154,4 +170,4 @@ def _line(wkb: memoryview, cursor: list[int], points: int, *, has_z: bool) -> It
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(*sys.argv[1:5])

@@ -149,11 +149,29 @@ def _delimited(file: str, _: str) -> Counted:
     return {"features": features, **({"columns": columns} if cells <= MOST_CELLS else {})}
 
 
+def _lines(file: str, _: str) -> Counted:
+    """One geometry a line; an empty collection stands for a feature without geometry."""
+    features = geometries = 0
+    has_z = has_m = False
+    with Path(file).open(encoding="utf-8") as lines:
+        for line in lines:
+            kind, _, coordinates = line.rstrip("\n").partition("(")
+            if coordinates[-1:] not in {"", ")"}:
+                raise ValueError("cut off")
+            features += 1
+            geometries += kind != "GEOMETRYCOLLECTION EMPTY"
+            dimensions = kind.partition(" ")[2]
+            has_z = has_z or "Z" in dimensions
+            has_m = has_m or "M" in dimensions
+    return {"features": features, "geometries": geometries, "has_z": has_z, "has_m": has_m}
+
+
 READERS: Mapping[str, Callable[[str, str], Counted]] = {
     "geopackage": _geopackage,
     "spatialite": _spatialite,
     "shapefile": _shapefile,
     "delimited": _delimited,
+    "lines": _lines,
 }
 
 

@@ -132,6 +132,7 @@ GEOPARQUET = Format(
     reading=Reading(drivers=("Parquet",), reader=Reader.PARQUET),
     writing=Writing(
         driver="Parquet",
+        reread=Reread(drivers=("Parquet",)),
         value_losses=frozenset({"offsets"}),
         extension=".parquet",
         media_type="application/vnd.apache.parquet",

@@ -122,6 +122,7 @@ WKT = Format(
     reading=Reading(drivers=("CSV",), reader=Reader.DELIMITED, delimiter="\t", records_crs=False),
     writing=Writing(
         driver="CSV",
+        read_back="lines",
         extension=".wkt",
         media_type="text/plain; charset=utf-8",
         writer=Writer.LINES_OF_WKT,

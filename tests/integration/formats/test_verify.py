@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from service.engine.arguments import dataset_name
-from service.engine.workspace import FOLDER
+from service.engine.workspace import FOLDER, WORK_FILE
 from service.errors import Rejection
 from service.formats.plan import Plan, plan_conversion
 from service.formats.request import ConversionRequest
@@ -70,6 +70,14 @@ def _json(path: Path, _: Plan) -> None:
     path.write_text(json.dumps(document))
 
 
+def _line(path: Path, _: Plan) -> None:
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+
+
+def _cut(path: Path, _: Plan) -> None:
+    path.write_bytes(path.read_bytes()[:-3])
+
+
 def _unreadable(path: Path, _: Plan) -> None:
     path.write_bytes(b"\xff" * 64)
 
@@ -94,7 +102,7 @@ PECULIAR: Mapping[str, tuple[str, list[Json]]] = {
 }
 
 
-SOUND = ["GeoPackage", "SpatiaLite", "Shapefile", "Csv", "GeoJsonSeq", "Kml"]
+SOUND = ["GeoPackage", "SpatiaLite", "Shapefile", "Csv", "GeoJsonSeq", "Kml", "GeoParquet", "Wkt"]
 DAMAGED: Mapping[str, tuple[str, Callable[[Path, Plan], None], str]] = {
     "a row is gone": ("GeoPackage", _sql('DELETE FROM "{}" WHERE n = 1'), "holds 2 features; 3 were"),
     "a geometry is gone": (
@@ -106,6 +114,8 @@ DAMAGED: Mapping[str, tuple[str, Callable[[Path, Plan], None], str]] = {
     "a number is another": ("GeoPackage", _sql('UPDATE "{}" SET n = 21 WHERE n = 20'), "numbers in 'n' add up"),
     "a number is another in a table": ("Shapefile", _dbf, "numbers in 'n' add up"),
     "a line is gone": ("Csv", _csv(lambda rows: rows[:-1]), "holds 2 features; 3 were"),
+    "a line of WKT is gone": ("Wkt", _line, "holds 2 features; 3 were"),
+    "a line of WKT is cut off": ("Wkt", _cut, "could not be read back"),
     "a column is gone": ("Csv", _csv(lambda rows: [row[:-1] for row in rows]), "lacks columns: 'n'"),
 }
 
@@ -156,6 +166,31 @@ async def test_geojson_is_read_back_by_its_scan(pipeline: Pipeline, tmp_path: Pa
     assert "2 features of 'a' have geometry; 3 were" in told
 
 
+BEFORE = {
+    "holds 2 features; 3 were": "DELETE FROM {} WHERE n = 1",
+    "2 features of 'a' have geometry": "UPDATE {} SET __geomill_geometry = NULL WHERE n = 1",
+    "1 values of 'name' are filled; 2 were": "UPDATE {} SET name = NULL WHERE n = 1",
+    "numbers in 'n' add up": "UPDATE {} SET n = 21 WHERE n = 20",
+}
+
+
+@pytest.mark.parametrize("told", BEFORE)
+async def test_geoparquet_is_read_back_by_the_program_that_writes_it(
+    pipeline: Pipeline, tmp_path: Path, told: str
+) -> None:
+    """What is gone from the work file when the result is written is told."""
+    path = (await pipeline.to("GeoPackage", write_geojson(tmp_path / "a.geojson", ROWS))).path
+    directory, source = pipeline.receive(path)
+    facts = await pipeline.engine.inspect(pipeline.run, source, directory)
+    target = choose_target(source.format, "GeoParquet")
+    plan = plan_conversion(source, target, facts, ConversionRequest(), pipeline.engine.catalogue)
+    with closing(sqlite3.connect(directory / FOLDER / WORK_FILE)) as connection, connection:
+        connection.execute(BEFORE[told].format(facts.layers[0].table))
+    await pipeline.engine.convert(pipeline.run, source, plan, directory)
+    (warning,) = await verify_output(pipeline.engine, pipeline.run, source, plan, directory)
+    assert told in warning
+
+
 async def test_a_result_that_nobody_would_want_is_refused(pipeline: Pipeline, tmp_path: Path) -> None:
     """No feature, or no geometry, of all that were to be written."""
     path = (await pipeline.to("SpatiaLite", write_geojson(tmp_path / "a.geojson", ROWS))).path
@@ -167,7 +202,7 @@ async def test_a_result_that_nobody_would_want_is_refused(pipeline: Pipeline, tm
         await written(pipeline, path, "GeoPackage", _sql('DROP TABLE "{}"'))
 
 
-@pytest.mark.parametrize("target", ["SpatiaLite", "Csv", "GeoJson"])
+@pytest.mark.parametrize("target", ["SpatiaLite", "Csv", "GeoJson", "Wkt"])
 async def test_a_result_that_nothing_here_can_read_is_told(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
     """It may be the reader that fails, so the result is not refused."""
     path = (await pipeline.to("GeoPackage", write_geojson(tmp_path / "a.geojson", ROWS))).path
