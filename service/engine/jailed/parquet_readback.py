@@ -30,13 +30,14 @@ def count(parquet: str) -> Counted:
         geometry = geo.get("primary_column")
         is_small = file.metadata.num_rows * len(names) <= MOST_CELLS
         filled: Counter[str] = Counter()
-        totals: Counter[str] = Counter()
+        totals: dict[str, float] = {}
         counted = [name for name in names if is_small or name == geometry]
         for batch in file.iter_batches(BATCH_ROWS, columns=counted, use_threads=False):
             for name, values in zip(batch.schema.names, batch.columns, strict=True):
                 filled[name] += len(values) - values.null_count
                 if name != geometry and _is_number(values.type):
-                    totals[name] += pc.sum(pc.abs(values.cast(pa.float64(), safe=False))).as_py() or 0.0
+                    total = pc.sum(pc.abs(values.cast(pa.float64(), safe=False))).as_py() or 0.0
+                    totals[name] = totals.get(name, 0.0) + total
         features = file.metadata.num_rows
     found: Counted = {"features": features, "geometries": filled[geometry], "has_m": False}
     if geometry is not None:
