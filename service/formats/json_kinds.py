@@ -15,6 +15,8 @@ OUTERMOST_BYTES = 64 << 10
 RECORD_SEPARATOR = b"\x1e"
 COLLECTION = b'"FeatureCollection"'
 COLLECTION_WITHIN = 4096
+FEATURE = re.compile(rb'"type"\s*:\s*"Feature"')
+"""Stands in GeoJSON alone, whose own type may come after all features."""
 SEQUENCE_PREFIX = "GeoJSONSeq:"
 SKIPPED_LEVELS = 7
 # A text that does not end is one token: to look for its end from each quotation mark in it again takes square time.
@@ -55,7 +57,7 @@ def kind_of_json(row: Format, head: bytes) -> Format:
     members = dict(_members(head))
     if TYPE in members:
         candidates = [other for other in OTHERS if (TYPE, members[TYPE]) in reading_of(other).told_by]
-    elif COLLECTION in head:
+    elif COLLECTION in head or FEATURE.search(head):
         candidates = []
     else:
         candidates = [other for other in OTHERS if any((name, "") in reading_of(other).told_by for name in members)]

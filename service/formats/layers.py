@@ -1,6 +1,8 @@
 """Which layers of an input go into an output (issue of many layers and a target that stores one: interface 7)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import msgspec
 
 from service.errors import LayerCount, MultipleLayers, Rejection
 from service.formats.facts import Facts, Layer
@@ -21,11 +23,12 @@ def choose_layers(
         Rejection: the request names a layer that is not there, or the input holds no layer at all.
     """
     if request.layer is not None:
-        return (_named(facts.layers, request.layer),), ()
+        chosen = _named(facts.layers, request.layer)
+        return (msgspec.structs.replace(chosen, is_derived=False),), ()  # asked for, it counts
     filled = [layer for layer in facts.layers if layer.features and (not layer.is_derived or _keeps_derived(target))]
     if not filled:
         return (_first(facts.layers),), ()
-    dropped = _empty_ones(source, facts)
+    dropped = (*_empty_ones(source, facts), *_derived_ones(source, target, facts))
     if writing_of(target).multi_layer:
         return tuple(filled), dropped
     return _the_only_one(target, filled, dropped)
@@ -65,6 +68,21 @@ def _empty_ones(source: Format, facts: Facts) -> tuple[str, ...]:
         return ()
     empty = [layer.name for layer in facts.layers if not layer.features]
     return tuple(f"The layer {shown(name)!r} is empty and was left out." for name in empty[:LISTED])
+
+
+def _derived_ones(source: Format, target: Format, facts: Facts) -> Iterator[str]:
+    """What is lost with layers that repeat others: the columns that these do not have."""
+    if _keeps_derived(target):
+        return
+    for layer in facts.layers:
+        repeated = reading_of(source).derived_columns
+        own = [field.name for field in layer.fields if field.filled and field.name not in repeated]
+        if layer.is_derived and layer.features and own:
+            listed = ", ".join(repr(shown(name)) for name in own[:LISTED])
+            yield (
+                f"Values of single points ({listed}, of {layer.features:,} points) were left out. Name the layer "
+                f"{layer.name!r} in the field layer, or choose GeoPackage, to get them."
+            )
 
 
 def _named(layers: Sequence[Layer], name: str) -> Layer:

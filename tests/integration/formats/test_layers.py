@@ -151,3 +151,22 @@ async def test_plain_tables_of_a_database_are_read_beside_spatial_ones(pipeline:
         connection.commit()
     back = await pipeline.to("GeoPackage", done.path)
     assert set(readers.geopackage(back.path)) == {"towns", "notes"}
+
+
+async def test_a_derived_layer_counts_when_it_is_asked_for(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Its features are those that are converted."""
+    path = tmp_path / "tour.gpx"
+    path.write_text(GPX)
+    done = await pipeline.to("GeoJson", path, layer="track_points")
+    assert len(readers.geojson(done.path)) == done.plan.converted.feature_count == 2
+
+
+async def test_what_only_the_points_of_a_track_have_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Their times are in no line; databases get them in a layer of their own."""
+    path = tmp_path / "tour.gpx"
+    path.write_text(GPX.replace("<ele>1</ele>", "<ele>1</ele><time>2024-05-06T07:08:09Z</time>"))
+    (told,) = [words for words in (await pipeline.to("Shapefile", path)).output.warnings if "points" in words]
+    assert "('time', of 2 points)" in told
+    assert not any("points" in words for words in (await pipeline.to("GeoPackage", path)).output.warnings)
+    path.write_text(GPX)
+    assert not any("points" in words for words in (await pipeline.to("Shapefile", path)).output.warnings)

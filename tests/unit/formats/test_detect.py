@@ -14,6 +14,7 @@ from service.formats.bounds import Bounds
 from service.formats.detect import Source, detect
 from service.formats.json_kinds import TOKEN
 from service.formats.table import FORMATS
+from service.formats.table.json_family import GEOJSON
 
 BY_CONTENT = {("topojson", ".json"), ("esrijson", ".json")}
 SHAPE = {"roads.shp": b"shp", "roads.shx": b"shx", "roads.dbf": b"dbf"}
@@ -306,3 +307,11 @@ def test_a_text_that_does_not_end_is_one_token(unit: bytes) -> None:
     """Otherwise its end would be looked for from each quotation mark in it."""
     assert len(list(TOKEN.finditer(b'{"' + 1000 * unit))) == 2
     assert len(list(TOKEN.finditer(b'{"' + 1000 * unit + b"\\"))) == 2
+
+
+def test_geojson_whose_type_comes_last_is_no_other_json(tmp_path: Path) -> None:
+    """Members of other formats may precede features that fill all that is looked at."""
+    features = ", ".join(['{"type": "Feature", "properties": {}, "geometry": null}'] * 2000)
+    path = tmp_path / "a.json"
+    path.write_text(f'{{"displayFieldName": "a", "features": [{features}], "type": "FeatureCollection"}}')
+    assert detect(path, "a.json", tmp_path / "unpacked").format is GEOJSON
