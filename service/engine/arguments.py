@@ -141,7 +141,7 @@ def selection(plan: Plan, dataset: Dataset) -> list[str]:
     if plan.writing.attributes is not None:
         return ["-sql", _query(plan, dataset)]
     if not dataset.only_types:
-        return []
+        return ["-where", f"{GEOMETRY} IS NOT NULL"] if dataset.lacks_nulls else []
     nulls = f" OR {GEOMETRY} IS NULL" if dataset.takes_nulls else ""
     return ["-where", f"{is_one_of(dataset.only_types)}{nulls}"]
 

@@ -183,7 +183,9 @@ def _named(facts: Facts, source: Source, found: WorkFile) -> Facts:
         msgspec.structs.replace(layer, name=_layer_name(layer, source, found), is_derived=layer.name in derived)
         for layer in facts.layers
     )
-    return msgspec.structs.replace(facts, layers=layers, warnings=(*source.warnings, *found.warnings))
+    columns = {field.name for layer in layers for field in layer.fields}
+    unread = (warning for warning, column in source.warnings_without.items() if column not in columns)
+    return msgspec.structs.replace(facts, layers=layers, warnings=(*source.warnings, *unread, *found.warnings))
 
 
 def _layer_name(layer: Layer, source: Source, found: WorkFile) -> str:

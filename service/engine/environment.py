@@ -19,6 +19,7 @@ NOTHING_BEYOND_THE_FILE: Mapping[str, str] = MappingProxyType(
         "OGR_SQLITE_STATIC_VIRTUAL_OGR": "NO",  # the same through GDAL's own
         "GML_DOWNLOAD_WFS_SCHEMA": "NO",
         "GML_SKIP_RESOLVE_ELEMS": "ALL",
+        "OGR2OGR_USE_ARROW_API": "NO",  # it drops the zones of times, and tells no feature that cannot be reprojected
         "GEOJSON_FLATTEN_GEOCOUCH": "NO",  # nested properties stay one value, as in any other GeoJSON
         "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": ".none",
         "GDAL_HTTP_PROXY": NOWHERE,

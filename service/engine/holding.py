@@ -100,7 +100,7 @@ async def _load(session: Session, reading: Reading, openings: Sequence[Opening])
 
 def needs_work_file(plan: Plan) -> bool:
     """Whether `plan` can be written from the work file alone, by its SQL or after edits of it."""
-    split = any(dataset.only_types or dataset.linearise for dataset in plan.datasets)
+    split = any(dataset.only_types or dataset.lacks_nulls or dataset.linearise for dataset in plan.datasets)
     has_empty_sheet = plan.writing.writer is Writer.WORKBOOK and not all(dataset.features for dataset in plan.datasets)
     return split or has_empty_sheet or plan.gathers_lines or plan.keeps_coordinates or not may_hold(plan.target)
 

@@ -31,14 +31,12 @@ from service.formats.request import ConversionRequest
 
 WORK_DRIVER = "GPKG"
 TEXT_FOR_LISTS = "IntegerList=String,Integer64List=String,RealList=String,StringList=String"
-INTO_WORK_FILE = (
+UNGROUPED = (
     "-f",
     WORK_DRIVER,
     "-unsetFid",
     "-forceNullable",
     "-unsetDefault",
-    "-gt",
-    "unlimited",
     "-lco",
     "SPATIAL_INDEX=NO",
     "-lco",
@@ -48,6 +46,8 @@ INTO_WORK_FILE = (
     "-mapFieldType",
     TEXT_FOR_LISTS,
 )
+"""Into the work file, for a run that may leave features out, which cannot write them in groups."""
+INTO_WORK_FILE = (*UNGROUPED, "-gt", "unlimited")
 TAIL_BYTES = 4096
 LISTED = 50
 AFTER_THE_END = b" \t\r\n\0\x1a"

@@ -3,7 +3,7 @@
 from service.engine.arguments import Origin, systems
 from service.engine.diagnostics import REMEDY, UNREACHABLE, UnreachableSystem
 from service.engine.jailed import facts as facts_program
-from service.engine.reading import INTO_WORK_FILE, WORK_DRIVER
+from service.engine.reading import UNGROUPED, WORK_DRIVER
 from service.engine.workspace import Workplace
 from service.errors import Rejection
 from service.formats.facts import Facts
@@ -17,7 +17,7 @@ NOTHING_KNOWN = '{"noise": {}, "prefix": "", "guesses_types": false}'
 async def count_unreachable(place: Workplace, plan: Plan, origin: Origin, failure: UnreachableSystem) -> Rejection:
     """What to tell the caller about `failure`, with the number of features that it concerns."""
     tables = origin.tables(plan, *plan.datasets)
-    arguments = [*INTO_WORK_FILE, "-skipfailures", *systems(plan, plan.datasets), COUNTED_FILE, origin.name]
+    arguments = [*UNGROUPED, "-skipfailures", *systems(plan, plan.datasets), COUNTED_FILE, origin.name]
     arguments += dict.fromkeys(tables)
     try:
         await place.ogr2ogr(arguments, (*origin.drivers, WORK_DRIVER), origin.environment, tolerated=UNREACHABLE)

@@ -40,6 +40,11 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
         return ("Z" if self.declares_z else "") + ("M" if measures else "")
 
     @property
+    def lacks_nulls(self) -> bool:
+        """Whether its layer has features without geometry that do not go into it."""
+        return bool(self.layer.null_geometries) and not self.takes_nulls
+
+    @property
     def declares_z(self) -> bool:
         """Whether its geometries are three-dimensional."""
         return self.layer.has_z and self.geometry_type != NO_GEOMETRY
@@ -69,7 +74,8 @@ def _parts(writing: Writing, layer: Layer, name: str) -> list[Dataset]:
         name=name,
         columns=_columns(writing, layer),
         geometry_type=_declared(layer.geometry_types),
-        features=layer.features,
+        features=layer.features - (0 if writing.null_geometry else layer.null_geometries),
+        takes_nulls=writing.null_geometry,
         linearise=layer.has_curves and not writing.curves,
     )
     return _split(whole) if needs_splitting(writing, layer) else [whole]
@@ -81,7 +87,7 @@ def _split(whole: Dataset) -> list[Dataset]:
     if not present:
         return [msgspec.structs.replace(whole, geometry_type=NO_GEOMETRY)]
     most = max(present, key=lambda family: sum(counts[family].values()))
-    nulls = whole.layer.null_geometries
+    nulls = whole.layer.null_geometries if whole.takes_nulls else 0
     return [
         msgspec.structs.replace(
             whole,

@@ -6,6 +6,7 @@ format apart.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 import msgspec
 
@@ -61,6 +62,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     options: tuple[str, ...] = ()
     """What the converter has to be told to read this file besides what it is told for the format."""
     warnings: tuple[str, ...] = ()
+    warnings_without: Mapping[str, str] = MappingProxyType({})
+    """Warnings that hold unless a column of this name is read."""
 
     @property
     def path(self) -> Path:
@@ -140,9 +143,15 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
     if reading_of(row).member and reading_of(row).member not in files:
         warnings.append(READ_WHOLE)
     warnings += [bundle.alone for bundle in reading_of(row).bundles if bundle.main == extension]
-    warnings += warn_of_left_out(row, next(iter(files.values())))
-    prefix = sequence_prefix(row, head)
-    return Source(format=row, parts=(Part(files, stem),), stem=stem, prefix=prefix, warnings=tuple(warnings))
+    left_out = warn_of_left_out(row, next(iter(files.values())))
+    return Source(
+        format=row,
+        parts=(Part(files, stem),),
+        stem=stem,
+        prefix=sequence_prefix(row, head),
+        warnings=(*warnings, *(warning for warning, column in left_out.items() if not column)),
+        warnings_without={warning: column for warning, column in left_out.items() if column},
+    )
 
 
 def _document(row: Format, path: Path, extension: str, unpack_into: Path) -> dict[str, Path]:

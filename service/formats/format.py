@@ -100,6 +100,8 @@ class LeftOut(msgspec.Struct, frozen=True):
     """With `{count}` for how often the words occur."""
     is_content: bool = False
     """Whether a file with nothing besides holds something, which cannot be converted."""
+    column: str = ""
+    """The column in which newer versions of the driver show it; the warning is given if it is not there."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,6 +120,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the driver always shows the same layers, filled or not."""
     derived_layers: frozenset[str] = frozenset()
     """Layers that repeat what another one holds; they are no layers of their own."""
+    derived_columns: frozenset[str] = frozenset()
+    """The columns of derived layers in which there is nothing that other layers lack."""
     member: str = ""
     """The extension of the one document in an archive that is a file of this format."""
     delimiter: str = ""

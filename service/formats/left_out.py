@@ -1,6 +1,6 @@
 """What is in a file that its driver leaves out without a word, seen by the words in its text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from service.errors import Rejection
@@ -9,22 +9,24 @@ from service.formats.format import Format, LeftOut, reading_of
 CHUNK = 1 << 20
 
 
-def warn_of_left_out(row: Format, path: Path) -> tuple[str, ...]:
-    """Warnings about what is left out of the file at `path`. Blocking; half a second for 100 MB.
+def warn_of_left_out(row: Format, path: Path) -> Mapping[str, str]:
+    """Warnings about what is left out of the file at `path`, each with the column that makes it needless, or "".
+
+    Blocking; half a second for 100 MB.
 
     Raises:
         Rejection: there is nothing in the file besides.
     """
     reading = reading_of(row)
     if not reading.left_out:
-        return ()
+        return {}
     words = [reading.feature_word, *(word for entry in reading.left_out for word in entry.words)]
     counts = dict(zip(words, _count(path, words), strict=True))
     found = {entry: count for entry in reading.left_out if (count := sum(counts[word] for word in entry.words))}
     if not counts[reading.feature_word] and any(entry.is_content for entry in found):
         listed = " ".join(_sentence(entry, count) for entry, count in found.items() if entry.is_content)
         raise Rejection(f"The {row.title} holds no features that could be converted. {listed}")
-    return tuple(_sentence(entry, count) for entry, count in found.items())
+    return {_sentence(entry, count): entry.column for entry, count in found.items()}
 
 
 def _sentence(entry: LeftOut, count: int) -> str:

@@ -128,7 +128,8 @@ def _fits(writing: Writing, layer: Layer) -> bool:
     names = [field.name for field in layer.fields]
     distinct = len({name.casefold() for name in names}) == len(names)
     keeps_names = column_names(writing.column_names, names, writing.reserved_columns) == tuple(names)
-    whole = not needs_splitting(writing, layer) and not is_cut_blindly(writing, layer)
+    keeps_all = writing.null_geometry or not layer.null_geometries
+    whole = keeps_all and not needs_splitting(writing, layer) and not is_cut_blindly(writing, layer)
     return distinct and keeps_names and whole and not layer.has_curves
 
 

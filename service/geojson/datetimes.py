@@ -1,4 +1,8 @@
-"""Recognizes dates and times in texts exactly as the converter does when it types columns."""
+"""Recognizes dates and times in texts as the converter does when it types columns.
+
+Versions of the converter differ: before 3.7 a month may have one digit; later ones also take `T1234` and `23:593` for
+times. Texts that they read differently count as moments of which only the beginning is kept, so all remain texts.
+"""
 
 import re
 from enum import Enum
@@ -16,6 +20,9 @@ _MOMENT_TYPES = {None: FieldType.DATE, 1: FieldType.DATETIME, 3: FieldType.TIME}
 """By the last group of the pattern that matched."""
 _DATE = re.compile(r" *(-\d{0,6}|\d{1,6})[-/](\d{1,6})[-/](\d{1,6})", re.ASCII)
 _TIME = re.compile(r" *(\d{1,6}+):(\d{1,6}+)(?::(\d{1,6})|(?!:))", re.ASCII)
+_NEWER_TIME = re.compile(r" *(?:T *\d\d:?|\d\d:)\d\d[^-/]*+\Z", re.ASCII | re.DOTALL)
+_NEWER_AFTER_DATE = re.compile(r" *-?\d*[-/]\d\d[-/]\d\d[T ] *T?\d\d:?\d\d", re.ASCII)
+"""What later versions take for the beginning of a time, or nearly so: the limits of its numbers are left out."""
 _LEAST_YEAR, _LAST_YEAR = -32768, 32767
 
 
@@ -40,6 +47,8 @@ def read_moment(text: str) -> tuple[FieldType, Fidelity]:
         finer = (moment["fine"] or moment["finer"] or "").strip("0")
         return _MOMENT_TYPES[moment.lastindex], Fidelity.ROUNDED if finer else Fidelity.WHOLE
     column = _moment_type(text)
+    if column is FieldType.TEXT:
+        column = _newer_type(text)
     return column, Fidelity.WHOLE if column is FieldType.TEXT else Fidelity.BEGINNING
 
 
@@ -54,6 +63,12 @@ def _moment_type(text: str) -> FieldType:
     if rest and not rest.startswith("Z") and not (rest[0] in " T" and _is_time_or_nothing(rest[1:])):
         return FieldType.TEXT
     return FieldType.DATETIME if has_time else FieldType.DATE
+
+
+def _newer_type(text: str) -> FieldType:
+    if _NEWER_AFTER_DATE.match(text):
+        return FieldType.DATETIME if ":" in text else FieldType.DATE
+    return FieldType.TIME if _NEWER_TIME.match(text) else FieldType.TEXT
 
 
 def _is_date(year: str, month: str, day: str) -> bool:

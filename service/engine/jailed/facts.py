@@ -24,6 +24,7 @@ from service.engine.jailed.gpkg import (
     columns,
     has_geometry,
     has_measures,
+    is_no_system,
     open_work_file,
     quoted,
     split_code,
@@ -58,7 +59,6 @@ FIELD_TYPES = {
     "DATETIME": "datetime",
     "BLOB": "binary",
 }
-NO_SYSTEM = ("LOCAL_CS", "ENGCRS", "ENGINEERINGCRS", "UNDEFINED")
 
 
 def main(work_file: str, tidying: str, facts_file: str) -> None:
@@ -204,7 +204,7 @@ def _crs(connection: sqlite3.Connection, table: str) -> dict[str, object]:
     _, organization, code, definition = row
     if str(organization).upper() == "EPSG" and code > 0:
         return {"known": True, "epsg": code}
-    return {"known": not str(definition).upper().lstrip().startswith(NO_SYSTEM)}
+    return {"known": not is_no_system(definition)}
 
 
 def _fields(connection: sqlite3.Connection, table: str) -> Iterator[dict[str, object]]:

@@ -30,6 +30,7 @@ WKB_TYPES = {
 """Geometry types by their code, curves and surfaces under the simple type that stands for them."""
 MAX_LAYERS = 1000
 """No file may hold more; what is told of them outside of the jail is bounded by it."""
+NO_SYSTEM = ("LOCAL_CS", "ENGCRS", "ENGINEERINGCRS", "UNDEFINED")
 EMPTY_FLAG = 0x10
 ENVELOPE_BYTES = {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}
 HEADER_BYTES = 8
@@ -54,6 +55,11 @@ def split_code(code: int) -> tuple[int, bool]:
 def has_measures(code: int) -> bool:
     """Whether a WKB type, ISO or extended, has M beside its coordinates."""
     return bool(code & 0x40000000) or (code & 0xFFFF) // 1000 in {2, 3}
+
+
+def is_no_system(definition: object) -> bool:
+    """Whether the definition of a coordinate system says that none is known."""
+    return str(definition).upper().lstrip().startswith(NO_SYSTEM)
 
 
 def open_work_file(path: str) -> sqlite3.Connection:

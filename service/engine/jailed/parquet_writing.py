@@ -21,7 +21,7 @@ from pyogrio.raw import open_arrow
 
 from service.engine.jailed.arrow_columns import storage
 from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
-from service.engine.jailed.gpkg import WKB_TYPES, columns, quoted, split_code
+from service.engine.jailed.gpkg import WKB_TYPES, columns, is_no_system, quoted, split_code
 from service.engine.jailed.parquet_readback import count
 
 VERSION = "1.1.0"
@@ -77,8 +77,9 @@ def _document(geometry: str, column: dict[str, Any]) -> str:
 
 def _system_is_known(gpkg: str) -> bool:
     with closing(sqlite3.connect(f"file:{gpkg}?mode=ro", uri=True)) as connection:
-        found = connection.execute("SELECT srs_id FROM gpkg_geometry_columns").fetchone()
-    return found is not None and found[0] not in UNKNOWN_SYSTEMS
+        query = "SELECT srs_id, definition FROM gpkg_geometry_columns JOIN gpkg_spatial_ref_sys USING (srs_id)"
+        found = connection.execute(query).fetchone()
+    return found is not None and found[0] not in UNKNOWN_SYSTEMS and not is_no_system(found[1])
 
 
 def _to_utc(gpkg: str) -> set[str]:

@@ -16,6 +16,7 @@ _KML_NOISE = MappingProxyType(
         "extrude": ("0", "-1"),
         "visibility": ("-1",),
         "altitudeMode": ("absolute", "clampToGround"),
+        "id": ("{layer}.*",),
     }
 )
 _KML_LEFT_OUT = (
@@ -30,6 +31,7 @@ _KML_LEFT_OUT = (
         is_content=True,
     ),
     LeftOut((b"<gx:Tour", b"<Model>", b"<Model "), "Tours and models ({count}) were left out.", is_content=True),
+    LeftOut((b"<Placemark id=",), "Ids of features ({count}) were left out.", column="id"),
     LeftOut((b"<Style", b"<styleUrl"), "Styles, such as colours and icons, were left out."),
     LeftOut(
         (b">relativeToGround<", b">clampToGround<", b">relativeToSeaFloor<", b">clampToSeaFloor<"),
@@ -123,6 +125,9 @@ GPX = Format(
         environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}),
         fixed_layers=True,
         derived_layers=frozenset({"route_points", "track_points"}),
+        derived_columns=frozenset(
+            {"route_fid", "route_point_id", "track_fid", "track_seg_id", "track_seg_point_id", "ele"}
+        ),
         column_prefix="ogr_",
         numbers=GPX_NUMBERS,
         noise_columns=MappingProxyType({"*": ()}),

@@ -124,9 +124,9 @@ def _is_kept(stored: bytes, value: Any, field: FieldFindings) -> bool:
     """Whether a column that is not text holds what the document says."""
     text = stored.decode().strip()
     if value is None:
-        return text.strip("*") == "" or text == NULL_DATE
+        return text.strip("*") in {"", "?"} or text == NULL_DATE
     if field.type is FieldType.BOOLEAN:
-        return text == str(int(value))
+        return text in {str(int(value)), "FT"[value]}  # newer drivers write logical columns
     if field.type is FieldType.INTEGER:
         return int(text) == int(value)
     if field.type is FieldType.REAL:

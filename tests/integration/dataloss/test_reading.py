@@ -73,7 +73,7 @@ async def test_half_letters_of_a_sequence_are_told(converters: Converters) -> No
     assert any(HALVES_TOLD in warning for warning in done.warnings)
 
 
-CODES = ["2024-01-01T10:00:00 or later", "1-2-3", "10:20 and more"]
+CODES = ["2024-01-01T10:00:00 or later", "1-2-3", "10:20 and more", "T1234", "23:593"]
 
 
 @pytest.mark.parametrize("output", READERS)

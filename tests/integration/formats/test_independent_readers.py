@@ -88,6 +88,7 @@ def told(done: Converted, *words: str) -> bool:
     return any(word in warning for warning in done.output.warnings for word in words)
 
 
+@pytest.mark.filterwarnings("ignore:The 'generic' unit for NumPy:DeprecationWarning")  # pyogrio's, by a newer NumPy
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", SOURCES)
 async def test_what_another_reader_finds_is_the_same_or_told(

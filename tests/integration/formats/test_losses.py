@@ -199,3 +199,14 @@ async def test_the_report_of_a_shapefile_covers_every_input(pipeline: Pipeline, 
     sentences = "\n".join(extra_warnings(found))
     for words in ("1 value in huge: numbers with more digits", "1 value in empty", "1 value in trail", "infinite"):
         assert words in sentences
+
+
+async def test_ids_of_kml_are_kept_or_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Newer drivers show them as a column, older ones leave them out."""
+    path = tmp_path / "a.kml"
+    place = '<Placemark id="tree-7"><name>a</name><Point><coordinates>1,2</coordinates></Point></Placemark>'
+    path.write_text(f'<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{place}</Document></kml>')
+    done = await pipeline.to("GeoJson", path)
+    told = "Ids of features (1) were left out." in done.output.warnings
+    (properties,) = [row["properties"] for row in readers.geojson(done.path)]
+    assert properties == ({"Name": "a"} if told else {"id": "tree-7", "Name": "a"})

@@ -116,7 +116,12 @@ def content(path: Path) -> object:
 
 
 def _dateless(name: str, data: bytes) -> bytes:
-    return data[:1] + data[4:] if name.endswith((".dbf", ".dat")) else data
+    """A table without the date, and without what happened to be in memory behind the names of its columns."""
+    if not name.endswith((".dbf", ".dat")):
+        return data
+    end = int.from_bytes(data[8:10], "little")
+    columns = [data[at : at + 11].partition(b"\0")[0] + data[at + 11 : at + 32] for at in range(32, end, 32)]
+    return data[:1] + data[4:32] + b"".join(columns) + data[end:]
 
 
 async def outcome(pipeline: Pipeline, path: Path, output: str, **wishes: object) -> tuple[object, ...]:
