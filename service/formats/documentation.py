@@ -114,7 +114,7 @@ NOTES = """\
 - **Curves** become lines of segments of four degrees where a target has none, inside collections too.
 - **GPX**: points are waypoints, lines are tracks; other columns are extensions. Extensions are read as numbers of 32
   bits where they look like it, which a warning tells. Route and track points count as no features; databases get them
-  as their own layers.
+  as their own layers, others if the field `layer` names one. What only these points hold, such as times, is told.
 - **FlatGeobuf** sorts features in space, for its index; dates become dates with times.
 - **MapInfo TAB** is on a grid of 2e-7 degrees in degrees and 1 cm in metres. Text is Windows-1252 where it fits, else
   UTF-8 without a word about it, which is all that the format offers.
