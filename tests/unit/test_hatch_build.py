@@ -1,8 +1,10 @@
 """In a wheel every package of ours has another name, and nothing still uses the one that it has here."""
 
+from pathlib import Path
+
 import pytest
 
-from hatch_build import NotRenamed, renamed, renamed_reference
+from hatch_build import NAMES, NotRenamed, renamed, renamed_reference
 
 
 @pytest.mark.parametrize(
@@ -48,3 +50,12 @@ def test_what_cannot_be_renamed_fails_the_build(source: str) -> None:
 def test_the_command_is_renamed() -> None:
     """It is what the installer makes a program of."""
     assert renamed_reference("service.cli:main") == "geomill.cli:main"
+
+
+def test_everything_here_can_be_renamed() -> None:
+    """No module names another one of ours by a text, or imports it in a form that is not changed."""
+    root = Path(__file__).parents[2]
+    for directory in NAMES:
+        for path in (root / directory).rglob("*.py"):
+            once = renamed(path.read_text(encoding="utf-8"))
+            assert renamed(once) == once
