@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import time
+import tomllib
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +22,7 @@ from service.db.pool import open_pool
 from service.metering.ledger import publish_plans
 
 ROOT = Path(__file__).parents[2]
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 START_SECONDS = 240
 APPLICATION = '''
 """An application that converts with Geomill, and has packages of its own that are named like some of ours."""
@@ -93,11 +94,20 @@ class Installation(msgspec.Struct, frozen=True):
 
 
 @pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a release distributes: the source distribution, the wheel made from it, and what goes with them."""
+    directory = tmp_path_factory.mktemp("distribution")
+    environment = {**os.environ, "VENV": os.path.relpath(sys.prefix, ROOT)}
+    recipe = [str(Path(sys.prefix, "bin", "just")), "distribution", VERSION, str(directory)]
+    subprocess.run(recipe, cwd=ROOT, env=environment, check=True, capture_output=True)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def installation(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
     """The packages that it needs are those of the test run, which does not install them anew."""
-    base = tmp_path_factory.mktemp("distribution")
-    wheel = _build("wheel", _extract(_build("sdist", ROOT, base), base), base)
-    environment = base / "environment"
+    [wheel] = files.glob("*.whl")
+    environment = tmp_path_factory.mktemp("installation")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
     python = environment / "bin" / "python"
     uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--no-index", "--python", str(python)]
@@ -107,18 +117,19 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     return Installation(wheel, python)
 
 
-def _build(target: str, source: Path, base: Path) -> Path:
-    command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(base / target)]
-    subprocess.run(command, cwd=source, check=True, capture_output=True)
-    [built] = (base / target).iterdir()
-    return built
-
-
-def _extract(archive: Path, base: Path) -> Path:
-    with tarfile.open(archive) as opened:
-        opened.extractall(base / "source", filter="data")
-    [source] = (base / "source").iterdir()
-    return source
+def test_a_release_says_what_it_consists_of(files: Path) -> None:
+    """Each locked package with its hashes is in the bill of materials, and every file has a checksum."""
+    named = {path.name for path in files.iterdir()}
+    assert {f"geomill-{VERSION}.tar.gz", f"geomill-{VERSION}.cdx.json", "SHA256SUMS"} < named
+    checked = {line.split()[1] for line in (files / "SHA256SUMS").read_text(encoding="utf-8").splitlines()}
+    assert checked == named - {"SHA256SUMS"}
+    subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=files, check=True)
+    bill = json.loads((files / f"geomill-{VERSION}.cdx.json").read_text(encoding="utf-8"))
+    lock = (ROOT / "requirements" / "serve.lock").read_text(encoding="utf-8")
+    listed = [f"{part['name']}=={part['version']}" for part in bill["components"]]
+    assert listed == re.findall(r"^([\w.-]+==\S+)", lock, re.MULTILINE)
+    hashed = [file["hashes"][0]["content"] for part in bill["components"] for file in part["externalReferences"]]
+    assert hashed == re.findall(r"--hash=sha256:(\w+)", lock)
 
 
 def test_the_wheel_holds_one_package_and_names_its_platform(installation: Installation) -> None:
