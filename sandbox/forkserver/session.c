@@ -19,13 +19,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "gdal.h"
 #include "session.h"
 
 enum { PATIENCE_MS = 180000, MOST_BYTES = 16 << 20, MOST_MESSAGES = 1 << 16, DBF_BYTES = 254, DISTINCT = 3, TYPES = 32 };
-enum { MOST_COLUMNS = 2000, MOST_LAYERS = 1000, BLOB_HEAD = 8, ENVELOPE = 32 };
+enum { MOST_COLUMNS = 2000, MOST_LAYERS = 1000, BLOB_HEAD = 8, ENVELOPE = 32, MOST_AXES = 3, LEAST_WKB = 18 };
 enum { FITS_BOOLEAN = 1, FITS_INTEGER = 2, FITS_REAL = 4, FITS_DATE = 8, FITS_DATETIME = 16, FITS_ALL = 31 };
 
 /* What is open, what is held, and which of them was made last: that is what is converted. */
@@ -128,8 +129,8 @@ static void send_answer(void)
 
 struct column {
     const char *name;
-    int type, subtype, fits, distinct;
-    int64_t filled, over, empty, blanks, zeros, infinite, beyond_32, beyond_53, inexact_whole, inexact;
+    int type, subtype, fits, distinct, begins_empty;
+    int64_t filled, over, empty, geometries, blanks, zeros, infinite, beyond_32, beyond_53, inexact_whole, inexact;
     size_t longest;
     double total;
     char *values[DISTINCT], *prefix;
@@ -258,6 +259,24 @@ static void see_real(struct column *column, double value)
     column->inexact += size != 0 && !isinf(value) && (size >= 1e23 || size < 5e-7);
 }
 
+/* Whether a text begins like a geometry in WKT, WKB or GeoJSON; street names may do so as well. */
+static int may_be_geometry(const char *text)
+{
+    static const char *const words[] = {"srid=", "multi", "point", "linestring", "polygon", "curve", "surface", "tin",
+                                        "geometrycollection", "circularstring", "compoundcurve", "polyhedralsurface",
+                                        "triangle", "{"};
+    while (isspace((unsigned char)*text))
+        text++;
+    if (!*text || !strchr("SMPLCTG{0", toupper((unsigned char)*text)))
+        return 0;
+    if (*text == '0' && strlen(text) >= LEAST_WKB) /* each byte is two digits, the first of which says the order */
+        return text[1] == '0' || text[1] == '1';
+    for (size_t number = 0; number < sizeof words / sizeof *words; number++)
+        if (strncasecmp(text, words[number], strlen(words[number])) == 0)
+            return 1;
+    return 0;
+}
+
 static void see_text(struct column *column, const char *text)
 {
     size_t size = strlen(text);
@@ -266,6 +285,7 @@ static void see_text(struct column *column, const char *text)
     column->longest = size > column->longest ? size : column->longest;
     column->over += size > DBF_BYTES;
     column->empty += size == 0;
+    column->geometries += may_be_geometry(text);
     column->blanks += size && text[size - 1] == ' ';
     column->zeros += size > 1 && *text == '0' && text[strspn(text, "0123456789")] == 0;
     if (column->fits)
@@ -326,11 +346,12 @@ static void tell_column(const struct column *column)
     put_text(column->name);
     put(",\"type\":\"%s\",\"filled\":%lld,\"longest_bytes\":%zu,\"over_dbf_limit\":%lld,\"empty\":%lld,"
         "\"trailing_blanks\":%lld,\"leading_zeros\":%lld,\"infinite\":%lld,\"beyond_32_bits\":%lld,"
-        "\"beyond_53_bits\":%lld,\"inexact_in_dbf\":%lld,\"total\":",
+        "\"beyond_53_bits\":%lld,\"inexact_in_dbf\":%lld,\"like_geometries\":%lld,\"begins_empty\":%s,\"total\":",
         type_name(column), (long long)column->filled, column->longest, (long long)column->over,
         (long long)column->empty, (long long)column->blanks, (long long)column->zeros, (long long)column->infinite,
         (long long)column->beyond_32, (long long)column->beyond_53,
-        (long long)(is_whole ? column->inexact_whole : column->inexact));
+        (long long)(is_whole ? column->inexact_whole : column->inexact), (long long)column->geometries,
+        column->begins_empty ? "true" : "false");
     put_number(is_number ? column->total : NAN);
     put(",\"fits\":[");
     for (int kind = 0, told = 0; kind < 5; kind++)
@@ -494,8 +515,10 @@ static void load_feature(handle layer, handle from, handle definition, struct sh
         int is_filled = OGR_F_IsFieldSetAndNotNull(copy, field);
         if (is_filled && !(columns[field].type == REAL && isnan(OGR_F_GetFieldAsDouble(copy, field))))
             see(columns + field, copy, field);
-        else
+        else {
+            columns[field].begins_empty |= shapes->features == 1;
             OGR_F_SetFieldNull(copy, field);
+        }
     }
     if (geometry) {
         see_geometry(shapes, geometry);
@@ -644,8 +667,31 @@ static int type_of(const char *name, handle field, int *subtype)
     return type;
 }
 
-/* A table anew with the columns that are named, by their places, under new names and as new types. */
-static void alter(char **at)
+/* Whether no column of a table is to be left out, moved or of another type. */
+static int is_renaming(handle definition, char **at)
+{
+    int number = 0;
+    for (; at[0] && at[1] && at[2]; at += 3, number++)
+        if (atoi(at[0]) != number || strcmp(at[2], "same") != 0)
+            return 0;
+    return number == OGR_FD_GetFieldCount(definition);
+}
+
+static int rename_columns(handle layer, char **at)
+{
+    int ok = 1;
+    for (int number = 0; at[0] && at[1] && at[2]; at += 3, number++) {
+        handle field = OGR_FD_GetFieldDefn(OGR_L_GetLayerDefn(layer), number);
+        if (strcmp(OGR_Fld_GetNameRef(field), at[1]) == 0)
+            continue;
+        handle renamed = OGR_Fld_Create(at[1], OGR_Fld_GetType(field));
+        ok &= OGR_L_AlterFieldDefn(layer, number, renamed, ALTER_NAME) == 0;
+        OGR_Fld_Destroy(renamed);
+    }
+    return ok;
+}
+
+static void make_anew(char **at)
 {
     const char *table = at[0], *name = at[1];
     int index = memory_index(table), count = 0, ok = index >= 0, kept = 0;
@@ -697,6 +743,97 @@ static void alter(char **at)
         GDALDatasetDeleteLayer(memory, index);
     }
     put("{\"ok\":%s", ok && !failures ? "true" : "false");
+    tell_messages();
+}
+
+/* A table with the columns that are named, by their places, under new names and as new types: anew, unless names alone
+ * change, since a second copy takes as much memory as the first. */
+static void alter(char **at)
+{
+    const char *table = at[0], *name = at[1];
+    int found = memory_index(table);
+    if (found >= 0 && strcmp(table, name) == 0) {
+        handle layer = GDALDatasetGetLayer(memory, found);
+        if (is_renaming(OGR_L_GetLayerDefn(layer), at + 2)) {
+            put("{\"ok\":%s", rename_columns(layer, at + 2) && !failures ? "true" : "false");
+            tell_messages();
+            return;
+        }
+    }
+    make_anew(at);
+}
+
+/* The point that the columns `axes` of a feature hold; none where one of them is empty. */
+static handle point_of(handle feature, const int *axes, int count)
+{
+    double at[MOST_AXES] = {0};
+    for (int axis = 0; axis < count; axis++) {
+        if (!OGR_F_IsFieldSetAndNotNull(feature, axes[axis]))
+            return NULL;
+        at[axis] = OGR_F_GetFieldAsDouble(feature, axes[axis]);
+    }
+    handle point = OGR_G_CreateGeometry(count == MOST_AXES ? POINT_IN_SPACE : POINT);
+    if (count == MOST_AXES)
+        OGR_G_SetPoint(point, 0, at[0], at[1], at[2]);
+    else
+        OGR_G_SetPoint_2D(point, 0, at[0], at[1]);
+    return point;
+}
+
+/* Copy the columns but those of `axes`, and say where each of them goes. */
+static void copy_columns(handle definition, handle made, const int *axes, int count, int *map)
+{
+    for (int field = 0, kept = 0; field < OGR_FD_GetFieldCount(definition) && field < MOST_COLUMNS; field++) {
+        handle column = OGR_FD_GetFieldDefn(definition, field);
+        map[field] = kept;
+        for (int axis = 0; axis < count; axis++)
+            if (axes[axis] == field)
+                map[field] = -1;
+        if (map[field] < 0)
+            continue;
+        create_field(made, OGR_Fld_GetNameRef(column), OGR_Fld_GetType(column), OGR_Fld_GetSubType(column),
+                     OGR_Fld_GetWidth(column));
+        kept++;
+    }
+}
+
+/* A table anew with points in the place of the columns that are named by their places: x, y, and z where there is one. */
+static void place(char **at)
+{
+    const char *table = *at++;
+    int index = memory_index(table), axes[MOST_AXES], count = 0, map[MOST_COLUMNS];
+    handle old = index < 0 ? NULL : GDALDatasetGetLayer(memory, index), feature, point;
+    handle definition = old ? OGR_L_GetLayerDefn(old) : NULL;
+    struct shapes shapes = {.west = INFINITY, .south = INFINITY, .east = -INFINITY, .north = -INFINITY};
+    for (; *at && count < MOST_AXES; at++, count++) {
+        axes[count] = atoi(*at);
+        if (axes[count] < 0 || !old || axes[count] >= OGR_FD_GetFieldCount(definition))
+            _exit(1);
+    }
+    handle made = count < 2 ? NULL
+                            : GDALDatasetCreateLayer(memory, table, NULL, count == MOST_AXES ? POINT_IN_SPACE : POINT, NULL);
+    int ok = made != NULL;
+    if (made) {
+        copy_columns(definition, made, axes, count, map);
+        OGR_L_ResetReading(old);
+        while ((feature = OGR_L_GetNextFeature(old))) {
+            handle copy = OGR_F_Create(OGR_L_GetLayerDefn(made));
+            OGR_F_SetFromWithMap(copy, feature, 1, map);
+            shapes.features++;
+            if ((point = point_of(feature, axes, count))) {
+                see_geometry(&shapes, point);
+                OGR_F_SetGeometryDirectly(copy, point);
+            }
+            ok &= OGR_L_CreateFeature(made, copy) == 0;
+            OGR_F_Destroy(copy);
+            OGR_F_Destroy(feature);
+        }
+        GDALDatasetDeleteLayer(memory, index);
+    }
+    put("{\"layer\":{\"table\":");
+    put_text(table);
+    tell_shapes(&shapes);
+    put("},\"ok\":%s", ok && !failures ? "true" : "false");
     tell_messages();
 }
 
@@ -807,7 +944,7 @@ static void count(char **at)
 static const struct {
     const char *name;
     void (*carry_out)(char **);
-} commands[] = {{"open", open_source}, {"load", load}, {"alter", alter}, {"translate", translate}, {"count", count}};
+} commands[] = {{"open", open_source}, {"load", load}, {"alter", alter}, {"place", place}, {"translate", translate}, {"count", count}};
 
 /* ---- the conversation ---- */
 

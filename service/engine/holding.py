@@ -1,6 +1,6 @@
 """An upload held in memory by the open run of a session, in the place of the work file."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -23,6 +23,10 @@ DETOURS: Mapping[Writer, tuple[str, ...]] = MappingProxyType({Writer.WORKBOOK: (
 HELD = "held"
 """Stands on command lines for what is held."""
 _TOO_LONG = frozenset({Ending.WALL_TIME, Ending.CPU_TIME})
+
+
+Finish = Callable[[Session, list[SeenLayer]], Awaitable[list[SeenLayer] | None]]
+"""Changes what is held before it is looked at."""
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -57,8 +61,12 @@ def environment_for(target: Format) -> Mapping[str, str]:
     return reread.environment if reread is not None else {}
 
 
-async def hold(place: Workplace, reading: Reading, openings: Sequence[Opening]) -> Facts | None:
+async def hold(
+    place: Workplace, reading: Reading, openings: Sequence[Opening], finish: Finish | None = None
+) -> Facts | None:
     """Read `openings` into memory and say what is in them; None where the work file is needed instead.
+
+    `finish` may change the layers that are held; None from it stands for the work file, too.
 
     Raises:
         SessionOver: it took too long, which the work file would take as well.
@@ -69,6 +77,8 @@ async def hold(place: Workplace, reading: Reading, openings: Sequence[Opening]) 
     try:
         begin(place, session, reading.drivers, reading)
         layers = await _load(session, reading, openings)
+        if layers is not None and finish is not None:
+            layers = await finish(session, layers)
     except SessionOver as over:
         if over.verdict.ending in _TOO_LONG:
             raise

@@ -18,7 +18,8 @@ from service.engine.diagnostics import find_renames
 from service.engine.holding import Opening, hold
 from service.engine.jailed import database, delimited, lines, relabel, sheets
 from service.engine.jailed.gpkg import FID, GEOMETRY
-from service.engine.jailed.places import WKT, X, Y, Z
+from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
+from service.engine.placing import Placing
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.crs import MAX_CODE
@@ -62,6 +63,8 @@ TABLES_FILE = "tables.json"
 ROUNDED_FILE = "rounded.json"
 PARQUET_READING = f"{jailed.__name__}.parquet_reading"
 """Named, not imported: it needs packages that are optional."""
+LARGEST_WORKBOOK_BYTES = 1 << 20
+"""Many a larger one would be read once more, because something in it has to be looked at as a whole."""
 ODD_LAYER_NAME = re.compile(r"layer name may not")
 PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -238,6 +241,12 @@ async def _read_delimited(place: Workplace, source: Source, request: ConversionR
 
 async def _read_workbook(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
     """Sheets become tables, and the tables are looked through for places."""
+    if place.input_bytes <= LARGEST_WORKBOOK_BYTES:
+        placing = Placing(Wanted(**_wanted_columns(request)))
+        facts = await hold(place, _reading(source), [Opening(staged_names(source)[0])], placing)
+        if facts is not None:
+            _require_places(placing.tables, request)
+            return WorkFile(tuple(_table_warnings(placing.tables)), facts=facts)
     read = await _read_document(place, source)
     await place.rename(WORK_FILE, SHEETS_FILE)
     tables = await _read_sheets(place, request)
@@ -252,7 +261,11 @@ async def _read_sheets(place: Workplace, request: ConversionRequest) -> WorkFile
 
 def _wanted(request: ConversionRequest) -> str:
     """The columns that the request names, for the programs in the jail."""
-    return json.dumps({field.removesuffix("Field"): name for field, name in request.place_fields.items()})
+    return json.dumps(_wanted_columns(request))
+
+
+def _wanted_columns(request: ConversionRequest) -> dict[str, str]:
+    return {field.removesuffix("Field"): name for field, name in request.place_fields.items()}
 
 
 async def _read_tables(place: Workplace, request: ConversionRequest) -> WorkFile:
@@ -287,7 +300,7 @@ async def _read_tables(place: Workplace, request: ConversionRequest) -> WorkFile
     )
 
 
-def _require_places(tables: Sequence[_Table], request: ConversionRequest) -> None:
+def _require_places(tables: Sequence[_Table | Table], request: ConversionRequest) -> None:
     """Refuse tables in which no column is found that the request leads one to expect."""
     if any(table.places for table in tables) or not (request.place_fields or request.source_epsg is not None):
         return
@@ -303,7 +316,7 @@ def _require_places(tables: Sequence[_Table], request: ConversionRequest) -> Non
     )
 
 
-def _table_warnings(tables: Sequence[_Table]) -> Iterator[str]:
+def _table_warnings(tables: Sequence[_Table | Table]) -> Iterator[str]:
     renamed = [pair for table in tables for pair in table.renamed]
     if renamed:
         more = f" and {len(renamed) - LISTED} more" if len(renamed) > LISTED else ""

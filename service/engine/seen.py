@@ -30,19 +30,18 @@ Column = tuple[int, str, str]
 class SeenColumn(Field, frozen=True):
     """A column with what its texts could be, what they all begin with, and its values if these are few."""
 
+    like_geometries: Count = 0
+    """How many of its texts begin like a geometry."""
+    begins_empty: bool = False
+    """Whether the first feature has no value in it."""
     fits: Annotated[tuple[FieldType, ...], Meta(max_length=5)] = ()
     prefix: Name = ""
     values: Annotated[tuple[Name, ...], Meta(max_length=3)] | None = None
 
 
-class SeenLayer(msgspec.Struct, frozen=True, kw_only=True):
-    """A layer, and the table that holds it."""
+class Shapes(msgspec.Struct, frozen=True, kw_only=True):
+    """The geometries of a layer."""
 
-    name: Name
-    table: Annotated[str, Meta(pattern=r"^t\d{1,4}$")]
-    has_geometry_column: bool
-    system: Literal["none", "code", "other"]
-    epsg: Annotated[int, Meta(ge=0, le=MAX_CODE)]
     features: Count
     geometries: Count
     has_z: bool
@@ -51,6 +50,16 @@ class SeenLayer(msgspec.Struct, frozen=True, kw_only=True):
     codes: Annotated[Mapping[Code, Count], Meta(max_length=32)]
     extent: tuple[float, float, float, float] | None
     first_beyond_degrees: Count
+
+
+class SeenLayer(Shapes, frozen=True, kw_only=True):
+    """A layer, and the table that holds it."""
+
+    name: Name
+    table: Annotated[str, Meta(pattern=r"^t\d{1,4}$")]
+    has_geometry_column: bool
+    system: Literal["none", "code", "other"]
+    epsg: Annotated[int, Meta(ge=0, le=MAX_CODE)]
     columns: Annotated[tuple[SeenColumn, ...], Meta(max_length=MAX_COLUMNS)]
 
 
@@ -58,6 +67,12 @@ class Seen(Answer, frozen=True):
     """All layers of a file."""
 
     layers: Annotated[tuple[SeenLayer, ...], Meta(max_length=MAX_LAYERS)]
+
+
+class Placed(Answer, frozen=True):
+    """The geometries of a layer whose points were made from its columns."""
+
+    layer: Shapes
 
 
 def changes_of(layers: Sequence[SeenLayer], reading: Reading) -> dict[str, list[Column]] | None:

@@ -169,6 +169,34 @@ async def test_one_run_is_enough(ways: Ways, tmp_path: Path) -> None:
     assert runs == {kind: 2 if kind == "csv" else 1 for kind in SOURCES}
 
 
+TABLES: Mapping[str, tuple[str, bool]] = {
+    "plain": ("x,y,name,rank\n1.5,2,a,001\n-3,4.25,b,2\n", True),
+    "in space": ("x,y,z,name\n1,2,3,a\n4,5,6.5,b\n", True),
+    "no places": ("name,rank\na,1\nb,2\n", True),
+    "a row without": ("x,y,name\n1,2,a\n,4,b\n", False),
+    "decimal commas": ('x,y,name\n"1,5","2,5",a\n"3,5","4,5",b\n', False),
+    "two pairs": ("x,y,lon,lat,name\n1,2,3,4,a\n5,6,7,8,b\n", True),
+    "geometries": ("wkt,name\nPOINT (1 2),a\nPOINT (3 4),b\n", False),
+    "like geometries": ("x,y,name\n1,2,Point Street\n3,4,b\n", False),
+    "begins empty": ("x,y,name\n1,2,\n3,4,b\n", False),
+}
+"""Tables, and whether they are converted in one run."""
+
+
+@pytest.mark.parametrize("typed", [True, False])
+@pytest.mark.parametrize("name", TABLES)
+async def test_workbooks_give_the_same_both_ways(ways: Ways, tmp_path: Path, name: str, *, typed: bool) -> None:
+    """Points are made of columns in the run that holds them, unless something has to be looked at as a whole."""
+    text, is_one_run = TABLES[name]
+    (tmp_path / "in.csv").write_text(text)
+    types = ["-oo", "AUTODETECT_TYPE=YES"] if typed else []
+    await run_process(["ogr2ogr", "-f", "XLSX", *types, tmp_path / "in.xlsx", tmp_path / "in.csv"])
+    before = len(ways.runs.commands)
+    held = await outcome(ways.held, tmp_path / "in.xlsx", "GeoPackage")
+    assert (len(ways.runs.commands) - before == 1) is is_one_run
+    assert held == await outcome(ways.filed, tmp_path / "in.xlsx", "GeoPackage")
+
+
 @pytest.mark.parametrize("layers", [("points", "lines in space"), ("points", "")])
 async def test_sheets_of_several_layers(ways: Ways, tmp_path: Path, layers: tuple[str, str]) -> None:
     """Each with its geometry as columns; an empty one, which the work file alone can hold, included."""

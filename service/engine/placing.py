@@ -1,0 +1,83 @@
+"""Points from the columns of a workbook that an open run holds, as `jailed.sheets` finds them in the work file.
+
+Only where both ways cannot differ: the coordinates are plain numbers, every row has them, and no text could be a
+geometry or another way of writing a coordinate. Anything else goes through the work file.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from service.engine.jailed.places import Column, Table, Wanted, X, Y, Z, describe, expect, find_places, unique_names
+from service.engine.seen import NUMBERS, Placed, SeenColumn, SeenLayer
+from service.engine.session import Session
+from service.formats.facts import FieldType
+
+MAX_COLUMNS = 100
+"""Pairs are looked for among the names of columns, at a cost that grows with their square."""
+
+
+class Placing:
+    """Finds the coordinates of each sheet and has the run make points of them; `tables` tells what it found."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self.tables: list[Table] = []
+
+    async def __call__(self, session: Session, layers: Sequence[SeenLayer]) -> list[SeenLayer] | None:
+        """The layers with their points, or None where the work file is needed."""
+        finished = []
+        for layer in layers:
+            found = self._find(layer)
+            if found is None:
+                return None
+            table, axes = found
+            placed = await _place(session, layer, axes) if axes else layer
+            if placed is None:
+                return None
+            self.tables.append(table)
+            finished.append(placed)
+        return finished
+
+    def _find(self, layer: SeenLayer) -> tuple[Table, list[int]] | None:
+        """What the table is, and the columns of x, y and perhaps z by position."""
+        names = [column.name for column in layer.columns]
+        if not 0 < len(names) <= MAX_COLUMNS or unique_names(names) != names:
+            return None
+        columns = [
+            Column(seen.name, filled=seen.filled or 0, numbers=(seen.filled or 0) if _holds_numbers(seen) else 0)
+            for seen in layer.columns
+        ]
+        expect(columns, self._wanted)
+        for column, seen in zip(columns, layer.columns, strict=True):
+            if seen.type is FieldType.TEXT and (_is_odd(seen) or (column.may_be_coordinate and not column.numbers)):
+                return None
+        found = find_places(columns, self._wanted)
+        by_name = {ours: at for at, ours in found[0].items()}
+        axes = [by_name[ours] for ours in (X, Y, Z) if ours in by_name]
+        if len(axes) != len(by_name) or not all(_is_complete(layer, layer.columns[at]) for at in axes):
+            return None
+        return describe("", layer.name, columns, found), axes
+
+
+def _holds_numbers(column: SeenColumn) -> bool:
+    """Whether all values are numbers, or texts that a driver reads as the same numbers."""
+    return column.type in NUMBERS or (column.type is FieldType.TEXT and not NUMBERS.isdisjoint(column.fits))
+
+
+def _is_odd(column: SeenColumn) -> bool:
+    """Whether what is in a column of texts has to be looked at as a whole."""
+    return bool(column.like_geometries or column.empty or column.begins_empty)
+
+
+def _is_complete(layer: SeenLayer, column: SeenColumn) -> bool:
+    return _holds_numbers(column) and column.filled == layer.features and not column.infinite
+
+
+async def _place(session: Session, layer: SeenLayer, axes: Sequence[int]) -> SeenLayer | None:
+    placed = await session.ask(Placed, "place", layer.table, *map(str, axes))
+    if not placed.ok:
+        return None
+    left = tuple(column for at, column in enumerate(layer.columns) if at not in axes)
+    shapes = msgspec.structs.asdict(placed.layer)
+    return msgspec.structs.replace(layer, **shapes, columns=left, has_geometry_column=True)
