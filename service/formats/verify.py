@@ -43,6 +43,8 @@ class Verified(msgspec.Struct, frozen=True):
     """A result as it was read back: its layers by the names of their datasets."""
 
     layers: Annotated[Mapping[Name, VerifiedLayer], Meta(max_length=2 * MAX_LAYERS)] = {}
+    beyond_utc: Annotated[Mapping[Name, tuple[Count, Count]], Meta(max_length=MAX_COLUMNS)] = {}
+    """By column: how many times of other zones no year of four digits has in UTC, and the first of their features."""
 
 
 def compare(plan: Plan, verified: Verified) -> tuple[str, ...]:
@@ -51,11 +53,12 @@ def compare(plan: Plan, verified: Verified) -> tuple[str, ...]:
     Raises:
         Rejection: all features or all geometries of a layer are gone, so that nobody would want the result.
     """
-    return tuple(
+    differences = (
         warning
         for dataset in plan.datasets
         for warning in _differences(plan, dataset, verified.layers.get(dataset.name))
     )
+    return (*differences, *_beyond_utc(verified))
 
 
 def _differences(plan: Plan, dataset: Dataset, found: VerifiedLayer | None) -> Iterator[str]:
@@ -80,6 +83,15 @@ def _differences(plan: Plan, dataset: Dataset, found: VerifiedLayer | None) -> I
             yield f"Read back, {name!r} has no measures (M); they were lost."
     if found.columns is not None and writing.attributes is None:
         yield from _column_differences(writing, dataset, found.columns)
+
+
+def _beyond_utc(verified: Verified) -> Iterator[str]:
+    for name, (count, first) in verified.beyond_utc.items():
+        values = "1 time" if count == 1 else f"{count:,} times"
+        yield (
+            f"In UTC, {values} in {shown(name)!r} are before the year 0 or after 9999, first in feature {first:,}. "
+            "They were kept without their time zones, so they are other moments now."
+        )
 
 
 def _refuse_empty(plan: Plan, name: str, found: VerifiedLayer, expected: tuple[int, int]) -> None:

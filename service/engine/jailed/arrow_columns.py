@@ -54,7 +54,10 @@ def _mapped(values: pa.Array, text: Callable[[Any], str]) -> pa.Array:
 def count_rounded(values: pa.Array) -> int:
     """How many of `values`, decimals or moments, a GeoPackage holds less exactly."""
     values = storage(values)
-    if not (types.is_decimal(values.type) or types.is_timestamp(values.type)):
+    if types.is_decimal(values.type):
+        numbers = values.drop_null().to_pylist()
+        return sum(Decimal(repr(float(number))) != number for number in numbers)  # as it is written again
+    if not types.is_timestamp(values.type):
         return 0
     kept = plain(values, lambda same: same).cast(values.type, safe=False)
     return int(pc.sum(pc.not_equal(values, kept)).as_py() or 0)

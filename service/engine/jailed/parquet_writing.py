@@ -37,12 +37,13 @@ MALFORMED = (pa.ArrowException, OSError, ValueError, LookupError)
 
 def main(gpkg: str, parquet: str, name: str, verified_file: str) -> None:
     """Write the only layer of `gpkg` to `parquet`; write what that holds, unless it is damaged, to `verified_file`."""
+    late = _count_beyond_utc(gpkg)
     _write(gpkg, parquet)
     try:
         layers = {name: count(parquet)}
     except MALFORMED:
         layers = {}
-    Path(verified_file).write_text(json.dumps({"layers": layers}), encoding="utf-8")
+    Path(verified_file).write_text(json.dumps({"layers": layers, "beyond_utc": late}), encoding="utf-8")
 
 
 def _write(gpkg: str, parquet: str) -> None:
@@ -80,6 +81,17 @@ def _system_is_known(gpkg: str) -> bool:
         query = "SELECT srs_id, definition FROM gpkg_geometry_columns JOIN gpkg_spatial_ref_sys USING (srs_id)"
         found = connection.execute(query).fetchone()
     return found is not None and found[0] not in UNKNOWN_SYSTEMS and not is_no_system(found[1])
+
+
+def _count_beyond_utc(gpkg: str) -> dict[str, tuple[int, int]]:
+    """By column: how many times of other zones have no year of four digits in UTC, and the first of their rows."""
+    with closing(sqlite3.connect(f"file:{gpkg}?mode=ro", uri=True)) as connection:
+        (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
+        moments = [name for name, declared in columns(connection, table) if declared == "DATETIME"]
+        condition = "{0} GLOB ? AND strftime('%Y', {0}) IS NULL"
+        query = f"SELECT count(*), min(rowid) FROM {quoted(table)} WHERE {condition}"  # noqa: S608 -- quoted
+        found = {name: connection.execute(query.format(quoted(name)), (WITH_OFFSET,)).fetchone() for name in moments}
+    return {name: counts for name, counts in found.items() if counts[0]}
 
 
 def _to_utc(gpkg: str) -> set[str]:

@@ -10,6 +10,10 @@ import pytest
 from service.dataloss.rules import report
 from service.dataloss.tables import findings_of
 from service.dataloss.warnings import extra_warnings
+from service.formats.plan import plan_conversion
+from service.formats.request import ConversionRequest
+from service.formats.target import choose_target
+from service.usecases.verify_output import verify_output
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
 from tests.integration.formats.samples import point
@@ -210,3 +214,17 @@ async def test_ids_of_kml_are_kept_or_told(pipeline: Pipeline, tmp_path: Path) -
     told = "Ids of features (1) were left out." in done.output.warnings
     (properties,) = [row["properties"] for row in readers.geojson(done.path)]
     assert properties == ({"Name": "a"} if told else {"id": "tree-7", "Name": "a"})
+
+
+async def test_the_end_of_time_is_told_where_utc_has_no_such_year(pipeline: Pipeline, tmp_path: Path) -> None:
+    """It keeps its digits, and so becomes another moment."""
+    path = tmp_path / "a.csv"
+    path.write_text("x,y,until\n1,2,2024-01-02T03:04:05-02:00\n1,2,9999-12-31T23:59:59-02:00\n")
+    directory, source = pipeline.receive(path)
+    target, request = choose_target(source.format, "GeoParquet"), ConversionRequest(source_epsg=4326)
+    facts = await pipeline.engine.inspect(pipeline.run, source, directory, request)
+    plan = plan_conversion(source, target, facts, request, pipeline.engine.catalogue)
+    await pipeline.engine.convert(pipeline.run, source, plan, directory)
+    (told,) = await verify_output(pipeline.engine, pipeline.run, source, plan, directory)
+    assert "1 time in 'until'" in told
+    assert "first in feature 2" in told

@@ -214,6 +214,7 @@ async def test_geoparquet_with_awkward_columns(pipeline: Pipeline, tmp_path: Pat
         "wait_ns": pa.array([1_000_000_001], pa.duration("ns")),
         "wide": pa.array([2**64 - 1], pa.uint64()),
         "price": pa.array([Decimal("123456789012345678.90"), None][:1]),
+        "exact": pa.array([Decimal("0.1")], pa.decimal128(38, 18)),
         "at": pa.array([1_700_000_000_000_000_001], pa.timestamp("ns")),
     }
     done = await pipeline.to("GeoJson", parquet(tmp_path / "a.parquet", columns, None), source_epsg=3857)
@@ -225,6 +226,7 @@ async def test_geoparquet_with_awkward_columns(pipeline: Pipeline, tmp_path: Pat
         "wait_ns": "PT1.000000001S",
         "wide": "18446744073709551615",
         "price": 123456789012345680.0,
+        "exact": 0.1,
         "at": "2023-11-14T22:13:20",
     }
     assert any(words.startswith("2 values of 'price', 'at' lost digits") for words in done.output.warnings)
