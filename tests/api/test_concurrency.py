@@ -24,10 +24,7 @@ LEFT = 10
 IMPATIENCE_SECONDS = 1.0
 
 
-pytestmark = [
-    pytest.mark.xdist_group("concurrency"),  # two servers for all
-    pytest.mark.timeout(400),  # of hundreds of connections, each of which has to wait for a processor
-]
+pytestmark = pytest.mark.xdist_group("concurrency")  # two servers for all
 
 
 @pytest.fixture(scope="module")

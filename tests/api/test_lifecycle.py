@@ -79,20 +79,18 @@ def test_a_stopping_server_finishes_what_it_has_accepted(tmp_path: Path, databas
         assert server.work_files() == []
 
 
-def test_an_accepted_job_outlives_its_client(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
+def test_an_accepted_job_outlives_its_client(client: Client, slow_file: bytes) -> None:
     """A client that leaves after its upload finds the job completed (interface 3)."""
-    with running_server(tmp_path, database_url) as server, create_account(server, TEAM) as client:
-        request = httpx.Request("POST", "http://x", files={"file": ("a.geojson", slow_file)})
-        address = urlsplit(server.url)
-        connection = http.client.HTTPConnection(str(address.hostname), address.port)
-        headers = {"X-API-Key": client.key.api_key, "Content-Type": request.headers["Content-Type"]}
-        connection.request("POST", "/api/geo/convert/file", request.read(), headers)
-        while not server.events("job.admitted"):
-            time.sleep(0.01)
-        connection.close()
-        job = client.get("/api/geo/convert/jobs").json()["jobs"][0]
-        assert client.wait_for(job["jobId"])["status"] == "Completed"
-        assert client.usage()[0] == 1
+    request = httpx.Request("POST", "http://x", files={"file": ("a.geojson", slow_file)})
+    address = urlsplit(client.server.url)
+    connection = http.client.HTTPConnection(str(address.hostname), address.port)
+    headers = {"X-API-Key": client.key.api_key, "Content-Type": request.headers["Content-Type"]}
+    connection.request("POST", "/api/geo/convert/file", request.read(), headers)
+    while not (jobs := client.get("/api/geo/convert/jobs").json()["jobs"]):
+        time.sleep(0.01)
+    connection.close()
+    assert client.wait_for(jobs[0]["jobId"])["status"] == "Completed"
+    assert client.usage()[0] == 1
 
 
 def test_jobs_of_a_killed_server_are_ended_by_the_next(tmp_path: Path, database_url: str, slow_file: bytes) -> None:

@@ -118,7 +118,7 @@ def _open_jobs(client: httpx.Client, jobs: list[str]) -> Iterator[tuple[str, dic
         yield job_id, response.json()
 
 
-@pytest.mark.timeout(120 + 20 * CRASHES)
+@pytest.mark.timeout(300 + 20 * CRASHES)
 def test_whatever_is_killed_the_books_agree(tmp_path: Path) -> None:
     """Server, converters and PostgreSQL are killed in turn under load."""
     choose = random.Random(4)

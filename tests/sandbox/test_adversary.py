@@ -139,18 +139,17 @@ async def running(
 
 
 @pytest.mark.parametrize("level", ALONE)
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-async def test_it_reads_its_own_and_nothing_else(
-    program: Path, library: Path, checkout: Checkout, launcher: LauncherName, level: str
-) -> None:
-    """Each of the two layers for files does for itself, whichever user the run has."""
+async def test_it_reads_its_own_and_nothing_else(program: Path, library: Path, checkout: Checkout, level: str) -> None:
+    """Each of the two layers for files does for itself, whichever user the run has and whatever has started it."""
     async with running(program, library, checkout, ALONE[level]) as runs:
-        _, other = await runs.convert(launcher, orders({}))
-        places = [*checkout.secrets, other / "in.geojson", "/etc/passwd", f"/proc/{os.getpid()}/environ", "/proc/1/mem"]
-        wanted = {"read": ["in.geojson", *map(str, places)], "list": [str(checkout.path / ".git"), "/etc/ssl"]}
-        verdict, directory = await runs.convert(launcher, orders(wanted))
-        assert verdict.ending is Ending.OK, verdict
-        assert set(taken((directory / "out.csv").read_bytes())) == {"read=in.geojson"}
+        for launcher in LAUNCHERS:
+            _, other = await runs.convert(launcher, orders({}))
+            places = [other / "in.geojson", "/etc/passwd", f"/proc/{os.getpid()}/environ", "/proc/1/mem"]
+            read = ["in.geojson", *map(str, checkout.secrets), *map(str, places)]
+            wanted = {"read": read, "list": [str(checkout.path / ".git"), "/etc/ssl"]}
+            verdict, directory = await runs.convert(launcher, orders(wanted))
+            assert verdict.ending is Ending.OK, verdict
+            assert set(taken((directory / "out.csv").read_bytes())) == {"read=in.geojson"}, launcher
 
 
 @pytest.mark.parametrize("level", ALONE)
@@ -182,22 +181,18 @@ async def test_it_finds_no_text_of_the_job_before(
         assert set(taken((directory / "out.csv").read_bytes())) == {f"remember={MARKER[::-1]}"}
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-async def test_what_no_directory_shows_counts_too(
-    program: Path, library: Path, checkout: Checkout, launcher: LauncherName
-) -> None:
+async def test_what_no_directory_shows_counts_too(program: Path, library: Path, checkout: Checkout) -> None:
     """An open file without a name takes room as well; the run that takes too much of it is ended."""
     async with running(program, library, checkout) as runs:
-        verdict, _ = await runs.convert(launcher, orders({"hoard": ["100"]}), directory_bytes=20 * MIB)
-    assert verdict.ending is Ending.OUTPUT_SIZE, verdict
+        for launcher in LAUNCHERS:
+            verdict, _ = await runs.convert(launcher, orders({"hoard": ["100"]}), directory_bytes=20 * MIB)
+            assert verdict.ending is Ending.OUTPUT_SIZE, (launcher, verdict)
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-async def test_set_uid_bits_do_not_stay(
-    program: Path, library: Path, checkout: Checkout, launcher: LauncherName
-) -> None:
+async def test_set_uid_bits_do_not_stay(program: Path, library: Path, checkout: Checkout) -> None:
     """Nobody gets a run's user, or the service's, from a file that it has left."""
     async with running(program, library, checkout) as runs:
-        _, directory = await runs.convert(launcher, orders({"setuid": ["s"]}))
-    left = [path for path in directory.iterdir() if path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)]
-    assert left == []
+        for launcher in LAUNCHERS:
+            _, directory = await runs.convert(launcher, orders({"setuid": ["s"]}))
+            left = [path for path in directory.iterdir() if path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)]
+            assert left == [], launcher

@@ -98,7 +98,6 @@ def require_bounded(found: dict[str, str]) -> None:
     assert found == expected
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("place", [0, 1], ids=["on disk", "in memory"])
 async def test_a_run_holds_no_more_than_it_may(public: Path, library: Path | None, place: int) -> None:
     """Whatever it deletes, replaces or maps, by each launcher; and nothing gives it more at once, or a thread."""
@@ -107,7 +106,6 @@ async def test_a_run_holds_no_more_than_it_may(public: Path, library: Path | Non
 
 
 @NEEDS_ROOT
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("arguments", [[], ["refuse"]], ids=["with namespaces", "without"])
 def test_an_ordinary_users_run_holds_no_more_either(public: Path, library: Path | None, arguments: list[str]) -> None:
     """The count needs no right, nor namespaces."""
