@@ -63,7 +63,10 @@ class Application(Starlette):
             exception_handlers={RequestFault: _answer_fault, HTTPException: _answer_routing},
             lifespan=lambda _application: self.lifespan(),
         )
-        self.state.describe = lru_cache(maxsize=8)(partial(describe, ENDPOINTS))
+        # The description covers both ports, but not what is private where there is only one.
+        served = {route.path for route in routes}
+        described = tuple(endpoint for endpoint in ENDPOINTS if endpoint.path in served or endpoint.path not in PRIVATE)
+        self.state.describe = lru_cache(maxsize=8)(partial(describe, described))
         self._open_services = open_services
         self._public_url = surroundings.public_url.rstrip("/")
         self._services: Services | None = None

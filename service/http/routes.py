@@ -223,7 +223,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         summary="List what each account was charged on each day; on the private port only",
         parameters=(inputs.FIRST_DAY, inputs.LAST_DAY),
         answers=(Answer(meaning="A row per account and day.", media_type="text/csv"),),
-        faults=(InvalidParameter, NotFound, Overloaded),
+        faults=(InvalidParameter, Overloaded),
     ),
     Open(
         method="GET",

@@ -19,6 +19,7 @@ from tests.support.geomill import MOST_SECONDS, ROOT
 from tests.support.server import Client
 
 LENGTHY = collection(*(feature(point(n % 90, n % 45), n=n, text="x" * 50) for n in range(200_000)))
+BROKEN = 'br\u00f6ken "1" %22.geojson'
 
 
 class Command:
@@ -70,14 +71,16 @@ def through(client: Client) -> tuple[str, ...]:
 def test_several_files_are_converted_with_a_summary(command: Command, client: Client, *, is_remote: bool) -> None:
     """Each on its own: the parts of a Shapefile together, a broken file with the reason."""
     where = through(client) if is_remote else ()
-    (command.directory / "broken.geojson").write_bytes(b"{")
-    code, told = command.json("lakes.geojson", "broken.geojson", "none.csv", "--to", "shapefile", *where)
+    (command.directory / BROKEN).write_bytes(b"{")
+    code, told = command.json("lakes.geojson", BROKEN, "none.csv", "--to", "shapefile", *where)
     good, broken, missing = told["files"]
     assert (code, told["converted"], told["failed"]) == (1, 1, 2)
     assert (good["output"], good["featureCount"], good["truncationReport"]["featureCount"]) == ("lakes.zip", 3, 3)
     assert "GeoJSON" in broken["error"]
     assert missing["error"] == "There is no such file."
-    assert command.files() == {"lakes.geojson", "broken.geojson", "lakes.zip"}
+    assert command.files() == {"lakes.geojson", BROKEN, "lakes.zip"}
+    if is_remote:
+        assert {job["originalFileName"] for job in jobs(client)} == {"lakes.geojson", BROKEN}
 
     unpacked = command.directory / "parts"
     subprocess.run(

@@ -14,8 +14,9 @@ import jsonschema
 import pytest
 
 from service.http.api.endpoint import Endpoint
+from service.http.application import ON_ONE_PORT
 from service.http.problems import KINDS
-from service.http.routes import ENDPOINTS, ROUTES
+from service.http.routes import ENDPOINTS
 from tests.support.data import collection, feature, lakes, point, square
 from tests.support.server import Client, Server, running_server
 
@@ -79,7 +80,9 @@ def upload(name: str = "a.geojson", content: bytes | None = None) -> dict[str, t
 def test_every_route_is_described(document: Document) -> None:
     """By its own path and method, and nothing else is."""
     described = {(path, method.upper()) for path, methods in document["paths"].items() for method in methods}
-    assert described == {(route.path, method) for route in ROUTES for method in (route.methods or set()) - {"HEAD"}}
+    assert described == {
+        (route.path, method) for route in ON_ONE_PORT for method in (route.methods or set()) - {"HEAD"}
+    }
 
 
 def test_every_problem_is_described_where_it_may_come(document: Document) -> None:

@@ -63,6 +63,7 @@ async def test_usage_by_day_and_what_is_nearly_used(
             told = (await operator.get("/usage.csv?from=2026-05-30&to=2026-05-31")).text.splitlines()
             wrong = ("from=x", "to=2026-13-01", "from=2026-06-02&to=2026-06-01")
             assert [(await operator.get(f"/usage.csv?{query}")).status_code for query in wrong] == [400] * 3
+            assert "/usage.csv" in (await operator.get("/openapi.json")).json()["paths"]
         assert (await here.client.get("/usage.csv")).status_code == 404  # on the port of clients
         assert told[0] == "day,accountId,files,conversions,bytes,cents"
         assert told[1:] == [f"2026-05-30,{account_id},3,3,{3 * size},0", f"2026-05-31,{account_id},5,5,{5 * size},0"]

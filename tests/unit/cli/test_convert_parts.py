@@ -1,0 +1,112 @@
+"""What `geomill convert` shows, sends together and writes."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from service.cli.client.bundling import upload_name, write_upload
+from service.cli.client.outputs import Outputs
+from service.cli.client.reporting import ProgressBar
+from service.cli.command import CommandError
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        """It is."""
+        return True
+
+
+def test_a_bar_is_shown_on_a_terminal_and_nowhere_else() -> None:
+    """It counts files and the shares of those under way, and is gone when lines are printed."""
+    terminal, told, elsewhere = Terminal(), io.StringIO(), io.StringIO()
+    for stream in (terminal, elsewhere):
+        bar = ProgressBar(2, stream)
+        bar.update("a.csv", "uploading", 0.5)
+        bar.finish("a.csv", ["a.csv -> a.gpkg"], told)
+        bar.update("b.csv", "converting", 0.5)
+        bar.finish("b.csv", [], told)
+    shown = terminal.getvalue().split("\r\x1b[K")
+    assert [line.partition("]")[0].count("#") for line in shown if line.startswith("[")] == [6, 12, 18]
+    assert "1/2 b.csv: converting" in terminal.getvalue()
+    assert shown[-1] == ""
+    assert elsewhere.getvalue() == ""
+    assert told.getvalue() == "a.csv -> a.gpkg\n" * 2
+
+
+def test_a_result_never_replaces_a_file_unless_told_to(tmp_path: Path) -> None:
+    """Neither one that was there, nor one that appears meanwhile, nor another result; a failure leaves nothing."""
+    there = tmp_path / "there.csv"
+    there.write_text("mine")
+    for force in (False, True):
+        outputs = Outputs(tmp_path, force=force)
+        with outputs.writing(f"new{force}.csv") as draft:
+            draft.write_text("result")
+        with pytest.raises(CommandError, match="result of another file"), outputs.writing(f"new{force}.csv"):
+            pass
+        with pytest.raises(ZeroDivisionError):
+            write_half(outputs)
+    with pytest.raises(CommandError, match="--force"):
+        write_too_late(Outputs(tmp_path, force=False), tmp_path / "late.csv")
+    with pytest.raises(CommandError, match="--force"):
+        Outputs(tmp_path, force=False).require("there.csv")
+    with Outputs(tmp_path, force=True).writing("there.csv") as draft:
+        draft.write_text("result")
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found == {"there.csv": "result", "newFalse.csv": "result", "newTrue.csv": "result", "late.csv": "mine"}
+
+
+def write_half(outputs: Outputs) -> None:
+    """Fail in the middle of a result."""
+    with outputs.writing("failed.csv") as draft:
+        draft.write_text("half")
+        raise ZeroDivisionError
+
+
+def write_too_late(outputs: Outputs, path: Path) -> None:
+    """Write a result whose name somebody else takes meanwhile."""
+    with outputs.writing(path.name) as draft:
+        draft.write_text("result")
+        path.write_text("mine")
+
+
+@pytest.mark.parametrize(
+    ("files", "named", "uploaded", "members"),
+    [
+        (("a.csv", "a.prj"), "a.csv", "a.csv", None),
+        (
+            ("a.SHP", "a.shx", "a.dbf", "a.cpg", "b.dbf", "a.txt"),
+            "a.SHP",
+            "a.zip",
+            {"a.SHP", "a.shx", "a.dbf", "a.cpg"},
+        ),
+        (("a.shp",), "a.shp", "a.shp", None),
+        (("a.tab", "a.dat", "a.map", "a.id"), "a.tab", "a.zip", {"a.tab", "a.dat", "a.map", "a.id"}),
+        (("a.gdb/gdb", "a.gdb/a1.gdbtable"), "a.gdb", "a.zip", {"a.gdb/gdb", "a.gdb/a1.gdbtable"}),
+    ],
+)
+def test_what_belongs_together_is_sent_together(
+    tmp_path: Path, files: tuple[str, ...], named: str, uploaded: str, members: set[str] | None
+) -> None:
+    """A dataset of several files as a ZIP, everything else as it is."""
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    assert upload_name(tmp_path / named) == uploaded
+    target = tmp_path / "upload"
+    write_upload(tmp_path / named, target)
+    if members is None:
+        assert target.read_text() == named
+    else:
+        assert set(zipfile.ZipFile(target).namelist()) == members
+
+
+def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+    """A directory, or nothing at all."""
+    (tmp_path / "directory").mkdir()
+    for name, reason in (("directory", "directory"), ("none.csv", "no such file")):
+        with pytest.raises(CommandError, match=reason):
+            upload_name(tmp_path / name)
