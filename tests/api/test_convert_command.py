@@ -19,7 +19,7 @@ from tests.support.geomill import MOST_SECONDS, ROOT
 from tests.support.server import Client
 
 LENGTHY = collection(*(feature(point(n % 90, n % 45), n=n, text="x" * 50) for n in range(200_000)))
-BROKEN = 'br\u00f6ken "1" %22.geojson'
+BROKEN = 'br\u00f6ken "1".geojson'
 
 
 class Command:

@@ -38,6 +38,7 @@ def filter_case(_context: schemathesis.HookContext, case: Case) -> bool:
         _has_more_fields_than_files(form)
         or _has_lone_values(form)
         or _has_blank_columns(form)
+        or _has_nul(form)
         or _wants_file_at_once(case)
     )
 
@@ -66,6 +67,12 @@ def _has_lone_values(form: dict[str, Any]) -> bool:
 def _has_blank_columns(form: dict[str, Any]) -> bool:
     """A blank field counts as absent, which the rules about fields that go together cannot say."""
     return any(not str(form.get(name, "x")).strip() for name in ("xField", "yField", "zField", "wktField"))
+
+
+def _has_nul(form: dict[str, Any]) -> bool:
+    """No field may hold one, nor may those that are ignored, which are not described."""
+    others = (value for name, value in form.items() if name not in {"file", "files"})
+    return any("\0" in str(text) for value in others for text in (value if isinstance(value, list) else [value]))
 
 
 def _wants_file_at_once(case: Case) -> bool:

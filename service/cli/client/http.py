@@ -68,7 +68,8 @@ class Form:
 
     def __init__(self, fields: Mapping[str, str], file_name: str, content: Path) -> None:
         boundary = secrets.token_hex(16)
-        name = file_name.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "").replace("\n", "")
+        # The encoding of names that browsers use (HTML, multipart form data).
+        name = file_name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
         parts = [
             f'--{boundary}\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{fields[key]}\r\n' for key in fields
         ]

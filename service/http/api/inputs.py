@@ -231,7 +231,7 @@ DOWNLOAD = Parameter(
     name="download",
     place="query",
     description="true: respond with the result itself; with status 422 and the record if the file was not converted.",
-    schema=_BOOLEAN.schema,
+    schema={name: rule for name, rule in _BOOLEAN.schema.items() if name != "examples"},  # true is none beside Prefer
 )
 
 WAIT = Parameter(
