@@ -5,6 +5,7 @@ worker.run(command)` returns a verdict.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -64,19 +65,19 @@ class Pool:
         self._connection = connection
         self._report = report
         self._on_suspended = on_suspended
-        self._turns: dict[QueueTicket, anyio.Event] = {}
+        self._turns: dict[QueueTicket, asyncio.Event] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     async def acquire(self, ticket: QueueTicket) -> WorkerLease:
         """Wait for a worker, once per ticket. The ticket must be released even if this fails."""
-        self._apply(self.queue.acquire(ticket, anyio.current_time()))
+        self._apply(self.queue.acquire(ticket, time.monotonic()))
         await self._turn(ticket)
         return WorkerLease(self, ticket)
 
     def release(self, ticket: QueueTicket) -> None:
         """Release the place and the worker; releasing twice has no effect."""
         is_first = ticket.state is not State.RELEASED
-        changed = self.queue.release(ticket, anyio.current_time())
+        changed = self.queue.release(ticket, time.monotonic())
         self._turns.pop(ticket, None)
         self._connection.resume(ticket.slot)
         self._apply(changed)
@@ -99,7 +100,7 @@ class Pool:
     async def run(self, ticket: QueueTicket, command: Command) -> Verdict:
         """Run a command for a ticket that has a worker, at most until its lease ends. Called by `WorkerLease`."""
         await self._turn(ticket)
-        left = self._lease_seconds - ticket.seconds_run(anyio.current_time())
+        left = self._lease_seconds - ticket.seconds_run(time.monotonic())
         return await self._connection.run(ticket.slot, _within(command, left))
 
     def report(self) -> Report:
@@ -113,7 +114,7 @@ class Pool:
 
     async def _turn(self, ticket: QueueTicket) -> None:
         while ticket.state is not State.RUNNING:
-            await self._turns.setdefault(ticket, anyio.Event()).wait()
+            await self._turns.setdefault(ticket, asyncio.Event()).wait()
 
     def _apply(self, changed: Sequence[QueueTicket]) -> None:
         for ticket in changed:
@@ -124,12 +125,12 @@ class Pool:
                 self._connection.resume(ticket.slot)
                 if turn := self._turns.pop(ticket, None):
                     turn.set()
-        if self._timer is None and (due := self.queue.due(anyio.current_time())) is not None:
+        if self._timer is None and (due := self.queue.due(time.monotonic())) is not None:
             self._timer = asyncio.get_running_loop().call_at(due, self._tick)
 
     def _tick(self) -> None:
         self._timer = None
-        self._apply(self.queue.tick(anyio.current_time()))
+        self._apply(self.queue.tick(time.monotonic()))
 
 
 def _within(command: Command, seconds: float) -> Command:

@@ -1,5 +1,6 @@
 """The service's end of the connection: sends commands, receives verdicts, and replaces a lost helper."""
 
+import asyncio
 import itertools
 from collections.abc import Sequence
 
@@ -25,7 +26,7 @@ class _Pending:
     """A run that waits for its verdict; the initial verdict stands if the spawner is lost."""
 
     def __init__(self) -> None:
-        self.over = anyio.Event()
+        self.over = asyncio.Event()
         self.verdict = Verdict(ending=Ending.INTERNAL, detail="the spawner ended before the run did")
 
 

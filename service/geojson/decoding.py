@@ -20,6 +20,10 @@ _UNKNOWN = re.compile(r"unknown field `(.*)` - at `\$", re.DOTALL)
 _UNKNOWN_IN_ONE = re.compile(r"unknown field `(.*)`$", re.DOTALL)
 T = TypeVar("T")
 
+# Making a decoder costs as much as decoding a few dozen features.
+_SEVERAL = msgspec.json.Decoder(list[Feature])
+_ONE = msgspec.json.Decoder(Feature)
+
 
 class FeatureDecoder:
     """Decodes features; `foreign` holds the names of the foreign members recorded so far."""
@@ -27,8 +31,8 @@ class FeatureDecoder:
     def __init__(self) -> None:
         self.foreign: dict[str, None] = {}
         self._learned: dict[str, Callable[[Feature], Any]] = {}
-        self._several = msgspec.json.Decoder(list[Feature])
-        self._one = msgspec.json.Decoder(Feature)
+        self._several: msgspec.json.Decoder[list[Feature]] = _SEVERAL
+        self._one: msgspec.json.Decoder[Feature] = _ONE
 
     def several(self, text: bytes) -> list[Feature]:
         """The features in an array; raises `msgspec.DecodeError` if one is not a regular feature."""

@@ -6,9 +6,10 @@ length is written in the loop at its end, because writing a few kilobytes costs 
 """
 
 import math
+import time
 from collections.abc import AsyncIterable
 
-from anyio import CancelScope, current_time
+from anyio import CancelScope
 
 from service.blocking import INLINE_BYTES
 from service.errors import UploadTimeout
@@ -77,7 +78,7 @@ class _Reception:
         self._small = small
         self._assembly = Assembly(form, limits, workspace, small=small)
         self._workspace = workspace
-        self._pace = Pace(limits, current_time())
+        self._pace = Pace(limits, time.monotonic())
         self._grain_seconds = limits.idle_seconds / 20
         self._too_large = body_too_large(form, limits)
         self._room = max_body_bytes(form, limits)
@@ -102,7 +103,7 @@ class _Reception:
                 raise self._too_large
             for event in self._parser.feed(chunk):
                 self._assembly.take(event)
-            self._pace.heard(current_time(), self._received)
+            self._pace.heard(time.monotonic(), self._received)
             if self._assembly.pending_bytes >= self._workspace.buffer_bytes:
                 await self._flush(waiting)
             self._extend(waiting)
@@ -115,4 +116,4 @@ class _Reception:
     async def _flush(self, waiting: CancelScope) -> None:
         waiting.deadline = math.inf
         await self._workspace.run_blocking(self._assembly.flush)
-        self._pace.resume(current_time())
+        self._pace.resume(time.monotonic())

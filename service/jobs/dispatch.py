@@ -4,7 +4,9 @@
 other hosts can replace it: a specification depends neither on the request nor on this process's memory or host.
 """
 
+import asyncio
 import math
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,8 +40,8 @@ class Submission:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.since = anyio.current_time()
-        self._ended = anyio.Event()
+        self.since = time.monotonic()
+        self._ended = asyncio.Event()
         self._lost = False
 
     def finish(self, job: Job) -> None:
@@ -102,7 +104,7 @@ class LocalRunner:
 
     def held_for(self, seconds: float) -> frozenset[JobId]:
         """The jobs that this process has held for at least so long."""
-        latest = anyio.current_time() - seconds
+        latest = time.monotonic() - seconds
         return frozenset(job_id for job_id, submission in self._submissions.items() if submission.since <= latest)
 
     @property

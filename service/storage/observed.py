@@ -1,7 +1,7 @@
 """Metrics of the store: duration and failures of its operations."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from types import TracebackType
 from typing import Literal, get_args
 
 from service.errors import StorageFault, StorageUnavailable
@@ -10,14 +10,21 @@ from service.telemetry.metrics import STORAGE_FAILURES, STORAGE_SECONDS, start_a
 Operation = Literal["put", "link", "read", "delete", "check"]
 
 start_at_zero(STORAGE_FAILURES, get_args(StorageFault))
+_SECONDS = {operation: STORAGE_SECONDS.labels(operation) for operation in get_args(Operation)}
 
 
-@contextmanager
-def observed(operation: Operation) -> Iterator[None]:
+class observed:  # noqa: N801 - used like a function
     """Observe the operation in the block; its failure propagates."""
-    with STORAGE_SECONDS.labels(operation).time():
-        try:
-            yield
-        except StorageUnavailable as unavailable:
-            STORAGE_FAILURES.labels(unavailable.fault).inc()
-            raise
+
+    def __init__(self, operation: Operation) -> None:
+        self._seconds = _SECONDS[operation]
+
+    def __enter__(self) -> None:
+        self._since = time.perf_counter()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._seconds.observe(time.perf_counter() - self._since)
+        if isinstance(error, StorageUnavailable):
+            STORAGE_FAILURES.labels(error.fault).inc()
