@@ -1,16 +1,24 @@
 """How long a connection lives, in how many pieces an answer leaves, and how what comes in reaches an application."""
 
 import asyncio
+import re
 import socket
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import cast
 
 import pytest
+from h2.connection import H2Connection
+from h2.events import ResponseReceived
 from starlette.types import Message, Receive, Scope, Send
 
+from service.accounts.keys import Authenticator
+from service.jobs.promises import VISITORS, Promises
 from service.server.connection import Connection
 from service.server.exchange import SMALL_BODY_BYTES
+from service.server.gate import Gate
 from service.server.serving import ServerLimits, Site
 
 REQUEST = b"GET %s HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -92,11 +100,21 @@ class Client:
             return False
 
 
+async def until(holds: Callable[[], bool]) -> None:
+    """Let others go on until a condition holds."""
+    async with asyncio.timeout(10):
+        while True:
+            if holds():
+                return
+            await asyncio.sleep(0)
+
+
 @asynccontextmanager
-async def connection() -> AsyncIterator[Client]:
+async def connection(*, http2: bool = False, gate: Gate | None = None) -> AsyncIterator[Client]:
     """Serve one connection."""
     application, pieces = Application(), list[bytes]()
-    site = Site(application, socket.socket(), ServerLimits(keep_alive_seconds=KEEP_ALIVE_SECONDS))
+    limits = ServerLimits(keep_alive_seconds=KEEP_ALIVE_SECONDS, http2=http2)
+    site = Site(application, socket.socket(), limits, gate=gate)
     served, own = socket.socketpair()
     served.setblocking(False)
     reader, writer = await asyncio.open_connection(sock=own)
@@ -154,6 +172,46 @@ async def test_requests_that_come_together_are_answered_in_turn() -> None:
         client.writer.write(REQUEST % b"/slow" + REQUEST % b"/")
         for _ in range(2):
             assert (await client.reader.readuntil(b"done")).startswith(b"HTTP/1.1 200")
+
+
+async def test_what_came_behind_requests_that_the_gate_refuses_is_served() -> None:
+    """Though it came in another piece, while an earlier request was served, and nothing comes after it."""
+    promises = Promises(converters=1, most=1, taken=lambda: 0, taken_by={}, now=time.monotonic)
+    gate = Gate(cast("Authenticator", None), promises)  # asked for callers with keys only
+    refused = UPLOAD % (b"/", 40_000) + bytes(40_000)
+    async with connection(gate=gate) as client:
+        client.application.read.set()
+        client.writer.write(UPLOAD % (b"/upload", 40_000) + bytes(40_000))  # from now on, large pieces are read at once
+        assert await client.reader.readuntil(b"done")
+        client.application.read.clear()
+        _visits = [promises.seek_visit() for _ in range(VISITORS)]
+        client.writer.write(REQUEST % b"/upload")
+        [served] = client.site.connections
+        await until(lambda: served._is_served)
+        client.writer.write(2 * refused)
+        await until(lambda: served._waiting_bytes >= len(2 * refused))
+        client.writer.write(REQUEST % b"/")
+        await until(lambda: served._pieces[-1] == REQUEST % b"/")
+        client.application.read.set()
+        async with asyncio.timeout(10):
+            answers = await client.reader.readuntil(b"done") + await client.reader.readuntil(b"done")
+        assert re.findall(rb"HTTP/1.1 (\d+)", answers) == [b"200", b"503", b"503", b"200"]
+
+
+@pytest.mark.parametrize("requests", [0, 1])
+async def test_an_idle_connection_of_http2_ends_in_its_own_protocol(requests: int) -> None:
+    """Before its first request as after its last."""
+    async with connection(http2=True) as client:
+        speaker = H2Connection()
+        speaker.initiate_connection()
+        for stream in range(1, 2 * requests, 2):
+            path = [(":method", "GET"), (":path", "/"), (":scheme", "http"), (":authority", "here")]
+            speaker.send_headers(stream, path, end_stream=True)
+        client.writer.write(speaker.data_to_send())
+        received = await asyncio.wait_for(client.reader.read(), 20 * KEEP_ALIVE_SECONDS)
+        assert b"HTTP/1.1" not in received
+        answered = [event for event in speaker.receive_data(received) if isinstance(event, ResponseReceived)]
+        assert len(answered) == requests
 
 
 async def test_a_server_that_stops_closes_idle_connections_at_once() -> None:
