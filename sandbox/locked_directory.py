@@ -18,17 +18,39 @@ class LockedDirectory:
     def __init__(self, work_root: Path, prefix: str) -> None:
         for abandoned in work_root.glob(f"{prefix}-*"):
             with suppress(OSError):
-                os.close(_lock(abandoned))
-                shutil.rmtree(abandoned)
-        self.path = Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=work_root))
+                _remove_abandoned(abandoned)
+        self.path, self._lock = _make(work_root, prefix)
         # The slots' users may pass through it, but not list it.
         self.path.chmod(0o711)
-        self._lock = _lock(self.path)
 
     def remove(self) -> None:
         """Remove the directory and its contents."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
+
+
+def _make(work_root: Path, prefix: str) -> tuple[Path, int]:
+    """Create a directory and lock it, before a process that starts at the same time takes it for abandoned."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=work_root))
+        with suppress(FileNotFoundError, BlockingIOError):
+            lock = _lock(path)
+            if path.exists():
+                return path, lock
+            os.close(lock)
+
+
+def _remove_abandoned(directory: Path) -> None:
+    """Remove a directory that no process has locked.
+
+    Raises:
+        OSError: a process has, or it cannot be removed.
+    """
+    lock = _lock(directory)
+    try:
+        shutil.rmtree(directory)
+    finally:
+        os.close(lock)
 
 
 def _lock(directory: Path) -> int:
