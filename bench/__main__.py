@@ -26,6 +26,7 @@ PARTS: dict[str, str] = {
     "history": "reading jobs and admission with a million rows",
     "launchers": "each launcher of converters",
     "pairs": "the CPU and the runs of a conversion of every usual pair of formats, relative to bare ogr2ogr",
+    "processes": "what several serving processes cost and gain",
     "replacements": "whether replacing a fork server ever fails a run",
     "sizes": "the largest files of formats that need memory",
     "soak": "half an hour of mixed load, during which nothing may grow",

@@ -26,6 +26,7 @@ from service.accounts.identity import TrustedGateway, parse_identity_secrets
 from service.accounts.keys import Authenticator
 from service.clock import Clock, utc_now
 from service.confidential import confidential_places
+from service.cores import cores
 from service.db.migrate import migrate, require_schema
 from service.db.pool import Database, open_pool
 from service.engine.capabilities import Capabilities, ConverterMissing, probe
@@ -49,6 +50,7 @@ from service.metering.pricing import Pricing
 from service.metering.usage import UsageReports
 from service.postgres_embedded import EmbeddedPostgresError, embedded_postgres, has_database
 from service.settings import Settings
+from service.siblings import Siblings, no_siblings
 from service.storage.bucket_config import BucketConfig, read_bucket_configs
 from service.storage.local import open_local
 from service.storage.port import Storage
@@ -109,8 +111,12 @@ def _reach_database(settings: Settings) -> AbstractAsyncContextManager[str]:
 
 
 @asynccontextmanager
-async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIterator[Services]:
+async def open_services(
+    settings: Settings, clock: Clock = utc_now, siblings: Siblings | None = None
+) -> AsyncIterator[Services]:
     """Open everything that serving needs, and close it in order: take no more jobs, end those under way, then the rest.
+
+    `siblings` are the other processes of the service, if there are any.
 
     Raises:
         EmbeddedPostgresError, MigrationError, DatabaseUnavailable: there is no database to work with.
@@ -134,8 +140,8 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
         lease = timedelta(seconds=settings.lease_seconds)
         parts = JobParts(ledger=ledger, jobs=jobs, engine=engine, pool=pool, storage=storage, work_area=work_area)
         promises = Promises(
-            converters=_converters(settings),
-            most=_converters(settings) + settings.waiting_room,
+            converters=converters_of(settings),
+            most=converters_of(settings) + settings.waiting_room,
             taken=lambda: pool.queue.places_taken,
             taken_by=pool.queue.places_by_tenant,
             now=time.monotonic,
@@ -164,7 +170,9 @@ async def open_services(settings: Settings, clock: Clock = utc_now) -> AsyncIter
             intake=_intake_limits(settings),
             work_area=work_area,
             pool=pool,
+            siblings=siblings or no_siblings(),
         )
+        metrics.PROCESSES.set(1)
         try:
             await services.leases.beat()
             for chore in PERIODIC_TASKS:
@@ -212,7 +220,7 @@ def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractA
     work_root = settings.data_path / WORK
     work_root.mkdir(parents=True, exist_ok=True)
     work_root.chmod(0o711)  # the users of slots pass through; the umask is the host's
-    converters = _converters(settings)
+    converters = converters_of(settings)
     metrics.CONVERTERS.set(converters)
     metrics.SEATS.set(converters + settings.waiting_room)
     return open_sandbox(
@@ -266,8 +274,9 @@ def _engine(settings: Settings, capabilities: Capabilities, pool: Pool) -> Engin
     return Engine(capabilities, _conversion_limits(settings), has_sessions=has_sessions)
 
 
-def _converters(settings: Settings) -> int:
-    return settings.converters or os.cpu_count() or 1
+def converters_of(settings: Settings) -> int:
+    """Return how many files are converted at the same time."""
+    return settings.converters or cores()
 
 
 def _memory(settings: Settings) -> Path | None:

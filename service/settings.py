@@ -46,6 +46,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         ),
     ] = None
     private_host: Annotated[str, Meta(description="Address of the private port; empty: GEOMILL_HOST.")] = ""
+    processes: Annotated[
+        str,
+        Meta(
+            pattern=r"^(auto|[1-9]|[12][0-9]|3[0-2])$",
+            description="Number of serving processes on the port, up to 32, which share the limits of this table; "
+            "auto: one for every two cores, which keeps them busy.",
+        ),
+    ] = "1"
     root_path: Annotated[
         str,
         Meta(
@@ -129,7 +137,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         ),
     ] = "strict"
     converters: Annotated[
-        int, Meta(ge=0, description="Number of files converted at the same time; 0: one per core.")
+        int,
+        Meta(ge=0, description="Number of files converted at the same time; 0: one per core that the service may use."),
     ] = 0
     suspended: Annotated[
         int,

@@ -77,7 +77,7 @@ class Meter:
         `anonymous_mb` is what processes have asked for, without shared memory and without files that are mapped: a
         database's buffers fill up to the size that they are given, and that is no growth. `all_mb` is all of it.
         """
-        anonymous, whole, processes = 0, 0, self._processes()
+        anonymous, whole, processes = 0, 0, self.processes()
         for _, process in processes:
             sizes = _proportional_sizes(process)
             anonymous += sizes.get("Pss_Anon:", 0)
@@ -92,8 +92,8 @@ class Meter:
             connections=len(self._gateway.net_connections("tcp")),
         )
 
-    def _processes(self) -> list[tuple[str, psutil.Process]]:
-        """All processes of the server, with their groups."""
+    def processes(self) -> list[tuple[str, psutil.Process]]:
+        """Return all processes of the server, with their groups."""
         below = self._gateway.children(recursive=True)
         found = {process.pid: (_group(process), process) for process in below}
         if (postmaster := self._find_postmaster()) is not None:
@@ -111,7 +111,7 @@ class Meter:
     def _cpu_seconds(self) -> Seconds:
         """CPU time so far by group; that of ended processes is taken from their parents."""
         total = {GATEWAY: 0.0, POSTGRES: 0.0, CONVERTERS: 0.0}
-        for group, process in self._processes():
+        for group, process in self.processes():
             with suppress(psutil.NoSuchProcess):
                 times = process.cpu_times()
                 total[group] += times.user + times.system
@@ -129,7 +129,7 @@ class Meter:
 
     def _proportional_mb(self) -> float:
         """Memory of all processes together, a shared page counted once."""
-        return sum(_proportional_sizes(process).get("Pss:", 0) for _, process in self._processes()) / MEGABYTE
+        return sum(_proportional_sizes(process).get("Pss:", 0) for _, process in self.processes()) / MEGABYTE
 
     def _descriptors(self, before: int, patience: float) -> int:
         give_up_at = time.monotonic() + patience
@@ -138,8 +138,17 @@ class Meter:
         return now
 
 
+def is_member(process: psutil.Process) -> bool:
+    """Return whether it is one of several serving processes."""
+    with suppress(psutil.Error):
+        return "--member" in process.cmdline()
+    return False
+
+
 def _group(process: psutil.Process) -> str:
     with suppress(psutil.Error):
+        if is_member(process):
+            return GATEWAY
         return POSTGRES if process.name() == "postgres" else CONVERTERS
     return CONVERTERS
 

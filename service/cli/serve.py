@@ -1,7 +1,6 @@
 """`geomill serve`: run the gateway (interface 10)."""
 
 import argparse
-import errno
 import gc
 import signal
 import socket
@@ -13,15 +12,18 @@ import msgspec
 import structlog
 
 from service.app import application_for, open_services, operations_for
-from service.cli.command import Command, CommandError
-from service.cli.demo import curl_line, demo_key, sample_file
+from service.cli.announcement import announce, prepare_announcement
+from service.cli.command import Command, argument
+from service.cli.membership import Membership, joined, report_ready, share_of
+from service.cli.ports import Ports, inherited_ports, open_ports
+from service.cli.processes import AUTO, MOST, process_count, run_processes
 from service.cli.rights import give_up_rights
 from service.http.application import Application
 from service.server.gate import Gate
 from service.server.heap import share_one_heap, stay_small
-from service.server.listener import listen
-from service.server.serving import ServerLimits, serve
+from service.server.serving import LAST_WORDS_SECONDS, ServerLimits, serve
 from service.settings import Settings
+from service.siblings import Siblings
 from service.telemetry import events
 from service.telemetry.log import configure_log
 from service.usecases.services import Services
@@ -30,16 +32,18 @@ _log = structlog.get_logger()
 OPERATORS_CONNECTIONS = 64
 
 
-async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
+async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM, then finish accepted work."""
-    configure_log(settings.log_format, settings.log_level)
-    share_one_heap()
+    member = msgspec.json.decode(arguments.member, type=Membership) if arguments.member else None
+    configure_log(settings.log_format, settings.log_level, member.number if member else None)
+    if arguments.processes:
+        settings = msgspec.structs.replace(settings, processes=arguments.processes)
     try:
-        await _run(settings)
+        exit_code = await _run_member(settings, member) if member else await _run(settings)
     except ExceptionGroup as group:
         raise _only_error(group) from None
     _log.info(events.SERVER_STOPPED)
-    return 0
+    return exit_code
 
 
 def _only_error(group: ExceptionGroup) -> Exception:
@@ -50,25 +54,54 @@ def _only_error(group: ExceptionGroup) -> Exception:
     return error
 
 
-async def _run(settings: Settings) -> None:
-    stop = anyio.Event()
-    with ExitStack() as stack:
-        listening = stack.enter_context(_listen(settings))
-        private = stack.enter_context(_listen_privately(settings)) if settings.private_port is not None else None
+async def _run(settings: Settings) -> int:
+    count = process_count(settings)
+    with open_ports(settings) as ports:
         # Before the first byte of a request, and while there is only one thread.
         give_up_rights(embeds_database=not settings.database_url)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_stop_on_signal, stop)
-            async with open_services(settings) as services:
-                front = _Endpoint(listening, application_for(services, settings))
-                back = _Endpoint(private, operations_for(services, settings)) if private is not None else None
-                await _announce(settings, services, listening, private)
-                # Exempt the long-lived objects created so far from garbage collection.
-                gc.collect()
-                gc.freeze()
-                tasks.start_soon(stay_small)
-                await _serve_both(settings, services, front, back, stop)
-            tasks.cancel_scope.cancel()
+        if count > 1:
+            return await run_processes(count, settings, ports)
+        await _serve(settings, ports)
+    return 0
+
+
+async def _run_member(settings: Settings, member: Membership) -> int:
+    """Serve as one of several processes."""
+    with ExitStack() as stack:
+        siblings = stack.enter_context(joined(member))
+        ports = stack.enter_context(inherited_ports(member.main, member.private))
+        give_up_rights(embeds_database=not settings.database_url)
+        await _serve(share_of(settings, member.number, member.count), ports, member, siblings)
+    return 0
+
+
+async def _serve(
+    settings: Settings, ports: Ports, member: Membership | None = None, siblings: Siblings | None = None
+) -> None:
+    share_one_heap()
+    stop = _Stop(is_member=member is not None)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stop.obey_signals)
+        async with open_services(settings, siblings=siblings) as services:
+            front = application_for(services, settings)  # a setting without meaning ends the service here
+            back = operations_for(services, settings)
+            announcement = await prepare_announcement(settings, services, ports)
+            # Exempt the long-lived objects created so far from garbage collection.
+            gc.collect()
+            gc.freeze()
+            tasks.start_soon(stay_small)
+            if member is not None:
+                report_ready(member, announcement)
+            else:
+                announce(announcement, 1)
+            await _serve_both(
+                settings,
+                services,
+                _Endpoint(ports.main, front),
+                _Endpoint(ports.private, back) if ports.private is not None else None,
+                stop,
+            )
+        tasks.cancel_scope.cancel()
 
 
 class _Endpoint(NamedTuple):
@@ -76,8 +109,34 @@ class _Endpoint(NamedTuple):
     application: Application
 
 
+class _Stop:
+    """The request to stop: in order, or at once.
+
+    The first signal requests a stop in order, and a second one, or SIGQUIT, a stop at once. A member receives SIGTERM
+    from its parent, perhaps also from a service manager, so only SIGQUIT makes it stop at once.
+    """
+
+    def __init__(self, *, is_member: bool) -> None:
+        self.in_order = anyio.Event()
+        self.at_once = anyio.Event()
+        self._is_member = is_member
+
+    async def obey_signals(self) -> None:
+        """Wait for signals forever."""
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGQUIT) as received:
+            async for number in received:
+                if number == signal.SIGQUIT or (self.in_order.is_set() and not self._is_member):
+                    self.at_once.set()
+                self.in_order.set()
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep, at most until the stop is to be at once."""
+        with anyio.move_on_after(seconds):
+            await self.at_once.wait()
+
+
 async def _serve_both(
-    settings: Settings, services: Services, front: _Endpoint, back: _Endpoint | None, stop: anyio.Event
+    settings: Settings, services: Services, front: _Endpoint, back: _Endpoint | None, stop: _Stop
 ) -> None:
     """Serve clients until `stop`, and operators until all jobs have ended, so that they can observe the shutdown."""
     closing, ended = anyio.Event(), anyio.Event()
@@ -92,76 +151,42 @@ async def _serve_both(
     async with anyio.create_task_group() as operations:
         if back is not None:
             operations.start_soon(serve, back.application, back.listening, few, ended)
-        async with anyio.create_task_group() as shutdown:
-            shutdown.start_soon(_shut_down, settings, services, stop, closing)
-            await serve(front.application, front.listening, limits, closing, gate)
-            shutdown.cancel_scope.cancel()
+        async with anyio.create_task_group() as serving:
+            serving.start_soon(_shut_down, settings, services, stop, closing, serving.cancel_scope)
+            await serve(front.application, front.listening, limits, closing, gate=gate, siblings=services.siblings)
+            serving.cancel_scope.cancel()
         await services.runner.drain(settings.drain_seconds)
         ended.set()
 
 
-async def _shut_down(settings: Settings, services: Services, stop: anyio.Event, closing: anyio.Event) -> None:
+async def _shut_down(
+    settings: Settings, services: Services, stop: _Stop, closing: anyio.Event, serving: anyio.CancelScope
+) -> None:
     """Shut down in order: report not ready, close the port, then end the remaining jobs."""
-    await stop.wait()
+    await stop.in_order.wait()
     _log.info(events.SERVER_STOPPING, jobs=len(services.runner.active))
     services.runner.begin_shutdown(settings.drain_delay_seconds + settings.drain_seconds)
-    await anyio.sleep(settings.drain_delay_seconds)
+    services.siblings.beat(accepts=False)
+    await stop.sleep(settings.drain_delay_seconds)
     closing.set()
-    await anyio.sleep(settings.drain_seconds)
+    await stop.sleep(settings.drain_seconds)
     await services.runner.drain(0)
+    if stop.at_once.is_set():
+        await anyio.sleep(LAST_WORDS_SECONDS)
+        serving.cancel()
 
 
-async def _stop_on_signal(stop: anyio.Event) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as received:
-        async for _ in received:
-            stop.set()
-
-
-def _listen(settings: Settings) -> socket.socket:
-    return _listen_or_fail(settings.host, settings.port, "GEOMILL_HOST", "GEOMILL_PORT")
-
-
-def _listen_privately(settings: Settings) -> socket.socket:
-    host = settings.private_host or settings.host
-    named_by = "GEOMILL_PRIVATE_HOST" if settings.private_host else "GEOMILL_HOST"
-    return _listen_or_fail(host, settings.private_port or 0, named_by, "GEOMILL_PRIVATE_PORT")
-
-
-def _listen_or_fail(host: str, port: int, host_variable: str, port_variable: str) -> socket.socket:
-    try:
-        return listen(host, port)
-    except (OSError, UnicodeError) as error:
-        is_host = (
-            not isinstance(error, OSError) or isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
-        )
-        what = f"{host_variable} to an address of this host" if is_host else f"{port_variable} to a port that is free"
-        reason = error.strerror if isinstance(error, OSError) else "not a host name"
-        raise CommandError(f"The service cannot listen on {host}:{port} ({reason}). Set {what}.") from None
-
-
-def _name(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{port}"
-
-
-async def _announce(
-    settings: Settings, services: Services, listening: socket.socket, private: socket.socket | None
-) -> None:
-    line, url = "", settings.public_url.rstrip("/") or _name(listening)
-    if not settings.database_url:
-        key = await demo_key(services.database, settings.data_path)
-        line = curl_line(url, key, sample_file(settings.data_path))
-    report = services.pool.report()
-    _log.info(
-        events.SERVER_READY,
-        url=url,
-        private_url=_name(private) if private is not None else None,
-        launcher=report.launcher,
-        gdal=services.engine.capabilities.version,
-    )
-    if line:
-        print(f"\nGeomill is ready at {url}. Convert a first file:\n\n  {line}\n", flush=True)
-
-
-COMMAND = Command(name="serve", help="run the service", run=run)
+COMMAND = Command(
+    name="serve",
+    help="run the service",
+    run=run,
+    arguments=(
+        argument(
+            "--processes",
+            choices=[AUTO, *map(str, range(1, MOST + 1))],
+            metavar="N",
+            help="number of serving processes on the port, or auto; default: GEOMILL_PROCESSES",
+        ),
+        argument("--member", help=argparse.SUPPRESS),
+    ),
+)

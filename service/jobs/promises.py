@@ -33,6 +33,8 @@ PROMPT_SECONDS = 2.0
 VISITORS = 8
 """How many unidentified callers may be looked up at a time while the service is full or would be with them."""
 LONGEST_RETRY_SECONDS = 30
+REFUSING_SECONDS = 1.0
+"""How long the service counts as overloaded after a refusal."""
 FULL = "The service has too many conversions waiting. Send the request again later."
 _NOBODY = ""
 """An account with nothing in progress."""
@@ -90,6 +92,7 @@ class Promises:
         self._seconds_each = 1 / EXPECTED_PER_SECOND
         self._last_end: float | None = None
         self._refused_since = now()
+        self._refused_at = -math.inf
         self._refused = 0
         self._refused_per_second = 0.0
 
@@ -104,6 +107,11 @@ class Promises:
     def is_full(self) -> bool:
         """Whether every account is refused, even one with nothing in progress."""
         return not self._has_place(_NOBODY)
+
+    @property
+    def is_refusing(self) -> bool:
+        """Whether a request was refused within the last second."""
+        return self._now() - self._refused_at < REFUSING_SECONDS
 
     def ask(self, account_id: AccountId) -> Promise:
         """Promise a place.
@@ -173,7 +181,7 @@ class Promises:
 
         The spread is as long as serving all of them takes; each call counts as one refused client.
         """
-        now = self._now()
+        self._refused_at = now = self._now()
         self._refused += 1
         if now - self._refused_since >= 1.0:
             self._refused_per_second = self._refused / (now - self._refused_since)

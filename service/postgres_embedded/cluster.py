@@ -12,7 +12,7 @@ from service.postgres_embedded.server_user import ServerUser
 SETTINGS = {
     "listen_addresses": "",  # access only through the socket
     "unix_socket_permissions": "0700",
-    "max_connections": "100",  # several gateways with 16 connections each, and the commands of the CLI
+    "max_connections": "300",  # 32 serving processes with 8 connections each, and the commands of the CLI
     "shared_buffers": "64MB",  # the metering tables of a small installation fit many times over
     "max_wal_size": "256MB",
     "synchronous_commit": "on",  # responses to clients are durable; statements that need not wait override this

@@ -3,6 +3,10 @@
 The limit applies where connections are accepted, so it includes idle ones and those that have sent nothing yet. A
 client beyond the limit receives a refusal and closes its connection. While there are too many such connections, nothing
 more is accepted: new clients wait briefly in the system's queue and are not reset.
+
+Several processes may accept from the same socket. Connections live long, so a process that happened to accept most of
+them would be busy while others are idle. A process with more connections than another therefore leaves the next one to
+it for a moment, and accepts it only if nobody else has.
 """
 
 import asyncio
@@ -10,6 +14,8 @@ import resource
 import socket
 from collections.abc import Callable
 from typing import Any
+
+from service.siblings import Siblings
 
 BACKLOG = 2048
 SILENT_READER_SECONDS = 60
@@ -21,18 +27,24 @@ RESERVED_DESCRIPTORS = 512
 _AT_ONCE = 64
 """How many connections are accepted in one turn of the event loop."""
 _NO_DESCRIPTOR_SECONDS = 0.1
+_LEAVE_SECONDS = 0.002
+"""How long a connection is left to a process that has fewer."""
 
 Welcome = Callable[[socket.socket, Any, bool], None]
 """Receives an accepted connection, its client's address, and whether it exceeds the limit."""
 
 
 class Door:
-    """Accepts connections; at most `most_connections` may be open at the same time."""
+    """Accepts connections; at most `most_connections` may be open at the same time.
 
-    def __init__(self, listening: socket.socket, most_connections: int, welcome: Welcome) -> None:
+    `siblings` are the processes that accept from the same socket.
+    """
+
+    def __init__(self, listening: socket.socket, most_connections: int, welcome: Welcome, siblings: Siblings) -> None:
         self._listening = listening
         self._most = min(most_connections, _room_for_connections(most_connections))
         self._welcome = welcome
+        self._siblings = siblings
         self._loop = asyncio.get_running_loop()
         self._inside = self._turned_away = 0
         self._is_open = self._accepts = False
@@ -41,6 +53,7 @@ class Door:
         """Start accepting connections."""
         self._listening.setblocking(False)
         self._is_open = True
+        self._note_count()
         self._resume()
 
     def close(self) -> None:
@@ -49,6 +62,7 @@ class Door:
             self._accept(BACKLOG)
             self._pause()
             self._is_open = False
+            self._note_count()
         self._listening.close()
 
     def note_closed(self, *, too_many: bool) -> None:
@@ -57,36 +71,59 @@ class Door:
             self._turned_away -= 1
         else:
             self._inside -= 1
+            self._note_count()
         self._resume()
+
+    def _note_count(self) -> None:
+        self._siblings.note_connections(self._inside, is_open=self._is_open)
 
     def _resume(self) -> None:
         if self._is_open and not self._accepts:
             self._accepts = True
-            self._loop.add_reader(self._listening, self._accept)
+            self._loop.add_reader(self._listening, self._accept_share)
 
     def _pause(self) -> None:
         if self._accepts:
             self._accepts = False
             self._loop.remove_reader(self._listening)
 
-    def _accept(self, at_once: int = _AT_ONCE) -> None:
+    def _accept_share(self) -> None:
+        """Accept waiting connections while no other process has fewer."""
+        for _ in range(_AT_ONCE):
+            if self._siblings.should_take_next(self._inside):
+                self._pause()
+                self._loop.call_later(_LEAVE_SECONDS, self._accept_what_is_left)
+                return
+            if not self._accept(1):
+                return
+
+    def _accept_what_is_left(self) -> None:
+        """Accept a connection that no other process has taken, and continue."""
+        if self._is_open and not self._accepts:
+            self._resume()
+            self._accept(1)
+
+    def _accept(self, at_once: int) -> bool:
+        """Accept up to `at_once` connections; return whether there were as many."""
         for _ in range(at_once):
             too_many = self._inside >= self._most
             if too_many and self._turned_away >= TURNED_AWAY_AT_ONCE:
                 self._pause()
-                return
+                return False
             try:
                 client, address = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
+                return False
             except OSError:  # no descriptor or memory is left; other connections will release theirs soon
                 self._pause()
                 self._loop.call_later(_NO_DESCRIPTOR_SECONDS, self._resume)
-                return
+                return False
             self._turned_away += too_many
             self._inside += not too_many
+            self._note_count()
             client.setblocking(False)
             self._welcome(client, address, too_many)
+        return True
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -18,6 +18,7 @@ from service.server.connection import Connection
 from service.server.gate import Gate
 from service.server.http2 import STREAMS_AT_ONCE
 from service.server.listener import Door
+from service.siblings import Siblings, no_siblings
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework, LifespanState
@@ -41,7 +42,13 @@ class Site:
     """The state shared by all connections of one listening socket."""
 
     def __init__(
-        self, application: ASGIApp, listening: socket.socket, limits: ServerLimits, gate: Gate | None = None
+        self,
+        application: ASGIApp,
+        listening: socket.socket,
+        limits: ServerLimits,
+        *,
+        gate: Gate | None = None,
+        siblings: Siblings | None = None,
     ) -> None:
         self.application = application
         self.gate = gate
@@ -49,7 +56,7 @@ class Site:
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.is_stopping = False
-        self.door = Door(listening, limits.max_connections, self.welcome)
+        self.door = Door(listening, limits.max_connections, self.welcome, siblings or no_siblings())
         self.state: LifespanState = {}
         self.config = _config(limits)
         self.context = WorkerContext(None)
@@ -109,13 +116,16 @@ async def serve(
     listening: socket.socket,
     limits: ServerLimits,
     closing: anyio.Event,
+    *,
     gate: Gate | None = None,
+    siblings: Siblings | None = None,
 ) -> None:
     """Serve `application` until `closing` is set, then let open requests finish within the limits.
 
-    With a `gate`, uploads are refused before they are parsed if the service is full.
+    With a `gate`, uploads are refused before they are parsed if the service is full. `siblings` are the other processes
+    that accept connections from `listening`.
     """
-    site = Site(application, listening, limits, gate)
+    site = Site(application, listening, limits, gate=gate, siblings=siblings)
     async with _lifespan(site):
         site.door.open()
         try:

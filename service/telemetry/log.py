@@ -14,20 +14,27 @@ _LEVELS = {"warn": "warning", "exception": "error"}
 
 
 def configure_log(
-    form: Literal["auto", "console", "json"], level: Literal["debug", "info", "warning", "error"]
+    form: Literal["auto", "console", "json"],
+    level: Literal["debug", "info", "warning", "error"],
+    process: int | None = None,
 ) -> None:
-    """Send structlog's events to standard error; `auto` is console on a terminal, otherwise JSON."""
+    """Send structlog's events to standard error; `auto` is console on a terminal, otherwise JSON.
+
+    Each line of one of several serving processes has its number as `process`.
+    """
     console = form == "console" or (form == "auto" and sys.stderr.isatty())
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
+    of_process = [_adding(process)] if process is not None else []
     minimum = structlog.make_filtering_bound_logger(getattr(logging, level.upper()))
     if console:
         structlog.configure(
             processors=[
                 *shared,
+                *of_process,
                 structlog.dev.ConsoleRenderer(
                     colors=sys.stderr.isatty(),
                     exception_formatter=structlog.dev.plain_traceback,  # others print variables, including keys
@@ -39,7 +46,7 @@ def configure_log(
         )
         return
     structlog.configure(
-        processors=[_render],
+        processors=[*of_process, _render],
         wrapper_class=minimum,
         logger_factory=structlog.BytesLoggerFactory(sys.stderr.buffer),
         cache_logger_on_first_use=True,
@@ -54,3 +61,11 @@ def _render(logger: object, level: str, event: structlog.typing.EventDict) -> by
     event["level"] = _LEVELS.get(level, level)
     event["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     return _encoder.encode(event)
+
+
+def _adding(process: int) -> structlog.typing.Processor:
+    def add(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        event["process"] = process
+        return event
+
+    return add

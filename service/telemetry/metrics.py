@@ -25,6 +25,7 @@ _LONG = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
 BUILD_INFO = Gauge("geomill_build_info", "The running version.", ["version"], multiprocess_mode="mostrecent")
 BUILD_INFO.labels(VERSION).set(1)
 
+PROCESSES = Gauge("geomill_processes", "Serving processes.", multiprocess_mode="livesum")
 REQUEST_SECONDS = Histogram(
     "geomill_request_seconds", "Duration of requests.", ["method", "route", "status"], buckets=_REQUEST
 )

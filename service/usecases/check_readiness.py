@@ -1,4 +1,7 @@
-"""Checks whether this process can accept work: database, storage, sandbox and disk space (interface 10)."""
+"""Checks whether the service can accept work: database, storage, sandbox and disk space (interface 10).
+
+Of several processes behind one port, one that can accept work suffices, because it takes the connections of the others.
+"""
 
 from collections.abc import Awaitable, Callable
 
@@ -51,10 +54,12 @@ async def _check_storage(services: Services) -> str:
 
 
 async def _check_sandbox(services: Services) -> str:
-    return "ok" if services.pool.is_up else "not up"
+    return "ok" if services.pool.is_up or services.siblings.another_accepts else "not up"
 
 
 async def _check_intake(services: Services) -> str:
+    if services.siblings.another_accepts:
+        return "ok"
     if services.runner.is_shutting_down:
         return "draining"
     return "full" if services.promises.is_full else "ok"

@@ -1,7 +1,8 @@
 """The periodic tasks of a serving process: keep its lease, end abandoned jobs, remove expired outputs.
 
-Every serving process runs all of them. They may run concurrently: ending a job requires that it is still open, and
-removing an output that no longer exists is not an error.
+Every serving process runs all of them, but what one process suffices for is done by one of the processes behind a port.
+Several services on a database may do it concurrently: ending a job requires that it is still open, and removing an
+output that no longer exists is not an error.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -40,6 +41,12 @@ class PeriodicTask(msgspec.Struct, frozen=True):
     every: Callable[[Services], timedelta]
 
 
+async def show_alive(services: Services) -> None:
+    """Show the other processes of the service that this one is alive, and whether it accepts work."""
+    runner, promises = services.runner, services.promises
+    services.siblings.beat(accepts=services.pool.is_up and not runner.is_shutting_down and not promises.is_full)
+
+
 async def beat(services: Services) -> None:
     """Renew the lease of this process and of the requests that it is admitting."""
     await services.leases.beat()
@@ -51,10 +58,11 @@ async def recover(services: Services) -> None:
     before = services.runner.active
     held = await services.leases.held()
     ended = await _end(services, [job for job in held if job.id not in before | services.runner.active])
-    ended += await services.leases.end_abandoned(INTERRUPTED)
+    if services.siblings.leads:
+        ended += await services.leases.end_abandoned(INTERRUPTED)
+        await services.leases.forget_silent()
     if ended:
         _log.warning(events.JOBS_RECOVERED, jobs=ended)
-    await services.leases.forget_silent()
 
 
 async def sweep(services: Services) -> None:
@@ -75,7 +83,8 @@ async def sweep(services: Services) -> None:
 
 async def forget(services: Services) -> None:
     """Remove expired idempotency keys."""
-    await services.idempotency.forget_old()
+    if services.siblings.leads:
+        await services.idempotency.forget_old()
 
 
 async def notice_usage(services: Services) -> None:
@@ -128,7 +137,8 @@ async def measure(services: Services) -> None:
     metrics.SEATS_TAKEN.set(queue.places_taken)
     metrics.JOBS_SUSPENDED.set(queue.suspended)
     metrics.QUEUE_AGE_SECONDS.set(queue.age(anyio.current_time()))
-    metrics.RESERVATIONS.set(await services.ledger.reservations())
+    if services.siblings.leads:
+        metrics.RESERVATIONS.set(await services.ledger.reservations())
 
 
 async def _end(services: Services, jobs: Iterable[HeldJob]) -> int:
@@ -147,6 +157,7 @@ async def _end(services: Services, jobs: Iterable[HeldJob]) -> int:
 
 
 PERIODIC_TASKS: tuple[PeriodicTask, ...] = (
+    PeriodicTask(show_alive, lambda _services: timedelta(seconds=0.25)),
     PeriodicTask(beat, lambda services: services.leases.heartbeat),
     PeriodicTask(show_begun, lambda _services: timedelta(seconds=0.25)),
     PeriodicTask(notice_ends, lambda _services: timedelta(seconds=1)),

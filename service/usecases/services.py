@@ -21,6 +21,7 @@ from service.jobs.register import JobRegister
 from service.metering.history import History
 from service.metering.ledger import Ledger
 from service.metering.usage import UsageReports
+from service.siblings import Siblings
 from service.storage.port import Storage
 
 
@@ -47,3 +48,4 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     intake: IntakeLimits
     work_area: WorkArea
     pool: Pool
+    siblings: Siblings

@@ -3,9 +3,12 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.telemetry.exposition import CONTENT_TYPE, exposition
+from service.telemetry.exposition import CONTENT_TYPE, Exposition
+
+_EXPOSITION = Exposition()
 
 
-async def metrics(_request: Request) -> Response:
+async def metrics(request: Request) -> Response:
     """Show the metrics of this process, or of all processes that share a metrics directory."""
-    return Response(exposition(), headers={"content-type": CONTENT_TYPE})
+    text = await _EXPOSITION.text(may_be_old=request.state.services.promises.is_refusing)
+    return Response(text, headers={"content-type": CONTENT_TYPE})

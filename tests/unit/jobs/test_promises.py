@@ -17,6 +17,7 @@ from service.jobs.promises import (
     FEW_EACH,
     PROMPT_SECONDS,
     QUEUE_SECONDS,
+    REFUSING_SECONDS,
     RESERVED_SHARE,
     VISITORS,
     Promise,
@@ -251,6 +252,14 @@ def test_no_more_strangers_are_let_in_together_than_there_are_places() -> None:
     for _ in range(CONVERTERS + BURST):
         service.visit()
     assert service.promises.seek_visit() is None
+
+
+def test_the_service_is_refusing_for_a_moment_after_a_refusal() -> None:
+    service = Service()
+    service.flood()
+    assert service.promises.is_refusing
+    service.seconds += REFUSING_SECONDS
+    assert not service.promises.is_refusing
 
 
 def test_those_who_are_refused_are_told_different_times() -> None:

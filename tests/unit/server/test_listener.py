@@ -2,14 +2,16 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 from starlette.types import Receive, Scope, Send
 
 from service.server.listener import TURNED_AWAY_AT_ONCE, listen
 from service.server.serving import ServerLimits, Site
+from service.siblings import Siblings, open_board
 
 HEAD = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 20\r\n\r\n"
 CROWD = TURNED_AWAY_AT_ONCE + 44
@@ -55,6 +57,15 @@ async def ask(client: socket.socket) -> bytes:
     return received
 
 
+async def until(holds: Callable[[], bool]) -> None:
+    """Let others go on until a condition holds."""
+    with anyio.fail_after(10):
+        while True:
+            if holds():
+                return
+            await asyncio.sleep(0.001)
+
+
 async def test_none_of_a_crowd_of_connections_too_many_is_reset() -> None:
     """Each is told that there is no room, those that were accepted at once and those that had to wait for it."""
     async with site(1) as (_, port):
@@ -90,3 +101,27 @@ async def test_who_is_in_the_queue_when_the_door_closes_is_served() -> None:
         await server.stop(5)
         assert (await asyncio.get_running_loop().sock_recv(waiting, 65_536)).endswith(b"done")
         waiting.close()
+
+
+async def test_who_has_more_connections_leaves_the_next_to_another(tmp_path: Path) -> None:
+    """Of two that accept from one socket, though one of them always looks first; alone, it takes all."""
+    listening = listen("127.0.0.1", 0)
+    board = open_board(tmp_path / "board", 2)
+    siblings = [Siblings(board, number) for number in (1, 2)]
+    sites = [
+        Site(answer, own, ServerLimits(), siblings=each)
+        for own, each in zip((listening, listening.dup()), siblings, strict=True)
+    ]
+    for each, server in zip(siblings, sites, strict=True):
+        each.beat(accepts=True)
+        server.door.open()
+    port = listening.getsockname()[1]
+    clients = [await connect(port) for _ in range(8)]
+    await until(lambda: sum(len(server.connections) for server in sites) == 8)
+    assert [len(server.connections) for server in sites] == [4, 4]
+    await sites[0].stop(5)
+    clients += [await connect(port) for _ in range(4)]
+    await until(lambda: len(sites[1].connections) == 8)
+    await sites[1].stop(5)
+    for client in clients:
+        client.close()

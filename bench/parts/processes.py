@@ -1,0 +1,120 @@
+"""What several serving processes cost, and what they gain: `python -m bench.parts.processes [--rounds 5]`.
+
+First, servers with one and with two processes run side by side and convert in turn: the CPU of all processes for one
+conversion. Then hosts with more cores are simulated: a core is a part of a real one, by quotas of control groups
+(version 1, as root). No serving process gets more than a core, and all processes of a server together get as many as
+the host has. A host of two cores has one process, and one of four has two, as `--processes auto` decides.
+
+The simulation needs idle cores: its quotas are upper bounds, and the load generator takes the rest of the real cores.
+"""
+
+import argparse
+import asyncio
+import os
+import statistics
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from bench.load.load import put_load
+from bench.load.runner import Runner
+from bench.load.scenarios import SCENARIOS
+from bench.load.site import Site, own_site
+from bench.measure.meter import GATEWAY, is_member, load_average
+
+GROUPS = Path("/sys/fs/cgroup/cpu")
+PERIOD_MICROSECONDS = 20_000
+LOAD = "many-accounts"
+
+
+def main(options: argparse.Namespace) -> None:
+    """Measure both, and print each figure with its ratio."""
+    print(f"load average {load_average()}")
+    with _site(1, converters=2) as one, _site(2, converters=2) as two:
+        costs = [(_cpu_each(one, options.count), _cpu_each(two, options.count)) for _ in range(options.rounds)]
+    ratio = statistics.median(second / first for first, second in costs)
+    for number, figures in zip((1, 2), zip(*costs, strict=True), strict=True):
+        print(f"{number} process(es): {1000 * statistics.median(figures):.2f} ms of CPU per conversion")
+    print(f"two processes cost {ratio:.3f} x of one")
+    if not GROUPS.is_dir() or os.geteuid() != 0:
+        print("No simulation of more cores: it needs control groups of version 1, and root.")
+        return
+    rates: dict[int, list[float]] = {2: [], 4: []}
+    for _ in range(options.rounds):
+        for cores, found in rates.items():
+            found.append(_rate(cores, options))
+    for cores, found in rates.items():
+        print(f"{cores} cores of {options.core:g} each: {statistics.median(found):.1f} conversions/s")
+    gain = statistics.median(four / two for two, four in zip(rates[2], rates[4], strict=True))
+    print(f"four cores convert {gain:.2f} x of two; load average {load_average()}")
+
+
+@contextmanager
+def _site(processes: int, converters: int) -> Iterator[Site]:
+    settings = {"GEOMILL_PROCESSES": str(processes), "GEOMILL_CONVERTERS": str(converters)}
+    with own_site(settings) as site:
+        Runner(site, 0.0).warm_up()
+        yield site
+
+
+def _cpu_each(site: Site, count: int) -> float:
+    """Seconds of CPU per conversion, 8 at a time."""
+    load = msgspec.structs.replace(SCENARIOS[LOAD].load(site, 0.0, 0.0), clients=8, count=count)
+    assert site.meter is not None
+    with site.meter.measuring(settled=False) as usage:
+        tally = asyncio.run(put_load(site.address, load))
+    assert not tally.errors, tally.errors
+    return sum(usage.cpu_seconds.values()) / count
+
+
+def _rate(cores: int, options: argparse.Namespace) -> float:
+    """Conversions per second on a host of so many simulated cores."""
+    processes = cores // 2
+    with _site(processes, converters=cores) as site, ExitStack() as stack:
+        assert site.server is not None
+        assert site.meter is not None
+        whole = stack.enter_context(_group("geomill-bench", cores * options.core))
+        everything = site.meter.processes()
+        for number, (group, process) in enumerate(everything):
+            serves = group == GATEWAY and (processes == 1 or is_member(process))
+            own = stack.enter_context(_group(f"geomill-bench/{number}", options.core)) if serves else whole
+            _move(process.pid, own)
+        load = SCENARIOS[LOAD].load(site, options.seconds, 0.0)
+        tally = asyncio.run(put_load(site.address, load))
+        for directory in (*whole.glob("*/"), whole):
+            for pid in (directory / "cgroup.procs").read_text().split():
+                _move(int(pid), GROUPS)
+        return len(tally.seconds_by_kind["ok"]) / tally.elapsed_seconds
+
+
+def _move(pid: int, group: Path) -> None:
+    with suppress(ProcessLookupError):
+        (group / "cgroup.procs").write_text(str(pid))
+
+
+@contextmanager
+def _group(name: str, cores: float) -> Iterator[Path]:
+    group = GROUPS / name
+    group.mkdir()
+    try:
+        (group / "cpu.cfs_period_us").write_text(str(PERIOD_MICROSECONDS))
+        (group / "cpu.cfs_quota_us").write_text(str(int(cores * PERIOD_MICROSECONDS)))
+        yield group
+    finally:
+        group.rmdir()
+
+
+def parse() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--count", type=int, default=300, help="conversions of each server in each round")
+    parser.add_argument("--seconds", type=float, default=10.0, help="length of a simulation in each round")
+    parser.add_argument("--core", type=float, default=0.35, help="a simulated core, as a part of a real one")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main(parse())

@@ -1,0 +1,256 @@
+"""Several serving processes behind one port: one service to its clients and operators, whichever process dies."""
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+import anyio
+import httpx
+import psutil
+import pytest
+
+from service.accounts.administration import Terms
+from service.db.pool import open_pool
+from service.metering.audit import audit_books
+from service.settings import Settings
+from tests.api.test_metrics import scrape, value
+from tests.database import TestServer
+from tests.support.data import collection, feature, lakes, point
+from tests.support.server import Client, Server, create_account, running_server
+
+CLIENTS = 8
+PAUSE_SECONDS = 0.2
+TEAM = Terms(plan="team", plan_owner="organization")
+TWO = {
+    "GEOMILL_PROCESSES": "2",
+    "GEOMILL_CONVERTERS": "2",
+    "GEOMILL_LEASE_SECONDS": "2",
+    "GEOMILL_DRAIN_DELAY_SECONDS": "0.5",
+    "GEOMILL_PRIVATE_PORT": "0",
+}
+FILE = "/api/geo/convert/file"
+
+pytestmark = pytest.mark.xdist_group("processes")  # one server for most
+
+
+@pytest.fixture(scope="module")
+def server(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Two processes."""
+    dsn = postgres.create_database(postgres.migrated_template())
+    with running_server(tmp_path_factory.mktemp("processes"), dsn, TWO) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def slow_file() -> bytes:
+    """A document that takes a second or more to convert."""
+    return collection(*(feature(point(n % 90, n % 45), n=n, text="x" * 50) for n in range(150_000)))
+
+
+def members(server: Server) -> list[psutil.Process]:
+    """The serving processes, in the order of their numbers."""
+    below = psutil.Process(server.process.pid).children()
+    return sorted((each for each in below if "--member" in each.cmdline()), key=lambda each: each.cmdline()[-1])
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for a condition to hold."""
+    give_up_at = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.05)
+
+
+def metrics_of(server: Server) -> Server:
+    """The server by its private port, where `scrape` finds the metrics."""
+    private = object.__new__(Server)
+    private.url = str(server.events("server.ready")[0]["private_url"])
+    return private
+
+
+def served_by(server: Server, since: int) -> Counter[int]:
+    """How many requests each process has served, beyond the first `since` that the log has."""
+    return Counter(event["process"] for event in server.events("request.finished")[since:])
+
+
+class Load:
+    """Clients that convert again and again, each over a connection that it keeps, and note whatever goes wrong."""
+
+    def __init__(self, client: Client) -> None:
+        self.completed: list[str] = []
+        self.failures: list[tuple[int, str]] = []
+        self._client = client
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(CLIENTS)]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_for(self, more: int) -> None:
+        """Wait for so many further conversions."""
+        enough = len(self.completed) + more
+        until(lambda: len(self.completed) >= enough)
+
+    def _run(self, number: int) -> None:
+        with httpx.Client(base_url=self._client.base_url, headers=self._client.headers, timeout=60) as client:
+            while not self._stop.is_set():
+                try:
+                    answer = client.post(FILE, files={"file": ("a.geojson", lakes())}).json()
+                except httpx.HTTPError as error:
+                    self.failures.append((number, repr(error)))
+                else:
+                    assert answer["success"], answer
+                    self.completed.append(answer["jobId"])
+                time.sleep(PAUSE_SECONDS)
+
+
+async def _audit(dsn: str) -> list[str]:
+    async with open_pool(dsn) as database:
+        return await audit_books(database)
+
+
+def test_clients_that_keep_their_connections_are_spread_evenly(server: Server) -> None:
+    """Half of them each, whoever was quicker to accept."""
+    since = len(server.events("request.finished"))
+    with ExitStack() as stack:
+        clients = [stack.enter_context(httpx.Client(base_url=server.url)) for _ in range(CLIENTS)]
+        for client in clients:
+            assert client.get("/api/geo/formats").status_code == 401
+    until(lambda: sum(served_by(server, since).values()) == CLIENTS)
+    assert served_by(server, since) == {1: CLIENTS // 2, 2: CLIENTS // 2}
+
+
+def test_metrics_and_limits_are_those_of_the_whole_service(server: Server) -> None:
+    """Whichever process is asked, on the private port, too."""
+    with create_account(server, TEAM) as account:
+        before = scrape(metrics_of(server))
+        for _ in range(6):
+            assert httpx.post(
+                f"{server.url}{FILE}", files={"file": ("a.geojson", lakes())}, headers=account.headers, timeout=60
+            ).json()["success"]
+        for _ in range(4):
+            after = scrape(metrics_of(server))
+            name = "geomill_jobs_ended_total"
+            assert value(after, name, outcome="completed") - value(before, name, outcome="completed") == 6
+            assert value(after, "geomill_processes") == 2
+            assert value(after, "geomill_converters") == 2
+            assert value(after, "geomill_seats") == 2 + Settings().waiting_room
+        ready = httpx.get(f"{metrics_of(server).url}/readyz")
+        assert (ready.status_code, set(ready.json()["checks"].values())) == (200, {"ok"})
+
+
+def test_a_killed_process_is_replaced_and_others_do_not_notice(server: Server) -> None:
+    """Its own clients lose their connections and come again; its jobs end, and nothing is charged for them."""
+    with create_account(server, TEAM) as account:
+        name = "geomill_jobs_ended_total"
+        before = value(scrape(metrics_of(server)), name, outcome="completed")
+        lost, ready = len(server.events("process.lost")), len(server.events("process.ready"))
+        with Load(account) as load:
+            load.wait_for(2 * CLIENTS)
+            members(server)[0].kill()
+            until(lambda: len(server.events("process.lost")) > lost)
+            assert httpx.get(f"{metrics_of(server).url}/readyz").status_code == 200
+            load.wait_for(2 * CLIENTS)
+            until(lambda: len(server.events("process.ready")) > ready)
+            load.wait_for(2 * CLIENTS)
+        assert len(members(server)) == 2
+        assert server.events("process.lost")[-1]["number"] == 1
+        assert max(Counter(number for number, _ in load.failures).values(), default=0) <= 1
+        assert len(load.failures) <= CLIENTS // 2 + 1
+        after = value(scrape(metrics_of(server)), name, outcome="completed")
+        assert after - before >= len(load.completed)
+        until(lambda: value(scrape(metrics_of(server)), "geomill_reservations") == 0)
+        # What was settled, but not answered any more, was converted, stored and charged.
+        assert len(load.completed) <= account.usage()[0] <= len(load.completed) + len(load.failures)
+        statuses = Counter(
+            account.get(f"/api/geo/convert/jobs/{job_id}/status").json()["status"] for job_id in load.completed[-20:]
+        )
+        assert statuses == {"Completed": 20}
+    assert anyio.run(_audit, server.dsn) == []
+    assert server.wait_until_idle() == []
+
+
+def test_a_process_that_is_asked_to_end_finishes_and_is_replaced(server: Server) -> None:
+    """SIGTERM to one of them: no request fails, whichever it was sent to."""
+    with create_account(server, TEAM) as account:
+        ready = len(server.events("process.ready"))
+        with Load(account) as load:
+            load.wait_for(2 * CLIENTS)
+            members(server)[0].terminate()
+            until(lambda: len(server.events("process.ready")) > ready)
+            load.wait_for(2 * CLIENTS)
+        assert load.failures == []
+        assert server.events("process.lost")[-1]["status"] == 0
+
+
+def test_a_suspended_process_is_left_out_and_finally_replaced(server: Server) -> None:
+    """New clients are served by the other one; what the suspended one has begun is ended by its lease."""
+    suspended = members(server)[0]
+    lost = len(server.events("process.lost"))
+    suspended.suspend()
+    until(lambda: len(server.events("process.lost")) > lost)
+    for _ in range(4):
+        assert httpx.get(f"{server.url}/api/geo/formats").status_code == 401
+    assert server.events("process.stuck")[-1]["pid"] == suspended.pid
+    assert not suspended.is_running()
+    ready = len(server.events("process.ready"))
+    until(lambda: len(server.events("process.ready")) >= ready and len(members(server)) == 2)
+
+
+def test_a_second_signal_ends_the_service_at_once(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
+    """The client is told to ask for its job, which fails and costs nothing; nothing is left, and all ended in order."""
+    with running_server(tmp_path, database_url, TWO) as server, create_account(server, TEAM) as client:
+        answers: list[httpx.Response] = []
+        files = {"file": ("a.geojson", slow_file)}
+        sender = threading.Thread(target=lambda: answers.append(client.post(FILE, files=files)))
+        sender.start()
+        until(lambda: bool(server.events("job.admitted")))
+        below = psutil.Process(server.process.pid).children(recursive=True)
+        server.process.terminate()
+        until(lambda: len(server.events("server.stopping")) == 2)
+        assert server.stop(signal.SIGTERM) == 0
+        sender.join()
+        assert answers[0].status_code == 503
+        assert server.events("job.completed") == []
+        _, alive = psutil.wait_procs(below, timeout=10)
+        assert alive == []
+        assert server.work_files() == []
+        assert not list(tmp_path.glob("processes-*"))
+
+
+def test_too_many_processes_are_refused(tmp_path: Path, server: Server) -> None:
+    """Each needs a converter."""
+    settings = {**TWO, "GEOMILL_PROCESSES": "3"}
+    message = r"Set GEOMILL_PROCESSES to 2 or less"
+    with pytest.raises(AssertionError, match=message), running_server(tmp_path, server.dsn, settings):
+        pass
+
+
+def test_a_service_whose_first_process_cannot_start_ends_with_the_reason(tmp_path: Path, server: Server) -> None:
+    """Once, in the words of the process, and then those of its parent."""
+    message = r"GEOMILL_OGR2OGR(.|\n)*Serving process 1 ended before it was ready"
+    settings = {**TWO, "GEOMILL_OGR2OGR": os.devnull}
+    with pytest.raises(AssertionError, match=message), running_server(tmp_path, server.dsn, settings):
+        pass
+
+
+def test_no_process_outlives_its_parent(server: Server) -> None:
+    """Kill -9 of the parent: the last test of this file, since it ends the server."""
+    below = psutil.Process(server.process.pid).children(recursive=True)
+    assert len(members(server)) == 2
+    server.stop(signal.SIGKILL)
+    _, alive = psutil.wait_procs(below, timeout=15)
+    assert alive == []
