@@ -31,7 +31,7 @@ pytestmark = pytest.mark.xdist_group("concurrency")  # one server for all
 def server(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Two serving processes behind one port."""
     dsn = postgres.create_database(postgres.migrated_template())
-    settings = {"GEOMILL_PROCESSES": "2", "GEOMILL_CONVERTERS": "2"}
+    settings = {"GEOMILL_PROCESSES": "2", "GEOMILL_CONVERTERS": "8"}  # many converters, many places before them
     with running_server(tmp_path_factory.mktemp("concurrency"), dsn, settings) as running:
         yield running
 
