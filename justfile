@@ -23,11 +23,11 @@ serve *ARGS: ready
 
 # Install everything for development.
 [group('run')]
-setup: (environment "dev") gdal build
+setup: (environment "dev") gdal build page
 
 # Install everything for serving.
 [group('run')]
-ready: (environment "serve") gdal build
+ready: (environment "serve") gdal build page
 
 # Run the tests: all of them on several cores, or what pytest makes of ARGS.
 [group('check')]
@@ -90,7 +90,8 @@ formatted: (environment "dev")
 [no-exit-message]
 audit *ARGS: (environment "dev")
     @exec pip-audit --strict --progress-spinner off --disable-pip --require-hashes \
-        --requirement requirements/dev.lock --requirement requirements/tools.lock "$@"
+        --requirement requirements/dev.lock --requirement requirements/tools.lock \
+        --requirement requirements/page.lock "$@"
 
 # Kill processes under load, COUNT times; then freeze, kill and disconnect servers at chosen statements, STEPS times.
 [group('check')]
@@ -156,7 +157,7 @@ release VERSION DIRECTORY="dist": (environment "dev")
 # Build the source distribution, the wheel from it, the bill of materials and the checksums of VERSION in DIRECTORY.
 [private]
 [script("sh", "-eu")]
-distribution VERSION DIRECTORY:
+distribution VERSION DIRECTORY: page
     mkdir -p "$2"
     place=$(cd "$2" && pwd)
     source=$(mktemp -d)
@@ -166,6 +167,25 @@ distribution VERSION DIRECTORY:
     (cd "$source/geomill-$1" && hatchling build --target wheel --directory "$place" >/dev/null)
     python deploy/release.py sbom "$1" >"$place/geomill-$1.cdx.json"
     cd "$place" && sha256sum "geomill-$1"* >SHA256SUMS
+
+# Take the files of the page and of /docs that others wrote from the packages that carry them; without them both say so.
+[no-exit-message]
+[private]
+[script("sh", "-eu")]
+page:
+    stamp=service/http/page/vendor/stamp
+    wanted=$(cat requirements/page.lock service/http/page/vendored.py | cksum)
+    exec 9<requirements/page.lock # as in `environment`
+    python -c 'import fcntl; fcntl.flock(0, fcntl.LOCK_EX)' <&9
+    if [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; then exit; fi
+    packages=$(mktemp -d)
+    trap 'rm -rf "$packages"' EXIT
+    if python -m pip install --quiet --no-deps --no-compile --require-hashes --only-binary :all: --target "$packages" \
+            -r requirements/page.lock && python service/http/page/vendored.py "$packages"; then
+        echo "$wanted" >$stamp
+    else
+        echo "The page and /docs will lack what others wrote; the interface works. Try again with: ./just page" >&2
+    fi
 
 # Build the container image `geomill`; ARGS are the builder's.
 [group('maintain')]
@@ -224,6 +244,7 @@ lock *ARGS:
     compile tools --group tools "$@"
     compile dev --group dev --all-extras --constraints requirements/tools.lock pyproject.toml "$@"
     compile serve --all-extras --constraints requirements/dev.lock pyproject.toml
+    compile page --group page --no-deps --constraints requirements/serve.lock "$@"
     just locked
 
 # The locks hold all that pyproject.toml asks for, and never tell where it comes from: that is each machine's business.

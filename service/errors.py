@@ -13,6 +13,7 @@ GeomillError
 │   ├── BatchTooLarge
 │   ├── UploadTimeout           the body stopped arriving, or arrives too slowly
 │   ├── JobNotFound
+│   ├── NoResult                the job has no result, or none any more
 │   ├── DownloadRefused         an unsigned, forged or altered download link
 │   ├── DownloadExpired
 │   ├── RangeNotSatisfiable     carries the size of the result
@@ -99,6 +100,10 @@ class UploadTimeout(RequestFault):
 
 class JobNotFound(RequestFault):
     """There is no such job, or it belongs to another account."""
+
+
+class NoResult(RequestFault):
+    """The job has no result, or its result is no longer kept."""
 
 
 class DownloadRefused(RequestFault):

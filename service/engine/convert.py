@@ -20,6 +20,8 @@ from service.engine.jailed import prepare as prepare_program
 from service.engine.jailed import readback as readback_program
 from service.engine.jailed.readback import READERS
 from service.engine.output import Output, collect
+from service.engine.preview import JAILED as PREVIEW_JAILED
+from service.engine.preview import write_preview
 from service.engine.reading import INTO_WORK_FILE, JAILED, WorkFile, read_into_work_file
 from service.engine.recount import count_unreachable
 from service.engine.rereading import reread
@@ -49,6 +51,7 @@ JAILED_PROGRAMS = (
     readback_program.__name__,
     *JAILED,
     *WRITERS_JAILED,
+    *PREVIEW_JAILED,
 )
 """The modules that run in the jail, for a launcher that keeps them loaded."""
 
@@ -130,6 +133,19 @@ class Engine:
             return False
         is_open = place.session is not None and place.session.is_open
         return is_open or plan.writing.read_back not in READERS
+
+    async def preview(self, run: Run, source: Source, directory: Path, epsg: int | None) -> Path:
+        """Write a preview of `source` as GeoJSON in longitude and latitude, below `directory`; return its path.
+
+        `epsg` is the system of layers that record none; None: their coordinates are left out.
+
+        Raises:
+            Rejection: the file cannot be read, or reading it exceeds the limits.
+            EngineDefect: the converter could not be run.
+        """
+        facts = await self.inspect(run, source, directory)
+        place = self._place(run, directory, source, Subject(input=source.format.title))
+        return place.path / await write_preview(place, facts, epsg)
 
     async def collect(self, plan: Plan, directory: Path) -> Output:
         """Check and pack what `convert` wrote into the file to deliver, below `directory`. Needs no converter.

@@ -49,6 +49,7 @@ KINDS: dict[type[RequestFault], Kind] = {
     errors.BatchTooLarge: Kind(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "batch_too_large"),
     errors.UploadTimeout: Kind(HTTPStatus.REQUEST_TIMEOUT, "upload_timeout"),
     errors.JobNotFound: Kind(HTTPStatus.NOT_FOUND, "job_not_found"),
+    errors.NoResult: Kind(HTTPStatus.CONFLICT, "no_result"),
     errors.NotFound: Kind(HTTPStatus.NOT_FOUND, "not_found"),
     errors.DownloadRefused: Kind(HTTPStatus.FORBIDDEN, "download_refused"),
     errors.DownloadExpired: Kind(HTTPStatus.GONE, "download_expired"),

@@ -13,6 +13,7 @@ from service.errors import (
     InvalidParameter,
     JobNotFound,
     MalformedRequest,
+    NoResult,
     NotFound,
     Overloaded,
     RangeNotSatisfiable,
@@ -33,6 +34,8 @@ from service.http.endpoints.health import Alive, healthz, readyz
 from service.http.endpoints.jobs import delete_one, job_status, recent_jobs
 from service.http.endpoints.metrics import metrics
 from service.http.endpoints.pricing import list_plans
+from service.http.endpoints.results import job_preview, job_result
+from service.http.endpoints.systems import SystemList, list_systems
 from service.http.endpoints.usage import usage_by_day
 from service.usecases.check_readiness import Readiness
 
@@ -149,6 +152,36 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
             ),
         ),
         faults=(JobNotFound, NotFound),
+    ),
+    Keyed(
+        method="GET",
+        path=f"{API}/convert/jobs/{{jobId}}/preview",
+        name="jobPreview",
+        handler=job_preview,
+        summary="Show the result of a job as GeoJSON for a map: its first features, simplified",
+        parameters=(inputs.JOB_ID,),
+        answers=(Answer(meaning="The features; preview says what was left out.", media_type="application/geo+json"),),
+        faults=(JobNotFound, NoResult, NotFound, *_BUSY),
+    ),
+    Keyed(
+        method="GET",
+        path=f"{API}/convert/jobs/{{jobId}}",
+        name="jobResult",
+        handler=job_result,
+        summary="Show what the conversion of a job responded, with a new link",
+        parameters=(inputs.JOB_ID,),
+        answers=(Answer(meaning="The result; success is false while the job is open.", body=ConversionResult),),
+        faults=(JobNotFound, NotFound),
+    ),
+    Keyed(
+        method="GET",
+        path=f"{API}/systems",
+        name="listSystems",
+        handler=list_systems,
+        summary="Search the coordinate systems by name, area or EPSG code",
+        parameters=(inputs.SEARCH,),
+        answers=(Answer(meaning="The systems.", body=SystemList),),
+        faults=(InvalidParameter,),
     ),
     Keyed(
         method="GET",

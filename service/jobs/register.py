@@ -102,6 +102,15 @@ class JobRegister:
             rows = await connection.fetch(_SQL["recent"], account_id, limit)
         return [job_from(dict(row)) for row in rows]
 
+    async def preview_key(self, job_id: JobId, account_id: AccountId, new_key: str) -> str | None:
+        """Return the key of the preview of a job's result: the recorded one, or `new_key`, which is recorded.
+
+        Returns None if the result is no longer kept.
+        """
+        async with self._database.connection() as connection:
+            key: str | None = await connection.fetchval(_SQL["preview_key"], job_id, account_id, new_key)
+        return key
+
     async def dispose(self, remove: Remove, grace: timedelta, at_once: int) -> int:
         """Remove outputs of failed jobs and those expired for `grace`, and mark their jobs; return how many.
 

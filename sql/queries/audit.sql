@@ -82,8 +82,10 @@ SELECT seen.*, lacks_job OR lacks_counter AS differs, (SELECT count(*) FROM page
 SELECT service_time();
 
 -- name: known_keys
--- Which of these outputs a job knows of.
-SELECT object_key FROM job WHERE object_key = ANY($1);
+-- Which of these outputs and previews a job knows of.
+SELECT object_key FROM job WHERE object_key = ANY($1)
+UNION ALL
+SELECT preview_key FROM job WHERE preview_key = ANY($1);
 
 -- name: outputs
 -- The next outputs, in the order of their end, that were there at the given time.

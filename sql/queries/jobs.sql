@@ -51,6 +51,12 @@ UPDATE job SET original_file_name = '', download_name = NULL, details = '{}',
 -- The newest jobs of one account; ids are ordered by time.
 SELECT *, shown_status(job) FROM job WHERE account_id = $1 ORDER BY id DESC LIMIT $2;
 
+-- name: preview_key
+-- The key of the preview of a result that is kept: the one that the job has, or from now on the given one.
+UPDATE job SET preview_key = coalesce(preview_key, $3)
+ WHERE id = $1 AND account_id = $2 AND status = 'Completed' AND expires_at > service_time()
+RETURNING preview_key;
+
 -- name: heartbeat
 -- Record a heartbeat; the first one registers the process, and later ones restore a deleted registration.
 INSERT INTO server (id, started_at, heartbeat_at) VALUES ($1, service_time(), service_time())

@@ -108,3 +108,40 @@ async def test_what_appears_under_a_key_that_was_given_up_is_removed_for_a_month
         assert await is_removed_after(timedelta(hours=1))
         assert await is_removed_after(timedelta(days=29))
         assert not await is_removed_after(timedelta(days=2))
+
+
+async def test_a_preview_goes_with_its_result(database_url: str, tmp_path: Path) -> None:
+    """It is an output that the audit knows of, until both are removed at the end of the retention."""
+    async with world(database_url, tmp_path) as here:
+        job_id = (await here.convert())["jobId"]
+        assert (await here.client.get(f"/api/geo/convert/jobs/{job_id}/preview")).status_code == 200
+        assert await here.stored() == 2
+        assert await audit(here.services.database, here.services.storage) == []
+        await here.advance(timedelta(hours=5))
+        gone = await here.client.get(f"/api/geo/convert/jobs/{job_id}/preview")
+        assert (gone.status_code, gone.json()["code"]) == (409, "no_result")
+        await sweep(here.services)
+        assert await here.stored() == 0
+        assert await audit(here.services.database, here.services.storage) == []
+
+
+async def test_a_preview_that_appears_after_its_result_has_gone_is_removed(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process may be frozen while it stores one: the job has recorded the key, and the sweep looks again."""
+    async with world(database_url, tmp_path) as here:
+        job_id = (await here.convert())["jobId"]
+        storage = here.services.storage
+        put = type(storage).put
+
+        async def late(self: object, *arguments: object, **named: object) -> None:
+            await here.advance(timedelta(hours=5))
+            await sweep(here.services)
+            await put(self, *arguments, **named)  # type: ignore[arg-type]  # as they came
+
+        monkeypatch.setattr(type(storage), "put", late)
+        assert (await here.client.get(f"/api/geo/convert/jobs/{job_id}/preview")).status_code == 200
+        assert await here.stored() == 1
+        await here.advance(timedelta(minutes=2))
+        await sweep(here.services)
+        assert await here.stored() == 0

@@ -15,6 +15,7 @@ from service.intake.form import FormSpec
 
 MAX_DIGITS = 9
 MAX_IDEMPOTENCY_KEY = 255
+MAX_SEARCH = 100
 MAX_CHARACTERS = 2048
 """The longest field, in characters of any alphabet."""
 DEFAULT_JOBS = 20
@@ -240,6 +241,14 @@ WAIT = Parameter(
     description="The number of seconds to wait for the end of the job before responding.",
     schema={"type": "integer", "minimum": 0, "maximum": MOST_WAIT_SECONDS, "default": 0},
     sample="30",
+)
+
+SEARCH = Parameter(
+    name="search",
+    place="query",
+    description="Words of the name or area of a system, or its code. Omitted: systems with short names.",
+    schema={"type": "string", "maxLength": MAX_SEARCH},
+    sample="utm 33n",
 )
 
 IDEMPOTENCY_KEY = Parameter(

@@ -20,6 +20,7 @@ from service.http.api.inputs import (
     INCLUDE_WALLET,
     LAST_DAY,
     LIMIT,
+    SEARCH,
     WAIT,
     Field,
     Parameter,
@@ -172,6 +173,18 @@ def _bounded(parameter: Parameter, query: QueryParams) -> int:
     if number is None or not least <= number <= most:
         raise InvalidParameter(parameter.name, f"{parameter.name} must be a whole number from {least} to {most}.")
     return int(number)
+
+
+def read_search(query: QueryParams) -> str:
+    """Read `search` of the coordinate systems (interface 4.11).
+
+    Raises:
+        InvalidParameter: it is too long.
+    """
+    text = query.get(SEARCH.name, "")
+    if len(text) > SEARCH.schema["maxLength"]:
+        raise InvalidParameter(SEARCH.name, f"{SEARCH.name} must have at most {SEARCH.schema['maxLength']} characters.")
+    return text
 
 
 def _request(form: UploadForm, fields: Fields, number: int, files: int) -> ConversionRequest:

@@ -1,0 +1,88 @@
+"""Gathers features for a map into one GeoJSON document. Runs in the jail: `python -m …preview PARTS OUT`.
+
+PARTS is JSON: `{"most_features", "most_bytes", "features", "is_simplified", "parts": [{"file",
+"layer"}]}`. Each file of a part holds one feature per line, in longitude and latitude.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+MOST_CHARACTERS = 200
+"""Of a text; the rest of it is left out."""
+ELLIPSIS = "…"
+FRAME_BYTES = 1024
+"""More than the document takes beside its features."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """The features of one layer."""
+
+    file: str
+    layer: str
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """What to gather; `features` is how many there are in the file that is previewed."""
+
+    most_features: int
+    most_bytes: int
+    features: int
+    is_simplified: bool
+    parts: tuple[Part, ...]
+
+
+def main(parts_file: str, out_file: str) -> None:
+    """Write the features to `out_file`, as many as fit."""
+    parts = msgspec.json.decode(Path(parts_file).read_bytes(), type=Parts)
+    shown, left = 0, parts.most_bytes - FRAME_BYTES
+    with Path(out_file).open("wb") as out:
+        out.write(b'{"type":"FeatureCollection","features":[')
+        for feature in _features(parts):
+            left -= len(feature) + 2
+            if shown == parts.most_features or left < 0:
+                break
+            out.write(b",\n" + feature if shown else feature)
+            shown += 1
+        about = {
+            "featureCount": parts.features,
+            "shown": shown,
+            "complete": shown == parts.features,
+            "simplified": parts.is_simplified,
+            "reason": None,
+        }
+        out.write(b'],"preview":' + msgspec.json.encode(about) + b"}\n")
+
+
+def _features(parts: Parts) -> Iterator[bytes]:
+    names_layers = len(parts.parts) > 1
+    for part in parts.parts:
+        with Path(part.file).open("rb") as lines:
+            for line in lines:
+                try:
+                    feature = msgspec.json.decode(line, type=dict[str, Any])
+                except msgspec.DecodeError:  # coordinates that are no numbers, or a line that was cut off
+                    continue
+                yield msgspec.json.encode(_shortened(feature, part, names_layers=names_layers))
+
+
+def _shortened(feature: dict[str, Any], part: Part, *, names_layers: bool) -> dict[str, Any]:
+    properties = {name: _short(value) for name, value in (feature.get("properties") or {}).items()}
+    layer = {"layer": part.layer} if names_layers else {}
+    return {"type": "Feature", **layer, "properties": properties, "geometry": feature.get("geometry")}
+
+
+def _short(value: Any) -> Any:
+    text = value if isinstance(value, str) else None
+    if isinstance(value, dict | list):
+        text = msgspec.json.encode(value).decode()
+    if text is None or len(text) <= MOST_CHARACTERS:
+        return value
+    return text[:MOST_CHARACTERS] + ELLIPSIS
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])
