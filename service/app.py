@@ -33,7 +33,7 @@ from service.engine.capabilities import Capabilities, ConverterMissing, probe
 from service.engine.convert import JAILED_PROGRAMS, Engine
 from service.engine.environment import prepared_environment, python_environment
 from service.errors import DatabaseUnavailable
-from service.http.application import FOR_CLIENTS, FOR_OPERATORS, ON_ONE_PORT, Application, DeploymentConfig
+from service.http.application import FOR_CLIENTS, FOR_OPERATORS, ON_ONE_PORT, PAGE, Application, DeploymentConfig
 from service.http.middleware.proxy_headers import parse_networks
 from service.ids import ServerId
 from service.intake.form import IntakeLimits
@@ -303,7 +303,8 @@ def operations_for(services: Services, settings: Settings) -> Application:
 
 
 def _on_main_port(settings: Settings) -> Sequence[Route]:
-    return ON_ONE_PORT if settings.private_port is None else FOR_CLIENTS
+    routes = ON_ONE_PORT if settings.private_port is None else FOR_CLIENTS
+    return routes if settings.page == "on" else [route for route in routes if route.name not in PAGE]
 
 
 def _deployment(settings: Settings) -> DeploymentConfig:

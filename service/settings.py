@@ -54,6 +54,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
             "auto: one for every two cores, which keeps them busy.",
         ),
     ] = "1"
+    page: Annotated[
+        Literal["on", "off"],
+        Meta(description="on: / is a page on which people with a key convert files; off: nothing is at /."),
+    ] = "on"
     root_path: Annotated[
         str,
         Meta(

@@ -65,6 +65,11 @@ def curl_line(url: str, key: str, sample: Path) -> str:
     return shlex.join(arguments)
 
 
+def page_line(url: str, key: str) -> str:
+    """Return the sentence that invites to the page, ready to use: the part after # never leaves the browser."""
+    return f"Open the page, with the key of the demo account:\n\n  {url}/#key={key}\n\n"
+
+
 def _write_private(path: Path, content: bytes) -> None:
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(content)

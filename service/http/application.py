@@ -31,7 +31,11 @@ from service.http.routes import API, ENDPOINTS, PRIVATE, ROUTES
 from service.http.unserved import refuse_websocket
 from service.usecases.services import Services
 
-FOR_CLIENTS: tuple[Route, ...] = tuple(route for route in ROUTES if route.path.startswith((f"{API}/", "/files/")))
+PAGE: frozenset[str] = frozenset({"page", "pageAsset"})
+"""The names of the routes of the page, which an operator may switch off."""
+FOR_CLIENTS: tuple[Route, ...] = tuple(
+    route for route in ROUTES if route.path.startswith((f"{API}/", "/files/")) or route.name in PAGE
+)
 FOR_OPERATORS: tuple[Route, ...] = tuple(route for route in ROUTES if route not in FOR_CLIENTS)
 """The endpoints that may have a separate port (interface 10)."""
 ON_ONE_PORT: tuple[Route, ...] = tuple(route for route in ROUTES if route.path not in PRIVATE)

@@ -27,12 +27,13 @@ from service.http.api.endpoint import Answer, Keyed, Open
 from service.http.api.schemas import Analysis, BatchResult, ConversionResult, JobRecord, PlanList, RecentJobs
 from service.http.endpoints.analyze import analyze
 from service.http.endpoints.convert import convert_file, convert_files, convert_upload
-from service.http.endpoints.documentation import docs, docs_asset, openapi
+from service.http.endpoints.documentation import openapi
 from service.http.endpoints.files import download_file
 from service.http.endpoints.formats import FormatList, list_formats
 from service.http.endpoints.health import Alive, healthz, readyz
 from service.http.endpoints.jobs import delete_one, job_status, recent_jobs
 from service.http.endpoints.metrics import metrics
+from service.http.endpoints.page import asset, docs, page
 from service.http.endpoints.pricing import list_plans
 from service.http.endpoints.results import job_preview, job_result
 from service.http.endpoints.systems import SystemList, list_systems
@@ -66,6 +67,8 @@ _ACCEPTED = Answer(
     headers=("Location", "Preference-Applied"),
 )
 _FILE = "*/*"
+_CURRENT = Answer(status=HTTPStatus.NOT_MODIFIED, meaning="The copy is current.", media_type="", headers=("ETag",))
+_ASSET = (Answer(meaning="The file.", media_type=_FILE, headers=("ETag",)), _CURRENT)
 
 ENDPOINTS: tuple[Open | Keyed, ...] = (
     Keyed(
@@ -272,16 +275,34 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         name="docs",
         handler=docs,
         summary="Show the interactive documentation",
-        answers=(Answer(meaning="A page.", media_type="text/html"),),
+        answers=(Answer(meaning="A page.", media_type="text/html", headers=("ETag",)), _CURRENT),
     ),
     Open(
         method="GET",
         path="/docs/{asset}",
         name="docsAsset",
-        handler=docs_asset,
-        summary="A part of that page",
+        handler=asset,
+        summary="A file of that page",
         parameters=(inputs.ASSET,),
-        answers=(Answer(meaning="The part.", media_type="text/*"),),
+        answers=_ASSET,
+        faults=(NotFound,),
+    ),
+    Open(
+        method="GET",
+        path="/",
+        name="page",
+        handler=page,
+        summary="Show the page, on which people convert files",
+        answers=(Answer(meaning="A page.", media_type="text/html", headers=("ETag",)), _CURRENT),
+    ),
+    Open(
+        method="GET",
+        path="/page/{asset}",
+        name="pageAsset",
+        handler=asset,
+        summary="A file of that page",
+        parameters=(inputs.ASSET,),
+        answers=_ASSET,
         faults=(NotFound,),
     ),
 )

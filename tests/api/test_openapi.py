@@ -248,7 +248,7 @@ def test_a_range_that_cannot_be_served_is_a_problem_like_any_other(client: Clien
     assert (lines.status_code, lines.content) == (200, whole)
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"])
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/"])
 def test_what_needs_no_key_is_as_described(server: Server, document: Document, path: str) -> None:
     """For whoever runs the service, and for whoever reads about it."""
     response = httpx.get(server.url + path)
@@ -269,16 +269,29 @@ def test_the_description_says_where_the_service_is(server: Server, tmp_path: Pat
             assert described["servers"] == [{"url": address}]
 
 
-def test_the_page_is_whole_and_may_load_nothing_from_elsewhere(server: Server) -> None:
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_a_page_is_whole_and_may_load_nothing_from_elsewhere(server: Server, path: str) -> None:
     """Every part that it names is there, beside it, and its policy lets no other script run."""
-    page = httpx.get(f"{server.url}/docs")
+    page = httpx.get(server.url + path)
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     assert "<script>" not in page.text
-    for part in re.findall(r'(?:src|href)="([^"]+)"', page.text):
-        response = httpx.get(httpx.URL(f"{server.url}/docs").join(part))
+    for part in set(re.findall(r'(?:src|href)="([^"#]+)"', page.text)):
+        response = httpx.get(httpx.URL(server.url + path).join(part))
         assert response.status_code == 200
+
+
+def test_a_file_of_a_page_is_compressed_and_sent_once(server: Server) -> None:
+    """A browser that has it asks whether it is still the same."""
+    url = f"{server.url}/page/app.js"
+    first = httpx.get(url, headers={"Accept-Encoding": "gzip"})
+    assert first.headers["content-encoding"] == "gzip"
+    again = httpx.get(url, headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert httpx.get(url, headers={"Accept-Encoding": "identity"}).text == first.text
+    for name in ("nothing.js", "..%2fassets.py", "stamp"):
+        assert httpx.get(f"{server.url}/page/{name}").json()["code"] == "not_found"
 
 
 SAMPLED = [endpoint for endpoint in ENDPOINTS if endpoint.path.startswith(API)]
@@ -304,3 +317,31 @@ def test_samples_can_be_copied_and_run(
     answer = json.loads(done.stdout)
     assert "code" not in answer, answer
     assert answer.get("success", True) is True
+
+
+def test_every_record_has_a_sample_that_fits_its_description(document: Document) -> None:
+    """Strictly: without members that are not described."""
+    components = {"schemas": strict(document["components"]["schemas"])}
+    sampled = 0
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for response in operation["responses"].values():
+                content = response.get("content", {}).get("application/json", {})
+                if "schema" in content:
+                    schema = {**content["schema"], "components": components}
+                    jsonschema.Draft202012Validator(schema).validate(content["example"])
+                    sampled += 1
+    assert sampled > 10
+
+
+def test_generators_see_files_formats_and_whom_an_endpoint_is_for(document: Document) -> None:
+    """An upload is a file, a format one of a list, and what operators use stands apart."""
+    form = document["paths"][FILE]["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]["properties"]
+    assert form["file"]["format"] == "binary"
+    assert "GeoPackage" in form["outputFormat"]["enum"]
+    listed = {tag["name"] for tag in document["tags"]}
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            assert set(operation["tags"]) <= listed
+            assert (operation["tags"] == ["Operation"]) is not path.startswith((API, "/files/"))
+    assert document["info"]["license"]["identifier"] == "Apache-2.0"

@@ -9,6 +9,7 @@ from hypothesis import settings
 from schemathesis.config import SchemathesisConfig
 
 from service.accounts.administration import Terms
+from service.formats.registry import OUTPUT_NAMES
 from service.http.docs.openapi import describe
 from service.http.routes import ENDPOINTS, PRIVATE
 from service.intake.form import IntakeLimits
@@ -40,6 +41,7 @@ def filter_case(_context: schemathesis.HookContext, case: Case) -> bool:
         or _has_blank_columns(form)
         or _has_nul(form)
         or _wants_file_at_once(case)
+        or _has_odd_formats(form)
     )
 
 
@@ -57,6 +59,13 @@ def _has_more_fields_than_files(form: dict[str, Any]) -> bool:
     """A batch with more formats or codes than files is refused, which a schema cannot say."""
     lists = [form[name] for name in ("outputFormats", "sourceEpsgs") if isinstance(form.get(name), list)]
     return bool(_files(form)) and any(len(values) > len(_files(form)) for values in lists)
+
+
+def _has_odd_formats(form: dict[str, Any]) -> bool:
+    """The description has one spelling of each format; others are accepted, or fail the file and not the request."""
+    texts = form.get("outputFormats", [])
+    names = [form.get("outputFormat", ""), *(texts if isinstance(texts, list) else [])]
+    return any(name not in {"", *OUTPUT_NAMES} for name in map(str, names))
 
 
 def _has_lone_values(form: dict[str, Any]) -> bool:

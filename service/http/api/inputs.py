@@ -100,7 +100,8 @@ def read_boolean(text: str) -> bool | None:
 _EPSG = Kind({"type": "integer", "minimum": -_LARGEST, "maximum": _LARGEST}, read_number, _EPSG_COMPLAINT)
 _EPSG_OR_NONE = Kind({"type": "string", "pattern": f"^(-?[0-9]{{1,{MAX_DIGITS}}})?$"}, read_number, _EPSG_COMPLAINT)
 _TEXT = Kind({"type": "string", "maxLength": MAX_CHARACTERS, "pattern": "^[^\\u0000]*$"}, str)
-_OUTPUT = Kind({**_TEXT.schema, "examples": list(OUTPUT_NAMES)}, str)
+_OUTPUT = Kind({"type": "string", "enum": list(OUTPUT_NAMES)}, str)
+_OUTPUT_OR_NONE = Kind({"type": "string", "enum": ["", *OUTPUT_NAMES]}, str)
 _OUTPUTS = f"{', '.join(OUTPUT_NAMES)}; in any case, or a token or usual extension, such as gpkg or .fgb"
 _DEFAULT = "GeoJSON becomes Shapefile, everything else GeoJSON"
 
@@ -187,7 +188,7 @@ BATCH = UploadForm(
         Field(
             "outputFormats",
             f"The targets, in the order of the files: {_OUTPUTS}. Empty or omitted: {_DEFAULT}.",
-            _OUTPUT,
+            _OUTPUT_OR_NONE,
             wish="output",
             many=True,
         ),

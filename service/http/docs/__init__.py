@@ -1,1 +1,1 @@
-"""The description of the interface: OpenAPI for programs, a page for people."""
+"""The description of the interface in OpenAPI."""

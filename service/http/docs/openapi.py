@@ -11,6 +11,7 @@ import msgspec
 from service.errors import RequestFault, RetryableFault
 from service.http.api.endpoint import JSON, Answer, Endpoint, Keyed, Open
 from service.http.api.inputs import Field, Parameter, UploadForm
+from service.http.docs.answers import ANSWERS
 from service.http.docs.samples import in_curl, in_python
 from service.http.problems import MEDIA_TYPE, Problem, kind_of
 from service.intake.form import IntakeLimits
@@ -49,6 +50,21 @@ _HEADERS: Mapping[str, str] = {
     "Content-Range": "The range sent, and the size of the result in bytes.",
 }
 
+_TAGS: Mapping[str, str] = {
+    "Conversions": "Convert files, or learn in advance what would be lost.",
+    "Jobs": "Look up jobs, show, download or delete their results.",
+    "Catalogue": "Formats, coordinate systems and plans.",
+    "Operation": "For operators and browsers; no key needed. An operator may move these to a private port.",
+}
+_TAG_OF = (
+    ("/api/geo/convert/jobs", "Jobs"),
+    ("/files/", "Jobs"),
+    ("/api/geo/convert/", "Conversions"),
+    ("/api/geo/", "Catalogue"),
+    ("", "Operation"),
+)
+"""The tag of each endpoint, by the first of these beginnings that its path has."""
+_LICENSE = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
 _ABOUT = (
     "Converts any geospatial file into any other format. The response to a valid request has status 200, "
     "whether or not the file could be converted; see success. Every other status is a problem (RFC 9457)."
@@ -64,8 +80,9 @@ def describe(endpoints: Iterable[Open | Keyed], limits: IntakeLimits, address: s
         answered |= {answer.body: None for answer in endpoint.answers if answer.body is not None}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Geomill", "version": VERSION, "description": _ABOUT},
+        "info": {"title": "Geomill", "version": VERSION, "description": _ABOUT, "license": _LICENSE},
         "servers": [{"url": address or "/"}],
+        "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "paths": dict(paths),
         "components": {
             "schemas": _schemas(list(answered)),
@@ -78,6 +95,7 @@ def describe(endpoints: Iterable[Open | Keyed], limits: IntakeLimits, address: s
 def _operation(endpoint: Open | Keyed, limits: IntakeLimits) -> Object:
     operation: Object = {
         "operationId": endpoint.name,
+        "tags": [next(tag for prefix, tag in _TAG_OF if endpoint.path.startswith(prefix))],
         "summary": endpoint.summary,
         "security": [{"key": []}] if isinstance(endpoint, Keyed) else [],
         "parameters": [_parameter(parameter) for parameter in endpoint.parameters],
@@ -108,7 +126,8 @@ def _parameter(parameter: Parameter) -> Object:
 
 
 def _form(form: UploadForm, limits: IntakeLimits) -> Object:
-    file: Object = {"type": "string", "contentMediaType": "application/octet-stream"}
+    # `format` is what makes generators of clients send a file, `contentMediaType` how OpenAPI 3.1 says it.
+    file: Object = {"type": "string", "format": "binary", "contentMediaType": "application/octet-stream"}
     if form.many:
         file = {"type": "array", "items": file, "minItems": 1, "maxItems": limits.max_batch_files}
     properties = {form.file_field: {"description": form.file_description, **file}}
@@ -150,7 +169,8 @@ def _add_answer(responses: dict[int, Object], answer: Answer) -> None:
 
 def _content(answer: Answer) -> Object:
     if answer.body is not None:
-        return {JSON: {"schema": {"$ref": f"{_ROOT}/schemas/{answer.body.__name__}"}}}
+        example = {"example": ANSWERS[answer.body]} if answer.body in ANSWERS else {}
+        return {JSON: {"schema": {"$ref": f"{_ROOT}/schemas/{answer.body.__name__}"}, **example}}
     return {answer.media_type: {}} if answer.media_type else {}
 
 

@@ -1,0 +1,115 @@
+"""Sample answers: one record of each kind of response, for whoever reads the description of the interface."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from service.dataloss.rules import FieldNameTruncation, Report, Summary
+from service.http.api.schemas import (
+    Analysis,
+    BatchEntry,
+    BatchResult,
+    ConversionResult,
+    JobRecord,
+    PlanList,
+    RecentJobs,
+)
+from service.http.endpoints.formats import FormatList, FormatRow
+from service.http.endpoints.health import Alive
+from service.http.endpoints.systems import System, SystemList
+from service.jobs.lifecycle import Status
+from service.metering.plans import BY_ID
+from service.usecases.check_readiness import Readiness
+
+_ID = "019df0a2-7c1e-7b52-9d3c-3b1f5a2e8d10"
+_LINK = "https://geomill.example/files/5f2c1d…/lakes.gpkg?type=…&expires=1777900000&signature=…"
+_REPORT = Report(
+    applicable=True,
+    has_warnings=True,
+    feature_count=3,
+    field_name_truncations=(FieldNameTruncation(original="elevation_in_metres", truncated="elevation_"),),
+    summary=Summary(fields_truncated=1),
+)
+_JOB = JobRecord(
+    job_id=_ID,
+    original_file_name="lakes.geojson",
+    status=Status.COMPLETED,
+    download_url=_LINK,
+    download_expires_at="2026-05-04T14:30:00.000Z",
+    feature_count=3,
+    geometry_type="Point",
+    input_size_bytes=566,
+    output_size_bytes=98304,
+    processing_time_ms=41,
+    created_at="2026-05-04T10:30:00.084Z",
+    completed_at="2026-05-04T10:30:00.125Z",
+)
+_ANSWERS = (
+    ConversionResult(
+        success=True,
+        job_id=_ID,
+        status=Status.COMPLETED,
+        input_format="geojson",
+        output_format="gpkg",
+        download_url=_LINK,
+        download_expires_at="2026-05-04T14:30:00.000Z",
+        feature_count=3,
+        geometry_type="Point",
+        processing_time_ms=41,
+        output_size_bytes=98304,
+        output_epsg=4326,
+    ),
+    BatchResult(
+        success=True,
+        results=(
+            BatchEntry(
+                success=True,
+                job_id=_ID,
+                status=Status.COMPLETED,
+                file_name="lakes.geojson",
+                download_url=_LINK,
+                download_expires_at="2026-05-04T14:30:00.000Z",
+                feature_count=3,
+                processing_time_ms=41,
+                output_size_bytes=1043,
+                output_epsg=4326,
+                truncation_report=_REPORT,
+            ),
+            BatchEntry(
+                success=False,
+                job_id="019df0a2-7c1f-7d04-8a6e-91c2d4b7f601",
+                status=Status.FAILED,
+                file_name="notes.txt",
+                error="Files with the extension .txt cannot be converted.",
+            ),
+        ),
+        remaining_conversions=4998,
+        remaining_bytes=10737417674,
+        new_wallet_balance_cents=None,
+    ),
+    _JOB,
+    RecentJobs(success=True, jobs=(_JOB,)),
+    PlanList(currency="USD", max_file_size_bytes=104857600, plans=(BY_ID["free"],)),
+    Analysis(success=True, report=_REPORT, warnings=()),
+    FormatList(
+        formats=(
+            FormatRow(
+                name="GeoPackage",
+                token="gpkg",  # noqa: S106 - the token of a format is no secret
+                title="GeoPackage",
+                extensions=(".gpkg",),
+                input=True,
+                output=True,
+                multi_layer=True,
+                available=True,
+                reason=None,
+            ),
+        )
+    ),
+    SystemList((System(epsg=32633, name="WGS 84 / UTM zone 33N", area="Between 12°E and 18°E, northern hemisphere."),)),
+    Readiness(ready=True, checks={"database": "ok", "storage": "ok", "sandbox": "ok", "intake": "ok"}),
+    Alive(),
+)
+ANSWERS: Mapping[type, object] = MappingProxyType({type(answer): msgspec.to_builtins(answer) for answer in _ANSWERS})
+"""The sample of each record, as JSON members."""

@@ -1,0 +1,48 @@
+"""The files that a browser loads, ours and those of others, each read and compressed once."""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+import msgspec
+from isal import igzip
+
+from service.http.page import vendored
+
+OURS = Path(__file__).parent / "files"
+LEVEL = 3
+SMALL_BYTES = 512
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+}
+_NAMES = frozenset(path.name for path in OURS.iterdir())
+
+
+class Asset(msgspec.Struct, frozen=True):
+    """A file: as it is, compressed unless that is of no use, and what identifies this version of it."""
+
+    content: bytes
+    packed: bytes | None
+    media_type: str
+    etag: str
+
+
+def find_asset(name: str) -> Asset | None:
+    """Return the file; None if there is none of that name, or the set-up has not brought it."""
+    if name in _NAMES:
+        return _read(OURS / name)
+    path = vendored.DIRECTORY / name
+    return _read(path) if name in vendored.FILES and path.is_file() else None
+
+
+@cache
+def _read(path: Path) -> Asset:
+    content = path.read_bytes()
+    packed = igzip.compress(content, LEVEL) if len(content) > SMALL_BYTES else None
+    return Asset(
+        content, packed, _TYPES.get(path.suffix, "text/plain"), f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    )

@@ -1,0 +1,260 @@
+/** One card per file: from its upload to its result. */
+
+import { Refused, call, patiently, pause, upload } from "./api.js";
+import { button, element, table } from "./dom.js";
+import { preview } from "./map.js";
+import { bytes, lossRows, texts } from "./texts.js";
+
+const WAIT_SECONDS = 20;
+const AT_ONCE = 2;
+const PAUSE_MS = 500;
+const OPEN = new Set(["Pending", "Processing"]);
+let running = 0;
+const waiting = [];
+
+/** A card in `list`; `told` hears each state that a screen reader should, `changed` that a job has begun or ended. */
+export class Card {
+  constructor(list, name, { told, changed }) {
+    this.name = name;
+    this.told = told;
+    this.changed = changed;
+    this.jobId = null;
+    this.showsMap = false;
+    this.abort = new AbortController();
+    this.state = element("p", { className: "state" });
+    this.bar = element("progress", { max: 1, "aria-label": name });
+    this.actions = element("div", { className: "actions" });
+    this.body = element("div", { className: "body" });
+    this.title = element("h3", {}, name);
+    this.node = element("article", { className: "card", "aria-label": name }, element("div", { className: "head" }, element("div", {}, this.title, this.state), this.actions), this.bar, this.body);
+    list.prepend(this.node);
+  }
+
+  /** Sends a file with `fields`, follows its job to the end and, if `showsMap`, asks for the preview of its result. */
+  async convert({ content, name }, fields, showsMap) {
+    this.showsMap = showsMap;
+    this.actions.replaceChildren(button(texts.cancel, () => this.cancel()));
+    this.busy(texts.queued);
+    try {
+      await turn(this.abort.signal);
+      try {
+        const file = await content();
+        const job = await patiently(
+          () => upload(file, name, fields, (share) => this.busy(texts.uploading(share), share), this.abort.signal),
+          (seconds) => this.busy(texts.busy(seconds)),
+          this.abort.signal,
+        );
+        this.jobId = job.jobId;
+      } finally {
+        next();
+      }
+      this.changed();
+      await this.follow();
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  /** Shows a job that an earlier visit has begun. */
+  async show(job) {
+    this.showsMap = true;
+    this.jobId = job.jobId;
+    try {
+      await this.follow();
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  async follow() {
+    let job = { status: "Pending" };
+    while (OPEN.has(job.status)) {
+      const share = job.progress?.share ?? job.progress?.done;
+      this.busy(texts[job.status], typeof share === "number" ? share : undefined);
+      this.actions.replaceChildren(button(texts.cancel, () => this.cancel()));
+      const before = performance.now();
+      job = await patiently(() => call(`convert/jobs/${this.jobId}/status?wait=${WAIT_SECONDS}`), () => {}, this.abort.signal);
+      if (OPEN.has(job.status) && performance.now() - before < PAUSE_MS) await pause(PAUSE_MS);
+    }
+    this.ended(job, await call(`convert/jobs/${this.jobId}`));
+    this.changed();
+  }
+
+  async cancel() {
+    this.busy(texts.cancelling);
+    if (!this.jobId) {
+      this.abort.abort(new DOMException(texts.cancelled, "AbortError"));
+      return;
+    }
+    await call(`convert/jobs/${this.jobId}`, { method: "DELETE" }).catch((error) => this.failed(error));
+  }
+
+  busy(text, share) {
+    this.state.textContent = text;
+    this.state.className = "state busy";
+    this.bar.hidden = false;
+    if (share === undefined) this.bar.removeAttribute("value");
+    else this.bar.value = share;
+  }
+
+  failed(error) {
+    const isCancelled = error.name === "AbortError";
+    this.settle("Failed", isCancelled ? texts.cancelled : texts.Failed);
+    if (!isCancelled) this.body.replaceChildren(element("p", { className: "error" }, error instanceof Refused ? error.message : String(error)));
+    this.changed();
+  }
+
+  settle(status, text) {
+    this.bar.hidden = true;
+    this.state.textContent = text;
+    this.state.className = `state ${status.toLowerCase()}`;
+    this.actions.replaceChildren(button(texts.dismiss, () => this.node.remove(), { className: "quiet" }));
+    this.told(`${this.name}: ${text}`);
+  }
+
+  ended(job, result) {
+    this.settle(job.status, texts[job.status]);
+    if (result.status !== "Completed") {
+      this.refused(job, result);
+      return;
+    }
+    this.actions.prepend(this.download(job), this.erase());
+    const facts = [
+      texts.became(result.inputFormat, result.outputFormat),
+      result.featureCount === undefined ? null : texts.features(result.featureCount),
+      result.geometryType === "None" ? null : result.geometryType,
+      result.outputEpsg === null ? null : texts.epsg(result.outputEpsg),
+      texts.seconds(result.processingTimeMs),
+    ].filter(Boolean);
+    const losses = result.truncationReport ? lossRows(result.truncationReport) : [];
+    const lines = [element("ul", { className: "facts" }, ...facts.map((fact) => element("li", {}, fact)))];
+    if (result.warnings.length)
+      lines.push(
+        element(
+          "details",
+          { open: result.warnings.length <= 3, className: "warnings" },
+          element("summary", {}, texts.warnings(result.warnings.length)),
+          element("ul", {}, ...result.warnings.map((warning) => element("li", {}, warning))),
+        ),
+      );
+    if (losses.length) lines.push(element("details", { open: losses.length <= 10 }, element("summary", {}, texts.losses), table(texts.losses, texts.lossColumns, losses)));
+    if (!losses.length && !result.warnings.length) lines.push(element("p", { className: "hint good" }, texts.nothingLost));
+    lines.push(this.view());
+    this.body.replaceChildren(...lines);
+  }
+
+  refused(job, result) {
+    const reason = result.error ?? job.errorMessage;
+    const lines = [element("p", { className: "error" }, job.status === "Expired" ? texts.linkExpired : reason)];
+    if (result.needsUpgrade) lines.push(element("p", { className: "hint" }, texts.upgrade));
+    if (result.layers) lines.push(element("p", {}, `${texts.layersFound}:`), element("ul", {}, ...result.layers.map((one) => element("li", {}, `${one.layer}: ${texts.features(one.features)}`))));
+    this.body.replaceChildren(...lines);
+  }
+
+  download(job) {
+    return downloadLink(job, texts.downloadSize(job.outputSizeBytes), "button main", (message) => this.body.prepend(element("p", { className: "error", role: "alert" }, message)));
+  }
+
+  erase() {
+    const act = async (event) => {
+      const asked = event.currentTarget;
+      if (asked.textContent !== texts.eraseSure) {
+        asked.textContent = texts.eraseSure;
+        return;
+      }
+      try {
+        await call(`convert/jobs/${this.jobId}`, { method: "DELETE" });
+        this.settle("Expired", texts.Expired);
+        this.body.replaceChildren(element("p", { className: "hint" }, texts.erased));
+        this.changed();
+      } catch (error) {
+        this.body.prepend(element("p", { className: "error", role: "alert" }, error.message));
+      }
+    };
+    return button(texts.erase, act, { className: "quiet" });
+  }
+
+  view() {
+    const place = element("div", {});
+    const show = async () => {
+      open.replaceWith(element("p", { className: "hint", role: "status" }, texts.loadingMap));
+      try {
+        const document_ = await patiently(() => call(`convert/jobs/${this.jobId}/preview`), () => {}, this.abort.signal);
+        await preview(place, this.name, document_);
+      } catch (error) {
+        place.replaceChildren(element("p", { className: "error" }, error.message));
+      }
+    };
+    const open = button(texts.showMap, show);
+    place.append(open);
+    if (this.showsMap) show();
+    return place;
+  }
+}
+
+/** Returns a link to a result, which gets a new address from the server once its own has expired. */
+export function downloadLink(job, text, className, told) {
+  let expiresAt = Date.parse(job.downloadExpiresAt);
+  const link = element("a", { href: job.downloadUrl, className, "aria-label": texts.downloadOf(job.originalFileName) }, text);
+  link.addEventListener("click", async (event) => {
+    if (Date.now() < expiresAt) return;
+    event.preventDefault();
+    try {
+      const fresh = await call(`convert/jobs/${job.jobId}/status`);
+      if (!fresh.downloadUrl) throw new Refused(texts.linkExpired, 410);
+      link.href = fresh.downloadUrl;
+      expiresAt = Date.parse(fresh.downloadExpiresAt);
+      link.click();
+    } catch (error) {
+      told(error.message);
+    }
+  });
+  return link;
+}
+
+/** Shows the newest jobs of this key in `place`; `details` opens one of them. */
+export async function showHistory(place, details) {
+  const { jobs } = await call("convert/jobs?limit=20");
+  if (!jobs.length) {
+    place.replaceChildren(element("p", { className: "hint" }, texts.noHistory));
+    return;
+  }
+  const when = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+  place.replaceChildren(
+    table(
+      texts.history,
+      texts.historyColumns,
+      jobs.map((job) => {
+        const problem = element("span", { className: "error", role: "alert" });
+        const actions = [button(texts.details, () => details(job), { className: "link", "aria-label": texts.detailsOf(job.originalFileName) })];
+        if (job.downloadUrl) actions.unshift(downloadLink(job, bytes(job.outputSizeBytes), "", (message) => (problem.textContent = message)), " ");
+        return [
+          element("span", { className: "name" }, job.originalFileName),
+          element("span", { className: `badge ${job.status.toLowerCase()}` }, texts[job.status]),
+          job.featureCount === undefined ? "" : texts.features(job.featureCount),
+          when.format(new Date(job.createdAt)),
+          element("span", { className: "cell-actions" }, ...actions, problem),
+        ];
+      }),
+    ),
+  );
+}
+
+/** Waits until fewer than `AT_ONCE` files are sent. */
+async function turn(signal) {
+  if (running >= AT_ONCE) {
+    await new Promise((resolve, reject) => {
+      waiting.push(resolve);
+      signal.addEventListener("abort", () => {
+        const at = waiting.indexOf(resolve);
+        if (at >= 0) waiting.splice(at, 1);
+        reject(signal.reason);
+      });
+    });
+  } else running += 1;
+}
+
+function next() {
+  if (waiting.length) waiting.shift()();
+  else running -= 1;
+}
