@@ -194,17 +194,19 @@ export class Card {
 
 /** Returns a link to a result, which gets a new address from the server once its own has expired. */
 export function downloadLink(job, text, className, told) {
-  let expiresAt = Date.parse(job.downloadExpiresAt);
+  let isFresh = false;
   const link = element("a", { href: job.downloadUrl, className, "aria-label": texts.downloadOf(job.originalFileName) }, text);
   link.addEventListener("click", async (event) => {
-    if (Date.now() < expiresAt) return;
+    // The clock here may be wrong: a link that was renewed just now is used whatever it says.
+    if (isFresh || Date.now() < Date.parse(job.downloadExpiresAt)) return;
     event.preventDefault();
     try {
       const fresh = await call(`convert/jobs/${job.jobId}/status`);
       if (!fresh.downloadUrl) throw new Refused(texts.linkExpired, 410);
       link.href = fresh.downloadUrl;
-      expiresAt = Date.parse(fresh.downloadExpiresAt);
+      isFresh = true;
       link.click();
+      isFresh = false;
     } catch (error) {
       told(error.message);
     }

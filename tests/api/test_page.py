@@ -1,0 +1,350 @@
+"""The page in a real browser: what people see and do, with what no file can make it do (interface 10.5).
+
+Every test proves at its end that nothing broke the page's policy, that no script failed, and that nothing was requested
+from elsewhere.
+"""
+
+import io
+import shutil
+import zipfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+
+from tests.api.conftest import NewClient
+from tests.support.data import collection, feature, lakes, point
+from tests.support.server import Client, Server
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("browser")]
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+PATIENCE_MS = 60_000
+EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+DROP = """([selector, files]) => {
+    const transfer = new DataTransfer();
+    for (const [name, text] of files) transfer.items.add(new File([text], name));
+    const target = document.querySelector(selector);
+    for (const type of ["dragenter", "dragover", "drop"]) {
+        target.dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer: transfer }));
+    }
+}"""
+TELL_VIOLATIONS = """document.addEventListener("securitypolicyviolation", (event) =>
+    console.error("violation of " + event.violatedDirective + " by " + event.blockedURI))"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """One browser for all tests."""
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if program is None:
+        pytest.skip("Chromium is not installed (Debian: chromium)")
+    async with async_playwright() as playwright:
+        opened = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        yield opened
+        await opened.close()
+
+
+class Visit:
+    """A page in a browser of its own memory, as a person with a key sees it."""
+
+    def __init__(self, page: Page, server: Server) -> None:
+        self.page = page
+        self._server = server
+        self.faults: list[str] = []
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("console", lambda message: self._note(message.text))
+        page.on("request", lambda request: self._check(request.url))
+        page.on("dialog", lambda dialog: self.faults.append(f"a dialog: {dialog.message}"))
+
+    def _note(self, text: str) -> None:
+        if "violation of" in text or "Content Security Policy" in text:
+            self.faults.append(text)
+
+    def _check(self, url: str) -> None:
+        if not url.startswith((self._server.url, "blob:")):
+            self.faults.append(f"a request to {url}")
+
+    async def open(self, key: str) -> None:
+        """Follow the link that the operator's terminal shows."""
+        await self.page.goto(f"{self._server.url}/#key={key}")
+        await expect(self.page.locator("#convert-form")).to_be_visible(timeout=PATIENCE_MS)
+
+    async def choose(self, *files: tuple[str, bytes]) -> None:
+        """Choose files."""
+        payload: Any = [
+            {"name": name, "mimeType": "application/octet-stream", "buffer": content} for name, content in files
+        ]
+        await self.page.set_input_files("#files", payload)
+
+    async def convert(self, target: str = "GeoPackage") -> None:
+        """Choose a format and start."""
+        await self.page.select_option("#format", target)
+        await self.page.click("#convert")
+
+    async def ended(self, state: str, count: int = 1) -> None:
+        """Wait until so many files have ended like this."""
+        await expect(self.page.locator(f".state.{state}")).to_have_count(count, timeout=PATIENCE_MS)
+
+    async def shoot(self, name: str) -> None:
+        """Keep a picture for those who look at the design."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        await self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+
+@asynccontextmanager
+async def visiting(browser: Browser, server: Server, **context: Any) -> AsyncIterator[Visit]:
+    """Open a page in a fresh browser context; at its end, nothing forbidden has happened."""
+    opened: BrowserContext = await browser.new_context(**context)
+    await opened.add_init_script(TELL_VIOLATIONS)
+    visit = Visit(await opened.new_page(), server)
+    try:
+        yield visit
+        assert visit.faults == []
+    finally:
+        await opened.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def visit(browser: Browser, server: Server) -> AsyncIterator[Visit]:
+    """A visit at a desk."""
+    async with visiting(browser, server, viewport={"width": 1280, "height": 900}) as opened:
+        yield opened
+
+
+async def assert_accessible(page: Page) -> None:
+    """Check that axe finds nothing serious."""
+    found = await Axe().run(page)
+    serious = [one for one in found.response["violations"] if one["impact"] in {"serious", "critical"}]
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in serious] == []
+
+
+async def test_a_dropped_file_is_converted_and_seen(visit: Visit, client: Client) -> None:
+    """With facts, a map, a table, the attributes of a feature, and a download that is the result."""
+    page = visit.page
+    await visit.open(client.key.api_key)
+    assert "#" not in page.url
+    await page.evaluate(DROP, ["#drop", [["lakes.geojson", lakes().decode()]]])
+    await expect(page.locator("#chosen li")).to_have_count(1)
+    await visit.convert()
+    await visit.ended("completed")
+    await expect(page.locator(".facts")).to_contain_text("3 features")
+    await expect(page.locator(".map canvas").first).to_be_attached()
+    await page.get_by_text("Table: 3 features").click()
+    await page.get_by_role("button", name="Show feature 2 on the map").click()
+    await expect(page.locator(".attributes dd").first).to_have_text("Ladoga")
+    await visit.shoot("desktop")
+    await assert_accessible(page)
+    async with page.expect_download() as waiting:
+        await page.get_by_role("link", name="Download the result of lakes.geojson").first.click()
+    downloaded = await (await waiting.value).path()
+    assert downloaded.read_bytes().startswith(b"SQLite format 3")
+
+
+async def test_a_click_on_the_map_shows_attributes(visit: Visit, client: Client) -> None:
+    """Of what is under the pointer."""
+    await visit.open(client.key.api_key)
+    await visit.choose(("hut.geojson", collection(feature(point(10, 50), name="Hut"))))
+    await visit.convert("Kml")
+    await visit.ended("completed")
+    canvas = visit.page.locator(".map canvas").first
+    await expect(canvas).to_be_attached()
+    await visit.page.locator(".map").click()  # the only feature is in the middle
+    await expect(visit.page.locator(".attributes")).to_contain_text("Hut")
+
+
+async def test_a_phone_in_the_dark_shows_all_of_it(browser: Browser, server: Server, client: Client) -> None:
+    """At 360 pixels nothing has to be moved sideways, and all of it can be read."""
+    async with visiting(
+        browser, server, viewport={"width": 360, "height": 740}, color_scheme="dark", has_touch=True
+    ) as visit:
+        await visit.open(client.key.api_key)
+        await visit.choose(("lakes.geojson", lakes()))
+        await visit.convert()
+        await visit.ended("completed")
+        await expect(visit.page.locator(".map canvas").first).to_be_attached()
+        assert await visit.page.evaluate("document.documentElement.scrollWidth") <= 360
+        await visit.shoot("phone-dark")
+        await assert_accessible(visit.page)
+
+
+async def test_loose_parts_of_a_shapefile_are_one_upload(visit: Visit, client: Client) -> None:
+    """Beside another file, each with a card of its own; what is sent is what was chosen."""
+    packed = client.download(client.convert("lakes.geojson", lakes(), outputFormat="Shapefile"))
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        parts = [(name, archive.read(name)) for name in archive.namelist()]
+    assert len(parts) > 3
+    await visit.open(client.key.api_key)
+    await visit.choose(*parts, ("huts.geojson", collection(feature(point(1, 2), name="Hut"))))
+    await expect(visit.page.locator("#chosen .name")).to_have_text(["lakes.zip", "huts.geojson"])
+    await visit.convert("Csv")
+    await visit.ended("completed", 2)
+    [job] = [
+        one for one in client.get("/api/geo/convert/jobs").json()["jobs"] if one["originalFileName"] == "lakes.zip"
+    ]
+    assert "Vänern" in client.download({"downloadUrl": job["downloadUrl"]}).decode()
+
+
+async def test_losses_are_a_table_and_a_failure_says_why(visit: Visit, client: Client) -> None:
+    """A file that cannot be converted has its reason on its card, beside the card of one that lost something."""
+    lossy = collection(feature(point(1, 2), a_very_long_name="x" * 300))
+    await visit.open(client.key.api_key)
+    await visit.choose(("lossy.geojson", lossy), ("notes.xyz", b"?"))
+    await visit.convert("Shapefile")
+    await visit.ended("completed")
+    await visit.ended("failed")
+    losses = visit.page.get_by_role("region", name="What the Shapefile could not hold")
+    await expect(losses).to_contain_text("a_very_lon")
+    await expect(visit.page.locator(".card .error")).to_contain_text(".xyz cannot be converted")
+
+
+@pytest.fixture
+def broke(new_client: NewClient) -> Client:
+    """A client whose credit is used up."""
+    return new_client(wallet_cents=0)
+
+
+async def test_a_limit_says_so(visit: Visit, broke: Client) -> None:
+    """In the words of the interface, with what would lift it."""
+    await visit.open(broke.key.api_key)
+    await visit.choose(("lakes.geojson", lakes()))
+    await visit.convert()
+    await visit.ended("failed")
+    [job] = broke.get("/api/geo/convert/jobs").json()["jobs"]
+    await expect(visit.page.locator(".card .error")).to_have_text(job["errorMessage"])
+    await expect(visit.page.locator(".card")).to_contain_text("A larger plan lifts this limit.")
+
+
+async def test_an_upload_can_be_cancelled(visit: Visit, client: Client) -> None:
+    """Nothing of it remains on the server."""
+    await visit.open(client.key.api_key)
+    await visit.page.route("**/convert/file", lambda _route: None)  # the network hangs
+    await visit.choose(("lakes.geojson", lakes()))
+    await visit.convert()
+    await visit.page.get_by_role("button", name="Cancel").click()
+    await expect(visit.page.locator(".state.failed")).to_have_text("Cancelled")
+    assert client.get("/api/geo/convert/jobs").json()["jobs"] == []
+
+
+async def test_a_link_that_has_expired_is_renewed(visit: Visit, client: Client) -> None:
+    """A page that was left open for days still downloads what the server keeps."""
+    client.convert("lakes.geojson", lakes(), outputFormat="Csv")
+    page = visit.page
+    await visit.open(client.key.api_key)
+    link = page.get_by_role("link", name="Download the result of lakes.geojson")
+    await expect(link).to_be_visible()
+    await page.clock.set_fixed_time("2100-01-01T00:00:00Z")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    async with page.expect_download() as waiting:
+        await link.click()
+    assert "Ladoga" in (await (await waiting.value).path()).read_text(encoding="utf-8")
+    assert any(url.endswith("/status") for url in asked)
+
+
+async def test_nothing_of_a_file_becomes_markup(visit: Visit, client: Client) -> None:
+    """Neither names of files, of attributes and of layers, nor values, nor messages that repeat them."""
+    document = collection(feature(point(1, 2), **{EVIL: EVIL}), feature(point(3, 4), **{EVIL: f"{EVIL} 2"}))
+    page = visit.page
+    await visit.open(client.key.api_key)
+    await visit.choose((f"{EVIL.replace('/', '')}.geojson", document), (f"{EVIL.replace('/', '')}.xyz", b"?"))
+    await visit.convert("Shapefile")
+    await visit.ended("completed")
+    await visit.ended("failed")
+    await page.get_by_text("Table: 2 features").click()
+    await page.get_by_role("button", name="Show feature 1 on the map").click()
+    await expect(page.locator(".attributes dd").first).to_have_text(EVIL)
+    await expect(page.locator("#history .name").first).to_contain_text("<img")
+    assert await page.locator("main img, main script").count() == 0
+
+
+async def test_a_key_is_asked_for_and_kept_in_the_tab_only(visit: Visit, server: Server, client: Client) -> None:
+    """With the keyboard alone: a wrong key is refused, the right one opens the form, and leaves nothing behind."""
+    page = visit.page
+    await page.goto(server.url)
+    await expect(page.locator("#key")).to_be_focused()
+    await assert_accessible(page)
+    await page.keyboard.type("gm_wrong")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#key-error")).to_contain_text("does not know this key")
+    await expect(page.locator("#key")).to_be_focused()
+    await page.keyboard.type(client.key.api_key)
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#convert-form")).to_be_visible()
+    assert await page.evaluate("JSON.stringify([{...localStorage}, document.cookie])") == '[{},""]'
+    await page.reload()
+    await expect(page.locator("#convert-form")).to_be_visible()
+    await page.get_by_role("button", name="Forget the key").click()
+    await expect(page.locator("#key-form")).to_be_visible()
+
+
+async def test_a_system_is_found_and_chosen_with_the_keyboard(visit: Visit, client: Client) -> None:
+    """The file is then in that system."""
+    page = visit.page
+    await visit.open(client.key.api_key)
+    await page.get_by_label("Coordinate system of the result").focus()
+    await page.keyboard.type("wgs 84 utm 33n")
+    await expect(page.get_by_role("option").first).to_be_visible()
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_label("Coordinate system of the result")).to_have_value("32633 · WGS 84 / UTM zone 33N")
+    await visit.choose(("lakes.geojson", collection(feature(point(15, 50), name="Hut"))))
+    await visit.convert()
+    await visit.ended("completed")
+    await expect(page.locator(".facts")).to_contain_text("EPSG:32633")
+
+
+async def test_an_earlier_conversion_is_opened_again(visit: Visit, client: Client) -> None:
+    """With what it lost, from the list of this key's jobs."""
+    client.convert("lossy.geojson", collection(feature(point(1, 2), a_very_long_name=1)), outputFormat="Shapefile")
+    await visit.open(client.key.api_key)
+    await visit.page.get_by_role("button", name="Details of lossy.geojson").click()
+    await visit.ended("completed")
+    await expect(visit.page.locator(".card")).to_contain_text("a_very_lon")
+    await expect(visit.page.locator(".map canvas").first).to_be_attached()
+
+
+async def test_the_documentation_sends_requests(visit: Visit, server: Server, client: Client) -> None:
+    """Under the same policy, but for the symbols in its style, with a choice of files and formats."""
+    page = visit.page
+    await page.goto(f"{server.url}/docs")
+    await page.get_by_role("button", name="Authorize").first.click()
+    await (
+        page.get_by_label("auth-apikey-value").or_(page.locator(".auth-container input")).first.fill(client.key.api_key)
+    )
+    await page.locator(".auth-btn-wrapper .authorize").click()
+    await page.locator(".auth-btn-wrapper .btn-done").click()
+    convert = page.locator("#operations-Conversions-convertFile")
+    await convert.locator(".opblock-summary-control").click()
+    payload: Any = {"name": "lakes.geojson", "mimeType": "application/json", "buffer": lakes()}
+    await convert.locator("input[type=file]").set_input_files(payload)
+    await expect(convert.locator("option", has_text="GeoPackage").first).to_be_attached()
+    await visit.shoot("docs")
+    await convert.get_by_role("button", name="Execute").click()
+    await expect(convert.locator(".live-responses-table tbody .response-col_status").first).to_contain_text("200")
+    [job] = client.get("/api/geo/convert/jobs").json()["jobs"]
+    assert job["status"] == "Completed"
+
+
+async def test_a_first_visit_loads_little(server: Server) -> None:
+    """What the page names and imports, compressed, without what only a map needs."""
+    sizes: dict[str, int] = {}
+    pending = ["/"]
+    while pending:
+        path = pending.pop()
+        response = httpx.get(server.url + path, headers={"Accept-Encoding": "gzip"})
+        sizes[path] = int(response.headers["content-length"])
+        text = response.text
+        named = [part.split('"')[0] for mark in ('src="', 'href="page/', 'from "./') for part in text.split(mark)[1:]]
+        found = {f"/page/{name.removeprefix('page/')}" for name in named}
+        pending += sorted(found - sizes.keys() - set(pending))
+    assert len(sizes) > 8
+    assert sum(sizes.values()) < 150_000
