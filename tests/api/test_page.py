@@ -290,12 +290,13 @@ async def test_a_system_is_found_and_chosen_with_the_keyboard(visit: Visit, clie
     """The file is then in that system."""
     page = visit.page
     await visit.open(client.key.api_key)
-    await page.get_by_label("Coordinate system of the result").focus()
+    system = page.get_by_role("combobox", name="Coordinate system of the result")
+    await system.focus()
     await page.keyboard.type("wgs 84 utm 33n")
     await expect(page.get_by_role("option").first).to_be_visible()
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_label("Coordinate system of the result")).to_have_value("32633 · WGS 84 / UTM zone 33N")
+    await expect(system).to_have_value("32633 · WGS 84 / UTM zone 33N")
     await visit.choose(("lakes.geojson", collection(feature(point(15, 50), name="Hut"))))
     await visit.convert()
     await visit.ended("completed")

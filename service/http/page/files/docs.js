@@ -1,5 +1,16 @@
 /** Shows openapi.json with Swagger UI, which can also send requests. Nothing is loaded from, or sent to, elsewhere. */
 
+/** Fields of a form begin empty, or with their default: what Swagger UI makes up for them would be sent. */
+const EmptyFields = (toolbox) => {
+  const made = toolbox.getSystem().fn.getSampleSchema;
+  return { fn: { getSampleSchema: (schema, mediaType, ...others) => (mediaType ? made(schema, mediaType, ...others) : initial(schema)) } };
+};
+
+function initial(schema) {
+  const plain = schema?.toJS ? schema.toJS() : schema;
+  return plain?.default ?? (plain?.type === "array" ? [] : "");
+}
+
 const place = document.getElementById("interface");
 
 if (window.SwaggerUIBundle) {
@@ -13,6 +24,7 @@ if (window.SwaggerUIBundle) {
     displayRequestDuration: true,
     persistAuthorization: false,
     tryItOutEnabled: true,
+    plugins: [EmptyFields],
     syntaxHighlight: { theme: "idea" },
   });
 } else {
