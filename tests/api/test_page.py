@@ -339,13 +339,15 @@ async def test_a_first_visit_loads_little(server: Server) -> None:
     """What the page names and imports, compressed, without what only a map needs."""
     sizes: dict[str, int] = {}
     pending = ["/"]
+    browser = httpx.AsyncClient(base_url=server.url, headers={"Accept-Encoding": "gzip"})
     while pending:
         path = pending.pop()
-        response = httpx.get(server.url + path, headers={"Accept-Encoding": "gzip"})
+        response = await browser.get(path)
         sizes[path] = int(response.headers["content-length"])
         text = response.text
         named = [part.split('"')[0] for mark in ('src="', 'href="page/', 'from "./') for part in text.split(mark)[1:]]
         found = {f"/page/{name.removeprefix('page/')}" for name in named}
         pending += sorted(found - sizes.keys() - set(pending))
+    await browser.aclose()
     assert len(sizes) > 8
     assert sum(sizes.values()) < 150_000
