@@ -13,6 +13,7 @@ from service.jobs.lifecycle import Stage
 from service.jobs.records import Job, job_from
 
 _SQL = load("jobs")
+_AT_ONCE = 500
 
 Remove = Callable[[list[str]], Awaitable[None]]
 """Removes objects from storage by their keys."""
@@ -149,6 +150,7 @@ class JobRegister:
         await remove([object_key])
         async with self._database.connection() as connection:
             await connection.execute(_SQL["mark_disposed"], [job_id])
+        await self.remove_late(remove, _AT_ONCE)  # its preview among them
 
     async def remove_late(self, remove: Remove, at_once: int) -> int:
         """Remove objects that may have appeared late under keys abandoned by their jobs; return how many were due."""

@@ -1,4 +1,4 @@
-"""The page in a real browser: what people see and do, with what no file can make it do (interface 10.5).
+"""The page in a real browser: what people see and do, with what no file can make it do (interface 10).
 
 Every test proves at its end that nothing broke the page's policy, that no script failed, and that nothing was requested
 from elsewhere.
@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group(
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 PATIENCE_MS = 60_000
+expect.set_options(timeout=PATIENCE_MS)
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 DROP = """([selector, files]) => {
     const transfer = new DataTransfer();
@@ -234,6 +235,36 @@ async def test_an_upload_can_be_cancelled(visit: Visit, client: Client) -> None:
     assert client.get("/api/geo/convert/jobs").json()["jobs"] == []
 
 
+async def test_a_conversion_can_be_cancelled(visit: Visit, client: Client) -> None:
+    """Its job fails, and costs nothing."""
+    large = collection(
+        *(feature(point(number / 1000, 1), name=f"n{number}", text="x" * 60) for number in range(30_000))
+    )
+    await visit.open(client.key.api_key)
+    await visit.choose(("large.geojson", large))
+    await visit.convert("Ods")
+    await expect(visit.page.locator(".state")).not_to_contain_text("Uploading", timeout=PATIENCE_MS)
+    await visit.page.get_by_role("button", name="Cancel").click()
+    await expect(visit.page.locator(".state.failed")).to_have_text("Cancelled", timeout=PATIENCE_MS)
+    await expect(visit.page.locator(".card .error")).to_contain_text("Nothing was counted")
+    assert client.usage() == (0, 0)
+
+
+async def test_a_result_can_be_deleted(visit: Visit, client: Client) -> None:
+    """After a second question; its link is of no use from then on, and the map that was shown is gone."""
+    await visit.open(client.key.api_key)
+    await visit.choose(("lakes.geojson", lakes()))
+    await visit.convert()
+    await visit.ended("completed")
+    await expect(visit.page.locator(".map canvas").first).to_be_attached()
+    link = await visit.page.locator(".card a.main").get_attribute("href")
+    await visit.page.get_by_role("button", name="Delete the result").click()
+    await visit.page.get_by_role("button", name="Delete for good?").click()
+    await visit.ended("expired")
+    assert await visit.page.locator(".map").count() == 0
+    assert client.get(str(link)).status_code == 404
+
+
 async def test_a_link_that_has_expired_is_renewed(visit: Visit, client: Client) -> None:
     """A page that was left open for days still downloads what the server keeps."""
     client.convert("lakes.geojson", lakes(), outputFormat="Csv")
@@ -293,7 +324,7 @@ async def test_a_system_is_found_and_chosen_with_the_keyboard(visit: Visit, clie
     system = page.get_by_role("combobox", name="Coordinate system of the result")
     await system.focus()
     await page.keyboard.type("wgs 84 utm 33n")
-    await expect(page.get_by_role("option").first).to_be_visible()
+    await expect(page.get_by_role("option").first).to_contain_text("UTM zone 33N")
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("Enter")
     await expect(system).to_have_value("32633 · WGS 84 / UTM zone 33N")

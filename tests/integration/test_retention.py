@@ -125,6 +125,16 @@ async def test_a_preview_goes_with_its_result(database_url: str, tmp_path: Path)
         assert await audit(here.services.database, here.services.storage) == []
 
 
+async def test_a_preview_is_erased_with_its_result(database_url: str, tmp_path: Path) -> None:
+    """At once: its owner asked for it."""
+    async with world(database_url, tmp_path) as here:
+        job_id = (await here.convert())["jobId"]
+        assert (await here.client.get(f"/api/geo/convert/jobs/{job_id}/preview")).status_code == 200
+        assert (await here.client.delete(f"/api/geo/convert/jobs/{job_id}")).status_code == 204
+        assert await here.stored() == 0
+        assert await audit(here.services.database, here.services.storage) == []
+
+
 async def test_a_preview_that_appears_after_its_result_has_gone_is_removed(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

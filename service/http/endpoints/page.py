@@ -1,4 +1,4 @@
-"""The page at `/`, the documentation at `/docs`, and the files of both. No key needed (interface 10.6)."""
+"""The page at `/`, the documentation at `/docs`, and the files of both. No key needed (interface 10)."""
 
 from http import HTTPStatus
 

@@ -5,7 +5,7 @@ import { button, element, table } from "./dom.js";
 import { preview } from "./map.js";
 import { bytes, lossRows, texts } from "./texts.js";
 
-const WAIT_SECONDS = 20;
+const WAIT_SECONDS = 2; // so that the stage that is shown is the current one
 const AT_ONCE = 2;
 const PAUSE_MS = 500;
 const OPEN = new Set(["Pending", "Processing"]);
@@ -20,6 +20,7 @@ export class Card {
     this.changed = changed;
     this.jobId = null;
     this.showsMap = false;
+    this.isCancelled = false;
     this.abort = new AbortController();
     this.state = element("p", { className: "state" });
     this.bar = element("progress", { max: 1, "aria-label": name });
@@ -69,8 +70,7 @@ export class Card {
   async follow() {
     let job = { status: "Pending" };
     while (OPEN.has(job.status)) {
-      const share = job.progress?.share ?? job.progress?.done;
-      this.busy(texts[job.status], typeof share === "number" ? share : undefined);
+      if (!this.isCancelled) this.busy(texts.stages[job.progress?.stage] ?? texts[job.status]);
       this.actions.replaceChildren(button(texts.cancel, () => this.cancel()));
       const before = performance.now();
       job = await patiently(() => call(`convert/jobs/${this.jobId}/status?wait=${WAIT_SECONDS}`), () => {}, this.abort.signal);
@@ -81,6 +81,7 @@ export class Card {
   }
 
   async cancel() {
+    this.isCancelled = true;
     this.busy(texts.cancelling);
     if (!this.jobId) {
       this.abort.abort(new DOMException(texts.cancelled, "AbortError"));
@@ -113,7 +114,7 @@ export class Card {
   }
 
   ended(job, result) {
-    this.settle(job.status, texts[job.status]);
+    this.settle(job.status, this.isCancelled && job.status === "Failed" ? texts.cancelled : texts[job.status]);
     if (result.status !== "Completed") {
       this.refused(job, result);
       return;

@@ -59,6 +59,13 @@ export const texts = {
   queued: "Waits for the other uploads",
   uploading: (share) => `Uploading, ${Math.round(share * 100)} %`,
   busy: (seconds) => `The server is busy; trying again in ${plural(seconds, "second", "seconds")}`,
+  stages: {
+    waiting: "Waiting for a converter",
+    reading: "Reading the file",
+    converting: "Converting",
+    verifying: "Checking the result",
+    storing: "Storing the result",
+  },
   Pending: "Waiting for a converter",
   Processing: "Converting",
   Completed: "Converted",
