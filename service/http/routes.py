@@ -168,7 +168,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
     ),
     Keyed(
         method="GET",
-        path=f"{API}/convert/jobs/{{jobId}}",
+        path=f"{API}/convert/jobs/{{jobId}}/result",
         name="jobResult",
         handler=job_result,
         summary="Show what the conversion of a job responded, with a new link",

@@ -82,7 +82,7 @@ def test_a_preview_needs_a_result_of_the_caller(client: Client, new_client: NewC
     refused = client.get(f"{JOBS}/{failed['jobId']}/preview")
     assert (refused.status_code, refused.json()["code"]) == (409, "no_result")
     done = client.convert("a.geojson", lakes(), outputFormat="Csv")
-    for path in (f"{JOBS}/{done['jobId']}/preview", f"{JOBS}/{done['jobId']}"):
+    for path in (f"{JOBS}/{done['jobId']}/preview", f"{JOBS}/{done['jobId']}/result"):
         assert new_client("free").get(path).json()["code"] == "job_not_found"
         assert client.get(path, headers={"X-API-Key": "gm_x"}).status_code == 401
 
@@ -104,7 +104,7 @@ def test_a_job_repeats_what_its_conversion_responded(client: Client) -> None:
     """With warnings, the report of losses and a new link; an open balance is not looked up again."""
     lossy = collection(feature(point(1, 2), a_very_long_name_1="x" * 300))
     answer = client.convert("a.geojson", lossy, outputFormat="Shapefile")
-    again = client.get(f"{JOBS}/{answer['jobId']}").json()
+    again = client.get(f"{JOBS}/{answer['jobId']}/result").json()
     changing = {"downloadUrl", "downloadExpiresAt"}
     assert {name: again[name] for name in again.keys() - changing} == {
         name: answer[name] for name in answer.keys() - changing

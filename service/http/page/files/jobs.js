@@ -76,7 +76,7 @@ export class Card {
       job = await patiently(() => call(`convert/jobs/${this.jobId}/status?wait=${WAIT_SECONDS}`), () => {}, this.abort.signal);
       if (OPEN.has(job.status) && performance.now() - before < PAUSE_MS) await pause(PAUSE_MS);
     }
-    this.ended(job, await call(`convert/jobs/${this.jobId}`));
+    this.ended(job, await call(`convert/jobs/${this.jobId}/result`));
     this.changed();
   }
 
