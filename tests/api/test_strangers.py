@@ -29,8 +29,7 @@ CONFIG = SchemathesisConfig.from_dict(
     }
 )
 ON_ONE_PORT = [endpoint for endpoint in ENDPOINTS if endpoint.path not in PRIVATE]
-DESCRIPTION = schemathesis.openapi.from_dict(describe(ON_ONE_PORT, IntakeLimits(), ""), config=CONFIG)
-DOCUMENT = describe(ENDPOINTS, IntakeLimits(), "")
+DOCUMENT = describe(ON_ONE_PORT, IntakeLimits(), "")
 DESCRIPTION = schemathesis.openapi.from_dict(DOCUMENT, config=CONFIG)
 
 
