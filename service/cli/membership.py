@@ -55,16 +55,19 @@ def report_ready(membership: Membership, announcement: Announcement) -> None:
 
 
 def share_of(settings: Settings, number: int, count: int) -> Settings:
-    """Return the settings of one process, whose limits add up to those of the service, but are at least 1 each."""
+    """Return the settings of one process, whose limits add up to those of the service.
 
-    def part(total: int) -> int:
-        return max(1, total // count + (number <= total % count))
+    Each is at least 1, and no waiting room is so small that an idle process refuses a whole batch.
+    """
+
+    def part(total: int, least: int = 1) -> int:
+        return max(min(total, least), total // count + (number <= total % count))
 
     return msgspec.structs.replace(
         settings,
         converters=part(converters_of(settings)),
         suspended=part(settings.suspended) if settings.suspended else 0,
-        waiting_room=part(settings.waiting_room),
+        waiting_room=part(settings.waiting_room, settings.max_batch_files),
         max_connections=part(settings.max_connections),
         max_per_account=part(settings.max_per_account),
     )

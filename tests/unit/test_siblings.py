@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.queue import AdmissionQueue
 from service.app import converters_of
 from service.cli.command import CommandError
 from service.cli.membership import share_of
@@ -77,6 +78,18 @@ def test_the_shares_of_all_processes_are_the_limits_of_the_service(count: int) -
     for name in ("converters", "suspended", "waiting_room", "max_connections", "max_per_account"):
         assert sum(getattr(share, name) for share in shares) == getattr(settings, name), name
     assert share_of(Settings(max_per_account=1), 2, 2).max_per_account == 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 28, 32])
+def test_every_process_takes_a_whole_batch_when_it_is_idle(count: int) -> None:
+    """All files of a batch are in progress in one process."""
+    settings = Settings(converters=count)
+    for number in range(1, count + 1):
+        share = share_of(settings, number, count)
+        queue = AdmissionQueue(
+            workers=share.converters or 1, waiting=share.waiting_room, per_tenant=share.max_per_account
+        )
+        assert len(queue.enqueue("tenant", settings.max_batch_files)) == settings.max_batch_files
 
 
 def test_there_is_a_converter_for_every_process() -> None:
