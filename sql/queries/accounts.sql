@@ -76,6 +76,12 @@ SELECT id AS key_id, created_at, revoked_at FROM api_key WHERE account_id = $1 O
 UPDATE account SET name = '', may_convert = false, deleted_at = coalesce(deleted_at, service_time()) WHERE id = $1
 RETURNING id;
 
+-- name: transactions_on_accounts
+-- The other transactions that have read or changed an account and have not ended. Each keeps its lock of the table until then.
+SELECT DISTINCT virtualtransaction FROM pg_locks
+ WHERE locktype = 'relation' AND relation = 'account'::regclass AND granted AND pid <> pg_backend_pid()
+   AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+
 -- name: revoke_keys
 -- Revoke all keys of an account.
 UPDATE api_key SET revoked_at = coalesce(revoked_at, service_time()) WHERE account_id = $1;
@@ -95,7 +101,8 @@ UPDATE organization o SET name = o.id::text
 -- Find the payers of an account with a plan and without, its own payers, and whether its organization has other members.
 SELECT a.name, a.payer_id, a.plan_payer_id, o.id AS organization_id, o.name AS organization, n.owner,
        own.id AS own_payer_id, own_plan.owner AS own_owner, w.id AS wallet_payer_id,
-       EXISTS (SELECT FROM account m WHERE m.plan_payer_id = p.id AND m.id <> a.id) AS has_colleagues
+       EXISTS (SELECT FROM account m
+                WHERE m.plan_payer_id = p.id AND m.id <> a.id AND m.deleted_at IS NULL) AS has_colleagues
   FROM account a LEFT JOIN payer p ON p.id = a.plan_payer_id LEFT JOIN organization o ON o.id = p.organization_id
   LEFT JOIN plan n ON n.id = p.plan_id
   LEFT JOIN payer own ON own.account_id = a.id AND own.plan_id IS NOT NULL

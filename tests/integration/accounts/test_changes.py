@@ -283,3 +283,17 @@ async def test_the_schema_knows_whose_a_payer_is(database_url: str) -> None:
             async with office.database.connection() as connection:
                 with pytest.raises(asyncpg.IntegrityConstraintViolationError):
                     await connection.execute(statement, account.account_id)
+
+
+async def test_a_deleted_colleague_does_not_keep_the_organization(database_url: str) -> None:
+    """The last member that is left takes the use and the debt of the organization along."""
+    async with opened(database_url) as office:
+        first = await office.account(plan="team", organization="Survey")
+        second = await office.account(plan="team", organization="Survey")
+        await office.convert(first)
+        await office.change(second, Changes(past_due=True))
+        await office.administration.close_account(first.account_id)
+        assert (await office.change(second, Changes(wallet=True))).past_due
+        alone = await office.change(second, msgspec.structs.replace(to_plan("free"), leave_organization=True))
+        assert (alone.past_due, alone.organization_id) == (True, None)
+        assert (await office.balance(second)).used_conversions == 1
