@@ -1,10 +1,12 @@
 """Creates and changes accounts, organizations and keys, for `geomill account` and `geomill key` (interface 10)."""
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from uuid import UUID
 
+import anyio
 import asyncpg
 import msgspec
 
@@ -21,6 +23,7 @@ _SQL = load("accounts")
 
 LOCK_SECONDS = 30
 """How long a change waits for another change, or for an admission that holds the wallet."""
+LOOK_SECONDS = 0.05
 
 
 class CreatedKey(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -185,6 +188,29 @@ class Administration:
                 raise AdministrationError(message)
             for change in ("revoke_keys", "forget_requests", "rename_alone"):
                 await connection.execute(_SQL[change], account_id)
+
+    async def await_admissions(self) -> None:
+        """Wait until every transaction has ended that may have read an account before it was closed.
+
+        An admission reads whether its account may convert, and may then wait for the use of its payer.
+
+        Raises:
+            AdministrationError: a transaction does not end.
+        """
+        patience = time.monotonic() + LOCK_SECONDS
+        waits_for = await self._transactions()
+        while waits_for:
+            if time.monotonic() > patience:
+                raise AdministrationError(
+                    f"A transaction has not ended for {LOCK_SECONDS} seconds, so the deletion is not complete. Repeat "
+                    "it, or end that session first (pg_stat_activity shows it)."
+                )
+            await anyio.sleep(LOOK_SECONDS)
+            waits_for &= await self._transactions()
+
+    async def _transactions(self) -> set[str]:
+        async with self._database.connection() as connection:
+            return {row[0] for row in await connection.fetch(_SQL["transactions_on_accounts"])}
 
     async def change_account(self, account_id: AccountId, changes: Changes) -> ChangedAccount:
         """Change an account; changes to plan and past due apply to all members of its organization.

@@ -25,10 +25,11 @@ class AccountEraser:
         """Delete an account and return how many results were erased; a repeat completes what was interrupted.
 
         Raises:
-            AdministrationError: there has never been such an account.
+            AdministrationError: there has never been such an account, or a transaction does not end; repeat it then.
             StorageUnavailable: the store could not delete a result; the rest is left to a repeat.
         """
-        await self._administration.close_account(account_id)  # from here on it is admitted no more
+        await self._administration.close_account(account_id)
+        await self._administration.await_admissions()  # from here on it is admitted no more
         erased = 0
         while opened := await self._jobs.open_of(account_id):
             for job in opened:

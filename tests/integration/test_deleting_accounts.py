@@ -11,6 +11,7 @@ from service.accounts.keys import CACHE_LIFETIME
 from service.usecases.audit import audit
 from service.usecases.delete_account import DELETED, AccountEraser
 from service.usecases.maintenance import sweep
+from service.usecases.services import Services
 from tests.support.data import lakes
 from tests.support.world import World, world
 
@@ -77,3 +78,38 @@ async def test_the_books_stay_and_the_names_go(
         with pytest.raises(AdministrationError):
             await administration.find_account(account_id)
         assert await eraser.delete(account_id) == 0
+
+
+async def waits_for_row(services: Services) -> bool:
+    """Whether a session waits for a row that another transaction holds."""
+    async with services.database.connection() as connection:
+        return bool(await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+
+
+async def test_an_admission_under_way_is_not_missed(database_url: str, tmp_path: Path) -> None:
+    """It has read that the account may convert, and waits for the use of its payer until the account is closed."""
+    async with world(database_url, tmp_path) as here, anyio.create_task_group() as tasks:
+        services, account_id = here.services, here.account.account_id
+        eraser = AccountEraser(
+            Administration(services.database, here.clock), services.jobs, services.ledger, services.storage
+        )
+        assert (await send(here)).json()["success"]
+        erased = anyio.Event()
+
+        async def erase() -> None:
+            await eraser.delete(account_id)
+            erased.set()
+
+        async with services.database.transaction() as connection:
+            await connection.execute("SELECT FROM usage FOR UPDATE")
+            tasks.start_soon(send, here)
+            while not await waits_for_row(services):  # noqa: ASYNC110 -- the database does not tell
+                await anyio.sleep(0.02)
+            tasks.start_soon(erase)
+            with anyio.move_on_after(0.5):  # it would not have waited for as long
+                await erased.wait()
+        await erased.wait()
+        while services.runner.active:  # noqa: ASYNC110 -- its process notices
+            await anyio.sleep(0.05)
+        assert TELLING not in await everything(here)
+        assert await here.stored() == 0
