@@ -13,7 +13,6 @@ from service.jobs.lifecycle import Stage
 from service.jobs.records import Job, job_from
 
 _SQL = load("jobs")
-_AT_ONCE = 500
 
 Remove = Callable[[list[str]], Awaitable[None]]
 """Removes objects from storage by their keys."""
@@ -141,16 +140,16 @@ class JobRegister:
             await connection.execute(_SQL["anonymise"], account_id, reason)
 
     async def erase(self, job_id: JobId, object_key: str, remove: Remove) -> None:
-        """Remove the output of a job that completed, before the end of its retention.
+        """Remove the output of a job that completed and its preview, before the end of their retention.
 
-        The job is Expired from the first statement on: if `remove` fails, the sweep removes the output.
+        The job is Expired from the first statement on, and gets no preview any more: if `remove` fails, the sweep
+        removes both.
         """
         async with self._database.connection() as connection:
-            await connection.execute(_SQL["expire"], job_id)
-        await remove([object_key])
+            preview_key = await connection.fetchval(_SQL["expire"], job_id)
+        await remove([object_key] if preview_key is None else [object_key, preview_key])
         async with self._database.connection() as connection:
             await connection.execute(_SQL["mark_disposed"], [job_id])
-        await self.remove_late(remove, _AT_ONCE)  # its preview among them
 
     async def remove_late(self, remove: Remove, at_once: int) -> int:
         """Remove objects that may have appeared late under keys abandoned by their jobs; return how many were due."""

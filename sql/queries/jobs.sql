@@ -100,8 +100,9 @@ SELECT id, object_key FROM job
  LIMIT $2;
 
 -- name: expire
--- End the retention of an output now. What was charged stays.
-UPDATE job SET expires_at = service_time() WHERE id = $1 AND status = 'Completed' AND expires_at > service_time();
+-- End the retention of an output now, and return the key of its preview, if it has one. What was charged stays.
+UPDATE job SET expires_at = least(expires_at, service_time()) WHERE id = $1 AND status = 'Completed'
+RETURNING preview_key;
 
 -- name: mark_disposed
 -- Their outputs are gone.

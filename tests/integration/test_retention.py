@@ -135,6 +135,26 @@ async def test_a_preview_is_erased_with_its_result(database_url: str, tmp_path: 
         assert await audit(here.services.database, here.services.storage) == []
 
 
+@pytest.mark.parametrize(("others", "region"), [(501, ""), (1, "elsewhere/")])
+async def test_what_others_left_does_not_delay_the_erasure_of_a_result(
+    database_url: str, tmp_path: Path, others: int, region: str
+) -> None:
+    """Neither many keys that other jobs gave up, nor one in a store that is unavailable."""
+    async with world(database_url, tmp_path) as here:
+        job_id = (await here.convert())["jobId"]
+        assert (await here.client.get(f"/api/geo/convert/jobs/{job_id}/preview")).status_code == 200
+        assert await here.stored() == 2
+        async with here.services.database.connection() as connection:
+            await connection.execute(
+                "INSERT INTO late_object SELECT $1 || lpad(to_hex(n), 32, '0'), service_time() - interval '1 hour', "
+                "service_time() - interval '1 hour' FROM generate_series(1, $2) n",
+                region,
+                others,
+            )
+        assert (await here.client.delete(f"/api/geo/convert/jobs/{job_id}")).status_code == 204
+        assert await here.stored() == 0
+
+
 async def test_a_preview_that_appears_after_its_result_has_gone_is_removed(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
