@@ -66,8 +66,13 @@ def curl_line(url: str, key: str, sample: Path) -> str:
 
 
 def page_line(url: str, key: str) -> str:
-    """Return the sentence that invites to the page, ready to use: the part after # never leaves the browser."""
-    return f"Open the page, with the key of the demo account:\n\n  {url}/#key={key}\n\n"
+    """Return the sentence that invites to the page."""
+    return f"Open the page, with the key of the demo account:\n\n  {page_link(url, key)}\n\n"
+
+
+def page_link(url: str, key: str) -> str:
+    """Return a link that fills in the key on the page: the part after # never leaves the browser."""
+    return f"{url}/#key={key}"
 
 
 def _write_private(path: Path, content: bytes) -> None:

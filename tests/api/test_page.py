@@ -18,6 +18,7 @@ import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
+from service.cli.demo import page_link
 from tests.api.conftest import NewClient
 from tests.support.data import collection, feature, lakes, point
 from tests.support.server import Client, Server
@@ -75,8 +76,9 @@ class Visit:
             self.faults.append(f"a request to {url}")
 
     async def open(self, key: str) -> None:
-        """Follow the link that the operator's terminal shows."""
-        await self.page.goto(f"{self._server.url}/#key={key}")
+        """Follow the link that the operator's terminal shows, and use its key."""
+        await self.page.goto(page_link(self._server.url, key))
+        await self.page.get_by_role("button", name="Use this key").press("Enter")
         await expect(self.page.locator("#convert-form")).to_be_visible(timeout=PATIENCE_MS)
 
     async def choose(self, *files: tuple[str, bytes]) -> None:
@@ -315,6 +317,47 @@ async def test_a_key_is_asked_for_and_kept_in_the_tab_only(visit: Visit, server:
     await expect(page.locator("#convert-form")).to_be_visible()
     await page.get_by_role("button", name="Forget the key").click()
     await expect(page.locator("#key-form")).to_be_visible()
+
+
+@pytest.fixture
+def stranger(new_client: NewClient) -> Client:
+    """A client whose key somebody puts into a link."""
+    return new_client("free")
+
+
+async def test_a_link_brings_a_key_and_never_replaces_one(
+    visit: Visit, server: Server, client: Client, stranger: Client
+) -> None:
+    """Anybody can make such a link: its key is used on a click only, and not at all in a tab that has a key."""
+    page = visit.page
+    sent: list[str | None] = []
+    page.on("request", lambda request: sent.append(request.headers.get("x-api-key")))
+    await page.goto(page_link(server.url, client.key.api_key))
+    await expect(page.get_by_role("button", name="Use this key")).to_be_focused()
+    await expect(page.locator("#key-hint")).to_contain_text("only if you trust the link")
+    assert "#" not in page.url
+    assert set(sent) == {None}
+    await assert_accessible(page)
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#convert-form")).to_be_visible()
+    await page.goto(page_link(server.url, stranger.key.api_key))  # does not load the page again
+    await page.get_by_role("button", name="Refresh").click()
+    await page.reload()
+    await expect(page.locator("#convert-form")).to_be_visible()
+    assert "#" not in page.url
+    assert set(sent) == {None, client.key.api_key}
+
+
+async def test_a_site_that_opens_the_page_has_no_hold_of_it(browser: Browser, server: Server) -> None:
+    """It cannot lead the page to an address of its choice afterwards."""
+    async with await browser.new_context() as context:
+        other = await context.new_page()
+        await other.goto(server.url.replace("127.0.0.1", "localhost"))  # which is another site
+        async with other.expect_popup() as waiting:
+            await other.evaluate("url => { window.opened = window.open(url) }", server.url)
+        popup = await waiting.value
+        await expect(popup.locator("#key")).to_be_visible()
+        assert await other.evaluate("window.opened.closed")  # as far as it can tell
 
 
 async def test_a_system_is_found_and_chosen_with_the_keyboard(visit: Visit, client: Client) -> None:

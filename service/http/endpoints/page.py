@@ -45,6 +45,7 @@ def _respond(request: Request, name: str, policy: str) -> Response:
         raise NotFound("There is no such file. If it belongs to the page, the operator can add it with `./just page`.")
     headers = {
         "content-security-policy": policy,
+        "cross-origin-opener-policy": "same-origin",  # no site that opens the page can lead it elsewhere
         "cache-control": "no-cache",
         "etag": found.etag,
         "vary": "accept-encoding",

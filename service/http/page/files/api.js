@@ -17,15 +17,13 @@ export class Refused extends Error {
 }
 
 export const key = {
-  /** Returns the key, from the address if the operator's link has it, which then forgets it. */
-  read() {
+  /** Returns the key in the address, which then forgets it. Anybody can make such a link: it is not used unasked. */
+  offered() {
     const given = new URLSearchParams(location.hash.slice(1)).get("key");
-    if (given) {
-      history.replaceState(null, "", location.pathname + location.search);
-      sessionStorage.setItem(KEPT, given);
-    }
-    return sessionStorage.getItem(KEPT);
+    if (given) history.replaceState(null, "", location.pathname + location.search);
+    return given;
   },
+  read: () => sessionStorage.getItem(KEPT),
   keep: (value) => sessionStorage.setItem(KEPT, value),
   forget: () => sessionStorage.removeItem(KEPT),
 };

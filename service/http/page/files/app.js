@@ -60,7 +60,7 @@ async function enter() {
 function show(isIn) {
   byId("key-form").hidden = isIn;
   for (const id of ["convert-form", "history-section", "forget"]) byId(id).hidden = !isIn;
-  if (!isIn) byId("key").focus();
+  if (!isIn) byId(byId("key").value ? "use-key" : "key").focus();
 }
 
 const refresh = () => showHistory(byId("history"), open).catch((error) => byId("history").replaceChildren(element("p", { className: "error" }, error.message)));
@@ -114,6 +114,7 @@ byId("key-form").addEventListener("submit", (event) => {
   event.preventDefault();
   key.keep(byId("key").value.trim());
   byId("key").value = "";
+  byId("key-hint").textContent = texts.keyHint;
   enter();
 });
 byId("forget").addEventListener("click", () => {
@@ -155,5 +156,14 @@ document.addEventListener("drop", async (event) => {
   if (!byId("convert-form").hidden) add(await dropped(event.dataTransfer));
 });
 
+/** Fills in the key of the link that led here; a key that this tab has stays. */
+function offer() {
+  const offered = key.offered();
+  if (!offered || key.read()) return;
+  byId("key").value = offered;
+  byId("key-hint").textContent = texts.keyOffered;
+}
+
 build();
+offer();
 enter();

@@ -24,6 +24,7 @@ export const texts = {
 
   key: "Your API key",
   keyHint: "It is kept in this browser tab until you close it, and sent to this server only.",
+  keyOffered: "The link that you followed has filled in this key. Whoever made the key can see what you convert with it: use it only if you trust the link.",
   useKey: "Use this key",
   forgetKey: "Forget the key",
   keyRefused: "The server does not know this key. Check that you have copied all of it.",
