@@ -3,10 +3,13 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +157,55 @@ def test_an_interrupted_conversion_leaves_nothing(command: Command, client: Clie
     assert process.returncode == 130
     assert not list(command.temporary.iterdir())
     assert command.files() == {"lakes.geojson", "lengthy.geojson"}
+
+
+def test_a_job_whose_response_is_still_on_its_way_is_cancelled(command: Command, client: Client) -> None:
+    """The server has accepted the file, and the command does not know of the job yet."""
+    (command.directory / "lengthy.geojson").write_bytes(LENGTHY)
+    with delayed(client) as (url, arrives):
+        process = command.start("lengthy.geojson", "--to", "gpkg", "--url", url, "--key", client.key.api_key)
+        until(lambda: bool(jobs(client)))
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):  # a command that did not wait would have ended
+            process.wait(1)
+        arrives.set()
+        process.communicate(timeout=MOST_SECONDS)
+    assert process.returncode == 130
+    [job] = jobs(client)
+    assert (job["status"], job["errorMessage"]) == ("Failed", CANCELLED)
+    assert client.usage() == (0, 0)
+
+
+@contextmanager
+def delayed(client: Client) -> Iterator[tuple[str, threading.Event]]:
+    """Another address of the server, whose responses arrive from the moment on at which the event is set."""
+    arrives = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=relay, args=(listener, client, arrives), daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}", arrives
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+
+
+def relay(listener: socket.socket, client: Client, arrives: threading.Event) -> None:
+    """Connect every client with the server, until the listener is shut down."""
+    with suppress(OSError):
+        while True:
+            near, _ = listener.accept()
+            far = socket.create_connection((client.base_url.host, client.base_url.port or 80))
+            threading.Thread(target=pump, args=(near, far, None), daemon=True).start()
+            threading.Thread(target=pump, args=(far, near, arrives), daemon=True).start()
+
+
+def pump(source: socket.socket, target: socket.socket, when: threading.Event | None) -> None:
+    """Pass on what arrives, at the earliest when the event is set."""
+    with suppress(OSError), source:
+        while piece := source.recv(1 << 16):
+            if when is not None:
+                when.wait(MOST_SECONDS)
+            target.sendall(piece)
+        target.shutdown(socket.SHUT_WR)
 
 
 def jobs(client: Client) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import http.client
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -26,6 +27,7 @@ WAIT_SECONDS = 30
 PATIENCE_SECONDS = 600.0
 """How long a request is repeated while the server is full or cannot be reached."""
 CANCEL_SECONDS = 5.0
+"""How long an interrupted conversion waits for the response to its upload, and then for that to its cancellation."""
 RETRY_SECONDS = 2.0
 _AGAIN = frozenset({409, 429, 502, 503, 504})
 _OPEN = frozenset({"Pending", "Processing"})
@@ -53,7 +55,7 @@ class Remote:
             return await anyio.to_thread.run_sync(call.run, abandon_on_cancel=True)
         except anyio.get_cancelled_exc_class():
             call.abort()
-            with anyio.move_on_after(CANCEL_SECONDS, shield=True):
+            with anyio.move_on_after(2 * CANCEL_SECONDS, shield=True):
                 await anyio.to_thread.run_sync(call.cancel_job, abandon_on_cancel=True)
             raise
 
@@ -67,12 +69,17 @@ class _Call:
         self._bar = bar
         self._exchange: Exchange | None = None
         self._job_id: str | None = None
-        self._is_aborted = False
+        self._is_sent = False
+        self._aborted = threading.Event()
+        self._answered = threading.Event()
         self._give_up_at = time.monotonic() + PATIENCE_SECONDS
 
     def run(self) -> FileOutcome:
-        record = self._upload()
-        self._job_id = record["jobId"]
+        try:
+            record = self._upload()
+            self._job_id = record["jobId"]
+        finally:
+            self._answered.set()
         status = f"{self._remote.api}/jobs/{self._job_id}/status"
         while record["status"] in _OPEN or "originalFileName" not in record:
             self._bar.update(self._path.name, record.get("progress", {}).get("stage", "converting"), _UPLOAD_SHARE)
@@ -85,13 +92,15 @@ class _Call:
         return _outcome(self._path, output, record)
 
     def abort(self) -> None:
-        """Break off the current request, and begin no other."""
-        self._is_aborted = True
-        if self._exchange is not None:
+        """Begin no other request, and break off the current one unless its response will name a job."""
+        self._aborted.set()
+        if self._exchange is not None and (self._answered.is_set() or not self._is_sent):
             self._exchange.close()
 
     def cancel_job(self) -> None:
-        """Cancel the job, if there is one."""
+        """Cancel the job, if there is one; wait for the response to an upload that the server may have read."""
+        if self._is_sent:
+            self._answered.wait(CANCEL_SECONDS)
         if self._job_id is not None:
             with suppress(OSError, http.client.HTTPException):
                 exchange = Exchange(f"{self._remote.api}/jobs/{self._job_id}", CANCEL_SECONDS)
@@ -120,6 +129,7 @@ class _Call:
             sent = 0
             for piece in form.pieces():
                 sent += len(piece)
+                self._is_sent |= sent == form.size_bytes  # with the last piece, the server may accept the file
                 self._bar.update(self._path.name, "uploading", _UPLOAD_SHARE * sent / form.size_bytes)
                 yield piece
 
@@ -137,7 +147,7 @@ class _Call:
         Raises:
             CommandError: the server refuses the request, or cannot be reached for too long.
         """
-        while not self._is_aborted:
+        while not self._aborted.is_set():
             pause, problem = RETRY_SECONDS, ""
             self._exchange = Exchange(url)
             try:
@@ -158,7 +168,7 @@ class _Call:
             if time.monotonic() + pause > self._give_up_at:
                 raise CommandError(problem)
             self._bar.update(self._path.name, "waiting for the server")
-            time.sleep(pause)
+            self._aborted.wait(pause)
         raise CommandError("The conversion was interrupted.")
 
     def _download(self, record: Mapping[str, Any]) -> Path:
