@@ -4,8 +4,7 @@ The first request for a job makes the preview from the stored result, which is a
 converter that the account waits for like for any other file. It is stored beside the result and removed with it.
 """
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ import msgspec
 
 from service.blocking import run_blocking
 from service.engine.convert import Engine
-from service.engine.files import holds_little, read_written
+from service.engine.files import size_of_written
 from service.engine.preview import MOST_BYTES
 from service.engine.workspace import Run
 from service.errors import NoResult, Overloaded, Rejection, StorageUnavailable, TooManyRequests
@@ -34,13 +33,11 @@ from service.usecases.services import Services
 
 MEDIA_TYPE = "application/geo+json"
 AT_ONCE = 4
-"""Previews that a process makes at a time: each holds a copy of its result on the disk."""
+"""Previews that a process makes at a time, one for each account: each holds a copy of its result on the disk."""
 PER_ACCOUNT = 8
-"""Previews that an account may wait for in one process."""
+"""Previews that an account may wait for or receive in one process: each holds a few pieces in memory."""
 GONE = "The result of this job is no longer kept. Convert the file again."
 UNREADABLE = "The store of results is unavailable. Try again later."
-_making = anyio.CapacityLimiter(AT_ONCE)
-_waiting: Counter[AccountId] = Counter()
 
 
 class About(msgspec.Struct, frozen=True, rename="camel"):
@@ -60,58 +57,106 @@ class Preview(msgspec.Struct, frozen=True, tag_field="type", tag="FeatureCollect
     features: tuple[()] = ()
 
 
-async def preview_result(services: Services, account_id: AccountId, untrusted_id: str) -> bytes:
-    """Return the preview of a job's result, a GeoJSON document.
+class _Stored(msgspec.Struct, frozen=True):
+    """A preview that is being read from the store."""
+
+    first: bytes
+    rest: AsyncGenerator[bytes]
+
+
+class _Requests:
+    """The requests of one account: how many there are, and the lock of the one that makes its preview."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.turn = anyio.Lock()
+
+
+_making = anyio.CapacityLimiter(AT_ONCE)
+_requests: dict[AccountId, _Requests] = {}
+
+
+async def preview_result(services: Services, account_id: AccountId, untrusted_id: str) -> AsyncGenerator[bytes]:
+    """Iterate over the preview of a job's result, a GeoJSON document; close the iterator if you leave it early.
+
+    The first piece comes once there is a preview. From its beginning to its end, a request has one of the account's
+    places, however slowly the client reads.
 
     Raises:
         JobNotFound: there is no such job of this account.
         NoResult: the job has no result, or it is no longer kept.
         Overloaded, TooManyRequests: no converter is available, or the store is not.
     """
-    job = (await read_job(services, account_id, untrusted_id)).job
-    key, is_new = await _key(services, account_id, job)
-    if not is_new:
-        # A process may have recorded the key and stored nothing: then the preview is made again.
-        with suppress(StorageUnavailable), observed("read"):
-            return b"".join([piece async for piece in services.storage.read(key)])
-    try:
-        async with services.work_area.workspace() as workspace:
-            with _place(account_id):
-                [ticket] = services.runner.enqueue(account_id)
-                async with _making, converter(services.pool, ticket) as run:
-                    made = await _make(services, run, job, workspace.new_directory())
-            with observed("put"):
-                await services.storage.put(key, made, media_type=MEDIA_TYPE, download_name="preview.geojson")
-            return await _read(made)
-    except StorageUnavailable as unavailable:
-        raise Overloaded(UNREADABLE, RETRY_AFTER_SECONDS) from unavailable
+    with _place(account_id) as turn:
+        job = (await read_job(services, account_id, untrusted_id)).job
+        key = await _key(services, account_id, job)
+        stored = await _find(services, key)
+        if stored is None:
+            async with turn, _making:
+                # Another request may have made it meanwhile.
+                stored = await _find(services, key) or await _made(services, account_id, job, key)
+        async with aclosing(stored.rest):
+            yield stored.first
+            async for piece in stored.rest:
+                yield piece
 
 
-async def _key(services: Services, account_id: AccountId, job: Job) -> tuple[ObjectKey, bool]:
-    """Return the key of the preview, which is recorded before there is anything under it, and whether it is new."""
+async def _key(services: Services, account_id: AccountId, job: Job) -> ObjectKey:
+    """Return the key of the preview, which is recorded before there is anything under it."""
     if job.status not in {Status.COMPLETED, Status.EXPIRED}:
         message = f"The job is {job.status}, so there is no result to preview."
         raise NoResult(message)
     if job.status is Status.COMPLETED and job.object_key is not None:
         region, _ = split_key(ObjectKey(job.object_key))
-        made = new_key(region)
-        if key := await services.jobs.preview_key(job.id, account_id, made):
-            return ObjectKey(key), key == made
+        if key := await services.jobs.preview_key(job.id, account_id, new_key(region)):
+            return ObjectKey(key)
     raise NoResult(GONE)
 
 
 @contextmanager
-def _place(account_id: AccountId) -> Iterator[None]:
-    if _waiting[account_id] >= PER_ACCOUNT:
-        message = f"This account waits for {PER_ACCOUNT} previews. Request this one when some of them are ready."
+def _place(account_id: AccountId) -> Iterator[anyio.Lock]:
+    requests = _requests.setdefault(account_id, _Requests())
+    if requests.count >= PER_ACCOUNT:
+        message = f"This account has {PER_ACCOUNT} requests for previews in progress. Wait until some have ended."
         raise TooManyRequests(message, RETRY_AFTER_SECONDS)
-    _waiting[account_id] += 1
+    requests.count += 1
     try:
-        yield
+        yield requests.turn
     finally:
-        _waiting[account_id] -= 1
-        if not _waiting[account_id]:
-            del _waiting[account_id]
+        requests.count -= 1
+        if not requests.count:
+            del _requests[account_id]
+
+
+async def _find(services: Services, key: ObjectKey) -> _Stored | None:
+    """Return the stored preview; None if there is none yet.
+
+    Not observed as an operation of the store, because a missing object is no failure here. If the store has failed,
+    reading the result fails, too, and is observed.
+    """
+    with suppress(StorageUnavailable):
+        return await _open(services, key)
+    return None
+
+
+async def _open(services: Services, key: ObjectKey) -> _Stored:
+    pieces = services.storage.read(key)
+    return _Stored(await anext(pieces, b""), pieces)
+
+
+async def _made(services: Services, account_id: AccountId, job: Job, key: ObjectKey) -> _Stored:
+    """Make the preview and store it."""
+    try:
+        async with services.work_area.workspace() as workspace:
+            [ticket] = services.runner.enqueue(account_id)
+            async with converter(services.pool, ticket) as run:
+                made = await _make(services, run, job, workspace.new_directory())
+            with observed("put"):
+                await services.storage.put(key, made, media_type=MEDIA_TYPE, download_name="preview.geojson")
+        with observed("read"):
+            return await _open(services, key)
+    except StorageUnavailable as unavailable:
+        raise Overloaded(UNREADABLE, RETRY_AFTER_SECONDS) from unavailable
 
 
 async def _make(services: Services, run: Run, job: Job, directory: Path) -> Path:
@@ -139,7 +184,8 @@ async def _preview(services: Services, run: Run, job: Job, directory: Path) -> P
 
 async def _written(engine: Engine, run: Run, source: Source, job: Job, directory: Path) -> Path:
     path = await engine.preview(run, source, directory, job.details.output_epsg)
-    await _read(path)  # it is an ordinary file, and no larger than agreed
+    if size_of_written(path) > MOST_BYTES:
+        raise Rejection("The features are too large for a preview.")
     return path
 
 
@@ -157,7 +203,3 @@ async def _fetch(services: Services, key: ObjectKey, path: Path) -> None:
             with path.open("xb") as file:
                 async for piece in pieces:
                     file.write(piece)
-
-
-async def _read(path: Path) -> bytes:
-    return await run_blocking(partial(read_written, path, MOST_BYTES), inline=holds_little(path))

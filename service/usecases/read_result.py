@@ -1,7 +1,6 @@
 """Reads the result of a completed job from the store, for a client that wants the file itself (interface 4.1)."""
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 
 import msgspec
 import structlog
@@ -19,16 +18,17 @@ _log = structlog.get_logger()
 
 
 class Result(msgspec.Struct, frozen=True):
-    """The file that a conversion has produced: its name, media type and size, and its content in pieces."""
+    """The file that a conversion has produced; of its content, the first piece has been read, and `rest` is open."""
 
     download_name: str
     media_type: str
     size_bytes: int
-    pieces: AsyncGenerator[bytes]
+    first: bytes
+    rest: AsyncGenerator[bytes]
 
 
 async def read_result(services: Services, job: Job) -> Result:
-    """Open the result of a job that has succeeded. The caller closes `pieces`.
+    """Open the result of a job that has succeeded. The caller closes `rest`.
 
     Raises:
         DownloadExpired: the result is not kept any more.
@@ -46,11 +46,4 @@ async def read_result(services: Services, job: Job) -> Result:
             f"The file was converted, but the store of results cannot deliver it now. Query the job {job.id} for it.",
             RETRY_AFTER_SECONDS,
         ) from unavailable
-    return Result(job.download_name or "", job.media_type or "", job.output_size_bytes or 0, _all(first, stored))
-
-
-async def _all(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    async with aclosing(rest):
-        yield first
-        async for piece in rest:
-            yield piece
+    return Result(job.download_name or "", job.media_type or "", job.output_size_bytes or 0, first, stored)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from starlette.types import ASGIApp
 
 from service.accounts.administration import Account, Administration, Terms
 from service.app import application_for, open_services
@@ -33,8 +34,16 @@ class MovableClock:
 class World:
     """The service in this process, on a clock of ours, and a client on plan free."""
 
-    def __init__(self, services: Services, client: httpx.AsyncClient, clock: MovableClock, account: Account) -> None:
+    def __init__(
+        self,
+        services: Services,
+        application: ASGIApp,
+        client: httpx.AsyncClient,
+        clock: MovableClock,
+        account: Account,
+    ) -> None:
         self.services = services
+        self.application = application
         self.client = client
         self.clock = clock
         self.account = account
@@ -81,6 +90,6 @@ async def world(
         transport = httpx.ASGITransport(application, raise_app_exceptions=False)
         headers = {"X-API-Key": key.api_key}
         client = httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers=headers)
-        here = World(services, await stack.enter_async_context(client), clock, account)
+        here = World(services, application, await stack.enter_async_context(client), clock, account)
         await here.move_to(now)
         yield here

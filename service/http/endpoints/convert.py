@@ -25,7 +25,7 @@ from service.http.api.params import (
 )
 from service.http.api.ratelimit import Remaining
 from service.http.api.render import accepted, accepted_batch, batch_result, conversion_result, of_job
-from service.http.api.result import ResultResponse
+from service.http.api.result import result_response
 from service.http.api.schemas import json_response
 from service.http.api.upload import receive_form
 from service.http.promised import promised
@@ -61,7 +61,7 @@ async def _convert_one(request: Request, caller: Caller, *, always_with_balance:
     notes = unknown_fields(form, _ONE.fields)
     headers = of_job(request, jobs[0], notes)
     if download and jobs[0].status is not Status.FAILED:
-        return ResultResponse(await read_result(exchange.services, jobs[0]), headers)
+        return result_response(await read_result(exchange.services, jobs[0]), headers)
     linked = await with_link(exchange.services, jobs[0])
     left = await read_left(exchange.services, caller.account_id, jobs[0]) if with_balance else None
     if isinstance(left, Balance):
