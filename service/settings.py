@@ -273,7 +273,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         int, Meta(ge=1, le=10, description="Maximum number of attempts of a request to the object store.")
     ] = 4
     s3_connections: Annotated[
-        int, Meta(ge=1, le=1024, description="Maximum number of connections to the object store.")
+        int,
+        Meta(
+            ge=1,
+            le=1024,
+            description="Maximum number of connections to the object store: so many for writing, as many for reading.",
+        ),
     ] = 64
     traces_url: Annotated[
         str,

@@ -60,6 +60,7 @@ class Bucket:
     ) -> None:
         self.links = links
         self._client = clients.client
+        self._reader = clients.reader
         self._probe = clients.probe
         self._bucket_config = bucket_config
         self._seconds = timeout_seconds
@@ -78,7 +79,7 @@ class Bucket:
     async def read(self, name: str) -> AsyncGenerator[bytes]:
         """Iterate over the content of the object; each piece may take the timeout of a request."""
         with within(self._seconds):
-            answer = await self._client.get_object(
+            answer = await self._reader.get_object(
                 Bucket=self._bucket_config.bucket, Key=self._bucket_config.prefix + name
             )
         async with answer["Body"] as body:

@@ -31,9 +31,13 @@ PROBE = Effort(timeout_seconds=5, attempts=1, connections=2)
 
 
 class Clients(msgspec.Struct, frozen=True):
-    """The clients and credentials of a bucket; `public_url` is its URL for clients of the service."""
+    """The clients and credentials of a bucket; `public_url` is its URL for clients of the service.
+
+    `reader` has connections of its own: a read may last as long as a slow client takes, and no upload waits for it.
+    """
 
     client: "S3Client"
+    reader: "S3Client"
     probe: "S3Client"
     credentials: CredentialSource
     public_url: str
@@ -53,15 +57,15 @@ async def open_clients(bucket_config: BucketConfig, effort: Effort) -> AsyncIter
         with within(effort.timeout_seconds):
             credentials = await session.get_credentials()
             public_url = await _public_url(session, bucket_config)
-            client = await stack.enter_async_context(
-                _client(session, bucket_config.endpoint, _config(bucket_config, effort))
-            )
-            probe = await stack.enter_async_context(
-                _client(session, bucket_config.endpoint, _config(bucket_config, PROBE))
-            )
+            client, reader, probe = [
+                await stack.enter_async_context(
+                    _client(session, bucket_config.endpoint, _config(bucket_config, its_effort))
+                )
+                for its_effort in (effort, effort, PROBE)
+            ]
         if credentials is None:
             raise StorageUnavailable("misconfigured", "there are no credentials for the object store")
-        yield Clients(client, probe, credentials, public_url)
+        yield Clients(client, reader, probe, credentials, public_url)
 
 
 def _client(session: AioSession, endpoint: str, config: AioConfig) -> "AbstractAsyncContextManager[S3Client]":

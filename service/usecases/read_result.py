@@ -1,11 +1,14 @@
 """Reads the result of a completed job from the store, for a client that wants the file itself (interface 4.1)."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from weakref import WeakValueDictionary
 
-import msgspec
 import structlog
+from anyio import CapacityLimiter, fail_after
 
-from service.errors import DownloadExpired, Overloaded, StorageUnavailable
+from service.errors import DownloadExpired, Overloaded, StorageUnavailable, TooManyRequests
+from service.ids import AccountId
 from service.jobs.dispatch import RETRY_AFTER_SECONDS
 from service.jobs.lifecycle import Status
 from service.jobs.records import Job
@@ -15,35 +18,71 @@ from service.telemetry import events
 from service.usecases.services import Services
 
 _log = structlog.get_logger()
+PER_ACCOUNT = 16
+"""Downloads that an account may have in progress in one process."""
+WAIT_SECONDS = 30.0
+"""How long the download of a file that was converted waits for others of its account."""
+_places: WeakValueDictionary[AccountId, CapacityLimiter] = WeakValueDictionary()
 
 
-class Result(msgspec.Struct, frozen=True):
-    """The file that a conversion has produced; of its content, the first piece has been read, and `rest` is open."""
+def refuse_if_downloading(account_id: AccountId) -> None:
+    """Refuse a file whose account has all its downloads in progress, before it is received and charged.
 
-    download_name: str
-    media_type: str
-    size_bytes: int
-    first: bytes
-    rest: AsyncGenerator[bytes]
+    Raises:
+        TooManyRequests: it has.
+    """
+    if not _places_of(account_id).available_tokens:
+        message = f"This account has {PER_ACCOUNT} downloads in progress. Send the request again when some have ended."
+        raise TooManyRequests(message, RETRY_AFTER_SECONDS)
 
 
-async def read_result(services: Services, job: Job) -> Result:
-    """Open the result of a job that has succeeded. The caller closes `rest`.
+async def read_result(services: Services, account_id: AccountId, job: Job) -> AsyncGenerator[bytes]:
+    """Iterate over the result of a job that has succeeded; close the iterator if you leave it early.
+
+    From its first piece to its end, it has one of the account's places, however slowly the client reads. What goes
+    wrong before that can still have a response of its own.
 
     Raises:
         DownloadExpired: the result is not kept any more.
-        Overloaded: the store cannot deliver it now.
+        Overloaded: the store cannot deliver it now, or other downloads of the account do not end.
     """
     if job.status is not Status.COMPLETED or job.object_key is None:
         raise DownloadExpired(f"The result of the job {job.id} is not kept any more. Convert the file again.")
-    stored = services.storage.read(ObjectKey(job.object_key))
+    async with _place(account_id, job), aclosing(services.storage.read(ObjectKey(job.object_key))) as stored:
+        yield await _first(stored, job)
+        async for piece in stored:
+            yield piece
+
+
+@asynccontextmanager
+async def _place(account_id: AccountId, job: Job) -> AsyncIterator[None]:
+    places, place = _places_of(account_id), object()
+    try:
+        with fail_after(WAIT_SECONDS):
+            await places.acquire_on_behalf_of(place)
+    except TimeoutError:
+        raise Overloaded(
+            f"The file was converted, but other downloads of this account do not end. Query the job {job.id} for it.",
+            RETRY_AFTER_SECONDS,
+        ) from None
+    try:
+        yield
+    finally:
+        places.release_on_behalf_of(place)
+
+
+def _places_of(account_id: AccountId) -> CapacityLimiter:
+    """Return the places of an account, which exist as long as one of them is taken."""
+    return _places.setdefault(account_id, CapacityLimiter(PER_ACCOUNT))
+
+
+async def _first(stored: AsyncGenerator[bytes], job: Job) -> bytes:
     try:
         with observed("read"):
-            first = await anext(stored, b"")
+            return await anext(stored, b"")
     except StorageUnavailable as unavailable:
         _log.warning(events.STORAGE_FAILED, job_id=job.id, fault=unavailable.fault, detail=unavailable.detail)
         raise Overloaded(
             f"The file was converted, but the store of results cannot deliver it now. Query the job {job.id} for it.",
             RETRY_AFTER_SECONDS,
         ) from unavailable
-    return Result(job.download_name or "", job.media_type or "", job.output_size_bytes or 0, first, stored)

@@ -1,7 +1,17 @@
 """With `download=true`, the response of a conversion is the file itself (interface 4.1)."""
 
+from collections.abc import MutableMapping
 from pathlib import Path
+from typing import Any
 
+import anyio
+import pytest
+
+from service.http.api import pace
+from service.http.api.result import StreamedResponse
+from service.http.endpoints.files import StoredFile
+from service.usecases.jobs import read_job
+from service.usecases.read_result import PER_ACCOUNT, read_result
 from tests.support.data import lakes
 from tests.support.world import world
 
@@ -50,3 +60,48 @@ async def test_the_response_is_the_file_itself(database_url: str, tmp_path: Path
         ):
             assert (refused.status_code, refused.json()["parameter"]) == (400, "download")
         assert len((await here.client.get(JOBS)).json()["jobs"]) == 3
+
+
+async def never() -> MutableMapping[str, Any]:
+    """The client sends nothing more."""
+    await anyio.sleep_forever()
+    raise AssertionError
+
+
+async def test_slow_readers_take_the_places_of_their_account_alone(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is refused before it is charged while all of them read, and they do not read for ever, also by link."""
+    files, scope = {"file": ("a.geojson", lakes())}, {"type": "http", "method": "GET", "headers": []}
+    async with world(database_url, tmp_path) as here:
+        services, account_id = here.services, here.account.account_id
+        record = await here.convert()
+        job = (await read_job(services, account_id, record["jobId"])).job
+        reading = anyio.Semaphore(0)
+
+        async def stuck(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.body":
+                reading.release()
+                await anyio.sleep_forever()
+
+        async def read() -> None:
+            pieces = read_result(services, account_id, job)
+            await StreamedResponse(await anext(pieces), pieces, {})(scope, never, stuck)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(PER_ACCOUNT):
+                tasks.start_soon(read)
+            for _ in range(PER_ACCOUNT):
+                await reading.acquire()
+            refused = await here.client.post(f"{FILE}?download=true", files=files)
+            assert (refused.status_code, refused.json()["code"]) == (429, "too_many_requests")
+            assert int(refused.headers["retry-after"]) > 0
+            tasks.cancel_scope.cancel()
+        [path] = [found for found in (tmp_path / "store").rglob("*") if found.stat().st_size == job.output_size_bytes]
+        with monkeypatch.context() as hurried, anyio.fail_after(10):
+            hurried.setattr(pace, "GRACE_SECONDS", 0.0)
+            hurried.setattr(pace, "LEAST_BYTES_PER_SECOND", 10_000)
+            await read()
+            await StoredFile(path, stat_result=path.stat())(scope, never, stuck)
+        assert (await here.client.post(f"{FILE}?download=true", files=files)).status_code == 200
+        assert (await services.ledger.balance(account_id)).used_conversions == 2

@@ -1,18 +1,19 @@
 """Content of the store as the body of a response, piece by piece."""
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from http import HTTPStatus
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from service.http.api.pace import PacedSend, TooSlowError
+from service.jobs.records import Job
 from service.storage.names import content_disposition
-from service.usecases.read_result import Result
 
 
 class StreamedResponse(Response):
-    """Sends a body piece by piece, at the speed of the client, and closes it.
+    """Sends a body piece by piece, at the speed of the client or the minimum pace, and closes it.
 
     The generator has given its first piece already: what went wrong before that had a response of its own.
     """
@@ -26,21 +27,22 @@ class StreamedResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the ASGI interface
         """Send the response."""
-        async with aclosing(self._rest) as rest:
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            await send({"type": "http.response.body", "body": self._first, "more_body": True})
-            async for piece in rest:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
+        paced = PacedSend(send)
+        with suppress(TooSlowError):
+            async with aclosing(self._rest) as rest:
+                await paced({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                await paced({"type": "http.response.body", "body": self._first, "more_body": True})
+                async for piece in rest:
+                    await paced({"type": "http.response.body", "body": piece, "more_body": True})
+                await paced({"type": "http.response.body", "body": b""})
 
 
-def result_response(result: Result, headers: dict[str, str]) -> StreamedResponse:
-    """Return the response that is the result itself."""
-    own = {
-        "content-disposition": content_disposition(result.download_name),
-        "content-length": str(result.size_bytes),
-        "content-type": result.media_type,
+def result_headers(job: Job) -> dict[str, str]:
+    """Return the headers of a response that is the result itself."""
+    return {
+        "content-disposition": content_disposition(job.download_name or ""),
+        "content-length": str(job.output_size_bytes or 0),
+        "content-type": job.media_type or "",
         # The content is untrusted: as a page it may do nothing.
         "content-security-policy": "default-src 'none'; sandbox",
     }
-    return StreamedResponse(result.first, result.rest, {**headers, **own})

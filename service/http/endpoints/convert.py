@@ -25,7 +25,7 @@ from service.http.api.params import (
 )
 from service.http.api.ratelimit import Remaining
 from service.http.api.render import accepted, accepted_batch, batch_result, conversion_result, of_job
-from service.http.api.result import result_response
+from service.http.api.result import StreamedResponse, result_headers
 from service.http.api.schemas import json_response
 from service.http.api.upload import receive_form
 from service.http.promised import promised
@@ -40,7 +40,7 @@ from service.usecases.convert_batch import convert_batch
 from service.usecases.idempotency import fingerprint, still_to_do
 from service.usecases.jobs import with_link
 from service.usecases.read_balance import read_left
-from service.usecases.read_result import read_result
+from service.usecases.read_result import read_result, refuse_if_downloading
 from service.usecases.services import Services
 from service.usecases.steps.accepting import ConversionOrder
 
@@ -52,6 +52,8 @@ async def _convert_one(request: Request, caller: Caller, *, always_with_balance:
     download = read_download(request.query_params, request.headers)
     with promised(request, caller) as promise:
         exchange = _Exchange(request, caller, _ONE, promise)
+        if download:
+            refuse_if_downloading(caller.account_id)
         async with exchange.services.work_area.workspace() as workspace:
             form = await exchange.receive(workspace)
             with_balance = read_include_wallet(form.fields) or always_with_balance
@@ -61,7 +63,8 @@ async def _convert_one(request: Request, caller: Caller, *, always_with_balance:
     notes = unknown_fields(form, _ONE.fields)
     headers = of_job(request, jobs[0], notes)
     if download and jobs[0].status is not Status.FAILED:
-        return result_response(await read_result(exchange.services, jobs[0]), headers)
+        pieces = read_result(exchange.services, caller.account_id, jobs[0])
+        return StreamedResponse(await anext(pieces), pieces, {**headers, **result_headers(jobs[0])})
     linked = await with_link(exchange.services, jobs[0])
     left = await read_left(exchange.services, caller.account_id, jobs[0]) if with_balance else None
     if isinstance(left, Balance):

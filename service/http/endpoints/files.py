@@ -1,5 +1,6 @@
 """GET and HEAD /files/{key}/{name}: a result of the local store, for any client with its link; no API key."""
 
+from contextlib import suppress
 from http import HTTPStatus
 
 from starlette.requests import Request
@@ -7,6 +8,7 @@ from starlette.responses import FileResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from service.errors import InvalidParameter, NotFound, RangeNotSatisfiable
+from service.http.api.pace import PacedSend, TooSlowError
 from service.storage.local import Download, LocalStorage
 from service.storage.names import content_disposition
 
@@ -20,13 +22,15 @@ class StoredFile(FileResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI request; an invalid range is reported as a request fault before anything is sent."""
+        paced = PacedSend(send)
 
         async def refuse_or_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self._refuse(message["status"])
-            await send(message)
+            await paced(message)
 
-        await super().__call__(_without_unknown_units(scope), receive, refuse_or_send)
+        with suppress(TooSlowError):
+            await super().__call__(_without_unknown_units(scope), receive, refuse_or_send)
 
     def _refuse(self, status: int) -> None:
         if status == HTTPStatus.BAD_REQUEST:

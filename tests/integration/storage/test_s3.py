@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -53,6 +54,17 @@ async def until(condition: Callable[[], bool]) -> None:
     with anyio.fail_after(20):
         while not condition():  # noqa: ASYNC110 - what is waited for happens in another process
             await anyio.sleep(0.01)
+
+
+async def test_no_upload_waits_for_a_slow_reader(server: S3Server, tmp_path: Path, clock: MovableClock) -> None:
+    """Readers that stop in the middle occupy all connections for reading, and no other."""
+    effort = msgspec.structs.replace(HASTY, connections=2)
+    async with s3_stage({HOME: place(server.url)}, clock, tmp_path, effort) as stage, AsyncExitStack() as readers:
+        key = await stage.put(bytes(8 << 20))
+        for _ in range(effort.connections):
+            pieces = await readers.enter_async_context(aclosing(stage.storage.read(key)))
+            assert await anext(pieces)
+        await stage.storage.delete([await stage.put(b"another")])
 
 
 # Parts
