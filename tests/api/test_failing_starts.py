@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from service.cli import main
 from tests.support.geomill import Geomill
 
 
@@ -41,31 +40,22 @@ WRONG: dict[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_setting_is_named(
-    name: str,
-    database_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_wrong_setting_is_named(name: str, database_url: str, tmp_path: Path) -> None:
     """With the values that it may have; a password is not shown."""
     settings, expected = WRONG[name]
-    given = {"DATA_DIR": str(tmp_path), "DATABASE_URL": database_url, "PORT": "0", "LOG_LEVEL": "error", **settings}
-    for variable, value in given.items():
-        monkeypatch.setenv(f"GEOMILL_{variable}", value)
+    given = {"DATABASE_URL": database_url, "PORT": "0", "LOG_LEVEL": "error", **settings}
     is_listening = "HOST" in settings or "PRIVATE_HOST" in settings
-    assert main(["serve" if is_listening else "audit"]) == 1
-    assert_one_sentence(capsys.readouterr().err, *expected)
+    geomill = Geomill(tmp_path, {f"GEOMILL_{variable}": value for variable, value in given.items()})
+    done = geomill("serve" if is_listening else "audit")
+    assert done.returncode == 1
+    assert_one_sentence(done.stderr, *expected)
 
 
-def test_a_taken_port_is_named(
-    taken_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_taken_port_is_named(taken_port: int, tmp_path: Path) -> None:
     """With the variable that chooses another one."""
-    monkeypatch.setenv("GEOMILL_PORT", str(taken_port))
-    monkeypatch.setenv("GEOMILL_LOG_LEVEL", "error")
-    assert main(["serve"]) == 1
-    assert_one_sentence(capsys.readouterr().err, str(taken_port), "Set GEOMILL_PORT")
+    done = Geomill(tmp_path, {"GEOMILL_PORT": str(taken_port), "GEOMILL_LOG_LEVEL": "error"})("serve")
+    assert done.returncode == 1
+    assert_one_sentence(done.stderr, str(taken_port), "Set GEOMILL_PORT")
 
 
 def test_a_host_that_cannot_convert_is_told(tmp_path: Path, database_url: str) -> None:

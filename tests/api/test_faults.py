@@ -169,7 +169,7 @@ def test_a_batch_above_its_ceiling_is_refused(client: Client) -> None:
 def test_an_unknown_path_is_not_found(client: Client) -> None:
     """Key or no key."""
     assert_problem(client.get("/api/geo/nothing"), 404, "not_found")
-    assert_problem(httpx.get(str(client.base_url)), 404, "not_found")
+    assert_problem(httpx.get(f"{client.base_url}/nothing"), 404, "not_found")
 
 
 def test_a_wrong_method_is_told_the_right_one(client: Client) -> None:

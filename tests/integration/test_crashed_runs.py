@@ -11,7 +11,7 @@ import anyio
 import pytest
 from prometheus_client import REGISTRY
 
-from tests.sandbox.processes import command_line, processes_below, state_of
+from tests.sandbox.processes import command_line, parent_of, processes_below, state_of
 from tests.support.data import collection, feature, point
 from tests.support.world import World, world
 
@@ -59,9 +59,11 @@ async def is_stopped(pid: int) -> bool:
     return state == "T"
 
 
-def spawner(_: int) -> int:
-    """The process that starts the runs of this process's sandbox."""
-    return max(pid for pid in processes_below() if b"sandbox.process.keeper" in command_line(pid))
+def spawner(pid: int) -> int:
+    """The process that has started a run: tests of this process may share further sandboxes."""
+    while b"sandbox.process.keeper" not in command_line(pid):
+        pid = parent_of(pid)
+    return pid
 
 
 def has_written(directory: Path) -> bool:

@@ -18,7 +18,21 @@ def state_of(pid: int) -> str:
     Raises:
         FileNotFoundError, ProcessLookupError: it is gone.
     """
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return _stat(pid)[0]
+
+
+def parent_of(pid: int) -> int:
+    """The process that a process is a child of.
+
+    Raises:
+        FileNotFoundError, ProcessLookupError: it is gone.
+    """
+    return int(_stat(pid)[1])
+
+
+def _stat(pid: int) -> list[str]:
+    """What the kernel shows of a process from its state on."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 _others: set[int] = set()
@@ -36,7 +50,7 @@ def processes_below(pid: int | None = None) -> set[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                parents[int(entry.name)] = parent_of(int(entry.name))
             except (OSError, ValueError):
                 continue
     top = os.getpid() if pid is None else pid

@@ -183,7 +183,7 @@ async def test_deleting_twice_is_deleting_once(stage: Stage) -> None:
         await stage.storage.delete([gone, new_key()])
     await stage.storage.delete([])
     assert await stage.keys() == {kept}
-    assert (await stage.get(gone)).status_code == 404
+    assert (await stage.get(gone)).status_code in {404, 410}  # of a bucket, or ours
 
 
 async def test_the_list_holds_every_object_with_size_and_time(stage: Stage) -> None:
