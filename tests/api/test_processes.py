@@ -25,6 +25,8 @@ from tests.support.data import collection, feature, lakes, point
 from tests.support.server import Client, Server, create_account, running_server
 
 CLIENTS = 8
+KEPT = 48
+"""Connections that clients keep."""
 PAUSE_SECONDS = 0.2
 TEAM = Terms(plan="team", plan_owner="organization")
 TWO = {
@@ -123,14 +125,15 @@ async def _audit(dsn: str) -> list[str]:
 
 
 def test_clients_that_keep_their_connections_are_spread_evenly(server: Server) -> None:
-    """Half of them each, whoever was quicker to accept."""
+    """A process leaves the next one to another with fewer, which takes it unless it is not scheduled meanwhile."""
     since = len(server.events("request.finished"))
     with ExitStack() as stack:
-        clients = [stack.enter_context(httpx.Client(base_url=server.url)) for _ in range(CLIENTS)]
+        clients = [stack.enter_context(httpx.Client(base_url=server.url)) for _ in range(KEPT)]
         for client in clients:
             assert client.get("/api/geo/formats").status_code == 401
-    until(lambda: sum(served_by(server, since).values()) == CLIENTS)
-    assert served_by(server, since) == {1: CLIENTS // 2, 2: CLIENTS // 2}
+    until(lambda: sum(served_by(server, since).values()) == KEPT)
+    served = served_by(server, since)
+    assert min(served[1], served[2]) >= KEPT // 3, served
 
 
 def test_metrics_and_limits_are_those_of_the_whole_service(server: Server) -> None:
