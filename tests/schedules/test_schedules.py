@@ -270,6 +270,7 @@ def test_an_output_that_is_stored_after_its_job_was_ended_does_not_stay(site: Si
     held.request.repeat(other)
     site.sweep()
     settling = node.database.hold("settle", "before")
+    node.database.hold("ended", "before")  # by which it would notice, and never settle
     node.wake()
     held.hold.let_go()
     assert settling.reached.wait(PATIENCE_SECONDS)
