@@ -1,10 +1,12 @@
 """Metrics of the store: duration and failures of its operations."""
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Literal, get_args
 
 from service.errors import StorageFault, StorageUnavailable
+from service.storage.port import ObjectKey, Storage
 from service.telemetry.metrics import STORAGE_FAILURES, STORAGE_SECONDS, start_at_zero
 
 Operation = Literal["put", "link", "read", "delete", "check"]
@@ -28,3 +30,13 @@ class observed:  # noqa: N801 - used like a function
         self._seconds.observe(time.perf_counter() - self._since)
         if isinstance(error, StorageUnavailable):
             STORAGE_FAILURES.labels(error.fault).inc()
+
+
+async def delete_observed(storage: Storage, keys: Sequence[str]) -> None:
+    """Delete the objects under these keys.
+
+    Raises:
+        StorageUnavailable: the store is; some of them may be deleted.
+    """
+    with observed("delete"):
+        await storage.delete([ObjectKey(key) for key in keys])

@@ -1,12 +1,14 @@
 """Deletes an account: its keys, its files and all names; the books stay (interface 10)."""
 
+from functools import partial
+
 from service.accounts.administration import Administration
 from service.ids import AccountId
 from service.jobs.records import Job
 from service.jobs.register import JobRegister
 from service.metering.ledger import Ledger, Release
-from service.storage.observed import observed
-from service.storage.port import ObjectKey, Storage
+from service.storage.observed import delete_observed
+from service.storage.port import Storage
 
 DELETED = "The account was deleted."
 _AT_ONCE = 500
@@ -19,7 +21,7 @@ class AccountEraser:
         self._administration = administration
         self._jobs = jobs
         self._ledger = ledger
-        self._storage = storage
+        self._remove = partial(delete_observed, storage)
 
     async def delete(self, account_id: AccountId) -> int:
         """Delete an account and return how many results were erased; a repeat completes what was interrupted.
@@ -47,7 +49,3 @@ class AccountEraser:
             job_id=job.id, attempt=job.attempt, error_message=DELETED, details={}, object_key=job.object_key
         )
         await self._ledger.release(release)
-
-    async def _remove(self, keys: list[str]) -> None:
-        with observed("delete"):
-            await self._storage.delete([ObjectKey(key) for key in keys])

@@ -1,5 +1,7 @@
 """Deletes a job on its owner's request: cancels an open one, erases the result of a completed one (interface 4.8)."""
 
+from functools import partial
+
 import structlog
 
 from service.errors import Overloaded, StorageUnavailable
@@ -8,8 +10,7 @@ from service.jobs.dispatch import RETRY_AFTER_SECONDS
 from service.jobs.lifecycle import ENDED, Status
 from service.jobs.records import Job
 from service.metering.ledger import Release
-from service.storage.observed import observed
-from service.storage.port import ObjectKey
+from service.storage.observed import delete_observed
 from service.telemetry import events, metrics
 from service.usecases.jobs import parse_job_id
 from service.usecases.services import Services
@@ -61,12 +62,8 @@ async def _cancel(services: Services, job: Job) -> bool:
 
 
 async def _erase(services: Services, job: Job, object_key: str) -> None:
-    async def remove(keys: list[str]) -> None:
-        with observed("delete"):
-            await services.storage.delete([ObjectKey(key) for key in keys])
-
     try:
-        await services.jobs.erase(job.id, object_key, remove)
+        await services.jobs.erase(job.id, object_key, partial(delete_observed, services.storage))
     except StorageUnavailable as unavailable:
         _log.warning(events.STORAGE_FAILED, job_id=job.id, fault=unavailable.fault, detail=unavailable.detail)
         raise Overloaded(

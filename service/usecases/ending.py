@@ -18,13 +18,13 @@ from service.engine.convert import Engine
 from service.errors import JobNotFound, LimitRefusal, MultipleLayers, Overloaded, RetryableFault, StorageUnavailable
 from service.intake.workspace import WorkArea
 from service.jobs.dispatch import RETRY_AFTER_SECONDS
-from service.jobs.lifecycle import ENDED
+from service.jobs.lifecycle import ENDED, Status
 from service.jobs.records import Details, Job
 from service.jobs.register import JobRegister
 from service.jobs.spec import JobSpec
 from service.metering.ledger import Ledger, Release
-from service.storage.observed import observed
-from service.storage.port import ObjectKey, Storage
+from service.storage.observed import delete_observed
+from service.storage.port import Storage
 from service.telemetry import events
 
 _log = structlog.get_logger()
@@ -90,7 +90,8 @@ async def end_on_record(parts: JobParts, spec: JobSpec, *, may_have_stored: bool
     found: Job | None = None
     with suppress(JobNotFound):
         found = await retry_while_unavailable(lambda: parts.jobs.find(spec.job.id, spec.account_id))
-    if may_have_stored and (found is None or found.object_key != spec.object_key):
+    is_kept = found is not None and found.object_key == spec.object_key and found.status is not Status.FAILED
+    if may_have_stored and not is_kept:
         await _discard_output(parts, spec)
     if found is not None and found.status not in ENDED:
         message = f"Another process is working on the job {found.id}. Query the job for its result."
@@ -127,7 +128,6 @@ async def retry_while_unavailable(change: Callable[[], Awaitable[_T]]) -> _T:
 
 async def _discard_output(parts: JobParts, spec: JobSpec) -> None:
     try:
-        with observed("delete"):
-            await parts.storage.delete([ObjectKey(spec.object_key)])
+        await delete_observed(parts.storage, [spec.object_key])
     except StorageUnavailable as unavailable:
         _log.warning(events.STORAGE_FAILED, job_id=spec.job.id, fault=unavailable.fault)

@@ -7,6 +7,7 @@ output that no longer exists is not an error.
 
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
+from functools import partial
 
 import anyio
 import msgspec
@@ -18,8 +19,7 @@ from service.jobs.leases import HeldJob
 from service.jobs.lifecycle import Status
 from service.metering.history import PRUNED
 from service.metering.ledger import Release
-from service.storage.observed import observed
-from service.storage.port import ObjectKey
+from service.storage.observed import delete_observed
 from service.telemetry import events, metrics
 from service.usecases.services import Services
 
@@ -67,11 +67,7 @@ async def recover(services: Services) -> None:
 
 async def sweep(services: Services) -> None:
     """Remove expired outputs, outputs of failed jobs, and outputs that appeared too late."""
-
-    async def remove(keys: list[str]) -> None:
-        with observed("delete"):
-            await services.storage.delete([ObjectKey(key) for key in keys])
-
+    remove = partial(delete_observed, services.storage)
     disposed = 0
     while await services.leases.lead("sweep") and (count := await services.jobs.dispose(remove, GRACE, _AT_ONCE)):
         disposed += count

@@ -130,19 +130,21 @@ async def test_a_job_of_another_process_is_awaited_and_cancelled(
     ):
         other.client.headers.update(here.client.headers)
         held = HeldStore(monkeypatch, here)
-        for notices in (True, False):
+        for notices, is_swept in ((True, False), (False, True), (False, False)):
             if not notices:
                 monkeypatch.setattr(here.services.runner, "held_for", lambda _seconds: frozenset())
-            conversion, held.reached = Conversion(), anyio.Event()
+            conversion, held.reached, held.let_go = Conversion(), anyio.Event(), anyio.Event()
             tasks.start_soon(conversion.send, here)
             await held.reached.wait()
             job_id = await open_job(here)
             assert (await other.client.delete(f"{JOBS}/{job_id}")).status_code == 204
-            if not notices:
+            if is_swept:
                 await sweep(here.services)
+            if not notices:
                 held.let_go.set()
             assert await conversion.error() == CANCELLED
             await until(lambda: not here.services.runner.active)
+            assert await here.stored() == 0
             await assert_not_charged(here, job_id)
         await assert_the_end_is_awaited(held, here, other)
 
