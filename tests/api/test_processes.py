@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Self
 
 import anyio
 import httpx
@@ -22,6 +21,7 @@ from service.settings import Settings
 from tests.api.test_metrics import scrape, value
 from tests.database import TestServer
 from tests.support.data import collection, feature, lakes, point
+from tests.support.load import Load
 from tests.support.server import Client, Server, create_account, running_server
 
 CLIENTS = 8
@@ -81,34 +81,24 @@ def served_by(server: Server, since: int) -> Counter[int]:
     return Counter(event["process"] for event in server.events("request.finished")[since:])
 
 
-class Load:
+class Conversions(Load):
     """Clients that convert again and again, each over a connection that it keeps, and note whatever goes wrong."""
 
     def __init__(self, client: Client) -> None:
+        super().__init__(CLIENTS)
         self.completed: list[str] = []
         self.failures: list[tuple[int, str]] = []
         self._client = client
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(CLIENTS)]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
 
     def wait_for(self, more: int) -> None:
         """Wait for so many further conversions."""
         enough = len(self.completed) + more
         until(lambda: len(self.completed) >= enough)
 
-    def _run(self, number: int) -> None:
+    def run(self, number: int) -> None:
+        """Convert until the end."""
         with httpx.Client(base_url=self._client.base_url, headers=self._client.headers, timeout=60) as client:
-            while not self._stop.is_set():
+            while not self.over.is_set():
                 try:
                     answer = client.post(FILE, files={"file": ("a.geojson", lakes())}).json()
                 except httpx.HTTPError as error:
@@ -161,7 +151,7 @@ def test_a_killed_process_is_replaced_and_others_do_not_notice(server: Server) -
         name = "geomill_jobs_ended_total"
         before = value(scrape(metrics_of(server)), name, outcome="completed")
         lost, ready = len(server.events("process.lost")), len(server.events("process.ready"))
-        with Load(account) as load:
+        with Conversions(account) as load:
             load.wait_for(2 * CLIENTS)
             members(server)[0].kill()
             until(lambda: len(server.events("process.lost")) > lost)
@@ -190,7 +180,7 @@ def test_a_process_that_is_asked_to_end_finishes_and_is_replaced(server: Server)
     """SIGTERM to one of them: no request fails, whichever it was sent to."""
     with create_account(server, TEAM) as account:
         ready = len(server.events("process.ready"))
-        with Load(account) as load:
+        with Conversions(account) as load:
             load.wait_for(2 * CLIENTS)
             members(server)[0].terminate()
             until(lambda: len(server.events("process.ready")) > ready)

@@ -155,19 +155,26 @@ def test_a_file_is_converted_and_fetched_through_the_proxy(proxy: str, trusting:
         assert client.get(answer["downloadUrl"]).content[:2] == b"PK"
 
 
-def test_a_refused_upload_is_not_awaited(proxy: str) -> None:
-    """The proxy passes on what it has, so that a client learns of its wrong key at the beginning of its upload."""
-    url = httpx.URL(proxy)
+def answer_to(proxy: str, path: str, fields: Mapping[str, str], body: bytes = b"") -> bytes:
+    """The beginning of the answer to a POST of which only a part is sent."""
+    port = httpx.URL(proxy).port or 0
+    head = "".join(f"{name}: {value}\r\n" for name, value in {"Host": f"localhost:{port}", **fields}.items())
     with (
-        socket.create_connection(("localhost", url.port or 0), timeout=60) as plain,
+        socket.create_connection(("localhost", port), timeout=60) as plain,
         UNTRUSTED.wrap_socket(plain, server_hostname="localhost") as connection,
     ):
-        head = (
-            f"POST /api/geo/convert/file HTTP/1.1\r\nHost: localhost:{url.port}\r\nX-API-Key: gm_wrong\r\n"
-            "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 1048576\r\n\r\n"
-        )
-        connection.sendall(head.encode() + bytes(65_536))
-        assert connection.recv(4096).startswith(b"HTTP/1.1 401")
+        connection.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body)
+        return connection.recv(4096)
+
+
+def test_a_refused_upload_is_not_awaited(proxy: str) -> None:
+    """The proxy passes on what it has, so that a client learns of its wrong key at the beginning of its upload."""
+    fields = {
+        "X-API-Key": "gm_wrong",
+        "Content-Type": "multipart/form-data; boundary=x",
+        "Content-Length": "1048576",
+    }
+    assert answer_to(proxy, "/api/geo/convert/file", fields, bytes(65_536)).startswith(b"HTTP/1.1 401")
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
@@ -179,15 +186,7 @@ def test_what_is_for_operators_is_not_passed_on(proxy: str, path: str) -> None:
 
 def test_a_body_beyond_every_limit_ends_at_the_proxy(proxy: str) -> None:
     """By what its head says."""
-    url = httpx.URL(proxy)
-    with (
-        socket.create_connection(("localhost", url.port or 0), timeout=60) as plain,
-        UNTRUSTED.wrap_socket(plain, server_hostname="localhost") as connection,
-    ):
-        head = (
-            f"POST /api/geo/convert/batch HTTP/1.1\r\nHost: localhost:{url.port}\r\nContent-Length: 250000000\r\n\r\n"
-        )
-        connection.sendall(head.encode())
-        answer = connection.recv(4096)
-        assert answer.startswith(b"HTTP/1.1 413")
-        assert b"problem+json" not in answer
+    fields = {"Content-Length": "250000000"}
+    answer = answer_to(proxy, "/api/geo/convert/batch", fields)
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert b"problem+json" not in answer

@@ -1,12 +1,10 @@
 """Two servers behind a balancer are restarted in turn under load, and nobody notices (docs/operating.md)."""
 
 import random
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Self
 
 import httpx
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from service.accounts.administration import Terms
 from tests.support.balancer import Balancer, running_balancer
 from tests.support.data import collection, feature, lakes, point
+from tests.support.load import Load
 from tests.support.server import Server, create_account, running_server
 
 CLIENTS = 4
@@ -23,31 +22,21 @@ SETTINGS = {"GEOMILL_DRAIN_DELAY_SECONDS": "1.5", "GEOMILL_DRAIN_SECONDS": "30"}
 FILE = "/api/geo/convert/file"
 
 
-class Load:
+class Conversions(Load):
     """Clients that convert over connections that they keep, with little pause, and note whatever goes wrong."""
 
     def __init__(self, url: str, key: str) -> None:
+        super().__init__(CLIENTS)
         self.jobs: list[str] = []
         self.failures: list[str] = []
         self._client = {"base_url": url, "headers": {"X-API-Key": key}, "timeout": 60.0}
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(CLIENTS)]
         self._big = collection(*(feature(point(n % 90, 1), n=n) for n in range(5_000)))
 
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _run(self, number: int) -> None:
+    def run(self, number: int) -> None:
+        """Convert until the end."""
         choose = random.Random(number)
         with httpx.Client(**self._client) as client:  # type: ignore[arg-type]  # settings of several types
-            while not self._stop.wait(PAUSE_SECONDS):
+            while not self.over.wait(PAUSE_SECONDS):
                 try:
                     self._convert(client, choose.choice([lakes(), lakes(), self._big]))
                 except httpx.HTTPError as error:
@@ -89,7 +78,7 @@ def test_a_rolling_restart_loses_no_request(tmp_path: Path, database_url: str, b
 
         old = [start(), start()]
         client = stack.enter_context(create_account(old[0], Terms(plan="business", plan_owner="organization")))
-        with Load(balancer.url, client.key.api_key) as load:
+        with Conversions(balancer.url, client.key.api_key) as load:
             for server in old:
                 done = len(load.jobs)
                 start()
@@ -104,7 +93,7 @@ def test_a_rolling_restart_loses_no_request(tmp_path: Path, database_url: str, b
                 assert again.get(job["downloadUrl"]).is_success, job
 
 
-def _wait_for_more(load: Load) -> None:
+def _wait_for_more(load: Conversions) -> None:
     enough, give_up_at = len(load.jobs) + 10, time.monotonic() + READY_SECONDS
     while len(load.jobs) < enough and time.monotonic() < give_up_at:
         time.sleep(0.02)

@@ -15,14 +15,13 @@ import anyio.to_thread
 import msgspec
 
 from service.cli.client.bundling import upload_name, write_upload
-from service.cli.client.http import Exchange, Form, Reply
+from service.cli.client.http import PIECE_BYTES, Exchange, Form, Reply
 from service.cli.client.outputs import Outputs
 from service.cli.client.reporting import FileOutcome, ProgressBar
 from service.cli.command import CommandError
 from service.dataloss.rules import Report
 from service.storage.names import clean_name
 
-PIECE_BYTES = 256 * 1024
 WAIT_SECONDS = 30
 PATIENCE_SECONDS = 600.0
 """How long a request is repeated while the server is full or cannot be reached."""
