@@ -1,7 +1,7 @@
-"""Reading an untrusted ZIP: what is in it, and unpacking some of it, within bounds.
+"""Reads untrusted ZIP files: lists their members and unpacks some of them, within bounds.
 
-Headers are hints. Names are shown and compared, never used as paths; sizes are counted while unpacking; the central
-directory cannot be larger than a cap because the reader's file object refuses to read more at once.
+Headers are only hints. Names are shown and compared, never used as paths; sizes are counted while unpacking. The size
+of the central directory is capped because the reader's file object refuses to read more at once.
 """
 
 import errno

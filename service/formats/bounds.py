@@ -1,4 +1,4 @@
-"""How much an upload may unpack to, whatever it is packed with."""
+"""Bounds on the unpacked size of an upload, for every kind of packing."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ MIB = 1 << 20
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a ZIP or .gz may hold. The ratio counts once more than `ratio_from_bytes` are unpacked."""
+    """How much a ZIP or .gz may contain. The ratio applies once more than `ratio_from_bytes` are unpacked."""
 
     members: int = 5_000
     unpacked_bytes: int = 1024 * MIB
@@ -17,7 +17,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unpacked:
-    """What has been unpacked of one upload, `kind` in messages, so far."""
+    """Counts what has been unpacked of one upload; messages call it `kind`."""
 
     def __init__(self, kind: str, size_bytes: int, bounds: Bounds) -> None:
         self._kind = kind

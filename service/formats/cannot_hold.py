@@ -1,4 +1,4 @@
-"""What each output cannot hold, in words, from the columns of the format table that the warnings follow from."""
+"""What each output cannot hold, in words, derived from the columns of the format table that cause the warnings."""
 
 from collections.abc import Callable, Iterator
 
@@ -19,17 +19,17 @@ _COLUMNS: tuple[tuple[Callable[[Writing], object], str], ...] = (
     (lambda writing: writing.epsg, "coordinates in other systems than EPSG:4326"),
     (lambda writing: writing.attributes is not None, "attributes"),
     (lambda writing: writing.column_names is not ColumnRule.ANY, "all names of columns"),
-    (lambda writing: writing.empty_is_null, "empty text told from a missing value"),
+    (lambda writing: writing.empty_is_null, "empty text as distinct from a missing value"),
     (lambda writing: writing.max_text_bytes, "texts of more than {0.max_text_bytes} bytes"),
-    (lambda writing: writing.max_cell, "texts of more than {0.max_cell:,} letters in full"),
+    (lambda writing: writing.max_cell, "texts of more than {0.max_cell:,} characters in full"),
     (lambda writing: writing.max_rows, "more than {0.max_rows:,} features a layer"),
     (lambda writing: writing.max_columns, "more than {0.max_columns:,} columns"),
 )
-"""Conditions on how a format is written, and what it cannot hold then."""
+"""Conditions on how a format is written, and what it cannot hold if they are met."""
 
 
 def cannot_hold(writing: Writing) -> Iterator[str]:
-    """What a format that is written so cannot hold: refused, or told in `warnings` where it occurs."""
+    """What a format written this way cannot hold: it is refused, or reported in `warnings`, where it occurs."""
     families = sorted(f"{family}s" for family in ALL_FAMILIES - writing.holds)
     yield from ("areas" if family == "polygons" else family for family in families)
     yield from sorted(f"{name} as one feature" for name in writing.splits)

@@ -1,4 +1,4 @@
-"""Which EPSG codes are coordinate systems for maps, asked of PROJ's own database (interface 9)."""
+"""Which EPSG codes are coordinate systems for maps, according to PROJ's own database (interface 9)."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -30,15 +30,15 @@ SELECT CAST(c.code AS INTEGER), c.name, coalesce(min(e.description), '')
 MOST_FOUND = 20
 MOST_WORDS = 8
 USUAL = ("wgs 84", "etrs89", "nad83", "gda2020")
-"""Families of systems that are asked for more often than others."""
+"""Families of systems that users search for most."""
 MAX_CODE = (1 << 31) - 1
 
 REMEMBERED = 4096
-"""Answers that are kept: most requests name one of a few systems, and opening the database is what takes the time."""
+"""How many results are cached: most requests name one of a few systems, and opening the database takes the time."""
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A system, and what a search looks through."""
+    """A system, and the text that a search looks through."""
 
     epsg: int
     name: str
@@ -46,14 +46,14 @@ class _Entry(msgspec.Struct, frozen=True):
     text: str
 
     def rank(self, words: Sequence[str]) -> tuple[bool, bool, bool, int, int]:
-        """Its place among those found: by code, then by words of the name, then usual ones, then short names."""
+        """Sort key: systems with a matching code first, then matching names, usual systems, short names."""
         name = self.name.casefold()
         in_name = all(word in name for word in words)
         return str(self.epsg) not in words, not in_name, not name.startswith(USUAL), len(name), self.epsg
 
 
 class CrsCatalogue:
-    """The coordinate systems of one PROJ database, which does not change. A first look-up takes about a millisecond."""
+    """The coordinate systems of one PROJ database, which never changes. A first lookup takes about a millisecond."""
 
     def __init__(self, database: Path) -> None:
         uri = f"{database.resolve().as_uri()}?mode=ro&immutable=1"
@@ -66,7 +66,7 @@ class CrsCatalogue:
         return row is not None and row[1].startswith("geographic")
 
     def search(self, text: str) -> list[tuple[int, str, str]]:
-        """Return code, name and area of the systems of plane maps that match every word of `text`, the likeliest first.
+        """Return code, name and area of the plane systems that match every word of `text`, the most likely first.
 
         The first search takes a quarter of a second, others a few milliseconds.
         """
@@ -76,10 +76,10 @@ class CrsCatalogue:
         return [(entry.epsg, entry.name, entry.area) for entry in found[:MOST_FOUND]]
 
     def resolve(self, epsg: int, parameter: str) -> int:
-        """The code under which GDAL uses `epsg`, the value of `parameter`: deprecated codes have a successor.
+        """The code under which GDAL uses `epsg`, the value of `parameter`; some deprecated codes have a successor.
 
         Raises:
-            Rejection: the code is unknown, or its system is vertical, geocentric or of an engineering kind.
+            Rejection: the code is unknown, or its system is vertical, geocentric or an engineering system.
         """
         row = self._find(epsg)
         if row is None:

@@ -1,4 +1,4 @@
-"""The datasets of an output: how the layers of an input are named, typed, split and their columns called."""
+"""The datasets of an output: names, types and columns of the layers of an input, and which of them are split."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,20 +13,20 @@ LAYER_NAME_BYTES = 80
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column of a layer and the name under which it is written."""
+    """A column of a layer, and the name under which it is written."""
 
     name: str
     written: str
 
 
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
-    """One dataset to write: a layer, or those features of it that are of one family."""
+    """One dataset to write: a layer, or its features of one family."""
 
     layer: Layer
     name: str
     columns: tuple[Column, ...]
     geometry_type: str
-    """The type that is declared: one name, "" for several families, "None" for a table."""
+    """The declared type: one name, "" for several families, "None" for a table."""
     features: int
     only_types: tuple[str, ...] = ()
     """The geometry types that go into this dataset; empty: all."""
@@ -35,7 +35,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     linearise: bool = False
 
     def dimensions(self, writing: Writing) -> str:
-        """The letters of the dimensions beside x and y that are written: "", "Z", "M" or "ZM"."""
+        """The letters of the written dimensions beyond x and y: "", "Z", "M" or "ZM"."""
         measures = self.layer.has_m and writing.m and self.geometry_type != NO_GEOMETRY
         return ("Z" if self.declares_z else "") + ("M" if measures else "")
 
@@ -51,9 +51,9 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_datasets(target: Format, stem: str, layers: Sequence[Layer]) -> tuple[Dataset, ...]:
-    """The datasets into which `layers` are written in the format `target`.
+    """The datasets that hold `layers` in the format `target`.
 
-    A single layer is called after the upload, several keep their names as far as the target can hold them.
+    A single layer is named after the upload; several layers keep their names as far as the target allows.
     """
     writing = writing_of(target)
     wanted = [stem] if len(layers) == 1 else [safe_name(layer.name) for layer in layers]
@@ -64,7 +64,7 @@ def make_datasets(target: Format, stem: str, layers: Sequence[Layer]) -> tuple[D
 
 
 def needs_splitting(writing: Writing, layer: Layer) -> bool:
-    """Whether `layer` holds more than one dataset of the target can."""
+    """Whether one dataset of the target cannot hold all of `layer`."""
     return writing.one_family and (len(layer.families) > 1 or Family.COLLECTION in layer.families)
 
 

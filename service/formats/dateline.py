@@ -1,4 +1,4 @@
-"""Geometries at the date line: which are to be cut there, and which the converter's cutting would harm."""
+"""Geometries at the date line: which ones must be cut there, and which ones the converter's cutting would damage."""
 
 from service.formats.facts import Layer
 from service.formats.format import Writing
@@ -6,31 +6,31 @@ from service.formats.format import Writing
 DATELINE = 180.0
 SIMPLE = frozenset({"Point", "LineString", "Polygon"})
 FARTHEST = 540.0
-"""Longitudes may go around once more than the Earth does, to cross the date line in one piece."""
+"""Longitudes may exceed 180 by another turn, so that a geometry can cross the date line in one piece."""
 
 
 def is_to_be_cut(layer: Layer) -> bool:
-    """Whether `layer` is to be cut: GDAL loses the points of collections when it cuts, so never those."""
+    """Whether to cut `layer`. Never cut points in collections: GDAL loses them."""
     return not _has_points_in_collections(layer) and not is_within_datelines(layer)
 
 
 def is_harmed_by_cutting(layer: Layer) -> bool:
-    """Whether a writer that always cuts would harm `layer`.
+    """Whether a writer that always cuts would damage `layer`.
 
-    It loses the points of collections, and makes simple geometries of Multi ones that have one part.
+    Cutting loses the points of collections, and turns Multi geometries with one part into simple ones.
     """
     has_parts = any(name.startswith("Multi") for name in layer.geometry_types)
     return _has_points_in_collections(layer) or (has_parts and is_within_datelines(layer))
 
 
 def is_cut_blindly(writing: Writing, layer: Layer) -> bool:
-    """Whether it is not known enough of `layer` to tell if cutting, which the target asks for, would harm it."""
+    """Whether too little is known of `layer` to tell if the cutting that the target requires would damage it."""
     cuts = writing.wraps_dateline or bool(writing.lines_driver)
     return cuts and layer.extent is None and any(name not in SIMPLE for name in layer.geometry_types)
 
 
 def is_within_datelines(layer: Layer) -> bool:
-    """Whether x is known to stay within the date lines; what is far beyond them is no degrees."""
+    """Whether x is known to stay within the date lines; values far beyond them are not degrees."""
     if layer.extent is None:
         return False
     west, _, east, _ = layer.extent

@@ -1,7 +1,7 @@
-"""Which encoding the text of a .dbf is in when no .cpg says it.
+"""Guesses the encoding of the text in a .dbf without a .cpg.
 
-GDAL passes bytes through when the language byte is 0 and reads Latin-1 when it is 0x57, as most software writes it
-without looking. What is valid UTF-8 with letters beyond ASCII is UTF-8 in practice; the rest is Windows' encoding.
+GDAL passes bytes through when the language byte is 0, and reads Latin-1 when it is 0x57, which most software writes
+whatever the encoding is. Text that is valid UTF-8 and not ASCII is UTF-8 in practice; all else is Windows-1252.
 """
 
 import codecs
@@ -15,7 +15,7 @@ CHUNK = 1 << 20
 
 
 def guess_encoding(dbf: Path) -> str:
-    """The encoding of the .dbf at `dbf`, "" where its language byte is to be believed or all is ASCII. Blocking."""
+    """The encoding of the .dbf at `dbf`; "" if its language byte can be trusted or all text is ASCII. Blocking."""
     with dbf.open("rb") as file:
         header = file.read(HEADER_BYTES)
         if len(header) < HEADER_BYTES or header[LANGUAGE_BYTE] not in UNRELIABLE:

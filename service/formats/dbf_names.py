@@ -9,7 +9,7 @@ from functools import lru_cache
 NAME_BYTES = 10
 VALUE_BYTES = 254
 EMPTY_NAME = "field"
-"""What a name is called of which nothing is left."""
+"""The replacement for a name of which nothing is left."""
 
 
 def clip(text: str, limit_bytes: int) -> str:
@@ -19,7 +19,7 @@ def clip(text: str, limit_bytes: int) -> str:
 
 @lru_cache(maxsize=4096)
 def shortened(name: str) -> str:
-    """The name that `name` has in a Shapefile, before collisions are looked at (interface 2.4).
+    """The name that `name` has in a Shapefile before collisions are resolved (interface 2.4).
 
     It equals `name` when the name fits.
     """
@@ -30,9 +30,9 @@ def shortened(name: str) -> str:
 
 
 def written_names(names: Sequence[str]) -> tuple[str, ...]:
-    """The name of each column of `names` as it is written, in the same order.
+    """The written name of each column of `names`, in the same order.
 
-    A column whose shortened name is taken gets a number instead of its last letters, so that no column is lost.
+    A column whose shortened name is taken gets a number in place of its last letters, so that no column is lost.
     """
     kept = {shortened(name).casefold() for name in names}
     taken: set[str] = set()

@@ -1,7 +1,7 @@
-"""What an upload is: its format by extension (interface 1), and the files that a converter will read.
+"""Detects what an upload is: its format by extension (interface 1), and the files that a converter will read.
 
-Nothing here trusts the client's name beyond its extension, and nothing is parsed beyond what tells variants of one
-format apart.
+Of the client's file name, only the extension is trusted; of the content, only as much is parsed as distinguishes the
+variants of one format.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ LISTED = 50
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One dataset of the upload: its files by extension, the one to open first, and what its layer is called."""
+    """One dataset of the upload: its files by extension, the one to open first, and the name of its layer."""
 
     files: Mapping[str, Path]
     layer: str
@@ -39,7 +39,7 @@ class Part(msgspec.Struct, frozen=True):
 
     @property
     def extension(self) -> str:
-        """The extension of the file to open; of the format, whatever the client's was."""
+        """The extension of the file to open: one of the format's own, whatever the client's was."""
         return next(iter(self.files))
 
 
@@ -47,23 +47,23 @@ READ_WHOLE = (
     "The archive holds several documents and was read as a whole: typed attributes (SchemaData) may be missing. "
     "Send each document as a file of its own to keep them."
 )
-"""The driver reads a lone document completely, but not several at once."""
+"""The driver reads a single document completely, but not several at once."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """An upload that has been recognised."""
+    """An upload whose format is known."""
 
     format: Format
     parts: tuple[Part, ...]
     stem: str
-    """What outputs are called."""
+    """The stem of output names."""
     prefix: str = ""
-    """What the converter puts before the path where content does not tell the driver."""
+    """What precedes the path on the converter's command line if the driver cannot be chosen by content."""
     options: tuple[str, ...] = ()
-    """What the converter has to be told to read this file besides what it is told for the format."""
+    """Options for this file, in addition to those of its format."""
     warnings: tuple[str, ...] = ()
     warnings_without: Mapping[str, str] = MappingProxyType({})
-    """Warnings that hold unless a column of this name is read."""
+    """Warnings that apply unless a column of this name is read."""
 
     @property
     def path(self) -> Path:
@@ -77,29 +77,29 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def records_crs(self) -> bool:
-        """Whether files of the format can say their coordinate system."""
+        """Whether files of the format can record their coordinate system."""
         return reading_of(self.format).records_crs
 
 
 def is_archive(untrusted_name: str) -> bool:
-    """Whether recognising an upload of this name takes unpacking it."""
+    """Whether detecting an upload of this name requires unpacking it."""
     extension = _extension(untrusted_name)
     found = by_extension(extension)
     return extension in {ZIP, GZ} or (found is not None and bool(reading_of(found).member))
 
 
 def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | None = None) -> Source:
-    """Recognise the upload at `path` (interface 1). Blocking: call it in a thread.
+    """Detect the format of the upload at `path` (interface 1). Blocking: call it in a thread.
 
     Args:
         path: the upload as received.
         untrusted_name: the client's file name.
-        unpack_into: a directory for what is packed, made when there is need; files in it get names of ours.
-        bounds: how much a ZIP or .gz may hold.
+        unpack_into: a directory for unpacked files, created if needed; the files in it get names of our own.
+        bounds: how much a ZIP or .gz may contain.
 
     Raises:
-        Rejection: the extension is unknown, the file is empty, or the ZIP holds nothing, several things, or something
-            that no upload may hold.
+        Rejection: the extension is unknown, the file is empty, or the ZIP contains nothing to convert, several files
+            to convert, or something that no upload may contain.
     """
     if path.stat().st_size == 0:
         raise Rejection("The file is empty.")
@@ -123,7 +123,7 @@ def _extension(untrusted_name: str) -> str:
 
 
 def _unknown(extension: str) -> Rejection:
-    """The refusal of an extension: of a file that is one of several, or of none that is known."""
+    """The rejection of an extension: it is that of one of several files, or unknown."""
     for row, bundle in BUNDLES:
         if extension in bundle.extensions:
             return Rejection(f"A {extension} file alone is no {row.title}. {remedy(bundle)}")
@@ -155,7 +155,7 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
 
 
 def _document(row: Format, path: Path, extension: str, unpack_into: Path) -> dict[str, Path]:
-    """The file to read: what an archive of one document wraps, or the upload itself."""
+    """The file to read: the single document in an archive, or the upload itself."""
     member = reading_of(row).member
     if member:
         unpack_into.mkdir(exist_ok=True)
@@ -173,8 +173,8 @@ def _gunzip(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds) 
     found = None if is_archive(inner_name) else by_extension(extension)
     if found is None:
         raise Rejection(
-            f"A {GZ} has to be called after the one file in it, as cities.csv.gz; {shown(extension) or 'no extension'} "
-            f"before the {GZ} is none that can be in it. Send other files as they are, or several in a ZIP."
+            f"Name a {GZ} after the one file in it, such as cities.csv.gz; {shown(extension) or 'no extension'} before "
+            f"{GZ} is not supported. Send other files unpacked, or several in a ZIP."
         )
     unpack_into.mkdir(exist_ok=True)
     target = unpack_into / f"in{extension}"

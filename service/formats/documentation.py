@@ -1,7 +1,7 @@
 """The formats page of the documentation, made from the format table: `python -m service.formats.documentation`.
 
-What it says about kinds of data is what the plan decides about a dataset of that kind, so the page cannot say more than
-the service does.
+For each kind of data, the page states what the plan decides about such a dataset, so it cannot promise more than the
+service does.
 """
 
 import sys
@@ -73,13 +73,13 @@ COLUMN_RULES: Mapping[ColumnRule, str] = MappingProxyType(
 INTRODUCTION = """\
 # Formats
 
-Made from the format table by `python -m service.formats.documentation`; a test keeps it so.
+`python -m service.formats.documentation` makes this page from the format table; a test keeps it current.
 
-Every input converts into every output but its own format. What an output cannot hold at all is refused with the reason;
-what it leaves out, splits or renames is told in `warnings`.
+Every input converts to every output except its own format. What an output cannot hold at all is refused with the
+reason; what it leaves out, splits or renames is reported in `warnings`.
 """
 MARKS = """\
-`yes`: kept as it is. `told`: converted, and a warning says what was left out, split or renamed. `no`: refused.
+`yes`: kept unchanged. `warning`: converted, and a warning says what was left out, split or renamed. `no`: refused.
 """
 NOTES = """\
 ## What to know
@@ -88,15 +88,15 @@ NOTES = """\
   KML, KMZ and GPX are always in EPSG:4326.
 - **Packed inputs**: a ZIP around one file, and `.gz` around one (`cities.csv.gz`), are unpacked. MapInfo is read from a
   ZIP as `.tab` or `.mif` with their companions, a File Geodatabase from a ZIP with its folder; a `.shp` alone is read
-  without attributes. TopoJSON and Esri JSON are told by their members, whatever their extension.
-- **KML** is read without styles, altitude modes, network links and overlays; each is told.
-- **Tables with places**: CSV, XLSX and ODS give a pure point layer the columns `X`, `Y` (and `Z`), everything else a
-  column `WKT`. Read, they find a column of WKT, hexadecimal WKB or GeoJSON by its values, or a pair of columns by their
-  names: x/y, lon/lat, longitude/latitude, easting/northing, Laenge/Breite and the like in twenty languages, in any
-  case, with a prefix (`stop_lat`) or a unit (`Latitude (deg)`). `xField` and `yField`, or `wktField`, name others. The
-  columns found become the geometry; a cell that is no coordinate keeps its text in a column, which a warning tells. The
-  SRID of extended WKT and WKB counts as recorded. When sourceEpsg was sent and no columns were found, the file is
-  refused.
+  without attributes. TopoJSON and Esri JSON are detected by their members, whatever their extension.
+- **KML** is read without styles, altitude modes, network links and overlays; a warning reports each.
+- **Tables with coordinates**: CSV, XLSX and ODS store a layer of points in the columns `X`, `Y` (and `Z`), all other
+  layers in a column `WKT`. When they are read, a column of WKT, hexadecimal WKB or GeoJSON is found by its values, or a
+  pair of columns by their names: x/y, lon/lat, longitude/latitude, easting/northing, Laenge/Breite and the like in
+  twenty languages, in any case, with a prefix (`stop_lat`) or a unit (`Latitude (deg)`). `xField` and `yField`, or
+  `wktField`, name others. These columns become the geometry; a cell that is not a coordinate keeps its text in a
+  column, and a warning reports it. The SRID of extended WKT and WKB counts as recorded. If sourceEpsg was sent and no
+  columns were found, the file is refused.
 - **Read back**: a result is read again and compared with what was inspected: features, geometries, Z and M, columns,
   filled values, sums of numbers. A GeoJSON document or sequence is scanned; other results are read by their own driver,
   KML by LIBKML. GPX and DXF are compared without their columns, MapInfo without its values, XLSX and ODS without their
@@ -104,29 +104,30 @@ NOTES = """\
   cannot be read back; one that holds none of its features or geometries is refused. In WKT, only
   geometries are compared: it holds nothing else.
 - **Measures** (M) are kept in GeoPackage, Shapefile, FlatGeobuf, SpatiaLite, OpenFileGDB and in columns of WKT.
-- **Unknown systems**: `keepCoordinates=true` writes coordinates as they are where the output can do without a system.
+- **Unknown systems**: `keepCoordinates=true` writes coordinates unchanged if the output does not require a system.
 - **CSV** may be in UTF-8, UTF-16 or Windows-1252, with comma, semicolon, tab or bar, with or without a header. Types
-  are made out from all rows; what has leading zeros or more than 18 digits stays text.
-- **Shapefile**: names are cut to 10 bytes of UTF-8 between characters and numbered where they collide; texts are cut at
+  follow from all rows; values with leading zeros or more than 18 digits stay text.
+- **Shapefile**: names are cut to 10 bytes of UTF-8 between characters, and numbered if they collide; texts are cut at
   254 bytes; text is UTF-8 with a .cpg; dates with times are text. Mixed geometries become one shapefile per family.
-- **KML** calls the column `name` by its own element, which is read as `Name`. Dates are text, and whole numbers are
-  where some are beyond 32 bits; booleans are numbers. A KMZ holds one `doc.kml`.
-- **Curves** become lines of segments of four degrees where a target has none, inside collections too.
-- **GPX**: points are waypoints, lines are tracks; other columns are extensions. Extensions are read as numbers of 32
-  bits where they look like it, which a warning tells. Route and track points count as no features; databases get them
-  as their own layers, others if the field `layer` names one. What only these points hold, such as times, is told.
-- **FlatGeobuf** sorts features in space, for its index; dates become dates with times.
-- **MapInfo TAB** is on a grid of 2e-7 degrees in degrees and 1 cm in metres. Text is Windows-1252 where it fits, else
-  UTF-8 without a word about it, which is all that the format offers.
-- **GML** is 3.2 without a schema file; types are made out from the values when it is read.
-- **Wkt** is one geometry a line, `GEOMETRYCOLLECTION EMPTY` for a feature without one.
-- **DXF** without the mark `EOF` at its end is cut off and refused.
-- **SQLite** is read with all its tables, SpatiaLite's own aside.
+- **KML** stores the column `name` in an element of its own, which is read as `Name`. Dates are text, and so are columns
+  of integers with values beyond 32 bits; booleans are numbers. A KMZ holds one `doc.kml`.
+- **Curves** become lines with segments of four degrees if a target has no curves, also inside collections.
+- **GPX**: points are waypoints, lines are tracks; other columns are extensions. Extensions that look like numbers are
+  read as 32-bit numbers, and a warning reports it. Route and track points do not count as features; databases get them
+  as separate layers, other targets if the field `layer` names one. A warning reports what only these points hold, such
+  as times.
+- **FlatGeobuf** sorts features by location, for its index; dates become dates with times.
+- **MapInfo TAB** rounds coordinates to 2e-7 degrees or 1 cm. Text is Windows-1252 if that can represent it, otherwise
+  UTF-8, which the format cannot declare.
+- **GML** is 3.2 without a schema file; types follow from the values when it is read.
+- **Wkt** is one geometry per line, `GEOMETRYCOLLECTION EMPTY` for a feature without geometry.
+- **DXF** without `EOF` at its end is incomplete and refused.
+- **SQLite** is read with all its tables except those of SpatiaLite.
 
 ## Memory and size
 
-A converter may use {memory} MiB and {seconds} seconds unless the settings say otherwise. Most formats are streamed: a
-file of 100 MB takes 60 to 180 MiB whatever it holds, unless a single feature is that large. These need more:
+A converter may use {memory} MiB and {seconds} seconds by default. Most formats are streamed: a file of 100 MB takes 60
+to 180 MiB whatever it holds, unless a single feature is that large. These need more:
 
 | what | works | fails, and how |
 |---|---|---|
@@ -142,11 +143,10 @@ file of 100 MB takes 60 to 180 MiB whatever it holds, unless a single feature is
 | GeoParquet | 100 MB of GeoJSON: 250 MiB, batches of 16,384 rows | |
 | GeoJSON with one feature | 86 MB: 1,940 MiB, a feature is read whole | memory |
 
-Seconds are of computing, over all runs of a conversion; each run may take {seconds}, all of them
-together ten minutes. `./just bench sizes` repeats the first six rows on a host, in the jail and with the limits of the
-settings.
+Seconds are CPU time of all runs of a conversion; each run may take {seconds}, all of them together ten minutes.
+`./just bench sizes` repeats the first six rows on a host, in the sandbox and with the limits of the settings.
 
-What does not fit ends with an error that says so, and nothing is counted.
+A conversion that exceeds these limits ends with an error that says so, and is not charged.
 """
 
 
@@ -169,7 +169,7 @@ def _inputs() -> Iterator[str]:
 
 
 def uploaded_as(row: Format) -> str:
-    """The extensions of a format, with what a ZIP has to hold."""
+    """The extensions of a format, and what a ZIP must contain."""
     reading = reading_of(row)
     packed = [" ".join((bundle.main, *bundle.required)) for bundle in reading.bundles]
     packed += [f"a folder {reading.folder.extension}"] if reading.folder is not None else []
@@ -209,7 +209,7 @@ def _needs(row: Format) -> str:
 
 def _limits() -> Iterator[str]:
     yield "## What each output cannot hold\n"
-    yield "It is refused or told in `warnings`, with its count, wherever it occurs.\n"
+    yield "Wherever it occurs, it is refused, or reported in `warnings` with its count.\n"
     rows = [(str(row.name), "; ".join(cannot_hold(row.writing))) for row in FORMATS if row.writing is not None]
     yield _table(("outputFormat", "cannot hold"), rows)
 
@@ -223,7 +223,7 @@ def _kinds() -> Iterator[str]:
 
 
 def judge(target: Format, facts: Facts) -> str:
-    """What `target` does with a dataset: "yes", "told" or "no"."""
+    """What `target` does with a dataset: "yes", "warning" or "no"."""
     try:
         layers, warnings = choose_layers(by_token("gpkg"), target, facts, ConversionRequest())
         refuse_unrepresentable(target, layers)
@@ -231,12 +231,12 @@ def judge(target: Format, facts: Facts) -> str:
         return "no: choose a `layer`"
     except Rejection:
         return "no"
-    return "told" if warnings or find_losses(target, make_datasets(target, "data", layers)) else "yes"
+    return "warning" if warnings or find_losses(target, make_datasets(target, "data", layers)) else "yes"
 
 
 def _pairs() -> Iterator[str]:
     yield "## Every input into every output\n"
-    yield "For a layer of points; `same` is refused, since it is the format already.\n"
+    yield "For a layer of points; `same` is refused, because the file is in that format already.\n"
     outputs = [row for row in FORMATS if row.writing is not None]
     rows = [
         (row.title, *("same" if row.token == target.token else judge(target, KINDS["points"]) for target in outputs))

@@ -1,6 +1,6 @@
-"""What is in a dataset: layers, counts, geometry types, columns, coordinate system.
+"""What a dataset contains: layers, counts, geometry types, columns, coordinate system.
 
-Facts about an untrusted file come from the jail as JSON; decoding them into these records is their validation.
+Facts about an untrusted file come from the sandbox as JSON; decoding them into these records validates them.
 """
 
 from collections import Counter
@@ -20,12 +20,12 @@ GEOMETRY_NAMES = "Point|MultiPoint|LineString|MultiLineString|Polygon|MultiPolyg
 Count = Annotated[int, Meta(ge=0, le=1 << 40)]
 Name = Annotated[str, Meta(max_length=4096)]
 TableName = Annotated[str, Meta(max_length=4096, pattern=r"^(?![-@])[^\x00-\x1f]*$")]
-"""It stands on command lines, so it must not be taken for an option."""
+"""It appears on command lines and must not be mistaken for an option."""
 GeometryName = Annotated[str, Meta(pattern=f"^({GEOMETRY_NAMES})$")]
 
 
 class FieldType(StrEnum):
-    """The kinds of values that a column holds."""
+    """The types of values that a column holds."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -38,52 +38,52 @@ class FieldType(StrEnum):
 
 
 class Field(msgspec.Struct, frozen=True):
-    """A column. `longest_bytes` is the length of its longest value in UTF-8, 0 unless it holds text."""
+    """A column. `longest_bytes` is the length of its longest value in UTF-8, or 0 if it holds no text."""
 
     name: Name
     type: FieldType = FieldType.TEXT
     longest_bytes: Count = 0
     over_dbf_limit: Count = 0
-    """How many values are longer than a Shapefile keeps."""
+    """How many values are longer than a Shapefile can store."""
     filled: Count | None = None
-    """How many values are not null, None where nobody counted; what follows is counted in work files alone."""
+    """How many values are not null, None if not counted. Only a work file yields the counts that follow."""
     total: float | None = None
-    """The sum of the magnitudes of its numbers."""
+    """The sum of the absolute values of its numbers."""
     empty: Count = 0
     trailing_blanks: Count = 0
     cut_at_nul: Count = 0
     leading_zeros: Count = 0
-    """Texts that other programs take for numbers, as 00501."""
+    """Texts that other programs mistake for numbers, such as 00501."""
     infinite: Count = 0
     beyond_32_bits: Count = 0
     beyond_53_bits: Count = 0
-    """Whole numbers that a floating-point number does not hold exactly."""
+    """Integers that a floating-point number cannot represent exactly."""
     inexact_in_dbf: Count = 0
-    """Numbers of more digits than a Shapefile keeps."""
+    """Numbers with more digits than a Shapefile can store."""
     fractions: Count = 0
-    """Times with fractions of seconds."""
+    """Times with fractional seconds."""
     zoned: Count = 0
-    """Times that say their zone."""
+    """Times with a time zone."""
     offsets: Count = 0
-    """Times of a zone other than UTC."""
+    """Times in a zone other than UTC."""
 
 
 class Crs(msgspec.Struct, frozen=True):
-    """The coordinate system that a layer records: known or not, and its EPSG code where it has one."""
+    """The coordinate system that a layer records: whether it is known, and its EPSG code if it has one."""
 
     known: bool = False
     epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = None
 
 
 class Layer(msgspec.Struct, frozen=True, kw_only=True):
-    """A layer as it was read. `table` is what it is called in the work file, `name` in the upload."""
+    """A layer as read. `table` is its name in the work file, `name` the one in the upload."""
 
     name: Name
     table: TableName = ""
     features: Count
     geometry_types: Annotated[Mapping[GeometryName, Count], Meta(max_length=7)] = {}
     collection_parts: Annotated[Mapping[GeometryName, Count], Meta(max_length=7)] = {}
-    """What the collections fall apart into, one Multi geometry per family each."""
+    """The parts of its collections: one Multi geometry per family and collection."""
     null_geometries: Count = 0
     has_z: bool = False
     has_m: bool = False
@@ -93,16 +93,16 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     extent: tuple[float, float, float, float] | None = None
     """Smallest x and y, largest x and y, in the layer's own system."""
     first_beyond_degrees: Count = 0
-    """The number of the first feature whose coordinates cannot be degrees, from 1; 0 where there is none."""
+    """The number of the first feature whose coordinates cannot be degrees, from 1; 0 if there is none."""
     fields: Annotated[tuple[Field, ...], Meta(max_length=MAX_COLUMNS)] = ()
     guessed_columns: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)] = ()
-    """Those that may be texts, but look like numbers and were read as such."""
+    """Columns that may contain text but look like numbers and were read as such."""
     unplaced_rows: Count = 0
-    """Rows of a table whose coordinates, or geometry, could not be read; their texts were put back as columns."""
+    """Rows of a table whose coordinates or geometry could not be read; their texts were put back as columns."""
     first_unplaced_row: Count = 0
-    """The number of the first of them, from 1, without the header."""
+    """The number of the first of these rows, from 1, without the header."""
     is_derived: bool = False
-    """Whether it repeats what another layer holds; it counts for nothing then."""
+    """Whether it repeats what another layer holds; it is not counted then."""
 
     @property
     def is_spatial(self) -> bool:
@@ -116,9 +116,9 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is in a source, all layers.
+    """What a source contains, in all layers.
 
-    `in_work_file` says that the work file exists, which the plan may then read instead of the upload.
+    If `in_work_file`, the work file exists, and the plan may read it instead of the upload.
     """
 
     layers: Annotated[tuple[Layer, ...], Meta(max_length=MAX_LAYERS)] = ()
@@ -127,7 +127,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def feature_count(self) -> int:
-        """How many features there are in all layers (interface 2.1)."""
+        """The number of features in all layers (interface 2.1)."""
         return sum(layer.features for layer in self.layers if not layer.is_derived)
 
     @property

@@ -1,4 +1,4 @@
-"""What the members of a ZIP are: files of a format, files that are a dataset together, folders that are one."""
+"""What the members of a ZIP are: single files, files that form a dataset together, folders that are one file."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -21,16 +21,16 @@ FOLDERS = tuple((row, folder) for row in READ if (folder := reading_of(row).fold
 class Find(msgspec.Struct, frozen=True, kw_only=True):
     """Something in a ZIP that can be converted.
 
-    `members` has the members by their extensions, the one to open first; those of a folder by their names.
+    `members` maps extensions to members, the one to open first; for a folder, names to members.
     """
 
     format: Format
     path: str
-    """What it is called in the ZIP."""
+    """Its name in the ZIP."""
     members: Mapping[str, Member]
     is_bundle: bool = False
     folder_extension: str = ""
-    """That of a folder, "" for files."""
+    """The extension of a folder, "" for files."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -43,7 +43,7 @@ def find_all(members: Iterable[Member]) -> list[Find]:
     """What can be converted among `members`: single files, then folders, then bundles.
 
     Raises:
-        Rejection: a dataset lacks a part, and nothing else is there or what is there of it is data.
+        Rejection: a dataset lacks a part, and either nothing else can be converted or the part present holds data.
     """
     every = list(members)
     groups: dict[str, dict[str, Member]] = {}
@@ -66,7 +66,7 @@ def _single(member: Member) -> Format | None:
 
 
 def _folders(members: Iterable[Member]) -> list[Find]:
-    """The folders that are files of a format, known by one of their members."""
+    """The folders that are files of a format; one of their members identifies them."""
     by_folder: dict[PurePosixPath, dict[str, Member]] = {}
     for member in members:
         by_folder.setdefault(PurePosixPath(member.path).parent, {}).setdefault(member.base, member)
@@ -79,13 +79,13 @@ def _folders(members: Iterable[Member]) -> list[Find]:
 
 
 def _parts(folder: Folder, inside: Mapping[str, Member]) -> dict[str, Member]:
-    """The members of a folder that belong to the format, under names that are safe for files."""
+    """The members of a folder that belong to the format, by names that are safe for files."""
     pattern = re.compile(folder.parts, re.IGNORECASE | re.ASCII)
     return {name: member for name, member in inside.items() if pattern.fullmatch(name)}
 
 
 def _bundles(group: Mapping[str, Member]) -> list[Find]:
-    """The datasets that files of one name are."""
+    """The datasets formed by files of one name."""
     return [_bundle(group, row, bundle) for row, bundle in BUNDLES if {bundle.main, *bundle.required} <= group.keys()]
 
 
@@ -102,9 +102,9 @@ def _bundle(group: Mapping[str, Member], row: Format, bundle: Bundle) -> Find:
 
 
 def _refuse_incomplete(groups: Iterable[Mapping[str, Member]], *, is_all: bool) -> None:
-    """Say what the first dataset lacks of which only a part is there.
+    """Refuse the first incomplete dataset, and name its missing parts.
 
-    A .tab alone is no data: programs write one beside many a file that they open.
+    A .tab alone is not data: programs write one beside many files that they open.
     """
     for group in groups:
         for row, bundle in BUNDLES:
@@ -116,7 +116,7 @@ def _refuse_incomplete(groups: Iterable[Mapping[str, Member]], *, is_all: bool) 
 
 
 def remedy(bundle: Bundle) -> str:
-    """What to do about a file that came without those that belong to it."""
+    """What to do about a file that came without its companions."""
     needed = (bundle.main, *bundle.required)
     listed = f"{', '.join(needed[:-1])} and {needed[-1]}" if len(needed) > 1 else needed[0]
     useful = f" (and {', '.join(bundle.optional)})" if bundle.optional else ""

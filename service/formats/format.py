@@ -1,4 +1,4 @@
-"""What one row of the format table says: how a format is read, how it is written, what it can hold."""
+"""The columns of the format table: how a format is read, how it is written, what it can hold."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -9,54 +9,54 @@ import msgspec
 from service.formats.geometry import ALL_FAMILIES, Family
 
 SHARED_EXTENSION = ".zip"
-"""The extension of several formats, so that it names none."""
+"""The extension that several formats share, so that it identifies none."""
 
 
 class Reader(StrEnum):
-    """How an upload gets into the work file."""
+    """How an upload is read into the work file."""
 
     OGR = "ogr"
     DOCUMENT = "document"
-    """JSON, one text or one a line."""
+    """JSON: one document, or one per line."""
     LINES = "lines"
-    """The same, one a line to be expected."""
+    """The same, but one document per line is expected."""
     DELIMITED = "delimited"
     WORKBOOK = "workbook"
     DATABASE = "database"
     PARTS = "parts"
-    """Files of several parts, each a layer."""
+    """Formats of several files; each set is a layer."""
     PARQUET = "parquet"
 
 
 class Writer(StrEnum):
-    """How a plan gets out of the work file."""
+    """How a plan is written from the work file."""
 
     PER_LAYER = "per_layer"
-    """One run per dataset, all into one target or each into its own file."""
+    """One run per dataset, all into one target or each into a file of its own."""
     AT_ONCE = "at_once"
-    """One run for all layers: the driver cannot add to a file."""
+    """One run for all layers, because the driver cannot append to a file."""
     PLACES = "places"
-    """CSV: geometry as columns."""
+    """CSV, with the geometry in columns."""
     WORKBOOK = "workbook"
-    """Spreadsheets: through CSV, geometry as columns."""
+    """Spreadsheets, by way of CSV, with the geometry in columns."""
     TRACKS = "tracks"
-    """GPX: points and lines are layers of fixed names."""
+    """GPX: points and lines are layers with fixed names."""
     LINES_OF_WKT = "lines_of_wkt"
     PARQUET = "parquet"
 
 
 class Delivery(StrEnum):
-    """What is handed over."""
+    """What is delivered."""
 
     FILE = "file"
     ARCHIVE = "archive"
-    """The directory that the driver wrote, zipped."""
+    """The directory that the driver wrote, as a ZIP."""
     KMZ = "kmz"
-    """The one file, zipped as doc.kml."""
+    """The single file, in a ZIP, named doc.kml."""
 
 
 class ColumnRule(StrEnum):
-    """What a column may be called."""
+    """What column names are allowed."""
 
     ANY = "any"
     XML = "xml"
@@ -66,19 +66,19 @@ class ColumnRule(StrEnum):
 
 
 class Bundle(msgspec.Struct, frozen=True):
-    """Files of one name that are a dataset together, by their extensions; a ZIP holds them."""
+    """Files in a ZIP that share a name and form a dataset, by their extensions."""
 
     main: str
     required: tuple[str, ...] = ()
     optional: Mapping[str, str] = MappingProxyType({})
-    """Files that may be missing, and what the warning says then; "" where nothing is lost."""
+    """Files that may be missing, and the warning for each; "" if nothing is lost."""
 
     alone: str = ""
-    """What the warning says when the main file comes without the others; "" where it has to be in a ZIP."""
+    """The warning if the main file comes without the others; "" if it must be in a ZIP."""
 
     @property
     def extensions(self) -> tuple[str, ...]:
-        """All of them, the file to open first."""
+        """All extensions, that of the file to open first."""
         return (self.main, *self.required, *self.optional)
 
 
@@ -87,21 +87,21 @@ class Folder(msgspec.Struct, frozen=True):
 
     extension: str
     mark: str
-    """The file in it, in lower case, by which it is known."""
+    """The file, in lower case, whose presence identifies the folder."""
     parts: str
-    """What its files are called, as a regular expression; others are no part of it."""
+    """A regular expression for the names of its files; other files are ignored."""
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """What the driver leaves out without a word: how the text of a file shows it, and the warning."""
+    """Content that the driver drops silently: the words in a file that reveal it, and the warning."""
 
     words: tuple[bytes, ...]
     sentence: str
-    """With `{count}` for how often the words occur."""
+    """The warning; `{count}` is the number of occurrences of the words."""
     is_content: bool = False
-    """Whether a file with nothing besides holds something, which cannot be converted."""
+    """Whether it is content that cannot be converted, so that a file with nothing else is refused."""
     column: str = ""
-    """The column in which newer versions of the driver show it; the warning is given if it is not there."""
+    """The column in which newer versions of the driver report it; the warning is given only without that column."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,86 +111,86 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     reader: Reader = Reader.OGR
     options: tuple[str, ...] = ()
     text_options: tuple[str, ...] = ()
-    """What tells the driver to leave texts as they are that look like dates."""
+    """Options that make the driver keep text that looks like dates."""
     environment: Mapping[str, str] = MappingProxyType({})
     records_crs: bool = True
     json: bool = False
-    """Whether values may be missing, lists or objects, which only another JSON format keeps as they are."""
+    """Whether values may be missing, lists or objects, which only another JSON format preserves."""
     fixed_layers: bool = False
-    """Whether the driver always shows the same layers, filled or not."""
+    """Whether the driver always reports the same layers, filled or not."""
     derived_layers: frozenset[str] = frozenset()
-    """Layers that repeat what another one holds; they are no layers of their own."""
+    """Layers that repeat the content of another one; they do not count as layers."""
     derived_columns: frozenset[str] = frozenset()
-    """The columns of derived layers in which there is nothing that other layers lack."""
+    """Columns of derived layers that contain nothing beyond what other layers have."""
     member: str = ""
-    """The extension of the one document in an archive that is a file of this format."""
+    """The extension of the document in an archive, if files of this format are archives of one document."""
     delimiter: str = ""
-    """The delimiter of its tables, "" where each file has to be looked at."""
+    """The delimiter of its tables; "" if each file must be examined."""
     bundles: tuple[Bundle, ...] = ()
-    """The sets of files in a ZIP that are a dataset of this format."""
+    """The sets of files in a ZIP that form a dataset of this format."""
     folder: Folder | None = None
     told_by: tuple[tuple[str, str], ...] = ()
-    """The members of the outermost JSON object, with their values or "" for any, that tell the format from GeoJSON."""
+    """The members of the outermost JSON object, with their values or "" for any, that distinguish it from GeoJSON."""
     feature_word: bytes = b""
-    """What every file with features has in its text."""
+    """A word in the text of every file with features."""
     left_out: tuple[LeftOut, ...] = ()
     trailer: bytes = b""
-    """What a complete file ends with, white space aside, where the driver does not notice that it is cut off."""
+    """How a complete file ends, apart from white space, if the driver does not detect truncated files."""
     column_prefix: str = ""
     """What the driver puts before the names of columns that it does not know."""
     numbers: frozenset[str] = frozenset()
-    """The columns that the format itself says to be numbers, where its driver guesses of all others."""
+    """The columns that the format defines as numbers; the driver guesses the types of all others."""
     guesses_types: bool = False
-    """Whether the file types no values, so that types are made out from all of them, not from the driver's guess."""
+    """Whether files have untyped values, so that types follow from all values and not from the driver's guess."""
     noise_columns: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-    """Columns that the driver makes up, and their values when nothing was there beside null. `*`: any column;
-    a value that ends so stands for all that begin like it, `{layer}` for the layer's name."""
+    """Columns that the driver invents, and the values that they have, beside null, when the file has none. `*`: any
+    column; a value that ends so stands for all that begin with it, and `{layer}` for the layer's name."""
 
 
 class Reread(msgspec.Struct, frozen=True, kw_only=True):
-    """How a result is reread by a driver, and what of that can be compared with what was inspected."""
+    """How a driver reads a result back, and which of the facts can be compared then."""
 
     drivers: tuple[str, ...]
     options: tuple[str, ...] = ()
     environment: Mapping[str, str] = MappingProxyType({})
     geometries: bool = True
     dimensions: bool = True
-    """Whether Z and M are told apart from none."""
+    """Whether the driver reports Z and M correctly."""
     columns: bool = True
     values: bool = True
-    """Whether a value that is not null is read as such, and as the same number."""
+    """Whether a value that is not null is read as not null, and as the same number."""
     is_one: bool = False
-    """Whether the features of all datasets are counted together, since its layers are its own."""
+    """Whether the features of all datasets are counted together, because the driver's layers are fixed."""
     least_columns: int = 0
-    """How many columns its driver needs to tell lines apart from nothing."""
+    """How many columns its driver needs to recognise lines at all."""
 
 
 class Writing(msgspec.Struct, frozen=True, kw_only=True):
-    """How a format is written and what it can hold."""
+    """How a format is written, and what it can hold."""
 
     driver: str
     extension: str
-    """The extension of what is delivered."""
+    """The extension of the result."""
     media_type: str
     more_extensions: tuple[str, ...] = ()
-    """Other usual extensions of such files, by which outputFormat may ask for one."""
+    """Other usual extensions of such files; outputFormat may use them."""
     writer: Writer = Writer.PER_LAYER
     member: str = ""
-    """The extension of what the driver writes, where that is not what is delivered."""
+    """The extension of what the driver writes, if it differs from that of the result."""
     crs_member: str = ""
-    """The extension of the file beside each dataset that records its coordinate system, if one of its own does."""
+    """The extension of the file beside each dataset that records its coordinate system, if there is one."""
     delivery: Delivery = Delivery.FILE
     options: tuple[str, ...] = ()
     multi_layer: bool = False
     derived_layers: bool = False
-    """Whether layers that repeat others are worth keeping: in databases."""
+    """Whether layers that repeat others are kept: in databases."""
     one_file_per_layer: bool = False
     epsg: int | None = None
     holds: frozenset[Family] = ALL_FAMILIES
     one_family: bool = False
-    """A dataset holds one family; others go into datasets of their own."""
+    """Whether a dataset holds one family, so that others go into datasets of their own."""
     type_options: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-    """How the driver is told a geometry type: by type, "" for mixed, "None" for a table; `{z}` is replaced."""
+    """Options for a geometry type: by type, "" for mixed, "None" for a table; `{z}` is replaced."""
     json: bool = False
     """As in `Reading`."""
     curves: bool = False
@@ -200,63 +200,63 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     empty: bool = True
     """Whether a dataset without any feature can be read again."""
     root_attributes: str = ""
-    """What the driver forgets to declare on the root element of XML."""
+    """An attribute that the driver fails to declare on the root element of its XML."""
     shows_geometry_name: bool = False
-    """Whether the geometry column's name stands in the output."""
+    """Whether the name of the geometry column appears in the output."""
     z: bool = True
     m: bool = False
     """Whether measures are kept."""
     empty_is_null: bool = False
-    """Whether empty text cannot be told from a missing value."""
+    """Whether empty text and a missing value are the same."""
     read_back: str = ""
-    """The program that reads a result back where no session is at hand; empty where its driver does, or the program
-    that wrote it."""
+    """The program that reads a result back if no session is held; empty if the driver does, or the program that wrote
+    it."""
     reread: Reread | None = None
-    """How a driver reads a result back; None where none does, or a program does it better."""
+    """How a driver reads a result back; None if no driver does, or a program does it better."""
     value_losses: frozenset[str] = frozenset()
-    """The kinds of values that are changed or left out, as `values` counts them."""
+    """The kinds of values that are changed or left out, as keys of `VALUE_LOSSES`."""
     attributes: frozenset[str] | None = None
-    """The only attributes that are kept; None: all."""
+    """The only attributes that are kept; None for all."""
     first_encoding: str = ""
-    """The encoding in which to write if all text fits into it, for readers that know no UTF-8."""
+    """The encoding to use if it can represent all text, for readers that do not know UTF-8."""
     degree_options: tuple[str, ...] = ()
-    """What the driver needs to be told to keep precision in degrees within the date lines."""
+    """Options that keep the precision of degrees within the date lines."""
     live_text: str = ""
-    """What a text must not begin with, because a spreadsheet program would run it."""
+    """A prefix that text must not have, because a spreadsheet program would execute it."""
     elevation_column: str = ""
     """The column from which the driver takes the elevation of points."""
     column_names: ColumnRule = ColumnRule.ANY
     reserved_columns: tuple[str, ...] = ()
-    """What columns of the data cannot be called, because the driver's own are."""
+    """Names that the driver uses for its own columns."""
     fid_names: tuple[str, ...] = ()
     geometry_names: tuple[str, ...] = ()
     records_crs: bool = True
     no_system: tuple[str, ...] = ("-a_srs", "NONE")
-    """What makes the driver write coordinates without a system."""
+    """Options that make the driver write coordinates without a system."""
     wraps_dateline: bool = False
-    """Whether the driver has to be told to cut at the date line."""
+    """Whether the driver cuts at the date line only if told to."""
     lines_driver: str = ""
-    """The driver whose lines are gathered into a document where the format's own would harm collections."""
+    """The driver whose lines are joined to a document if the format's own driver would damage collections."""
     max_rows: int | None = None
     max_columns: int | None = None
     max_text_bytes: int | None = None
     """Longer values are cut."""
     max_record_bytes: int | None = None
     max_cell: int | None = None
-    """Longer values make a spreadsheet program complain."""
+    """Spreadsheet programs complain about longer values."""
     splits: frozenset[str] = frozenset()
-    """Geometry types of which the driver writes the parts as features of their own."""
+    """Geometry types whose parts the driver writes as separate features."""
     max_layer_name: int | None = None
-    """How many characters a layer's name may have."""
+    """The maximum length of a layer's name, in characters."""
     trailer: bytes = b""
-    """What a complete file ends with, white space aside."""
+    """How a complete file ends, apart from white space."""
     z_options: tuple[str, ...] = ()
-    """What the driver needs to be told to keep elevations."""
+    """Options that make the driver keep elevations."""
     environment: Mapping[str, str] = MappingProxyType({})
     driver_is_optional: bool = False
-    """Not every build of GDAL can write it (interface 1)."""
+    """Whether some builds of GDAL cannot write it (interface 1)."""
     loss_report: bool = False
-    """Whether the answer comes with a data-loss report (interface 2.4)."""
+    """Whether the response contains a data-loss report (interface 2.4)."""
 
 
 class Format(msgspec.Struct, frozen=True, kw_only=True):
@@ -271,14 +271,14 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def reading_of(row: Format) -> Reading:
-    """How `row` is read; only for formats that can be an input."""
+    """How `row` is read; only for input formats."""
     if row.reading is None:
         raise LookupError(row.token)
     return row.reading
 
 
 def writing_of(row: Format) -> Writing:
-    """How `row` is written; only for formats that can be an output."""
+    """How `row` is written; only for output formats."""
     if row.writing is None:
         raise LookupError(row.token)
     return row.writing

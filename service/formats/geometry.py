@@ -1,4 +1,4 @@
-"""Geometry types as GeoJSON names them, and the families in which targets store them."""
+"""Geometry types by their GeoJSON names, and the families in which targets store them."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -37,12 +37,12 @@ ALL_FAMILIES = frozenset(Family)
 
 
 def families_of(types: Iterable[str]) -> frozenset[Family]:
-    """The families that occur among `types`."""
+    """The families among `types`."""
     return frozenset(FAMILIES[name] for name in types)
 
 
 def dominant_type(histogram: Mapping[str, int]) -> str:
-    """The most frequent type; the simpler one of two that are equally frequent; "None" when nothing has geometry."""
+    """The most frequent type; of two equally frequent ones, the simpler; "None" if nothing has geometry."""
     present = {name: count for name, count in histogram.items() if count}
     if not present:
         return NO_GEOMETRY
@@ -51,7 +51,7 @@ def dominant_type(histogram: Mapping[str, int]) -> str:
 
 
 def declared_type(types: Iterable[str]) -> str | None:
-    """The one type under which all of `types` can be stored, or None when they are of several families.
+    """The one type under which all of `types` can be stored, or None if they are of several families.
 
     A single type stands for itself; types of one family share its Multi type.
     """

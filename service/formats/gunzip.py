@@ -1,4 +1,4 @@
-"""Reading an untrusted .gz: one file, within the bounds of a ZIP, a piece at a time."""
+"""Unpacks an untrusted .gz of one file in pieces, within the same bounds as a ZIP."""
 
 import zlib
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from service.formats.bounds import Bounds, Unpacked
 
 CHUNK = 64 * 1024
 MAX_PARTS = 50_000
-"""A .gz may be several, one after the other; programs that pack blocks make one for every 64 KiB."""
+"""A .gz may consist of several parts in a row; programs that compress in blocks write one for every 64 KiB."""
 WITH_HEADER = zlib.MAX_WBITS | 16
 MAGIC = b"\x1f\x8b"
 DAMAGED = "The .gz is damaged. Pack the file again, and send the whole of it."
@@ -53,7 +53,7 @@ def _inflate(part: "zlib._Decompress", data: bytes) -> bytes:
 
 
 def _next_part(packed: BufferedReader, rest: bytes) -> bytes:
-    """What follows a part: the next one, or nothing; zeros may fill a file up to its end."""
+    """What follows a part: the next one, or nothing; a file may be padded with zeros."""
     rest = rest if len(rest) >= len(MAGIC) else rest + packed.read(CHUNK)
     while rest and not rest.strip(b"\0"):
         rest = packed.read(CHUNK)

@@ -1,4 +1,4 @@
-"""Which kind of JSON a file is, as far as its beginning tells: one text or a sequence, GeoJSON or something else."""
+"""Which kind of JSON a file is, as far as its beginning shows: a document or a sequence, GeoJSON or another format."""
 
 import json
 import re
@@ -11,46 +11,46 @@ from service.formats.table import FORMATS
 
 HEAD_BYTES = 1 << 20
 OUTERMOST_BYTES = 64 << 10
-"""Within these the members are looked for that tell other formats from GeoJSON."""
+"""Members that distinguish other formats from GeoJSON are expected within these."""
 RECORD_SEPARATOR = b"\x1e"
 COLLECTION = b'"FeatureCollection"'
 COLLECTION_WITHIN = 4096
 FEATURE = re.compile(rb'"type"\s*:\s*"Feature"')
-"""Stands in GeoJSON alone, whose own type may come after all features."""
+"""Occurs in GeoJSON only, whose own type may follow all its features."""
 SEQUENCE_PREFIX = "GeoJSONSeq:"
 SKIPPED_LEVELS = 7
-# A text that does not end is one token: to look for its end from each quotation mark in it again takes square time.
+# An unterminated string is one token: searching its end again from each quotation mark in it would take quadratic time.
 _TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _ONE = _TEXT + rb'|[{}\[\]:,]|[^\s"{}\[\]:,]+'
 TYPE = "type"
 
 
 def _nested(levels: int) -> bytes:
-    """The pattern of an object or array with at most `levels` of them in each other."""
+    """The pattern of an object or array nested at most `levels` deep."""
     inner = b"|" + _nested(levels - 1) if levels > 1 else b""
     return rb'[{\[](?:[^"{}\[\]]++|' + _TEXT + inner + rb")*+[}\]]"
 
 
 TOKEN = re.compile(_ONE, re.DOTALL)
 INNER = re.compile(_nested(SKIPPED_LEVELS) + b"|" + _ONE, re.DOTALL)
-"""Inside an object, one that is not nested deeply is one token."""
+"""Inside an object, a value that is not deeply nested is one token."""
 OTHERS = tuple(row for row in FORMATS if row.reading is not None and row.reading.told_by)
 
 
 def head_of(path: Path) -> bytes:
-    """What the first megabyte of the file at `path` holds, without a byte order mark."""
+    """The first megabyte of the file at `path`, without a byte order mark."""
     with path.open("rb", buffering=0) as file:
         return (file.read(HEAD_BYTES) or b"").removeprefix(BOM_UTF8)
 
 
 def sequence_prefix(row: Format, head: bytes) -> str:
-    """How to tell GDAL's GeoJSON drivers apart, which else take a sequence for one document and read its first line."""
+    """The prefix that selects one of GDAL's GeoJSON drivers, which otherwise read only the first line of a sequence."""
     reading = reading_of(row)
     return SEQUENCE_PREFIX if reading.json and _is_sequence(head, expected=reading.reader is Reader.LINES) else ""
 
 
 def kind_of_json(row: Format, head: bytes) -> Format:
-    """The format of a file that begins with `head`: `row`, as its extension says, or another that is JSON too."""
+    """The format of a file that begins with `head`: `row`, which its extension names, or another JSON format."""
     if not reading_of(row).json:
         return row
     head = head[:OUTERMOST_BYTES]
@@ -65,7 +65,7 @@ def kind_of_json(row: Format, head: bytes) -> Format:
 
 
 def _members(head: bytes) -> Iterator[tuple[str, str]]:
-    """The members of the outermost object, with those values that are texts, as far as `head` goes."""
+    """The members of the outermost object, with the values that are strings, as far as `head` reaches."""
     depth, end, name, before = 0, 0, "", ""
     while found := (INNER if depth > 0 else TOKEN).search(head, end):
         token, end = found.group(), found.end()
@@ -86,9 +86,9 @@ def _members(head: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _is_sequence(head: bytes, *, expected: bool) -> bool:
-    """Whether the file is one JSON text per line instead of one JSON text.
+    """Whether the file is one JSON document per line, and not a single one.
 
-    What its beginning does not tell is answered with what is `expected` of the extension.
+    If the beginning does not show it, the answer is `expected`, which follows from the extension.
     """
     head = head.lstrip()
     first, line_end, rest = head.partition(b"\n")

@@ -1,4 +1,4 @@
-"""Which layers of an input go into an output (issue of many layers and a target that stores one: interface 7)."""
+"""Which layers of an input go into an output (several layers, and a target that stores one: interface 7)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -71,7 +71,7 @@ def _empty_ones(source: Format, facts: Facts) -> tuple[str, ...]:
 
 
 def _derived_ones(source: Format, target: Format, facts: Facts) -> Iterator[str]:
-    """What is lost with layers that repeat others: the columns that these do not have."""
+    """Report what is lost with layers that repeat others: the columns that these lack."""
     if _keeps_derived(target):
         return
     for layer in facts.layers:

@@ -1,4 +1,4 @@
-"""What is in a file that its driver leaves out without a word, seen by the words in its text."""
+"""Finds content that a driver drops silently, by words in the text of the file."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,12 +10,12 @@ CHUNK = 1 << 20
 
 
 def warn_of_left_out(row: Format, path: Path) -> Mapping[str, str]:
-    """Warnings about what is left out of the file at `path`, each with the column that makes it needless, or "".
+    """Warnings about what is left out of the file at `path`, each with the column that makes it obsolete, or "".
 
-    Blocking; half a second for 100 MB.
+    Blocking; takes half a second for 100 MB.
 
     Raises:
-        Rejection: there is nothing in the file besides.
+        Rejection: the file contains nothing else.
     """
     reading = reading_of(row)
     if not reading.left_out:
@@ -34,7 +34,7 @@ def _sentence(entry: LeftOut, count: int) -> str:
 
 
 def _count(path: Path, words: Sequence[bytes]) -> list[int]:
-    """How often each of `words` occurs; never in text of two bytes a letter, in which they do not stand."""
+    """How often each of `words` occurs; not in UTF-16, which does not contain them as such."""
     counts = [0] * len(words)
     tails = [b""] * len(words)
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""What a target cannot hold: refused where nothing of use would be left, told as a warning otherwise."""
+"""What a target cannot hold: refused if nothing useful would be left, otherwise reported as a warning."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -19,7 +19,7 @@ WKT_PER_BYTE = 2.5
 
 
 def refuse_unrepresentable(target: Format, layers: Sequence[Layer]) -> None:
-    """Refuse what `target` cannot represent at all (interface 1).
+    """Refuse what `target` cannot represent (interface 1).
 
     Raises:
         Rejection: names what the target cannot hold, how much of it there is, and what to do.
@@ -35,7 +35,7 @@ def refuse_unrepresentable(target: Format, layers: Sequence[Layer]) -> None:
 
 
 def find_losses(target: Format, datasets: Sequence[Dataset]) -> tuple[str, ...]:
-    """Warnings about everything that `datasets` lose or that is called differently in the format `target`."""
+    """Warnings about everything that is lost or renamed when `datasets` are written in the format `target`."""
     layers = list({dataset.layer.name: dataset.layer for dataset in datasets}.values())
     writing = writing_of(target)
     return tuple(

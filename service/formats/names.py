@@ -1,7 +1,7 @@
-"""What layers, files and columns are called in an output.
+"""Names of layers, files and columns in an output.
 
-Names come from untrusted files. What leaves here is safe as a file name, as a layer name and, for the rules that ask
-for it, as an XML name.
+Names come from untrusted files. The names made here are safe as file names, as layer names and, under the rules that
+require it, as XML names.
 """
 
 import re
@@ -19,7 +19,7 @@ XML_NAME_BYTES = 200
 NAMELESS = "field"
 MAPINFO_NAME = 31
 GEODATABASE_NAME = 62
-"""Two less than there may be, for what is added to a reserved name."""
+"""Two less than the maximum, because a suffix may be added to a reserved name."""
 NOT_IN_GEODATABASE = re.compile(r"\W")
 NOT_IN_STEM = re.compile(r"[^\w.\-]+")
 NOT_IN_XML = re.compile(r"[^\w.\-]")
@@ -30,7 +30,7 @@ SHOWN = 60
 
 
 def stem_of(untrusted_name: str, default: str = DEFAULT_STEM) -> str:
-    """A safe stem for outputs, after the client's file name or a layer's name: letters, digits, `_`, `-` and `.`."""
+    """A safe stem for output names, from the client's file name or a layer's name: letters, digits, `_`, `-`, `.`."""
     base = PurePosixPath(untrusted_name.replace("\\", "/")).name
     return safe_name(base[: base.rfind(".")] if "." in base[1:] else base, default)
 
@@ -42,32 +42,32 @@ def safe_name(untrusted_name: str, default: str = DEFAULT_STEM) -> str:
 
 
 def unique(names: Sequence[str], limit_bytes: int = XML_NAME_BYTES) -> tuple[str, ...]:
-    """`names` made different from each other without regard to case, by a number at the end."""
+    """`names` made distinct without regard to case, by a number at the end."""
     wanted = {name.casefold() for name in names}
     taken: set[str] = set()
     return tuple(_numbered(name, taken, wanted, limit_bytes) for name in names)
 
 
 def shown(untrusted_text: str) -> str:
-    """`untrusted_text` as a message may show it: printable, on one line, not too long."""
+    """`untrusted_text` as messages show it: printable, on one line, shortened."""
     text = "".join(character if character.isprintable() else "?" for character in untrusted_text)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def xml_name(name: str) -> str:
-    """`name` as the name of an XML element without a prefix."""
+    """`name` turned into the name of an XML element without a prefix."""
     cleaned = NOT_IN_XML.sub("_", unicodedata.normalize("NFC", name))
     starts_well = cleaned[:1].isalpha() or cleaned.startswith("_")
     return clip(XML_RESERVED.sub(r"_\1", cleaned if starts_well else f"_{cleaned}"), XML_NAME_BYTES)
 
 
 def column_names(rule: ColumnRule, names: Sequence[str], reserved: Sequence[str] = ()) -> tuple[str, ...]:
-    """The name under which each column of `names` is written where `rule` holds, in the same order.
+    """The written name of each column of `names` under `rule`, in the same order.
 
     Args:
         rule: what the target allows.
         names: the columns of one dataset.
-        reserved: names that the target keeps for itself.
+        reserved: names that the target uses itself.
     """
     written = _RULES[rule](names)
     blocked = {name.casefold() for name in reserved}
@@ -77,7 +77,7 @@ def column_names(rule: ColumnRule, names: Sequence[str], reserved: Sequence[str]
 
 
 def free_name(candidates: Sequence[str], taken: Sequence[str]) -> str:
-    """The first of `candidates` that no column of `taken` has, or a numbered one."""
+    """The first of `candidates` that is not among the columns `taken`, or a numbered one."""
     used = {name.casefold() for name in taken}
     numbered = (f"{candidates[0]}_{number}" for number in range(1, len(used) + 2))
     return next(name for name in (*candidates, *numbered) if name.casefold() not in used)
@@ -112,7 +112,7 @@ def _mapinfo_name(name: str) -> str:
 
 
 def _geodatabase_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Letters of any language, digits and `_`, at most 64, no digit first."""
+    """Letters of any language, digits and `_`; at most 64, and no digit first."""
     cleaned = [NOT_IN_GEODATABASE.sub("_", unicodedata.normalize("NFC", name)) or NAMELESS for name in names]
     started = [f"_{name}" if name[0].isdigit() else name for name in cleaned]
     return unique([name[:GEODATABASE_NAME] for name in started], GEODATABASE_NAME)

@@ -1,7 +1,7 @@
-"""What to write for one file: the datasets, their names, types and columns, and what gets lost.
+"""Decides what to write for one file: the datasets, their names, types and columns, and what is lost.
 
-Pure: everything is decided from facts before anything is written, so what is refused costs no conversion, and what the
-warnings say is what the commands do.
+Pure: everything is decided from facts before anything is written. A refusal therefore costs no conversion, and the
+warnings describe what the commands do.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ from service.formats.values import KNOWN_BY_SCAN
 
 GEOMETRY_NAMES = ("geometry", "geom", "the_geom")
 MAX_DATASETS = 300
-"""More would take minutes: each run looks through all layers that are there."""
+"""More would take minutes: each run reads through all existing layers."""
 ONE_BY_ONE = frozenset({Writer.PER_LAYER, Writer.WORKBOOK})
 DIRECT_WRITERS = frozenset({Writer.PER_LAYER, Writer.AT_ONCE, Writer.PLACES})
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to write and what to say about it. `direct` plans read the upload, others the work file."""
+    """What to write, and what to report about it. `direct` plans read the upload, others the work file."""
 
     target: Format
     datasets: tuple[Dataset, ...]
@@ -39,20 +39,20 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     output_epsg: int | None
     direct: bool
     keeps_coordinates: bool = False
-    """Whether coordinates of an unknown system are written as they are, and no system with them."""
+    """Whether coordinates in an unknown system are written unchanged and without a system."""
     warnings: tuple[str, ...] = ()
     fid_name: str = ""
     geometry_name: str = ""
     wraps: bool = False
-    """Whether geometries have to be cut at the date line."""
+    """Whether geometries must be cut at the date line."""
     gathers_lines: bool = False
-    """Whether the document is put together from lines, for the sake of collections and Multi geometries."""
+    """Whether the document is joined from lines, which preserves collections and Multi geometries."""
     within_datelines: bool = False
-    """Whether the output is in degrees that all lie within 180 degrees of Greenwich."""
+    """Whether the output is in degrees that are all within 180 degrees of Greenwich."""
 
     @property
     def converted(self) -> Facts:
-        """The facts about what is converted: its layers, without those that are left out."""
+        """The facts about what is converted: its layers, without those left out."""
         layers = {dataset.layer.name: dataset.layer for dataset in self.datasets}
         return Facts(layers=tuple(layers.values()))
 
@@ -68,11 +68,11 @@ def plan_conversion(
     """Decide what to write.
 
     Args:
-        source: what was uploaded.
-        target: what `choose_target` chose.
-        facts: what is in the upload, from the work file, or from a scan where `can_go_direct` says yes.
-        request: what is wanted.
-        catalogue: the coordinate systems that exist.
+        source: the upload.
+        target: the format that `choose_target` returned.
+        facts: what the upload contains, from the work file, or from a scan if `can_go_direct` is true.
+        request: what the client asks for.
+        catalogue: the known coordinate systems.
 
     Raises:
         MultipleLayers: the input holds several layers and the target stores one.
@@ -98,10 +98,10 @@ def plan_conversion(
 
 
 def can_go_direct(source: Source, target: Format, facts: Facts) -> bool:
-    """Whether one run straight from the upload gives what the way through the work file gives.
+    """Whether a run directly from the upload has the same result as one from the work file.
 
-    It does for GeoJSON whose names fit the target and whose features fit one dataset. `facts` may then come from a scan
-    of the text instead of a work file.
+    This holds for GeoJSON whose names fit the target and whose features fit one dataset. `facts` may then come from a
+    scan of the text instead of a work file.
     """
     if _is_json_to_json(source, target, facts):
         return True
@@ -118,7 +118,7 @@ def can_go_direct(source: Source, target: Format, facts: Facts) -> bool:
 
 
 def _is_json_to_json(source: Source, target: Format, facts: Facts) -> bool:
-    """Between JSON formats nothing but the direct way keeps lists and values that are missing instead of null."""
+    """Between JSON formats, only a direct run preserves lists, and values that are missing and not null."""
     writing = writing_of(target)
     known = facts.in_work_file or not any(is_cut_blindly(writing, layer) for layer in facts.layers)
     return reading_of(source.format).json and writing.json and len(facts.layers) == 1 and known
@@ -134,7 +134,7 @@ def _fits(writing: Writing, layer: Layer) -> bool:
 
 
 def _with_names(plan: Plan) -> Plan:
-    """The columns that the target adds, so called that they hide none of the data's."""
+    """Name the columns that the target adds so that they hide none of the data."""
     written = [column.written for dataset in plan.datasets for column in dataset.columns]
     fid_names, geometry_names = plan.writing.fid_names, plan.writing.geometry_names or GEOMETRY_NAMES
     return msgspec.structs.replace(
@@ -145,7 +145,7 @@ def _with_names(plan: Plan) -> Plan:
 
 
 def _with_dateline(plan: Plan, layers: Sequence[Layer], catalogue: CrsCatalogue) -> Plan:
-    """What has to be done, or can be, since geometries cross the date line or do not."""
+    """Decide what geometries that cross the date line, or do not, require or allow."""
     spatial = [layer for layer in layers if layer.is_spatial]
     in_degrees = plan.output_epsg is not None and catalogue.is_geographic(plan.output_epsg)
     return msgspec.structs.replace(
@@ -157,7 +157,7 @@ def _with_dateline(plan: Plan, layers: Sequence[Layer], catalogue: CrsCatalogue)
 
 
 def _refuse_many(target: Format, datasets: Sequence[Dataset]) -> None:
-    """Refuse more layers than can be written one by one, of which each takes the longer the more there are."""
+    """Refuse more layers than can be written one by one: each takes longer the more there are."""
     if writing_of(target).writer in ONE_BY_ONE and len(datasets) > MAX_DATASETS:
         raise Rejection(
             f"The file holds {len(datasets):,} layers; at most {MAX_DATASETS} are written as {target.title}. "

@@ -1,4 +1,4 @@
-"""Finding formats in the format table: by what an outputFormat says, by extension, by token."""
+"""Finds formats in the format table: by a value of outputFormat, by extension, by token."""
 
 from types import MappingProxyType
 
@@ -8,7 +8,7 @@ from service.formats.table import FORMATS
 
 
 def _output_words(row: Format) -> tuple[str, ...]:
-    """What a written format is called: by its name, its token, its extensions with and without the dot."""
+    """The names of an output format: its name, its token, its extensions with and without the dot."""
     writing = row.writing
     if writing is None or row.name is None:
         return ()
@@ -18,17 +18,17 @@ def _output_words(row: Format) -> tuple[str, ...]:
 
 OUTPUT_NAMES = tuple(row.name for row in FORMATS if row.name is not None)
 _BY_OUTPUT_WORD = MappingProxyType({word: row for row in reversed(FORMATS) for word in _output_words(row)})
-"""Outputs by all that they are called; where two share an extension the first row has it."""
+"""Output formats by all their names; if two share an extension, the first row takes precedence."""
 _BY_TOKEN = MappingProxyType({row.token: row for row in FORMATS})
 _BY_EXTENSION = MappingProxyType({extension: row for row in reversed(FORMATS) for extension in row.extensions})
 _DEFAULT_OUTPUTS = MappingProxyType({"geojson": "shapefile"})
-"""Where the default direction is not GeoJSON (interface 1)."""
+"""Formats whose default output is not GeoJSON (interface 1)."""
 
 INPUT_EXTENSIONS = tuple(dict.fromkeys(extension for row in FORMATS for extension in row.extensions))
 
 
 def find_output(text: str) -> Format:
-    """The format that `text`, a value of outputFormat, names: its name, token or an extension, in any case.
+    """The format that `text`, a value of outputFormat, names: by name, token or extension, in any case.
 
     Raises:
         Rejection: there is none; the message lists the valid names.

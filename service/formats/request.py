@@ -1,4 +1,4 @@
-"""What the caller asks of a conversion, apart from the file."""
+"""What the client asks of a conversion, apart from the file."""
 
 import msgspec
 
@@ -6,11 +6,11 @@ DEFAULT_EPSG = 4326
 
 
 class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The wishes of one conversion (interface 4.1, 2.6).
+    """The parameters of one conversion (interface 4.1, 2.6).
 
-    `output` is the text of outputFormat, None for the default direction; `source_epsg` overrides what the file records;
-    `layer` names the one layer to convert; `x_field`, `y_field`, `z_field` or `wkt_field` name the columns of a table
-    that hold its geometry. With `keep_coordinates` those of an unknown system are written as they are.
+    `output` is the value of outputFormat, None for the default direction; `source_epsg` overrides the system that the
+    file records; `layer` names the only layer to convert; `x_field`, `y_field`, `z_field` and `wkt_field` name the
+    columns of a table that hold its geometry. With `keep_coordinates`, coordinates in an unknown system are kept.
     """
 
     output: str | None = None
@@ -25,7 +25,7 @@ class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def place_fields(self) -> dict[str, str]:
-        """The columns of a table that are named as its geometry, by the form field that names them."""
+        """The columns that hold the geometry of a table, by the form field that names them."""
         named = {
             "xField": self.x_field,
             "yField": self.y_field,

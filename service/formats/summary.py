@@ -1,4 +1,4 @@
-"""The formats in the README, made from the format table: `python -m service.formats.summary README.md` renews them."""
+"""The formats in the README, made from the format table: `python -m service.formats.summary README.md` updates them."""
 
 import re
 import sys
@@ -11,7 +11,7 @@ BEGIN, END = "<!-- made by `./just docs` -->\n", "<!-- end of what is made -->\n
 
 
 def summary() -> str:
-    """One sentence, and a table with a row for each format: what it is uploaded as and delivered as."""
+    """One sentence, and a table with a row per format: which files are read and which are written."""
     read = [row for row in FORMATS if row.reading is not None]
     written = [row for row in FORMATS if row.writing is not None]
     both = [row for row in written if row in read]
@@ -30,7 +30,7 @@ def summary() -> str:
 
 
 def renewed(text: str) -> str:
-    """Return a document with what stands between the marks made anew."""
+    """Return a document in which the text between the marks is replaced by the current summary."""
     return re.sub(f"(?s)(?<={re.escape(BEGIN)}).*(?={re.escape(END)})", lambda _: summary(), text)
 
 

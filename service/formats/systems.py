@@ -1,4 +1,4 @@
-"""In which coordinate system the coordinates are, and in which they are written."""
+"""The coordinate system of the input, and that of the output."""
 
 from collections.abc import Sequence
 
@@ -15,15 +15,15 @@ from service.formats.request import ConversionRequest
 POLE = 90.001
 KEPT_AS_THEY_ARE = "The coordinates were written as they are, without a coordinate system."
 KEEP = "or, for a drawing or a local grid, send keepCoordinates=true to write the coordinates as they are."
-"""The way out for coordinates of no Earth system."""
+"""What to do with coordinates that are in no system of the Earth."""
 
 
 class Systems(msgspec.Struct, frozen=True, kw_only=True):
-    """The systems of one conversion: what the input is said to be in, None for what it records; what is written."""
+    """The systems of one conversion: that of the input, None for what the file records, and that of the output."""
 
     source_epsg: int | None
     output_epsg: int | None
-    """None where there is no geometry, and where coordinates are kept as they are."""
+    """None if there is no geometry, or if coordinates are kept unchanged."""
     keeps_coordinates: bool = False
     warnings: tuple[str, ...] = ()
 
@@ -52,7 +52,7 @@ def choose_systems(
 
 
 def _refuse_to_keep(target: Format, spatial: Sequence[Layer], unknown: Sequence[Layer]) -> None:
-    """Refuse to keep coordinates where the target needs a system, or that of some layers alone is unknown."""
+    """Refuse to keep coordinates if the target requires a system, or if only some layers have an unknown one."""
     fixed = writing_of(target).epsg
     if fixed is not None:
         raise Rejection(
@@ -63,28 +63,28 @@ def _refuse_to_keep(target: Format, spatial: Sequence[Layer], unknown: Sequence[
         known = next(layer for layer in spatial if layer not in unknown)
         raise Rejection(
             f"The system of {shown(unknown[0].name)!r} is unknown and that of {shown(known.name)!r} is not, so "
-            "keepCoordinates cannot be for both. Name one of them in the field layer."
+            "keepCoordinates cannot apply to both. Name one of them in the field layer."
         )
 
 
 def _require_system(layer: Layer, source_epsg: int | None, catalogue: CrsCatalogue) -> None:
-    """Refuse a layer of an unknown system, and numbers that cannot be the degrees that they are said to be."""
+    """Refuse a layer in an unknown system, and numbers that cannot be the degrees that they are said to be."""
     if not layer.crs.known and source_epsg is None:
         raise Rejection(
-            f"The file does not say in which coordinate system {shown(layer.name)!r} is. "
+            f"The file does not record the coordinate system of {shown(layer.name)!r}. "
             f"Send its EPSG code as sourceEpsg, for example 4326 for longitude and latitude; {KEEP}"
         )
     if layer.extent is not None and not _may_be_degrees(layer, source_epsg, catalogue):
         west, south, east, north = layer.extent
         raise Rejection(
-            f"Coordinates of {shown(layer.name)!r} go from {west:g}, {south:g} to {east:g}, {north:g}: these are "
-            f"no degrees, though EPSG:{source_epsg or layer.crs.epsg} has degrees. The first are in feature "
-            f"{layer.first_beyond_degrees:,}. Mend it, or send the EPSG code of the coordinates as sourceEpsg; {KEEP}"
+            f"Coordinates of {shown(layer.name)!r} range from {west:g}, {south:g} to {east:g}, {north:g}: these are "
+            f"not degrees, which EPSG:{source_epsg or layer.crs.epsg} requires. The first are in feature "
+            f"{layer.first_beyond_degrees:,}. Correct it, or send their EPSG code as sourceEpsg; {KEEP}"
         )
 
 
 def _may_be_degrees(layer: Layer, source_epsg: int | None, catalogue: CrsCatalogue) -> bool:
-    """Whether coordinates are in the range of degrees, unless their system has none."""
+    """Whether coordinates are in the range of degrees, or their system does not use degrees."""
     system = source_epsg or layer.crs.epsg
     if system is None or layer.extent is None or not catalogue.is_geographic(system):
         return True

@@ -1,4 +1,4 @@
-"""Values that a target changes or leaves out: one row a kind, told as one sentence with columns and counts."""
+"""Values that a target changes or leaves out: one row per kind, reported in one sentence with columns and counts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -12,13 +12,13 @@ from service.formats.names import shown
 LISTED = 20
 MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
 KNOWN_BY_SCAN = frozenset({"binary", "dates", "infinite", "moments", "nulls"})
-"""What a scan of GeoJSON tells; the rest has to be counted in a work file."""
+"""What a scan of GeoJSON finds; the other kinds must be counted in a work file."""
 NULLS_BECOME = frozenset({FieldType.INTEGER, FieldType.REAL, FieldType.BOOLEAN, FieldType.TEXT})
-"""The kinds of values that have a zero to stand for what is missing."""
+"""The types for which a zero stands in for a missing value."""
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """A kind of values: how many of a column are of it, and what becomes of them, after their count."""
+    """A kind of value: how many values of a column are of it, and the sentence about what becomes of them."""
 
     count: Callable[[Field, Layer], int]
     what: str
@@ -60,12 +60,12 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
         ),
         "offsets": Loss(
             lambda field, _: field.offsets,
-            "times of other zones as such",
+            "times in zones other than UTC",
             "{target} stores times in UTC; {values} were converted to it.",
         ),
         "moments": Loss(
             lambda field, _: field.filled or 0 if field.type in MOMENTS else 0,
-            "dates and times as such",
+            "dates and times",
             "{target} has no dates and times; {values} became texts.",
         ),
         "dates": Loss(
@@ -75,13 +75,13 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
         ),
         "leading_zeros": Loss(
             lambda field, _: field.leading_zeros,
-            "texts that look like numbers, told from numbers",
-            "{target} has no types without a schema, so that other programs may take {values} for numbers and drop "
+            "texts that look like numbers, as distinct from numbers",
+            "{target} has no types without a schema; other programs may mistake {values} for numbers and drop "
             "leading zeros.",
         ),
         "empty_texts": Loss(
             lambda field, _: field.empty,
-            "empty texts, told from missing values",
+            "empty texts, as distinct from missing values",
             "{target} cannot tell an empty text from a missing value; {values} became missing.",
         ),
         "nulls": Loss(
@@ -91,11 +91,11 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
         ),
     }
 )
-"""What a target may do to values; `Writing.value_losses` names what each does."""
+"""What a target may do to values; `Writing.value_losses` names the kinds for each target."""
 
 
 def value_warnings(target: Format, layers: Sequence[Layer]) -> Iterator[str]:
-    """A sentence for each kind of values in `layers` that the format `target` changes or leaves out."""
+    """A sentence for each kind of value in `layers` that the format `target` changes or leaves out."""
     for kind, loss in VALUE_LOSSES.items():
         if kind in writing_of(target).value_losses:
             counts = {

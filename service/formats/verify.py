@@ -1,7 +1,7 @@
-"""Whether a result holds what its plan says: what was read back from it, beside what was inspected. Pure.
+"""Compares what was read back from a result with its plan. Pure.
 
-`Verified` is what a reader in the jail counts in a result, whichever reads it. What differs, and was not told before as
-something that the target cannot hold, is told with its count.
+A reader in the sandbox counts `Verified` in a result, whichever program it is. A difference that no earlier warning
+covers is reported with its count.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,14 +23,14 @@ LISTED = 20
 
 
 class VerifiedColumn(msgspec.Struct, frozen=True):
-    """A column of a result: how many values are not null, and the sum of their magnitudes where they are numbers."""
+    """A column of a result: how many values are not null, and, for numbers, the sum of their absolute values."""
 
     filled: Count | None = None
     total: float | None = None
 
 
 class VerifiedLayer(msgspec.Struct, frozen=True, kw_only=True):
-    """A layer of a result; None stands for what its reader does not tell."""
+    """A layer of a result; None stands for what its reader does not report."""
 
     features: Count
     geometries: Count | None = None
@@ -40,18 +40,18 @@ class VerifiedLayer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """A result as it was read back: its layers by the names of their datasets."""
+    """A result as read back: its layers by the names of their datasets."""
 
     layers: Annotated[Mapping[Name, VerifiedLayer], Meta(max_length=2 * MAX_LAYERS)] = {}
     beyond_utc: Annotated[Mapping[Name, tuple[Count, Count]], Meta(max_length=MAX_COLUMNS)] = {}
-    """By column: how many times of other zones no year of four digits has in UTC, and the first of their features."""
+    """By column: how many times in other zones have no four-digit year in UTC, and the first such feature."""
 
 
 def compare(plan: Plan, verified: Verified) -> tuple[str, ...]:
     """What differs between the `plan` and what was read back, as warnings.
 
     Raises:
-        Rejection: all features or all geometries of a layer are gone, so that nobody would want the result.
+        Rejection: all features or all geometries of a layer are lost, which makes the result useless.
     """
     differences = (
         warning
@@ -66,15 +66,15 @@ def _differences(plan: Plan, dataset: Dataset, found: VerifiedLayer | None) -> I
     features, geometries = _expected(writing, dataset)
     if found is None:
         if features:
-            yield f"{name!r} could not be read back, so nothing has shown that its {features:,} features are whole."
+            yield f"{name!r} could not be read back, so it is not proven that its {features:,} features are complete."
         return
     _refuse_empty(plan, name, found, (features, geometries))
     splits = writing.splits & dataset.layer.geometry_types.keys()
     if found.features != features and not splits:
-        yield f"Read back, {name!r} holds {found.features:,} features; {features:,} were to be written."
-        return  # all that differs besides follows from it
+        yield f"Read back, {name!r} holds {found.features:,} features; {features:,} were expected."
+        return  # all other differences follow from it
     if found.geometries is not None and found.geometries != geometries and not splits:
-        yield f"Read back, {found.geometries:,} features of {name!r} have geometry; {geometries:,} were to have."
+        yield f"Read back, {found.geometries:,} features of {name!r} have geometry; {geometries:,} were expected."
     if geometries:
         dimensions = dataset.dimensions(writing)
         if writing.z and "Z" in dimensions and found.has_z is False:
@@ -106,7 +106,7 @@ def _refuse_empty(plan: Plan, name: str, found: VerifiedLayer, expected: tuple[i
 
 
 def _expected(writing: Writing, dataset: Dataset) -> tuple[int, int]:
-    """How many features are to be written, and how many with geometry."""
+    """How many features are expected in the result, and how many with geometry."""
     nulls = dataset.layer.null_geometries if dataset.takes_nulls else 0
     geometries = dataset.features - nulls
     return (dataset.features if writing.null_geometry else geometries), geometries
@@ -123,7 +123,7 @@ def _column_differences(writing: Writing, dataset: Dataset, columns: Mapping[str
         listed = ", ".join(repr(shown(column)) for column in missing[:LISTED]) + more
         yield f"Read back, {name!r} lacks columns: {listed}."
     if dataset.only_types or _expected(writing, dataset)[0] != dataset.layer.features:
-        return  # the values of some features of a layer are not counted apart
+        return  # values are counted per layer, not for a part of its features
     for field in dataset.layer.fields:
         found = columns.get(written[field.name])
         if found is not None and _is_kept(writing, field) and field.filled is not None:
@@ -131,7 +131,7 @@ def _column_differences(writing: Writing, dataset: Dataset, columns: Mapping[str
 
 
 def _is_kept(writing: Writing, field: Field) -> bool:
-    """Whether the column is written as it is; one of infinite numbers alone may be left out, which was told."""
+    """Whether the column is written unchanged; one of infinite numbers may be left out, with a warning of its own."""
     is_binary = field.type is FieldType.BINARY and "binary" in writing.value_losses
     return not is_binary and not field.infinite
 
@@ -139,7 +139,7 @@ def _is_kept(writing: Writing, field: Field) -> bool:
 def _value_differences(writing: Writing, field: Field, found: VerifiedColumn) -> Iterator[str]:
     filled = (field.filled or 0) - (field.empty if writing.empty_is_null else 0)
     if found.filled is not None and found.filled != filled:
-        yield f"Read back, {found.filled:,} values of {shown(field.name)!r} are filled; {filled:,} were to be."
+        yield f"Read back, {shown(field.name)!r} has {found.filled:,} filled values; {filled:,} were expected."
     exact = not (field.inexact_in_dbf or field.beyond_53_bits)
     if found.total is not None and field.total is not None and exact:
         larger = max(abs(found.total), abs(field.total))
@@ -148,7 +148,7 @@ def _value_differences(writing: Writing, field: Field, found: VerifiedColumn) ->
 
 
 def verified_from(facts: Facts, dataset: Dataset) -> Verified:
-    """What was read back of a result of one layer, given as `facts` about it, in which features alone name columns."""
+    """What was read back from a result of one layer, given as `facts`, whose columns only features reveal."""
     layer = facts.layers[0]
     columns = {field.name: VerifiedColumn(field.filled) for field in layer.fields} if layer.features else None
     found = VerifiedLayer(

@@ -1,6 +1,6 @@
 """The format table: every format, how it is read, how it is written, what it can hold.
 
-A format is a row, and differences between formats are columns, so a new format is a new row. Code elsewhere reads the
+A format is a row, and differences between formats are columns, so a new format is a new row. Other code reads the
 columns; it compares tokens only to tell whether two rows are the same format. The settings were tested with GDAL 3.6
 and 3.10 on every pair of formats.
 """
@@ -35,4 +35,4 @@ FORMATS: tuple[Format, ...] = (
     TOPOJSON,
     ESRIJSON,
 )
-"""All rows, in the order of lists; if two formats share an extension, the first one takes precedence."""
+"""All rows, in the order of lists; if two formats share an extension, the first row takes precedence."""

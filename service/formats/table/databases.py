@@ -1,5 +1,5 @@
 # ruff: noqa: S106 -- a token is a format's short name here
-"""The rows of databases and of typed files that are like them."""
+"""The rows of databases and of typed files that resemble them."""
 
 from types import MappingProxyType
 
@@ -22,7 +22,7 @@ GEODATABASE_WORDS = (
     "FROM", "GROUP", "IN", "INSERT", "INTO", "IS", "LIKE", "NOT", "NULL", "OR", "ORDER", "SELECT", "SET", "TABLE",
     "UPDATE", "VALUES", "WHERE",
 )  # fmt: skip
-"""What no column of a File Geodatabase may be called."""
+"""Names that no column of a File Geodatabase may have."""
 GEOPACKAGE = Format(
     name="GeoPackage",
     token="gpkg",

@@ -1,5 +1,5 @@
 # ruff: noqa: S106 -- a token is a format's short name here
-"""The rows of what older desktop programs exchange: Shapefile, MapInfo, DXF, and bare WKT."""
+"""The rows of formats for older desktop programs: Shapefile, MapInfo, DXF, and plain WKT."""
 
 from types import MappingProxyType
 

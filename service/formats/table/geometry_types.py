@@ -1,4 +1,4 @@
-"""How drivers are told the geometry type of a dataset: by type, "" for mixed, "None" for a table."""
+"""The options that tell drivers the geometry type of a dataset: by type, "" for mixed, "None" for a table."""
 
 from types import MappingProxyType
 
@@ -8,7 +8,7 @@ EXACT_TYPES = MappingProxyType(
     {name: ("-nlt", f"{name.upper()}{{z}}", "-dim", "XY{z}") for name in FAMILIES}
     | {"": ("-dim", "XY{z}"), NO_GEOMETRY: ("-nlt", "NONE")}
 )
-"""For drivers that take any type: the declared one, with Z always by name, since `-dim` alone may drop it."""
+"""For drivers that accept any type: the declared one, with Z in its name, since `-dim` alone may drop it."""
 MULTI_TYPES = MappingProxyType(
     {
         "Point": ("-nlt", "POINT{z}", "-dim", "XY{z}"),
@@ -27,4 +27,4 @@ SHAPE_TYPES = MappingProxyType(
         NO_GEOMETRY: ("-lco", "SHPT=POINT"),
     }
 )
-"""A table becomes null shapes: without .shp and .shx nothing would recognise it as a shapefile again."""
+"""A table becomes null shapes: without .shp and .shx, it could not be detected as a shapefile again."""

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from service.formats.format import Format, Reader, Reading, Reread, Writer, Writing
 
 CSV_PLACES = ("X_POSSIBLE_NAMES=X", "Y_POSSIBLE_NAMES=Y", "Z_POSSIBLE_NAMES=Z", "GEOM_POSSIBLE_NAMES=WKT")
-"""Where a CSV file that the service wrote has its geometry."""
+"""The columns that hold the geometry in a CSV file that the service wrote."""
 
 CSV = Format(
     name="Csv",

@@ -144,7 +144,7 @@ async def test_reprojection(pipeline: Pipeline, points: Path) -> None:
 async def test_points_outside_the_target_system_fail_the_file(pipeline: Pipeline, tmp_path: Path) -> None:
     """A coordinate that cannot be reprojected is an error, never a missing feature."""
     odd = write_geojson(tmp_path / "odd.geojson", [feature(geometry("Point", [0, 91]), a=1)])
-    with pytest.raises(Rejection, match="no degrees"):
+    with pytest.raises(Rejection, match="not degrees"):
         await pipeline.to("GeoPackage", odd, target_epsg=3857)
 
 

@@ -240,7 +240,7 @@ async def test_a_result_that_lacks_features_is_told(ways: Ways, tmp_path: Path, 
         directory, _ = pipeline.receive(write_geojson(lesser / "in.geojson", rows[:2]))
         await told_after(pipeline, lesser / "in.geojson", output, directory)
         told = await told_after(pipeline, whole, output, replaced_by=directory / FOLDER / OUT)
-        assert any("holds 2 features; 3 were to be written" in warning for warning in told), told
+        assert any("holds 2 features; 3 were expected" in warning for warning in told), told
 
 
 async def told_after(

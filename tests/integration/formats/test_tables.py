@@ -143,7 +143,7 @@ async def test_coordinates_of_no_system_are_kept_where_asked(pipeline: Pipeline,
     assert any("as they are" in warning for warning in done.output.warnings)
     if done.plan.target.reading is None:
         return
-    with pytest.raises(Rejection, match="does not say in which coordinate system"):
+    with pytest.raises(Rejection, match="does not record the coordinate system"):
         await pipeline.to("Csv", done.path)
     back = await pipeline.to("Csv", done.path, keep_coordinates=True)
     lines = back.path.read_text().splitlines()

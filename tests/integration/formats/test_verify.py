@@ -110,7 +110,7 @@ DAMAGED: Mapping[str, tuple[str, Callable[[Path, Plan], None], str]] = {
         _sql('UPDATE "{}" SET geom = NULL WHERE n = 1'),
         "2 features of 'a' have geometry",
     ),
-    "a value is gone": ("SpatiaLite", _sql('UPDATE "{}" SET name = NULL'), "0 values of 'name' are filled; 2 were"),
+    "a value is gone": ("SpatiaLite", _sql('UPDATE "{}" SET name = NULL'), "'name' has 0 filled values; 2 were"),
     "a number is another": ("GeoPackage", _sql('UPDATE "{}" SET n = 21 WHERE n = 20'), "numbers in 'n' add up"),
     "a number is another in a table": ("Shapefile", _dbf, "numbers in 'n' add up"),
     "a line is gone": ("Csv", _csv(lambda rows: rows[:-1]), "holds 2 features; 3 were"),
@@ -169,7 +169,7 @@ async def test_geojson_is_read_back_by_its_scan(pipeline: Pipeline, tmp_path: Pa
 BEFORE = {
     "holds 2 features; 3 were": "DELETE FROM {} WHERE n = 1",
     "2 features of 'a' have geometry": "UPDATE {} SET __geomill_geometry = NULL WHERE n = 1",
-    "1 values of 'name' are filled; 2 were": "UPDATE {} SET name = NULL WHERE n = 1",
+    "'name' has 1 filled values; 2 were": "UPDATE {} SET name = NULL WHERE n = 1",
     "numbers in 'n' add up": "UPDATE {} SET n = 21 WHERE n = 20",
 }
 
@@ -207,4 +207,4 @@ async def test_a_result_that_nothing_here_can_read_is_told(pipeline: Pipeline, t
     """It may be the reader that fails, so the result is not refused."""
     path = (await pipeline.to("GeoPackage", write_geojson(tmp_path / "a.geojson", ROWS))).path
     (told,) = await written(pipeline, path, target, _unreadable)
-    assert "'a' could not be read back, so nothing has shown that its 3 features are whole." in told
+    assert "'a' could not be read back, so it is not proven that its 3 features are complete." in told
