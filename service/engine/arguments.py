@@ -91,11 +91,11 @@ class Places(msgspec.Struct, frozen=True):
 
 
 def places_of(dataset: Dataset) -> Places:
-    """X and Y columns for points, a column of WKT for the rest, nothing for a table."""
+    """X and Y columns for points, a column of WKT for other geometries, nothing for a table."""
     names = {column.written.casefold() for column in dataset.columns}
     if dataset.geometry_type == NO_GEOMETRY:
         return Places()
-    # the driver's header is wrong when there is a single column beside the two
+    # the driver writes a wrong header if there is a single column in addition to X and Y
     if dataset.geometry_type == "Point" and not dataset.layer.has_m and len(names) > 1 and not names & PLACE_COLUMNS:
         kind = "XYZ" if dataset.declares_z else "XY"
         return Places(("-lco", f"GEOMETRY=AS_{kind}"), ("Real",) * len(kind))

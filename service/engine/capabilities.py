@@ -45,7 +45,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     libraries: tuple[str, ...]
     """The libraries that ogr2ogr is linked with, outside the system's directories."""
     modules: Modules
-    """The modules that our programs in the jail import."""
+    """The modules that our programs in the sandbox import."""
     proj_directories: tuple[str, ...]
     gdal_data: str
     has_arrow: bool

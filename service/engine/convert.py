@@ -1,4 +1,4 @@
-"""The engine: inspects files and converts them. Every untrusted byte is read in the jail."""
+"""The engine: inspects files and converts them. Every untrusted byte is read in the sandbox."""
 
 import json
 from collections.abc import AsyncIterator
@@ -53,7 +53,7 @@ JAILED_PROGRAMS = (
     *WRITERS_JAILED,
     *PREVIEW_JAILED,
 )
-"""The modules that run in the jail, for a launcher that keeps them loaded."""
+"""The modules that run in the sandbox, for a launcher that keeps them loaded."""
 
 
 class Engine:
@@ -61,7 +61,7 @@ class Engine:
 
     def __init__(self, capabilities: Capabilities, limits: Limits | None = None, *, has_sessions: bool = False) -> None:
         self.has_sessions = has_sessions
-        """Whether a run can be held open: where ogr2ogr starts with the fork server's library before it."""
+        """Whether a run can be held open: if ogr2ogr starts with the fork server's library preloaded."""
         self.capabilities = capabilities
         self.catalogue = CrsCatalogue(capabilities.proj_database)
         self.limits = limits or Limits()
@@ -70,7 +70,7 @@ class Engine:
         """Read `source` into the work file and return the facts about it.
 
         Args:
-            run: starts a command in the jail.
+            run: starts a command in the sandbox.
             source: the detected upload.
             directory: the job's own directory.
             request: the client's request; it may name the columns that hold the geometry of a table.
@@ -114,7 +114,7 @@ class Engine:
             raise await count_unreachable(place, plan, origin, failure) from None
 
     async def read_back(self, run: Run, source: Source, plan: Plan, directory: Path) -> Verified | None:
-        """Count in the jail what `convert` wrote; None if this host cannot read such results."""
+        """Count in the sandbox what `convert` wrote; None if this host cannot read such results."""
         place = self._place(run, directory, source, Subject(input=plan.target.title))
         how = plan.writing.reread
         if how is not None and self._is_reread(place, plan, how):
@@ -122,11 +122,11 @@ class Engine:
         if plan.writing.read_back in READERS:
             names = json.dumps({dataset.name: dataset_name(plan, dataset) for dataset in plan.datasets})
             await place.python(readback_program.__name__, plan.writing.read_back, names, VERIFIED_FILE)
-        # else the program that wrote the result has read it back, if it could
+        # otherwise the program that wrote the result has read it back, if it could
         return await place.read_json(VERIFIED_FILE, Verified) if await place.has(VERIFIED_FILE) else None
 
     def _is_reread(self, place: Workplace, plan: Plan, how: Reread) -> bool:
-        """Whether a driver reads the result: where no program does, or the run that wrote it is still open."""
+        """Whether a driver reads the result: no program does, or the run that wrote it is still open."""
         if not set(how.drivers) & set(place.host.drivers):
             return False
         if any(len(dataset.columns) < how.least_columns for dataset in plan.datasets):
@@ -137,7 +137,7 @@ class Engine:
     async def preview(self, run: Run, source: Source, directory: Path, epsg: int | None) -> Path:
         """Write a preview of `source` as GeoJSON in longitude and latitude, below `directory`; return its path.
 
-        `epsg` is the system of layers that record none; None: their coordinates are left out.
+        `epsg` is the system of layers that record none; if it is None, their coordinates are left out.
 
         Raises:
             Rejection: the file cannot be read, or reading it exceeds the limits.
@@ -160,11 +160,11 @@ class Engine:
 
     @asynccontextmanager
     async def session(self, run: Run, target: Format) -> AsyncIterator[Run]:
-        """Runs for one conversion into `target`, of which one may be held open over its steps.
+        """A `Run` for one conversion into `target` that may hold one converter open over several steps.
 
         Raises:
-            Rejection: the last one has gone beyond its limits.
-            EngineDefect: it has failed.
+            Rejection: the last converter exceeded its limits.
+            EngineDefect: it failed.
         """
         if not self.has_sessions:
             yield run
@@ -181,7 +181,7 @@ class Engine:
 
 
 def _tidying(reading: Reading, found: WorkFile) -> str:
-    """What is known about the columns that the driver reports, for the program in the jail."""
+    """What is known about the columns that the driver reports, for the program in the sandbox."""
     known = {
         "noise": {name: list(usual) for name, usual in reading.noise_columns.items()},
         "prefix": reading.column_prefix,
@@ -205,13 +205,13 @@ def _named(facts: Facts, source: Source, found: WorkFile) -> Facts:
 
 
 def _layer_name(layer: Layer, source: Source, found: WorkFile) -> str:
-    """The layer's name; where the driver took it from the file's, which is ours, the upload's."""
+    """The layer's name, or the upload's if the driver derived it from our name for the file."""
     name = found.names.get(layer.table, layer.name)
     return source.stem if name in {"", f"{INPUT}0"} else name
 
 
 async def _held(place: Workplace, plan: Plan, source: Source, origin: Origin) -> Origin | None:
-    """What the open run of a session holds, made ready for `plan`; None where there is none, or the plan needs more."""
+    """What the open run of a session holds, made ready for `plan`; None if there is none, or the plan needs more."""
     session = place.session
     if session is None:
         return None
@@ -228,7 +228,7 @@ async def _held(place: Workplace, plan: Plan, source: Source, origin: Origin) ->
 
 
 async def _opened(place: Workplace, session: Session, plan: Plan, source: Source, origin: Origin) -> Origin | None:
-    """The upload, open as it is; between JSON formats ogr2ogr takes over more than a session can."""
+    """Open the upload in a session; between JSON formats, ogr2ogr preserves more than a session can."""
     if plan.writing.json or needs_work_file(plan):
         return None
     begin(place, session, origin.drivers, reading_of(source.format))
@@ -247,7 +247,7 @@ async def _opened(place: Workplace, session: Session, plan: Plan, source: Source
 
 
 async def _let_go(place: Workplace, plan: Plan) -> None:
-    """Write what is held to the work file, for later steps, and end the run."""
+    """Save what is held to the work file for later steps, and end the run."""
     session = place.session
     if session is not None and session.is_open:
         if plan.direct:

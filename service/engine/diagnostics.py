@@ -57,7 +57,7 @@ _UNEXPLAINED = "The file could not be converted to {target}: its content is dama
 _MESSAGES: tuple[_Row, ...] = (
     _row(
         r"source layer has no coordinate system",
-        "The file does not say its coordinate system. Send its EPSG code as sourceEpsg.",
+        "The file does not record its coordinate system. Send its EPSG code as sourceEpsg.",
     ),
     _row(
         r"crs not found|Failed to process SRS|Failed to lookup UOM",
@@ -65,13 +65,13 @@ _MESSAGES: tuple[_Row, ...] = (
     ),
     _row(
         r"outside of \[-180",
-        "Coordinates lie outside longitude and latitude, so the file is in another coordinate system than it says. "
+        "Coordinates lie outside longitude and latitude, so the file is in another coordinate system than it records. "
         "Send the right EPSG code as sourceEpsg.",
     ),
     _Row(UNREACHABLE, "Coordinates cannot be brought into {target_crs}. {unreachable}"),
     _row(
         r"no coordinate operation|Cannot find coordinate operations|Failed to create coordinate transformation",
-        "There is no way from the file's coordinate system to {target_crs}. Choose another targetEpsg.",
+        "The file's coordinate system cannot be transformed to {target_crs}. Choose another targetEpsg.",
     ),
     _row(
         r"out of memory|cannot allocate|bad_alloc|string or blob too big",
@@ -122,7 +122,7 @@ _EXITS = {
     Exit.NOT_A_TABLE: "The file is not a valid {input} file: no table was found in it.",
     Exit.NO_GEOMETRY_COLUMN: "No column of the file holds geometry that could be read.",
     Exit.STOPPED_EARLY: "Not every line of the file is a GeoJSON feature. Each line has to hold exactly one.",
-    Exit.NOT_UTF8: "The names of layers or columns in the file are no text in UTF-8: it is damaged, or in another "
+    Exit.NOT_UTF8: "The names of layers or columns in the file are not UTF-8 text: the file is damaged, or in another "
     "encoding. Save it in UTF-8 and send it again.",
     Exit.DAMAGED: _INVALID,
     Exit.SEVERAL_SYSTEMS: "The geometries of a table name different coordinate systems (SRID). Split the table by "
@@ -151,7 +151,7 @@ def require_success(verdict: Verdict, subject: Subject) -> str:
 
 
 def require_program_success(verdict: Verdict, subject: Subject) -> None:
-    """Check that one of our programs in the jail succeeded.
+    """Check that one of our programs in the sandbox succeeded.
 
     Raises:
         Rejection: it gave a reason, or exceeded the limits.

@@ -15,12 +15,12 @@ NOTHING_BEYOND_THE_FILE: Mapping[str, str] = MappingProxyType(
         "CPL_TMPDIR": ".",
         "GDAL_DRIVER_PATH": "disable",
         "PROJ_NETWORK": "OFF",
-        "SPATIALITE_LOAD": "NO",  # its virtual tables read any file of the host
-        "OGR_SQLITE_STATIC_VIRTUAL_OGR": "NO",  # the same through GDAL's own
+        "SPATIALITE_LOAD": "NO",  # its virtual tables can read any file of the host
+        "OGR_SQLITE_STATIC_VIRTUAL_OGR": "NO",  # and so can GDAL's own
         "GML_DOWNLOAD_WFS_SCHEMA": "NO",
         "GML_SKIP_RESOLVE_ELEMS": "ALL",
-        "OGR2OGR_USE_ARROW_API": "NO",  # it drops the zones of times, and tells no feature that cannot be reprojected
-        "GEOJSON_FLATTEN_GEOCOUCH": "NO",  # nested properties stay one value, as in any other GeoJSON
+        "OGR2OGR_USE_ARROW_API": "NO",  # it drops time zones, and does not report features that cannot be reprojected
+        "GEOJSON_FLATTEN_GEOCOUCH": "NO",  # keeps nested properties as one value, as in any other GeoJSON
         "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": ".none",
         "GDAL_HTTP_PROXY": NOWHERE,
         "GDAL_HTTPS_PROXY": NOWHERE,
@@ -32,17 +32,17 @@ NOTHING_BEYOND_THE_FILE: Mapping[str, str] = MappingProxyType(
 SPEED: Mapping[str, str] = MappingProxyType(
     {
         "OGR_SQLITE_SYNCHRONOUS": "OFF",
-        "OGR_SQLITE_JOURNAL": "OFF",  # a crashed job is lost anyway
-        "OGR_GEOJSON_MAX_OBJ_SIZE": "0",  # the memory limit is the limit
+        "OGR_SQLITE_JOURNAL": "OFF",  # a crash ends the job anyway
+        "OGR_GEOJSON_MAX_OBJ_SIZE": "0",  # the memory limit applies instead
     }
 )
 ONE_THREAD: Mapping[str, str] = MappingProxyType(
     {"GDAL_NUM_THREADS": "1", "OGR_GPKG_STREAM_BASE_IMPL": "YES", "OPENBLAS_NUM_THREADS": "1"}
 )
-"""The jail lets a run make no other, and what asks for some fails."""
+"""The sandbox allows a run no further threads or processes, and programs that try to create some fail."""
 VIRTUAL_DRIVER = "OGR_VRT"
 MEMORY_DRIVERS = ("Memory", "MEM")
-"""What holds tables in memory, by its old name and its new one."""
+"""The driver that holds tables in memory, by its old and its new name."""
 _DRIVERS = frozenset(
     {
         VIRTUAL_DRIVER,
@@ -51,7 +51,7 @@ _DRIVERS = frozenset(
         *(row.writing.driver for row in FORMATS if row.writing is not None),
     }
 )
-"""All that runs may use."""
+"""All drivers that runs may use."""
 
 
 def converter_environment(
@@ -64,18 +64,18 @@ def converter_environment(
 
 
 def prepared_environment(capabilities: Capabilities) -> dict[str, str]:
-    """The environment in which a launcher holds the program ready: with every driver that any run may use."""
+    """The environment for a launcher that keeps the program prepared: with every driver that any run may use."""
     return converter_environment(capabilities, _DRIVERS)
 
 
 def python_environment(capabilities: Capabilities) -> dict[str, str]:
-    """The complete environment of one of our programs in the jail."""
+    """The complete environment of one of our programs in the sandbox."""
     return {
         "PATH": "/usr/bin:/bin",
         "HOME": "/nonexistent",
         "LC_ALL": "C.UTF-8",
         "PYTHONPATH": capabilities.modules.path,
-        "PYTHONSAFEPATH": "1",  # the working directory belongs to the untrusted file
+        "PYTHONSAFEPATH": "1",  # the untrusted file controls the working directory
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
         **ONE_THREAD,

@@ -1,4 +1,4 @@
-"""Files that an untrusted process wrote: opened without following links, and only when they are ordinary files."""
+"""Opens files that an untrusted process wrote: without following links, and only regular files."""
 
 import os
 import stat
@@ -21,7 +21,7 @@ def open_written(path: PathLike) -> FileIO:
     """Open the file at `path`, which a converter wrote, for reading.
 
     Raises:
-        Rejection: it is not there or is no ordinary file.
+        Rejection: it does not exist or is not a regular file.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -34,7 +34,7 @@ def open_written(path: PathLike) -> FileIO:
 
 
 def holds_little(path: PathLike) -> bool:
-    """Whether what a converter wrote at `path`, a file or a folder, is read or removed in next to no time."""
+    """Whether what a converter wrote at `path`, a file or a folder, can be read or removed at negligible cost."""
     files, size_bytes = 0, 0
     try:
         for status in _below(path):
@@ -66,7 +66,7 @@ def read_written(path: Path, limit_bytes: int) -> bytes:
     """The content of the file at `path`, which a converter wrote.
 
     Raises:
-        Rejection: it is no ordinary file, or larger than `limit_bytes`.
+        Rejection: it is not a regular file, or is larger than `limit_bytes`.
     """
     with open_written(path) as file:
         content = file.read(limit_bytes + 1)
@@ -76,10 +76,10 @@ def read_written(path: Path, limit_bytes: int) -> bytes:
 
 
 def size_of_written(path: PathLike, trailer: bytes = b"") -> int:
-    """The size in bytes of the file at `path`, which ends with `trailer` and white space.
+    """The size in bytes of the file at `path`, which must end with `trailer` and optional white space.
 
     Raises:
-        Rejection: it is not there, no ordinary file, empty, or cut off.
+        Rejection: it does not exist, or is not a regular file, or is empty or truncated.
     """
     with open_written(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -91,7 +91,7 @@ def size_of_written(path: PathLike, trailer: bytes = b"") -> int:
 
 
 def written_files(directory: PathLike) -> list[os.DirEntry[str]]:
-    """The files directly in `directory`, which a converter filled, by name; folders and links do not count."""
+    """The files directly in `directory`, which a converter filled, by name; folders and links are ignored."""
     if not stat.S_ISDIR(os.lstat(directory).st_mode):
         raise Rejection("The conversion gave no usable result.")
     with os.scandir(directory) as entries:

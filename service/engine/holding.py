@@ -1,4 +1,4 @@
-"""An upload held in memory by the open run of a session, in the place of the work file."""
+"""Holds an upload in the memory of a session's open run, in place of the work file."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -16,38 +16,38 @@ from service.formats.format import Format, Reading, Writer, writing_of
 from service.formats.plan import Plan
 
 LARGEST_BYTES = 96 << 20
-"""Larger uploads go through the work file, or they would take more memory than the converter itself does."""
+"""Larger uploads go through the work file; in memory, they would take more than the converter itself."""
 WRITERS = frozenset({Writer.PER_LAYER, Writer.AT_ONCE, Writer.PLACES, Writer.WORKBOOK})
 DETOURS: Mapping[Writer, tuple[str, ...]] = MappingProxyType({Writer.WORKBOOK: ("CSV", VIRTUAL_DRIVER)})
-"""The drivers that a writer needs besides the target's."""
+"""The drivers that a writer needs in addition to the target's."""
 HELD = "held"
-"""Stands on command lines for what is held."""
+"""The name of what is held on command lines."""
 _TOO_LONG = frozenset({Ending.WALL_TIME, Ending.CPU_TIME})
 
 
 Finish = Callable[[Session, list[SeenLayer]], Awaitable[list[SeenLayer] | None]]
-"""Changes what is held before it is looked at."""
+"""Changes what is held before it is inspected."""
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """A file to open, and the EPSG code of its system where it cannot say it."""
+    """A file to open, and the EPSG code of its system if the file cannot record it."""
 
     name: str
     options: tuple[str, ...] = ()
     srid: int | None = None
     is_placed: bool = False
-    """Whether every row of it has to have its geometry."""
+    """Whether every row must have a geometry."""
 
 
 def may_hold(target: Format) -> bool:
-    """Whether what is held can be written as `target` without the work file, for most plans."""
+    """Whether most plans can write what is held as `target` without the work file."""
     writing = writing_of(target)
     plain = not (writing.environment or writing.shows_geometry_name or writing.root_attributes or writing.live_text)
     return plain and writing.writer in WRITERS and writing.attributes is None
 
 
 def drivers_for(target: Format) -> tuple[str, ...]:
-    """What has to be registered to hold an upload and write it as `target`; nothing where it is not to be held."""
+    """The drivers to register to hold an upload and write it as `target`; none if it is not to be held."""
     if not may_hold(target):
         return ()
     writing = writing_of(target)
@@ -56,7 +56,7 @@ def drivers_for(target: Format) -> tuple[str, ...]:
 
 
 def environment_for(target: Format) -> Mapping[str, str]:
-    """What has to be set to reread `target`."""
+    """The environment that rereading `target` requires."""
     reread = writing_of(target).reread
     return reread.environment if reread is not None else {}
 
@@ -64,12 +64,12 @@ def environment_for(target: Format) -> Mapping[str, str]:
 async def hold(
     place: Workplace, reading: Reading, openings: Sequence[Opening], finish: Finish | None = None
 ) -> Facts | None:
-    """Read `openings` into memory and say what is in them; None where the work file is needed instead.
+    """Read `openings` into memory and return the facts about them; None if the work file is needed instead.
 
-    `finish` may change the layers that are held; None from it stands for the work file, too.
+    `finish` may change the layers that are held; it returns None if the work file is needed.
 
     Raises:
-        SessionOver: it took too long, which the work file would take as well.
+        SessionOver: it took too long, as it would with the work file.
     """
     session = place.session
     if session is None or not session.drivers or place.input_bytes > LARGEST_BYTES:
@@ -109,17 +109,17 @@ async def _load(session: Session, reading: Reading, openings: Sequence[Opening])
 
 
 def needs_work_file(plan: Plan) -> bool:
-    """Whether `plan` can be written from the work file alone, by its SQL or after edits of it."""
+    """Whether `plan` requires the work file, because it uses SQL or edits."""
     split = any(dataset.only_types or dataset.lacks_nulls or dataset.linearise for dataset in plan.datasets)
     has_empty_sheet = plan.writing.writer is Writer.WORKBOOK and not all(dataset.features for dataset in plan.datasets)
     return split or has_empty_sheet or plan.gathers_lines or plan.keeps_coordinates or not may_hold(plan.target)
 
 
 async def shape(session: Session, names: Iterable[tuple[str, str, dict[str, str]]]) -> None:
-    """Give what is held the names of the plan: for each table its new one, and those of its columns by their old ones.
+    """Give what is held the names in the plan: for each table, its new name and a map of old to new column names.
 
     Raises:
-        EngineDefect: that is impossible.
+        EngineDefect: this failed.
     """
     for table, name, written in names:
         columns = [(place, written.get(column, column), kind) for place, column, kind in session.changes[table]]
@@ -127,10 +127,10 @@ async def shape(session: Session, names: Iterable[tuple[str, str, dict[str, str]
 
 
 async def save(place: Workplace, session: Session, arguments: Sequence[str]) -> None:
-    """Write what is held to the work file and end the run.
+    """Save what is held to the work file and end the run.
 
     Raises:
-        Rejection: there is no room for it.
+        Rejection: there is not enough space for it.
     """
     place.held_name = HELD
     await place.ogr2ogr([*arguments, WORK_FILE, HELD], ())
@@ -138,7 +138,7 @@ async def save(place: Workplace, session: Session, arguments: Sequence[str]) -> 
 
 
 async def tidy(session: Session) -> None:
-    """Leave only the columns that are data in what is held."""
+    """Keep only the columns that are data in what is held."""
     for table, columns in session.changes.items():
         await _alter(session, table, table, columns)
 

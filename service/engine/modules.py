@@ -1,7 +1,7 @@
-"""The packages that programs of ours in the jail import, and a directory that leads to them and to nothing else.
+"""The packages that our programs in the sandbox import, in a directory that contains links to them and nothing else.
 
-Python finds a package by listing the directory that it lies in. Where packages really lie other things lie too: a
-checkout holds its history and often the data directory, a home whatever its owner keeps. So runs list one of links.
+To find a package, Python lists the directory that contains it. The real directories contain other things: a checkout
+has its history and often the data directory, a home directory private files. Runs therefore list a directory of links.
 """
 
 import hashlib
@@ -24,23 +24,23 @@ PACKAGES = (
     "packaging",
     "certifi",
 )
-"""Ours, and what these import, each with what it imports itself; of GeoParquet's only what is there."""
+"""Our package and those that it imports, with their dependencies; those for GeoParquet only if installed."""
 
 
 class Modules(msgspec.Struct, frozen=True):
-    """The settings of Python, and what it must therefore be able to read. Everything is an absolute path."""
+    """What Python is told, and what it must therefore be able to read. All paths are absolute."""
 
     path: str
     """The directory for PYTHONPATH."""
     packages: tuple[str, ...]
-    """That directory, and where its links lead to."""
+    """That directory, and the targets of its links."""
 
 
 def linked_modules(home: Path) -> Modules:
-    """Make a directory of links to all packages below `home`, unless it is there already.
+    """Make a directory of links to all packages below `home`, unless it exists.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     links = {name: target for package in PACKAGES for name, target in _places_of(package)}
     directory = home / hashlib.sha256(repr(sorted(links.items())).encode()).hexdigest()[:16]
@@ -50,7 +50,7 @@ def linked_modules(home: Path) -> Modules:
 
 
 def _places_of(package: str) -> Iterator[tuple[str, Path]]:
-    """The package, and the libraries that its wheel brings beside it."""
+    """The package, and the libraries that its wheel installs beside it."""
     found = importlib.util.find_spec(package)
     if found is None or found.origin is None:
         return
@@ -63,7 +63,7 @@ def _places_of(package: str) -> Iterator[tuple[str, Path]]:
 
 
 def _make(directory: Path, links: Mapping[str, Path]) -> None:
-    """Build it beside its place and move it there, so that no process ever sees a half one."""
+    """Build the directory under another name and then rename it, so that no process ever sees an incomplete one."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".", dir=directory.parent))
     for name, target in links.items():
@@ -71,7 +71,7 @@ def _make(directory: Path, links: Mapping[str, Path]) -> None:
     for path in (directory.parent, draft):
         path.chmod(0o755)
     try:
-        os.rename(draft, directory)  # noqa: PTH104 -- fails where another process was faster, and takes nothing's place
+        os.rename(draft, directory)  # noqa: PTH104 -- fails if another process was faster, and replaces nothing
     except OSError:
         shutil.rmtree(draft)
         if not directory.is_dir():

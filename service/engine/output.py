@@ -1,4 +1,4 @@
-"""What is handed over: the checked, packed result of a conversion."""
+"""The checked and packed result of a conversion."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ PACKED = "packed"
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
-    """The file to deliver. `output_epsg` is the system that it is really in, None where there is no geometry."""
+    """The file to deliver. `output_epsg` is the system that it is actually in, None if it has no geometry."""
 
     path: Path
     size_bytes: int
@@ -27,15 +27,15 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     output_epsg: int | None
     warnings: tuple[str, ...]
     is_little: bool
-    """Whether it and all that the converters left beside it take next to no time to remove."""
+    """Whether it, and all that the converters left beside it, can be removed at negligible cost."""
 
 
 def collect(place: Path, plan: Plan, *, is_little: bool) -> Output:
-    """Check what the converter wrote in `place` and pack it if it is several files. Blocking.
+    """Check what the converter wrote in `place`, and pack it if it is several files. Blocking.
 
     Raises:
-        Rejection: something that the plan says is missing, cut off or no ordinary file.
-        EngineDefect: the result does not say its coordinate system.
+        Rejection: a planned file is missing, truncated or not a regular file.
+        EngineDefect: the result does not record its coordinate system.
     """
     writing = plan.writing
     path, size = _packed(place, plan) if writing.delivery is not Delivery.FILE else _single(place, plan)
@@ -72,9 +72,9 @@ def _entries(place: Path, plan: Plan) -> list[Entry]:
 
 
 def _require_crs(place: Path, plan: Plan, dataset: Dataset) -> None:
-    """See that a dataset records its coordinate system where it has a file for that, which no system does without.
+    """Check that a dataset has its file for the coordinate system, if its format has one and the system is known.
 
-    A converter that cannot look the system up leaves it out and says that all went well.
+    A converter that cannot look up the system leaves the file out and reports success.
     """
     extension = plan.writing.crs_member
     if not extension or plan.output_epsg is None or not dataset.layer.is_spatial:

@@ -1,8 +1,8 @@
-"""Writing a ZIP fast: raw deflate by ISA-L, a tenth of zlib's time at the same size.
+"""Writes ZIP files fast: raw deflate by ISA-L takes a tenth of zlib's time at the same size.
 
-Members come one after the other without data descriptors, the sizes of those that are not held in memory patched in
-afterwards, with a fixed time stamp: the same files make the same bytes. Names are in UTF-8. Below 4 GiB, which the
-limits of a run keep it to.
+Members follow each other without data descriptors; the sizes of those not held in memory are filled in afterwards. The
+time stamp is fixed, so that the same files make the same bytes. Names are in UTF-8. The limits of a run keep the size
+below 4 GiB.
 """
 
 import itertools
@@ -36,7 +36,7 @@ LIMIT_BYTES = 0xFFFFFFFF
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A file for the ZIP and its name in there."""
+    """A file for the ZIP, and its name in it."""
 
     path: PathLike
     name: str
@@ -51,15 +51,15 @@ class _Member(msgspec.Struct, frozen=True):
 
     @property
     def end(self) -> int:
-        """Where the next one begins."""
+        """Where the next member begins."""
         return self.offset + LOCAL.size + len(self.name) + self.packed_bytes
 
 
 def write_zip(target: Path, entries: Sequence[Entry]) -> int:
-    """Pack `entries`, which converters wrote, into the new file `target`; returns its size in bytes. Blocking.
+    """Pack `entries`, which converters wrote, into the new file `target`; return its size in bytes. Blocking.
 
     Raises:
-        Rejection: an entry is no ordinary file, or the result is too large.
+        Rejection: an entry is not a regular file, or the result is too large.
     """
     with target.open("xb", buffering=CHUNK) as output:
         members: list[_Member] = []
@@ -77,7 +77,7 @@ def _append(output: BinaryIO, offset: int, entry: Entry) -> _Member:
     name = entry.name.encode()
     with open_written(entry.path) as file:
         size = os.fstat(file.fileno()).st_size
-        chunk = file.read(min(size, CHUNK))  # room for a mebibyte costs more than a small file
+        chunk = file.read(min(size, CHUNK))  # allocating a mebibyte costs more than packing a small file
         rest = file.read(CHUNK) if len(chunk) < size else b""
         if not rest:
             packer = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, -15)

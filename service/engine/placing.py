@@ -1,7 +1,7 @@
-"""Points from the columns of a workbook that an open run holds, as `jailed.sheets` finds them in the work file.
+"""Makes points from the columns of a workbook in an open run, with the same result as `jailed.sheets` on a work file.
 
-Only where both ways cannot differ: the coordinates are plain numbers, every row has them, and no text could be a
-geometry or another way of writing a coordinate. Anything else goes through the work file.
+It does so only if the results cannot differ: the coordinates are plain numbers, every row has them, and no text could
+be a geometry or another notation of a coordinate. All other workbooks go through the work file.
 """
 
 from collections.abc import Sequence
@@ -14,18 +14,18 @@ from service.engine.session import Session
 from service.formats.facts import FieldType
 
 MAX_COLUMNS = 100
-"""Pairs are looked for among the names of columns, at a cost that grows with their square."""
+"""The cost of finding pairs of names grows with the square of their number."""
 
 
 class Placing:
-    """Finds the coordinates of each sheet and has the run make points of them; `tables` tells what it found."""
+    """Finds the coordinates of each sheet and has the run make points of them; `tables` describes the sheets."""
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
         self.tables: list[Table] = []
 
     async def __call__(self, session: Session, layers: Sequence[SeenLayer]) -> list[SeenLayer] | None:
-        """The layers with their points, or None where the work file is needed."""
+        """The layers with their points, or None if the work file is needed."""
         finished = []
         for layer in layers:
             found = self._find(layer)
@@ -40,7 +40,7 @@ class Placing:
         return finished
 
     def _find(self, layer: SeenLayer) -> tuple[Table, list[int]] | None:
-        """What the table is, and the columns of x, y and perhaps z by position."""
+        """The description of the table, and the positions of the columns of x, y and, if any, z."""
         names = [column.name for column in layer.columns]
         if not 0 < len(names) <= MAX_COLUMNS or unique_names(names) != names:
             return None
@@ -66,7 +66,7 @@ def _holds_numbers(column: SeenColumn) -> bool:
 
 
 def _is_odd(column: SeenColumn) -> bool:
-    """Whether what is in a column of texts has to be looked at as a whole."""
+    """Whether the texts in a column must be examined one by one."""
     return bool(column.like_geometries or column.empty or column.begins_empty)
 
 

@@ -1,4 +1,4 @@
-"""A preview of a file: its first features in longitude and latitude, simplified, as GeoJSON for a map."""
+"""Writes a preview of a file: its first features in longitude and latitude, simplified, as GeoJSON for a map."""
 
 from collections.abc import Iterator, Sequence
 
@@ -31,9 +31,9 @@ class _Share(msgspec.Struct, frozen=True):
 
 
 async def write_preview(place: Workplace, facts: Facts, epsg: int | None) -> str:
-    """Write the preview of what is in the work file; return the name of the file.
+    """Write the preview of the content of the work file; return the name of the preview.
 
-    `epsg` is the system of layers that record none; None: their coordinates are left out.
+    `epsg` is the system of layers that record none; if it is None, their coordinates are left out.
 
     Raises:
         Rejection: the features cannot be read, or reading them exceeds the limits.
@@ -69,7 +69,7 @@ async def write_preview(place: Workplace, facts: Facts, epsg: int | None) -> str
 
 
 def _shares(layers: Sequence[Layer]) -> Iterator[_Share]:
-    """Divide the features that a preview has between the layers: what a small one does not need, others get."""
+    """Divide the features of a preview among the layers; what a small layer does not need, others get."""
     shown = layers[:MOST_LAYERS]
     left, shares = MOST_FEATURES, {}
     for after, layer in enumerate(sorted(shown, key=lambda one: one.features)):
@@ -79,7 +79,7 @@ def _shares(layers: Sequence[Layer]) -> Iterator[_Share]:
 
 
 def _reading(layer: Layer, epsg: int | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The options that turn coordinates into longitude and latitude, and what is read of the work file."""
+    """The options that convert coordinates to longitude and latitude, and what to read from the work file."""
     if layer.is_spatial and not layer.crs.known and epsg is None:
         listed = ", ".join(quoted(field.name) for field in layer.fields) or "NULL"
         return (), ("-sql", f"SELECT {listed} FROM {quoted(layer.table)}")  # noqa: S608 -- quoted
@@ -89,7 +89,7 @@ def _reading(layer: Layer, epsg: int | None) -> tuple[tuple[str, ...], tuple[str
 
 
 def _tolerance(layer: Layer) -> tuple[str, ...]:
-    """The arguments that leave out points of lines and areas, in the units of the layer."""
+    """The arguments that simplify lines and areas, in the units of the layer."""
     if layer.extent is None or not layer.families - {Family.POINT}:
         return ()
     west, south, east, north = layer.extent

@@ -1,7 +1,7 @@
-"""A private copy of PROJ's database without its triggers.
+"""Keeps a private copy of PROJ's database without its triggers.
 
-Every process that looks up a coordinate system parses the schema of proj.db, of which the triggers are the larger half;
-they only guard writing. Without them a small conversion takes a third less time, with the same results.
+Every process that looks up a coordinate system parses the schema of proj.db. The triggers are more than half of it and
+only guard writes. Without them, a small conversion takes a third less time, with the same results.
 """
 
 import os
@@ -17,9 +17,9 @@ log = structlog.get_logger(__name__)
 
 
 def private_database(original: Path, directory: Path) -> Path:
-    """The directory with a copy of `original` (a proj.db) without triggers, made once under `directory`.
+    """The directory with a copy of `original` (a proj.db) without triggers, made once below `directory`.
 
-    Falls back to the directory of `original` when the copy cannot be made or does not hold the same rows.
+    Returns the directory of `original` if the copy cannot be made or does not hold the same rows.
     """
     found = original.stat()
     home = directory / f"{found.st_size:x}-{found.st_mtime_ns:x}"
@@ -33,10 +33,10 @@ def private_database(original: Path, directory: Path) -> Path:
 
 
 def _make(original: Path, home: Path) -> None:
-    """Build the copy beside its place and move it there, so that no process ever sees a half one."""
+    """Build the copy under another name and then rename it, so that no process ever sees an incomplete one."""
     home.mkdir(parents=True, exist_ok=True)
     for directory in (home.parent, home):
-        directory.chmod(0o755)  # runs read it, which may be other users; the umask is the host's
+        directory.chmod(0o755)  # runs of other users may read it, whatever the umask of the host
     draft = home / f".{DATABASE}.{os.getpid()}"
     try:
         shutil.copyfile(original, draft)
@@ -61,7 +61,7 @@ def _require_same_rows(original: Path, copy: Path) -> None:
 
 
 def _fingerprint(database: Path) -> list[tuple[str, str, int]]:
-    """Every table and view with its definition and number of rows, and that the file is sound."""
+    """Every table and view with its definition and number of rows; checks that the file is intact."""
     with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
         if connection.execute("PRAGMA quick_check").fetchone() != ("ok",):
             raise ValueError("the database is damaged")

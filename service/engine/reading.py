@@ -1,4 +1,4 @@
-"""From an upload into the work file: a GeoPackage, whatever the input was.
+"""Reads an upload into the work file: a GeoPackage, whatever the input was.
 
 Only the input's own driver and GeoPackage are registered while the untrusted file is read.
 """
@@ -47,12 +47,12 @@ UNGROUPED = (
     "-mapFieldType",
     TEXT_FOR_LISTS,
 )
-"""Into the work file, for a run that may leave features out, which cannot write them in groups."""
+"""Options for the work file in runs that may skip features, which therefore cannot write them in groups."""
 INTO_WORK_FILE = (*UNGROUPED, "-gt", "unlimited")
 TAIL_BYTES = 4096
 LISTED = 50
 AFTER_THE_END = b" \t\r\n\0\x1a"
-"""White space, and what old systems end texts with."""
+"""White space, and characters with which old systems end texts."""
 ADD = ("-update",)
 CSV_DRIVER = "CSV"
 DETOUR_DRIVER = "SQLite"
@@ -62,9 +62,9 @@ SHEETS_FILE = "sheets.gpkg"
 TABLES_FILE = "tables.json"
 ROUNDED_FILE = "rounded.json"
 PARQUET_READING = f"{jailed.__name__}.parquet_reading"
-"""Named, not imported: it needs packages that are optional."""
+"""Named, not imported: it needs optional packages."""
 LARGEST_WORKBOOK_BYTES = 1 << 20
-"""Many a larger one would be read once more, because something in it has to be looked at as a whole."""
+"""Many larger ones would be read twice, because some of their content must be examined one by one."""
 ODD_LAYER_NAME = re.compile(r"layer name may not")
 PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -82,23 +82,23 @@ PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """The open options with which the CSV driver finds the geometry."""
 OURS = Reading(drivers=(CSV_DRIVER,))
-"""How tables of ours are read."""
+"""How normalized tables are read."""
 JAILED = tuple(module.__name__ for module in (delimited, sheets, database, relabel, lines))
 
 
 class WorkFile(msgspec.Struct, frozen=True):
-    """What is to be known about a work file besides what is in it: warnings, and layers by table where they differ."""
+    """What the facts do not contain: warnings, and the names of layers by table where they differ."""
 
     warnings: tuple[str, ...] = ()
     names: Mapping[str, str] = MappingProxyType({})
     facts: Facts | None = None
-    """What is in it, where it is held in memory instead; None where it is a file."""
+    """The facts, if the upload is held in memory; None if there is a work file."""
     cells: Mapping[str, Mapping[str, object]] = MappingProxyType({})
-    """For each table with coordinates in columns: the CSV that was read, its delimiter, and what these are called."""
+    """For each table with coordinate columns: the CSV that was read, its delimiter, and their original names."""
 
 
 class _Table(msgspec.Struct, frozen=True):
-    """A table that a program of ours in the jail made; untrusted, so its file is named by its place in the list."""
+    """A table that one of our programs in the sandbox made. It is untrusted, so its position names its file."""
 
     name: Name
     places: Literal["", "xy", "xyz", "wkt"]
@@ -117,10 +117,10 @@ TableNames = Annotated[tuple[Name, ...], Meta(max_length=MAX_LAYERS)]
 
 
 async def read_into_work_file(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
-    """Fill the work file with what `source` holds.
+    """Fill the work file with the content of `source`.
 
     Raises:
-        Rejection: the file cannot be read, or the columns that `request` names are not there.
+        Rejection: the file cannot be read, or lacks the columns that `request` names.
     """
     reader = reading_of(source.format).reader
     if reader in _TABLE_READERS:
@@ -128,7 +128,7 @@ async def read_into_work_file(place: Workplace, source: Source, request: Convers
     found = await _READERS[reader](place, source)
     if request.place_fields:
         unused = " and ".join(request.place_fields)
-        ignored = f"{unused} was not used: {source.format.title} has its geometry, and no columns for it."
+        ignored = f"{unused} was not used: {source.format.title} stores geometry, not coordinate columns."
         found = msgspec.structs.replace(found, warnings=(*found.warnings, ignored))
     return found
 
@@ -139,7 +139,7 @@ def open_options(*options: str) -> list[str]:
 
 
 async def _read_single(place: Workplace, source: Source) -> WorkFile:
-    """One file, held in memory if it can be."""
+    """Read one file, and hold it in memory if possible."""
     reading = _reading(source)
     await anyio.to_thread.run_sync(_require_end, source)
     facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)])
@@ -147,13 +147,13 @@ async def _read_single(place: Workplace, source: Source) -> WorkFile:
 
 
 async def _read_document(place: Workplace, source: Source) -> WorkFile:
-    """One file, with the layers that its driver shows."""
+    """Read one file with the layers that its driver reports."""
     await anyio.to_thread.run_sync(_require_end, source)
     return await _read_layers(place, _reading(source), staged_names(source)[0])
 
 
 def _require_end(source: Source) -> None:
-    """Refuse a file that is cut off, where its end is marked and the driver would not notice. Blocking."""
+    """Refuse a truncated file if its format marks the end and the driver would not notice. Blocking."""
     trailer = reading_of(source.format).trailer
     if not trailer:
         return
@@ -164,18 +164,18 @@ def _require_end(source: Source) -> None:
         title = source.format.title
         raise Rejection(
             f"The file is not a valid {title} file: the mark {trailer.decode()} at its end is missing, so it is "
-            "cut off, or of another kind than its extension says. Send the whole file."
+            "truncated, or of another kind than its extension says. Send the whole file."
         )
 
 
 def _reading(source: Source) -> Reading:
-    """How to read the file, with what is particular to it."""
+    """How to read the file, with the options for this one."""
     reading = reading_of(source.format)
     return msgspec.structs.replace(reading, options=(*reading.options, *source.options))
 
 
 async def _read_json(place: Workplace, source: Source) -> WorkFile:
-    """A document, or a sequence of which every line has to be there."""
+    """Read a document, or a sequence and check that no line is missing."""
     if not source.prefix:
         return await _read_single(place, source)
     found = await _read_document(place, source)
@@ -194,7 +194,7 @@ async def _read_layers(place: Workplace, reading: Reading, origin: str, layers: 
 
 
 async def _read_odd_layers(place: Workplace, reading: Reading, origin: str, layers: Sequence[str]) -> WorkFile:
-    """The way around names that a GeoPackage refuses: through plain SQLite, where the layers get names of ours."""
+    """Read layers whose names a GeoPackage refuses by way of plain SQLite, in which they are renamed."""
     arguments = [*INTO_DETOUR, *open_options(*reading.options), DETOUR_FILE, origin, *layers]
     messages = await place.ogr2ogr(arguments, (*reading.drivers, DETOUR_DRIVER), reading.environment)
     await place.python(relabel.__name__, DETOUR_FILE, TABLES_FILE)
@@ -206,7 +206,7 @@ async def _read_odd_layers(place: Workplace, reading: Reading, origin: str, laye
 
 
 async def _read_parts(place: Workplace, source: Source) -> WorkFile:
-    """Several files, each a layer of its own."""
+    """Read several files, each as a layer."""
     reading = reading_of(source.format)
     names = {f"t{number}": part.layer for number, part in enumerate(source.parts)}
     openings = [
@@ -225,7 +225,7 @@ async def _read_parts(place: Workplace, source: Source) -> WorkFile:
 
 
 async def _encoding(part: Part) -> tuple[str, ...]:
-    """How to read the text of a shapefile that does not say it, or says it wrongly."""
+    """How to read the text of a shapefile that does not record its encoding, or records a wrong one."""
     dbf = part.files.get(".dbf")
     if dbf is None or ".cpg" in part.files:
         return ()
@@ -240,7 +240,7 @@ async def _read_delimited(place: Workplace, source: Source, request: ConversionR
 
 
 async def _read_workbook(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
-    """Sheets become tables, and the tables are looked through for places."""
+    """Convert sheets to tables, and find the geometry of the tables."""
     if place.input_bytes <= LARGEST_WORKBOOK_BYTES:
         placing = Placing(Wanted(**_wanted_columns(request)))
         facts = await hold(place, _reading(source), [Opening(staged_names(source)[0])], placing)
@@ -260,7 +260,7 @@ async def _read_sheets(place: Workplace, request: ConversionRequest) -> WorkFile
 
 
 def _wanted(request: ConversionRequest) -> str:
-    """The columns that the request names, for the programs in the jail."""
+    """The columns that the request names, for the programs in the sandbox."""
     return json.dumps(_wanted_columns(request))
 
 
@@ -269,7 +269,7 @@ def _wanted_columns(request: ConversionRequest) -> dict[str, str]:
 
 
 async def _read_tables(place: Workplace, request: ConversionRequest) -> WorkFile:
-    """The CSVs of ours, with their geometry columns under names of ours."""
+    """Read the normalized tables."""
     tables = await place.read_json(TABLES_FILE, Tables)
     if not tables:
         raise Rejection("The file holds no table, so there is nothing to convert.")
@@ -301,7 +301,7 @@ async def _read_tables(place: Workplace, request: ConversionRequest) -> WorkFile
 
 
 def _require_places(tables: Sequence[_Table | Table], request: ConversionRequest) -> None:
-    """Refuse tables in which no column is found that the request leads one to expect."""
+    """Refuse tables without geometry columns if the request implies that there are some."""
     if any(table.places for table in tables) or not (request.place_fields or request.source_epsg is not None):
         return
     every = list(dict.fromkeys(name for table in tables for name in table.columns))
@@ -333,7 +333,7 @@ def _table_warnings(tables: Sequence[_Table | Table]) -> Iterator[str]:
 
 
 async def _read_database(place: Workplace, source: Source) -> WorkFile:
-    """The tables of data among those of the database; the driver lists no plain ones beside spatial ones."""
+    """Read the tables that hold data; the driver lists no plain tables beside spatial ones."""
     await place.python(database.__name__, staged_names(source)[0], TABLES_FILE)
     names = await place.read_json(TABLES_FILE, TableNames)
     readable = [name for name in names if name.isprintable() and not name.startswith(("-", "@"))]
@@ -379,4 +379,4 @@ _TABLE_READERS: Mapping[Reader, Callable[[Workplace, Source, ConversionRequest],
         }
     )
 )
-"""Those of files whose geometry may be in ordinary columns, which the sender may name."""
+"""The readers of files whose geometry may be in ordinary columns, which the request may name."""

@@ -1,4 +1,4 @@
-"""How many features cannot be reprojected, counted only when some cannot: the converter stops at the first."""
+"""Counts the features that cannot be reprojected, once one fails: the converter stops at the first."""
 
 from service.engine.arguments import Origin, systems
 from service.engine.diagnostics import REMEDY, UNREACHABLE, UnreachableSystem
@@ -15,7 +15,7 @@ NOTHING_KNOWN = '{"noise": {}, "prefix": "", "guesses_types": false}'
 
 
 async def count_unreachable(place: Workplace, plan: Plan, origin: Origin, failure: UnreachableSystem) -> Rejection:
-    """What to tell the caller about `failure`, with the number of features that it concerns."""
+    """The rejection to report for `failure`, with the number of features concerned."""
     tables = origin.tables(plan, *plan.datasets)
     arguments = [*UNGROUPED, "-skipfailures", *systems(plan, plan.datasets), COUNTED_FILE, origin.name]
     arguments += dict.fromkeys(tables)

@@ -1,4 +1,4 @@
-"""A result reread by a driver: in the run that wrote it, in one of its own, or through a second work file."""
+"""Has a driver read a result back: in the run that wrote it, in a run of its own, or by way of a second work file."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
@@ -27,7 +27,7 @@ COUNTS_FILE = "reread.json"
 
 
 class CountedColumn(msgspec.Struct, frozen=True):
-    """How many values are not null, how many of these are empty texts, and what the numbers among them add up to."""
+    """How many values are not null, how many of these are empty texts, and the sum of the numbers among them."""
 
     filled: Count
     empty: Count = 0
@@ -35,7 +35,7 @@ class CountedColumn(msgspec.Struct, frozen=True):
 
 
 class CountedLayer(msgspec.Struct, frozen=True):
-    """A layer of a result as its driver shows it; without columns where there are too many values to count."""
+    """A layer of a result as its driver reports it; without columns if there are too many values to count."""
 
     name: Name
     features: Count
@@ -52,7 +52,7 @@ class Counted(Answer, frozen=True):
 
 
 async def reread(place: Workplace, plan: Plan, how: Reread) -> Verified:
-    """Count what the result of `plan` holds; layers that cannot be read are left out."""
+    """Count the content of the result of `plan`; unreadable layers are left out."""
     found: dict[str, VerifiedLayer] = {}
     for name, datasets in _files(plan).items():
         layers = await _count(place, name, how)
@@ -61,7 +61,7 @@ async def reread(place: Workplace, plan: Plan, how: Reread) -> Verified:
 
 
 def _files(plan: Plan) -> dict[str, Sequence[Dataset]]:
-    """The files of a result with the datasets that are in each."""
+    """The files of a result, each with its datasets."""
     if plan.writing.one_file_per_layer:
         return {dataset_name(plan, dataset): (dataset,) for dataset in plan.datasets}
     return {result_name(plan): plan.datasets}
@@ -106,7 +106,7 @@ def _counted(layer: Layer) -> CountedLayer:
 def _by_dataset(
     plan: Plan, how: Reread, datasets: Sequence[Dataset], layers: Sequence[CountedLayer]
 ) -> dict[str, VerifiedLayer]:
-    """The layers by the datasets that they are: by their names, or by their order where no name is a dataset's."""
+    """Match layers to datasets: by name, or by order if no name is a dataset's."""
     named = {layer.name: layer for layer in layers}
     if how.is_one and len(datasets) == 1 and layers:
         return {datasets[0].name: _verified(plan, how, datasets[0], _together(layers))}
@@ -132,7 +132,7 @@ def _together(layers: Iterable[CountedLayer]) -> CountedLayer:
 
 
 def _verified(plan: Plan, how: Reread, dataset: Dataset, layer: CountedLayer) -> VerifiedLayer:
-    """What of the counts can be compared."""
+    """The counts that can be compared."""
     is_spatial = dataset.geometry_type != NO_GEOMETRY and how.geometries
     columns = None
     if how.columns and layer.columns is not None and len(layer.columns) >= how.least_columns:
@@ -147,7 +147,7 @@ def _verified(plan: Plan, how: Reread, dataset: Dataset, layer: CountedLayer) ->
 
 
 def _as_written(dataset: Dataset, columns: Mapping[str, CountedColumn]) -> Iterator[tuple[str, CountedColumn]]:
-    """The columns under the names of the plan, of which no two differ in case alone, as drivers change it."""
+    """The columns by their names in the plan; drivers change their case, but no two differ in case alone."""
     written = {column.written.casefold(): column.written for column in dataset.columns}
     for name, column in columns.items():
         planned = written.get(name.casefold(), name)

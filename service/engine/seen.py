@@ -1,6 +1,6 @@
-"""What the open run of a session has seen in an upload, made into facts, as the way through the work file makes them.
+"""Turns what the open run of a session found in an upload into the facts that the work file would yield.
 
-Pure. Where the two ways could differ there are no facts, and the upload goes through the work file.
+Pure. If the two could differ, it returns no facts, and the upload goes through the work file.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,9 +18,9 @@ from service.formats.format import Reading
 from service.formats.geometry import FAMILIES
 
 SIMPLE_CODES = range(1, 7)
-"""Points, lines, polygons and several of one: what needs no edit whatever it is written to."""
+"""Points, lines, polygons and Multi types, which need no edit for any target."""
 TIMES = frozenset({FieldType.TIME, FieldType.DATETIME})
-"""Their texts are made uniform by the work file."""
+"""The work file normalizes the texts of these."""
 NUMBERS = frozenset({FieldType.INTEGER, FieldType.REAL})
 SAME = "same"
 Code = Annotated[str, Meta(pattern=r"^\d{1,2}$")]
@@ -28,12 +28,12 @@ Column = tuple[int, str, str]
 
 
 class SeenColumn(Field, frozen=True):
-    """A column with what its texts could be, what they all begin with, and its values if these are few."""
+    """A column with the types that its texts fit, their common prefix, and its values if there are few."""
 
     like_geometries: Count = 0
     """How many of its texts begin like a geometry."""
     begins_empty: bool = False
-    """Whether the first feature has no value in it."""
+    """Whether the first feature has no value in this column."""
     fits: Annotated[tuple[FieldType, ...], Meta(max_length=5)] = ()
     prefix: Name = ""
     values: Annotated[tuple[Name, ...], Meta(max_length=3)] | None = None
@@ -76,7 +76,7 @@ class Placed(Answer, frozen=True):
 
 
 def changes_of(layers: Sequence[SeenLayer], reading: Reading) -> dict[str, list[Column]] | None:
-    """The columns of each table that are data, as `jailed.tidy` makes them; None where the work file is needed."""
+    """The columns of each table that are data, as `jailed.tidy` returns them; None if the work file is needed."""
     if not all(map(_is_plain, layers)):
         return None
     found = {layer.table: list(_tidied(layer, reading)) for layer in layers}

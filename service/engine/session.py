@@ -1,8 +1,8 @@
 """One run of the converter that reads an upload, waits, writes what a plan says and rereads it.
 
-What it holds in memory stands for the work file: the same tables, told apart and edited in the same way. Where a plan
-needs more than it can do, it saves what it holds as the work file, and the way goes on from there. All that it answers
-is untrusted until it fits its record.
+What it holds in memory replaces the work file: the same tables, identified and edited in the same way. If a plan needs
+more than the run can do, the run saves what it holds as the work file, from which the conversion continues. All its
+answers are untrusted until they fit their record.
 """
 
 import asyncio
@@ -21,18 +21,18 @@ from service.engine.environment import VIRTUAL_DRIVER
 
 T = TypeVar("T", bound="Answer")
 FAILED = 1 << 8
-"""The status of a process that ends with the code 1."""
+"""The wait status of a process that exits with code 1."""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What every answer says: whether it went well, and the converter's messages."""
+    """The part common to all answers: whether the run succeeded, and the converter's messages."""
 
     ok: bool
     messages: Annotated[str, Meta(max_length=1 << 17)]
 
 
 class SessionOver(Exception):
-    """The run has ended without an answer; its verdict says how."""
+    """The run ended without an answer; its verdict says how."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict.ending)
@@ -40,17 +40,17 @@ class SessionOver(Exception):
 
     @property
     def is_no_loss(self) -> bool:
-        """Whether the same can be tried without a session: the run has ended by itself.
+        """Whether the same can be tried without a session: the run exited by itself.
 
-        So does a run that knows no sessions, because the fork server was not up and its command started elsewhere.
+        A run without support for sessions also does so: if the fork server was not up, its command started elsewhere.
         """
         return self.verdict.ending is Ending.EXIT
 
 
 class Session:
-    """Runs commands as any `Run` does, and holds one open between them while its answers are wanted.
+    """Runs commands like any `Run`, and holds one open between them.
 
-    Another command can only start when that one has ended, so it is ended first.
+    Another command can start only when the open run has ended, so it is ended first.
     """
 
     def __init__(
@@ -63,15 +63,15 @@ class Session:
         self._run = run
         self._tasks = tasks
         self.drivers = tuple(drivers)
-        """What has to be registered besides what reads the upload; nothing where no upload is to be held."""
+        """The drivers to register in addition to those that read the upload; none if no upload is to be held."""
         self.environment = environment
-        """What writing and rereading need besides what reading does."""
+        """What writing and rereading require in addition to reading."""
         self._talk: Conversation | None = None
         self._over = asyncio.Event()
         self._verdict = Verdict(ending=Ending.INTERNAL, detail="the run has not ended")
         self._failure: Exception | None = None
         self.changes: Mapping[str, Sequence[tuple[int, str, str]]] = {}
-        """For each table that is held: the columns of it that are data, by place, name and type."""
+        """For each table that is held: the columns that are data, by position, name and type."""
 
     @property
     def is_open(self) -> bool:
@@ -79,10 +79,10 @@ class Session:
         return self._talk is not None
 
     async def __call__(self, command: Command) -> Verdict:
-        """Run a command, after the open one has ended well.
+        """Run a command once the open run has ended successfully.
 
         Raises:
-            SessionOver: it has not.
+            SessionOver: it did not.
         """
         await self.finish()
         return await self._run(command)
@@ -98,17 +98,17 @@ class Session:
     async def _hold(self, command: Command, talk: Conversation) -> None:
         try:
             self._verdict = await self._run(command)
-        except Exception as failure:  # noqa: BLE001 - raised again where the run is asked, or ended
+        except Exception as failure:  # noqa: BLE001 - raised again by `ask` and `finish`
             self._failure = failure
         finally:
             self._over.set()
             talk.end()
 
     async def ask(self, kind: type[T], *texts: str) -> T:
-        """Ask the open run; its answer as a record of the type `kind`.
+        """Ask the open run, and return its answer as a record of the type `kind`.
 
         Raises:
-            SessionOver: it has ended, or answers something else.
+            SessionOver: it ended, or its answer is not such a record.
         """
         if self._talk is None:
             raise LookupError("no run is open")
@@ -127,12 +127,12 @@ class Session:
         return await self.ask(Answer, "open", name, *drivers, "", *options, "")
 
     async def alter(self, table: str, name: str, columns: Iterable[tuple[int, str, str]]) -> Answer:
-        """Give a table that is held another name and these columns: by place, new name and type or "same"."""
+        """Rename a table that is held, and give it these columns: by position, new name, and type or "same"."""
         listed = [text for place, column, kind in columns for text in (str(place), column, kind)]
         return await self.ask(Answer, "alter", table, name, *listed)
 
     async def translate(self, target: str, arguments: Iterable[str], detour: str = "") -> Verdict:
-        """Convert what is held or open, or else the virtual file `detour`, as ogr2ogr does; how its run would end."""
+        """Convert what is held, or the virtual file `detour` if given; return the verdict that ogr2ogr would get."""
         try:
             done = await self.open(detour, (VIRTUAL_DRIVER,), ()) if detour else None
             if done is None or done.ok:
@@ -144,7 +144,7 @@ class Session:
         return Verdict(ending=judge(end), exit_code=end.exit_code, untrusted_stderr=messages)
 
     async def abandon(self) -> None:
-        """End the open run, however it ends."""
+        """End the open run, whatever its verdict."""
         if self._talk is not None:
             await self._end()
 
@@ -152,7 +152,7 @@ class Session:
         """End the open run, if there is one.
 
         Raises:
-            SessionOver: it has not ended well: it has gone beyond its limits, or no room was left.
+            SessionOver: it did not succeed: it exceeded its limits, or there was not enough space.
         """
         if self._talk is None:
             return
@@ -161,7 +161,7 @@ class Session:
             raise SessionOver(self._verdict)
 
     def hang_up(self) -> None:
-        """Let the open run know that nothing more is asked, without waiting for its end."""
+        """Tell the open run that no more questions follow, without waiting for its end."""
         if self._talk is not None:
             self._talk.close()
             self._talk = None
@@ -179,10 +179,10 @@ class Session:
 async def session(
     run: Callable[[Command], Awaitable[Verdict]], drivers: Sequence[str], environment: Mapping[str, str]
 ) -> AsyncIterator[Session]:
-    """A `Session` on `run`, of which no run is left open at the end; see there for `drivers` and `environment`.
+    """A `Session` on `run`, which leaves no run open at the end; `Session` describes `drivers` and `environment`.
 
     Raises:
-        SessionOver: the last run that was open has not ended well.
+        SessionOver: the last open run did not succeed.
     """
     failure: Exception | None = None
     async with asyncio.TaskGroup() as tasks:
@@ -190,7 +190,7 @@ async def session(
         try:
             yield held
             await held.finish()
-        except Exception as error:  # noqa: BLE001 - a group of tasks would wrap it
+        except Exception as error:  # noqa: BLE001 - the task group would wrap it
             failure = error
             await _abandoned(held)
         finally:

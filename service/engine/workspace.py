@@ -26,20 +26,20 @@ from service.formats.detect import Source
 T = TypeVar("T")
 MAX_JSON_BYTES = 16 << 20
 Run = Callable[[Command], Awaitable[Verdict]]
-"""What starts a command and says how it ended."""
+"""Starts a command and returns its verdict."""
 
 WORK_FILE = "work.gpkg"
 VERIFIED_FILE = "verified.json"
-"""What a result holds when it is read back."""
+"""What a result contains when it is read back."""
 OUT = "out"
 INPUT = "in"
 FOLDER = "convert"
 
 
 class Workplace:
-    """A directory that the converters of one job may write to, below the job's own.
+    """A directory below the job's own that the converters of one job may write to.
 
-    Names in it are ours; nothing on a command line comes from the client.
+    All names in it are ours; command lines contain nothing from the client.
     """
 
     def __init__(
@@ -52,18 +52,18 @@ class Workplace:
         self._subject = subject
         self.path = directory / FOLDER
         self.session = run if isinstance(run, Session) else None
-        """Where one run may be held open."""
+        """The session, if one run may be held open."""
         self.held_name = WORK_FILE
-        """What stands on command lines for what the open run holds."""
+        """The name of what the open run holds on command lines."""
 
     @property
     def input_bytes(self) -> int:
-        """How much a converter will read."""
+        """How many bytes a converter will read."""
         return self._source.size_bytes
 
     @property
     def is_made(self) -> bool:
-        """Whether the directory is there."""
+        """Whether the directory exists."""
         return self.path.is_dir()
 
     @property
@@ -71,12 +71,12 @@ class Workplace:
         return self.input_bytes <= INLINE_BYTES
 
     def begin(self, session: Session, drivers: Iterable[str], extra: Mapping[str, str]) -> None:
-        """Start a run of ogr2ogr with only `drivers` that is held open."""
+        """Start a run of ogr2ogr with only `drivers`, and hold it open."""
         environment = converter_environment(self.host, drivers, extra)
         session.begin(self.host.ogr2ogr, self.path, environment, self._limits)
 
     async def clear(self) -> None:
-        """Start afresh: nothing there but the input under names of ours."""
+        """Empty the directory and put the input into it, under our names."""
         await run_blocking(self._clear, inline=self._inline)
 
     def _clear(self) -> None:
@@ -99,12 +99,12 @@ class Workplace:
         tolerated: re.Pattern[str] | None = None,
         detour: str = "",
     ) -> str:
-        """Run ogr2ogr with only `drivers`; returns its messages, whatever they say if they match `tolerated`.
+        """Run ogr2ogr with only `drivers`; return its messages, also of a failure if they match `tolerated`.
 
-        An open run converts what it holds, or the virtual file `detour` of ours where one is given.
+        An open run converts what it holds, or our virtual file `detour` if given.
 
         Raises:
-            Rejection: the file is at fault, or what it needs is beyond the limits.
+            Rejection: the file is the cause, or the run exceeded its limits.
         """
         if self.session is not None and self.session.is_open:
             verdict = await self._translate(self.session, list(arguments), detour)
@@ -117,26 +117,26 @@ class Workplace:
         return require_success(verdict, self._subject)
 
     async def python(self, module: str, *arguments: str) -> None:
-        """Run `module`, a program of ours, in the jail.
+        """Run our program `module` in the sandbox.
 
         Raises:
-            Rejection: it found the file at fault, or went beyond the limits.
+            Rejection: it found that the file is the cause, or exceeded its limits.
         """
         verdict = await self._start((self.host.python, "-m", module, *arguments), python_environment(self.host))
         require_program_success(verdict, self._subject)
 
     async def read_json(self, name: str, kind: type[T]) -> T:
-        """What a program of ours in the jail wrote to the file `name`, which is untrusted until it fits `kind`.
+        """What one of our programs in the sandbox wrote to the file `name`, untrusted until it fits `kind`.
 
         Raises:
-            Rejection: it does not.
+            Rejection: it does not fit.
         """
         path = self.path / name
         content = await run_blocking(partial(read_written, path, MAX_JSON_BYTES), inline=holds_little(path))
         try:
             return msgspec.json.decode(content, type=kind)
         except (msgspec.ValidationError, msgspec.DecodeError):
-            raise Rejection("What is in the file could not be made out. Is it damaged?") from None
+            raise Rejection("The content of the file could not be determined. It may be damaged.") from None
 
     async def discard(self, *names: str) -> None:
         """Remove the files `names`."""
@@ -144,20 +144,20 @@ class Workplace:
             await run_blocking(partial((self.path / name).unlink, missing_ok=True), inline=self._inline)
 
     async def list_output(self, stem: str) -> list[str]:
-        """The names of the outputs that differ from `stem` in their extension only."""
+        """The names of the outputs that differ from `stem` only in their extension."""
         found = await run_blocking(partial(written_files, self.path / OUT), inline=False)
         return [file.name for file in found if PurePath(file.name).stem == stem]
 
     async def has(self, name: str) -> bool:
-        """Whether the file `name` is there."""
+        """Whether the file `name` exists."""
         return await run_blocking((self.path / name).is_file, inline=self._inline)
 
     async def rename(self, name: str, new_name: str) -> None:
-        """Give the file `name` another one."""
+        """Rename the file `name`."""
         await run_blocking(lambda: (self.path / name).rename(self.path / new_name), inline=self._inline)
 
     async def write_text(self, name: str, text: str) -> None:
-        """Put a file for a converter into the workplace."""
+        """Write a file for a converter."""
         await run_blocking(lambda: (self.path / name).write_text(text, encoding="utf-8"), inline=self._inline)
 
     async def _start(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> Verdict:
@@ -176,12 +176,12 @@ class Workplace:
 
 
 def staged_names(source: Source) -> list[str]:
-    """What to open for each part of `source`, as the converter expects it."""
+    """What the converter opens for each part of `source`."""
     return [f"{source.prefix}{INPUT}{number}{part.extension}" for number, part in enumerate(source.parts)]
 
 
 def _place(file: str, target: str, *, without_bom: bool) -> None:
-    """Put `file` at `target`: linked if possible; copied without its byte order mark where that hides a line."""
+    """Link `file` to `target`, or copy it; without its byte order mark if the driver would not find the first line."""
     if without_bom and _copied_without_bom(Path(file), Path(target)):
         return
     try:

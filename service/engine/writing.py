@@ -1,4 +1,4 @@
-"""From the work file, or straight from an upload, into the output: the runs of a plan.
+"""Writes the output from the work file, or directly from an upload: the runs of a plan.
 
 Only the source's driver and the target's are registered while writing.
 """
@@ -38,7 +38,7 @@ from service.formats.plan import Plan
 
 JAILED = (wktlines.__name__, gather.__name__, declare.__name__)
 PARQUET_WRITING = f"{jailed.__name__}.parquet_writing"
-"""Named, not imported: it needs packages that are optional."""
+"""Named, not imported: it needs optional packages."""
 UNENCODABLE = re.compile(r"couldn't be converted correctly")
 LINES_FILE = "lines.geojsonl"
 UNDECLARED_FILE = "undeclared.xml"
@@ -56,11 +56,11 @@ CSV_TYPES: Mapping[FieldType, str] = MappingProxyType(
         FieldType.DATETIME: "DateTime",
     }
 )
-"""The words of a .csvt; everything else is text."""
+"""The type names in a .csvt; all other types are text."""
 
 
 async def write(place: Workplace, plan: Plan, origin: Origin) -> None:
-    """Write what `plan` says from `origin` into the folder of outputs.
+    """Write what `plan` says from `origin` into the output folder.
 
     Raises:
         Rejection: the target cannot hold the data, or it cannot be reprojected.
@@ -86,7 +86,7 @@ async def _write_per_layer(place: Workplace, plan: Plan, origin: Origin) -> None
 async def _run_encoded(
     place: Workplace, plan: Plan, origin: Origin, dataset: Dataset, arguments: Sequence[str]
 ) -> None:
-    """Write in the target's preferred encoding; where a letter is not in it, again in UTF-8."""
+    """Write in the target's preferred encoding, and again in UTF-8 if that lacks a character."""
     encoding = plan.writing.first_encoding
     chosen = ("-lco", f"ENCODING={encoding}") if encoding else ()
     messages = await _run(place, plan, origin, [*chosen, *arguments])
@@ -96,7 +96,7 @@ async def _run_encoded(
 
 
 async def _write_gathered(place: Workplace, plan: Plan, origin: Origin) -> None:
-    """One feature a line by the sister driver, which keeps what the format's own drops, made into a document."""
+    """Write one feature per line with a related driver, which keeps what the format's own drops, and join the lines."""
     dataset = plan.datasets[0]
     driver = plan.writing.lines_driver
     linear = LINEAR if dataset.linearise else ()
@@ -128,9 +128,9 @@ async def _write_places(place: Workplace, plan: Plan, origin: Origin) -> None:
 
 
 async def _write_workbook(place: Workplace, plan: Plan, origin: Origin) -> None:
-    """Each dataset to CSV, with its geometry as columns; then all of them at once into sheets.
+    """Write each dataset to CSV, with its geometry in columns; then all of them into sheets in one run.
 
-    At once, because the drivers read and write a workbook anew for each sheet that is added.
+    In one run, because the drivers rewrite the whole workbook for each sheet that is added.
     """
     sheets = [await _sheet(place, plan, origin, number) for number in range(len(plan.datasets))]
     await place.write_text(SHEETS_FILE, f"<OGRVRTDataSource>{''.join(sheets)}</OGRVRTDataSource>")
@@ -140,7 +140,7 @@ async def _write_workbook(place: Workplace, plan: Plan, origin: Origin) -> None:
 
 
 async def _sheet(place: Workplace, plan: Plan, origin: Origin, number: int) -> str:
-    """Where a sheet comes from: a CSV that is written here, or the table itself if it is empty."""
+    """The source of a sheet: a CSV that is written here, or the table itself if it is empty."""
     dataset = plan.datasets[number]
     if not dataset.features:
         return _sheet_layer(dataset, origin.name, table_of(plan, dataset))
@@ -161,14 +161,14 @@ def _sheet_layer(dataset: Dataset, file: str, layer: str, options: str = "") -> 
 
 
 def _header(dataset: Dataset) -> str:
-    """The only line of a CSV without rows, which the driver would leave empty."""
+    """The only line of a CSV without rows, which the driver would leave out."""
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow([column.written for column in dataset.columns])
     return line.getvalue()
 
 
 async def _write_tracks(place: Workplace, plan: Plan, origin: Origin) -> None:
-    """Points become waypoints and lines tracks: which is which is told by the layer's type, hence the VRT."""
+    """Write points as waypoints and lines as tracks. The driver goes by the layer's type, which a VRT sets."""
     await place.write_text(TRACKS_FILE, _tracks(plan))
     multipoints = any("MultiPoint" in dataset.layer.geometry_types for dataset in plan.datasets)
     explode = ("-explodecollections",) if multipoints else ()

@@ -1,4 +1,4 @@
-"""Our programs that run in the jail on untrusted files: `python -m …<name> ARGUMENTS`.
+"""Our programs that run in the sandbox on untrusted files: `python -m …<name> ARGUMENTS`.
 
 They import only the standard library, because their start-up time matters (the two for GeoParquet also import their
 packages). They read and write files with fixed names in their working directory and report errors by exit code. The

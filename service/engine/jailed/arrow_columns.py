@@ -1,4 +1,4 @@
-"""Arrow columns as types that a GeoPackage holds. Runs in the jail."""
+"""Converts Arrow columns to types that a GeoPackage can hold. Runs in the sandbox."""
 
 import json
 from collections.abc import Callable
@@ -14,12 +14,12 @@ Convert = Callable[[pa.Array], pa.Array]
 
 
 def storage(values: pa.Array) -> pa.Array:
-    """The plain array in an extension array."""
+    """The plain array inside an extension array."""
     return getattr(values, "storage", values)
 
 
 def plain(values: pa.Array, binary: Convert) -> pa.Array:
-    """`values` as a type that a GeoPackage column holds; `binary` says what becomes of bytes."""
+    """`values` as a type that a GeoPackage column can hold; `binary` converts bytes."""
     values = storage(values)
     if types.is_dictionary(values.type):
         values = values.dictionary_decode()
@@ -42,7 +42,7 @@ def _to_text(values: pa.Array) -> pa.Array:
 
 
 def _to_durations(values: pa.Array) -> pa.Array:
-    """Durations as ISO 8601 has them; as objects of Python they would lose billionths of a second."""
+    """Durations in ISO 8601; Python's objects for them would lose nanoseconds."""
     per_second = PER_SECOND[values.type.unit]
     return _mapped(values.cast(pa.int64()), lambda count: f"PT{Decimal(count) / per_second:f}S")
 
@@ -52,7 +52,7 @@ def _mapped(values: pa.Array, text: Callable[[Any], str]) -> pa.Array:
 
 
 def count_rounded(values: pa.Array) -> int:
-    """How many of `values`, decimals or moments, a GeoPackage holds less exactly."""
+    """How many of `values`, decimals or timestamps, a GeoPackage cannot hold exactly."""
     values = storage(values)
     if types.is_decimal(values.type):
         numbers = values.drop_null().to_pylist()

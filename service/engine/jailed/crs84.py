@@ -21,10 +21,10 @@ CRS84: dict[str, Any] = {
     },
     "id": {"authority": "OGC", "code": "CRS84"},
 }
-"""Longitude and latitude in this order, as the coordinates are; the default system of GeoParquet."""
+"""Longitude, then latitude, like the coordinates; the default system of GeoParquet."""
 
 
 def identifier(crs: dict[str, Any]) -> tuple[str, str]:
-    """Authority and code of a system in PROJJSON."""
+    """Authority and code of a system given as PROJJSON."""
     found = crs.get("id") or {}
     return str(found.get("authority")), str(found.get("code"))

@@ -1,6 +1,6 @@
 """Replaces curves inside geometry collections with short line segments; the converter does so only outside them.
 
-All of it on ISO WKB in little-endian order, as the work file holds it. Runs in the jail.
+Operates on ISO WKB in little-endian order, which the work file uses. Runs in the sandbox.
 """
 
 import math
@@ -13,9 +13,9 @@ Position = tuple[float, ...]
 POINT, LINE, POLYGON = 1, 2, 3
 ARCS, COMPOUND, CURVE_POLYGON = 8, 9, 10
 STRAIGHT = {11: 5, 12: 6}
-"""The Multi type without curves, of the one that takes them."""
+"""The Multi type without curves for each one with curves."""
 STEP = math.radians(4)
-"""How much of a circle a segment stands for, as the converter has it elsewhere."""
+"""The angle that one segment covers; the converter uses the same elsewhere."""
 STRAIGHT_WITHIN = 1e-12
 
 
@@ -30,7 +30,7 @@ def straightened(wkb: bytes) -> bytes:
 
 
 def _geometry(wkb: memoryview, at: int, depth: int) -> tuple[bytes, int]:
-    """The geometry that begins at `at` without curves, and where it ends."""
+    """The geometry that begins at `at`, without curves, and where it ends."""
     code, basic, size = _head(wkb, at, depth)
     if basic in {ARCS, COMPOUND}:
         positions, end = _positions_of_curve(wkb, at, depth)
@@ -89,7 +89,7 @@ def _positions_of_curve(wkb: memoryview, at: int, depth: int) -> tuple[list[Posi
 
 
 def _along_arcs(positions: Sequence[Position]) -> list[Position]:
-    """Positions along arcs of three points each, of which one begins where another ends."""
+    """Positions along arcs of three points each; each arc begins where the previous one ends."""
     found = list(positions[:1])
     for first in range(0, len(positions) - 2, 2):
         found += _along_arc(*positions[first : first + 3])
@@ -97,7 +97,7 @@ def _along_arcs(positions: Sequence[Position]) -> list[Position]:
 
 
 def _along_arc(start: Position, middle: Position, end: Position) -> list[Position]:
-    """Positions on the arc from `start`, which is left out, through `middle` to `end`."""
+    """Positions on the arc from `start`, which is excluded, through `middle` to `end`."""
     center = _center(start, middle, end)
     if center is None:
         return [middle, end]
@@ -116,12 +116,12 @@ def _along_arc(start: Position, middle: Position, end: Position) -> list[Positio
 
 
 def _between(start: Position, end: Position, share: float) -> Position:
-    """Height and measure so far along the way."""
+    """Z and M at this share of the way."""
     return tuple(a + (b - a) * share for a, b in zip(start[2:], end[2:], strict=True))
 
 
 def _center(start: Position, middle: Position, end: Position) -> tuple[float, float] | None:
-    """The center of the circle through three points, None where they are on a line; equal ends make a whole circle."""
+    """The center of the circle through three points, None if they are on a line; equal ends make a full circle."""
     (x0, y0), (x1, y1), (x2, y2) = start[:2], middle[:2], end[:2]
     if (x0, y0) == (x2, y2):
         return None if (x0, y0) == (x1, y1) else ((x0 + x1) / 2, (y0 + y1) / 2)
@@ -144,7 +144,7 @@ def _packed(positions: Sequence[Position]) -> bytes:
 
 
 def _head(wkb: memoryview, at: int, depth: int) -> tuple[int, int, int]:
-    """The code of the geometry that begins at `at`, its basic one, and the bytes of a position in it."""
+    """The code of the geometry that begins at `at`, its basic code, and the size of a position in bytes."""
     order, code = struct.unpack_from("<BI", wkb, at)
     if order != 1 or depth > MAX_DEPTH or code // ISO_STEP not in DIMENSIONS:
         raise ValueError("not a geometry that can be read")

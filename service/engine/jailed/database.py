@@ -1,6 +1,6 @@
-"""Which tables of an SQLite database are data. Runs in the jail.
+"""Finds the tables of an SQLite database that hold data. Runs in the sandbox.
 
-`python -m …database FILE TABLES_FILE`. The standard library only.
+`python -m …database FILE TABLES_FILE`. Uses only the standard library.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Attributes added to the root element of an XML file. Runs in the jail: `python -m …declare XML ATTRIBUTES OUT`."""
+"""Adds attributes to the root element of an XML file. Runs in the sandbox: `python -m …declare XML ATTRIBUTES OUT`."""
 
 import re
 import shutil
@@ -10,7 +10,7 @@ HEAD_BYTES = 4096
 
 
 def main(xml_file: str, attributes: str, out_file: str) -> None:
-    """Copy `xml_file` to `out_file` with `attributes` on its root element, unless they are there."""
+    """Copy `xml_file` to `out_file`, adding `attributes` to its root element unless it has them."""
     with Path(xml_file).open("rb") as xml, Path(out_file).open("wb") as out:
         head = xml.read(HEAD_BYTES)
         root = ROOT.search(head)

@@ -1,4 +1,4 @@
-"""Normalizes a CSV file of any dialect. Runs in the jail: `python -m …delimited CSV TABLES_FILE WANTED DELIMITER`.
+"""Normalizes a CSV file of any dialect. Runs in the sandbox: `python -m …delimited CSV TABLES_FILE WANTED DELIMITER`.
 
 Determines encoding, delimiter, header, types and geometry columns from the whole file. The result is UTF-8 with a clean
 header; if only the header differs, the rest is copied unchanged. Uses only the standard library.
@@ -38,14 +38,14 @@ from service.engine.jailed.places import (
 OURS = "t0.csv"
 DELIMITERS = ",;\t|"
 UNDERSTOOD = ",;\t"
-"""What GDAL tells from a header line by itself."""
+"""The delimiters that GDAL detects from a header line."""
 SAMPLE_ROWS = 30
 SAMPLE_CHARACTERS = 1 << 20
 MAX_COLUMNS = 2000
 
 
 def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: str = "") -> None:
-    """Write `csv_file` as a table of ours, and what it is to `tables_file`; `wanted` is JSON of `Wanted`."""
+    """Write a normalized copy of `csv_file`, and its description to `tables_file`; `wanted` is JSON of `Wanted`."""
     csv.field_size_limit(Path(csv_file).stat().st_size + 1)
     asked = Wanted(**json.loads(wanted))
     encoding = _encoding(csv_file)
@@ -78,7 +78,7 @@ def _encoding(path: str) -> str:
 
 
 def _delimiter(file: TextIO) -> str:
-    """The delimiter under which the first rows have the most columns, and all the same number."""
+    """The delimiter with which the first rows have the most columns, and all the same number."""
     lines = file.read(SAMPLE_CHARACTERS).splitlines(keepends=True)[: SAMPLE_ROWS * 4]
     file.seek(0)
 
@@ -90,7 +90,7 @@ def _delimiter(file: TextIO) -> str:
 
 
 def _look(file: TextIO, delimiter: str, wanted: Wanted) -> tuple[list[Column], list[str]]:
-    """The columns with their types, and the row that names them; empty if none does."""
+    """The columns with their types, and the header row; empty if there is none."""
     rows = _rows(file, delimiter)
     first = next(rows, None)
     if first is None:
@@ -110,7 +110,7 @@ def _look(file: TextIO, delimiter: str, wanted: Wanted) -> tuple[list[Column], l
 
 
 def _is_data(cell: str) -> bool:
-    """Whether a cell is no name of a column."""
+    """Whether a cell cannot be the name of a column."""
     is_wkt = GEOMETRY_TEXT.match(cell) and WKT_VALUE.match(cell)
     return bool(NUMBER.match(cell) or is_wkt)
 
@@ -137,7 +137,7 @@ def _take(columns: list[Column], row: Sequence[str]) -> None:
 
 
 def _widen(columns: list[Column], row: Sequence[str]) -> None:
-    """Add columns for the cells of a row that is longer than all before."""
+    """Add columns for the cells of a row that is longer than all previous ones."""
     if len(row) > MAX_COLUMNS:
         sys.exit(Exit.TOO_MANY_COLUMNS)
     names = unique_names([*(column.name for column in columns), *[""] * (len(row) - len(columns))])
@@ -145,7 +145,7 @@ def _widen(columns: list[Column], row: Sequence[str]) -> None:
 
 
 def _write(file: TextIO, delimiter: str, names: Sequence[str], *, has_header: bool, geometry: int | None) -> str:
-    """Write the table of ours and return its delimiter; `geometry` is the column of WKT that names its system."""
+    """Write the normalized table and return its delimiter; `geometry` is a WKT column that names its system."""
     raw = delimiter in UNDERSTOOD and len(names) > 1 and geometry is None
     with Path(OURS).open("w", encoding="utf-8", newline="") as ours:
         if not raw:

@@ -1,10 +1,10 @@
-"""Exit codes with which programs in the jail report errors; only integers leave the jail unvalidated."""
+"""Exit codes with which programs in the sandbox report errors; only integers leave it unvalidated."""
 
 from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Why one of our programs in the jail gave up."""
+    """Why one of our programs in the sandbox gave up."""
 
     TOO_MANY_LAYERS = 40
     TOO_MANY_COLUMNS = 41

@@ -1,7 +1,7 @@
-"""What is in the work file, as JSON. Runs in the jail: `python -m …facts WORK_FILE TIDYING FACTS_FILE`.
+"""Writes the facts about a work file as JSON. Runs in the sandbox: `python -m …facts WORK_FILE TIDYING FACTS_FILE`.
 
-The standard library only. On the way the file is made fit for every target: empty geometries become null, since their
-NaN coordinates cannot be reprojected, and columns become what the file has (`tidy`).
+Uses only the standard library. In the same pass it edits the file so that every target can use it: empty geometries
+become null, because their NaN coordinates cannot be reprojected, and columns match the input (`tidy`).
 """
 
 import json
@@ -42,7 +42,7 @@ MAX_COLUMNS = 2000
 DBF_BYTES = 254
 COLUMNS_A_QUERY = 400
 FARTHEST, POLE = 540.0, 90.001
-"""Degrees go around the Earth once more than it does, to cross the date line in one piece."""
+"""Longitudes may exceed 180 by another turn, so that a geometry can cross the date line in one piece."""
 HEAD_BYTES = 80
 POINT_BYTES = 21
 FIELD_TYPES = {
@@ -66,7 +66,7 @@ def main(work_file: str, tidying: str, facts_file: str) -> None:
 
     Args:
         work_file: the GeoPackage; empty geometries in it become null.
-        tidying: JSON object of what is known about the columns that the driver shows, and of the cells of tables.
+        tidying: JSON object with what is known about the reported columns, and about the cells of tables.
         facts_file: the file to write.
     """
     connection = open_work_file(work_file)
@@ -118,7 +118,7 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
 
 
 def _histogram(connection: sqlite3.Connection, table: str) -> tuple[Counter[str], set[int], bool, bool]:
-    """How often each type occurs, the basic codes that do, and whether any has heights or measures."""
+    """How often each type occurs, the basic codes, and whether any geometry has Z or M."""
     histogram: Counter[str] = Counter()
     basics: set[int] = set()
     has_z = has_m = False
@@ -139,7 +139,7 @@ def _histogram(connection: sqlite3.Connection, table: str) -> tuple[Counter[str]
 
 
 def _heads(connection: sqlite3.Connection, table: str) -> Iterator[tuple[int, bool, int]]:
-    """WKB code, emptiness and count of the geometries in `table`, grouped inside SQLite: a tenth of the time."""
+    """WKB code, emptiness and count of the geometries in `table`; grouping in SQLite takes a tenth of the time."""
     offsets = " ".join(f"WHEN '{flags:02X}' THEN {wkb_offset(flags) + 1}" for flags in range(64))
     query = f"""
         SELECT flags, hex(substr({GEOMETRY}, at, 5)), count(*) FROM (
@@ -173,7 +173,7 @@ def _is_in_degrees(extent: Sequence[float]) -> bool:
 
 
 def _first_beyond(connection: sqlite3.Connection, table: str) -> int:
-    """The number of the first feature that is not in degrees: soon found in coordinates of other units."""
+    """The number of the first feature that is not in degrees; coordinates in other units show it early."""
     query = f"SELECT substr({GEOMETRY}, 1, {HEAD_BYTES}) FROM {quoted(table)} ORDER BY {FID}"  # noqa: S608 -- quoted
     for number, (head,) in enumerate(connection.execute(query), 1):
         if head is not None and not any(map(math.isnan, extent := _envelope(head))) and not _is_in_degrees(extent):
@@ -182,7 +182,7 @@ def _first_beyond(connection: sqlite3.Connection, table: str) -> int:
 
 
 def _envelope(head: bytes) -> tuple[float, ...]:
-    """The extent of a geometry by the beginning of its blob: points have none there but themselves."""
+    """The extent of a geometry from the start of its blob; points store no envelope, only their position."""
     at = wkb_offset(head[3])
     if at > HEADER_BYTES:
         west, east, south, north = struct.unpack_from("<4d" if head[3] & 1 else ">4d", head, HEADER_BYTES)
@@ -220,7 +220,7 @@ def _fields(connection: sqlite3.Connection, table: str) -> Iterator[dict[str, ob
 
 
 def _lengths(connection: sqlite3.Connection, table: str, names: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """The longest value of each text column in bytes, and how many are longer than a .dbf holds."""
+    """The length of the longest value of each text column in bytes, and how many values a .dbf cannot hold."""
     found: dict[str, tuple[int, int]] = {}
     for start in range(0, len(names), COLUMNS_A_QUERY):
         chunk = names[start : start + COLUMNS_A_QUERY]

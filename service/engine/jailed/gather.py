@@ -1,4 +1,4 @@
-"""Lines of GeoJSON features made into one document. Runs in the jail: `python -m …gather LINES NAME DOCUMENT`."""
+"""Joins lines of GeoJSON features to one document. Runs in the sandbox: `python -m …gather LINES NAME DOCUMENT`."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def main(lines_file: str, name: str, document: str) -> None:
-    """Write the features of `lines_file`, one a line, to `document` as a FeatureCollection called `name`."""
+    """Write the features of `lines_file`, one per line, to `document` as a FeatureCollection called `name`."""
     with Path(lines_file).open(encoding="utf-8") as lines, Path(document).open("w", encoding="utf-8") as out:
         title = json.dumps(name, ensure_ascii=False)
         out.write(f'{{\n"type": "FeatureCollection",\n"name": {title},\n"features": [\n')

@@ -1,18 +1,18 @@
-"""GeoParquet's native encodings (GeoArrow) as WKB. Runs in the jail."""
+"""Converts GeoParquet's native encodings (GeoArrow) to WKB. Runs in the sandbox."""
 
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 DEPTHS = {"point": 0, "linestring": 1, "multipoint": 1, "polygon": 2, "multilinestring": 2, "multipolygon": 3}
-"""How many lists lie around a coordinate."""
+"""How many levels of lists surround a coordinate."""
 CODES = {"point": 1, "linestring": 2, "polygon": 3, "multipoint": 4, "multilinestring": 5, "multipolygon": 6}
 PARTS = {"multipoint": "point", "multilinestring": "linestring", "multipolygon": "polygon"}
 Z_STEP = 1000
 
 
 def to_wkb(value: Any, encoding: str) -> bytes | None:
-    """`value`, nested lists of coordinates as Arrow gives them, as WKB."""
+    """`value`, nested lists of coordinates as Arrow returns them, as WKB."""
     if value is None or (encoding == "point" and value.get("x") is None):
         return None
     has_z = "z" in _first(value, DEPTHS[encoding])

@@ -1,4 +1,4 @@
-"""The work file from the inside: a GeoPackage read with nothing but sqlite3. Runs in the jail."""
+"""Reads and edits the work file, a GeoPackage, with nothing but sqlite3. Runs in the sandbox."""
 
 import sqlite3
 import sys
@@ -9,7 +9,7 @@ from service.engine.jailed.exits import Exit
 
 FID = "__geomill_fid"
 GEOMETRY = "__geomill_geometry"
-"""What the work file adds to the columns of the data; none of them is called so."""
+"""Names of the columns that the work file adds; no column of the data has them."""
 WKB_TYPES = {
     1: "Point",
     2: "LineString",
@@ -27,9 +27,9 @@ WKB_TYPES = {
     16: "MultiPolygon",
     17: "Polygon",
 }
-"""Geometry types by their code, curves and surfaces under the simple type that stands for them."""
+"""Geometry types by code; curves and surfaces map to the simple type that replaces them."""
 MAX_LAYERS = 1000
-"""No file may hold more; what is told of them outside of the jail is bounded by it."""
+"""The maximum per file, which also bounds what is reported about them."""
 NO_SYSTEM = ("LOCAL_CS", "ENGCRS", "ENGINEERINGCRS", "UNDEFINED")
 EMPTY_FLAG = 0x10
 ENVELOPE_BYTES = {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}
@@ -37,23 +37,23 @@ HEADER_BYTES = 8
 
 
 def quoted(identifier: str) -> str:
-    """`identifier` as SQL text."""
+    """`identifier` quoted for SQL."""
     return '"' + identifier.replace('"', '""') + '"'
 
 
 def wkb_offset(flags: int) -> int:
-    """Where the WKB of a geometry blob begins, from the flags in its fourth byte."""
+    """Where the WKB in a geometry blob begins, from the flags in its fourth byte."""
     return HEADER_BYTES + ENVELOPE_BYTES.get(flags >> 1 & 7, 0)
 
 
 def split_code(code: int) -> tuple[int, bool]:
-    """The basic code of a WKB type, and whether it has Z, in ISO and in extended WKB."""
+    """The basic code of a WKB type, ISO or extended, and whether it has Z."""
     has_z = bool(code & 0x80000000) or (code & 0xFFFF) // 1000 in {1, 3}
     return (code & 0xFFFF) % 1000, has_z
 
 
 def has_measures(code: int) -> bool:
-    """Whether a WKB type, ISO or extended, has M beside its coordinates."""
+    """Whether a WKB type, ISO or extended, has M."""
     return bool(code & 0x40000000) or (code & 0xFFFF) // 1000 in {2, 3}
 
 
@@ -63,7 +63,7 @@ def is_no_system(definition: object) -> bool:
 
 
 def open_work_file(path: str) -> sqlite3.Connection:
-    """Open the work file for reading and writing, without a journal: a crash loses the job anyway."""
+    """Open the work file for reading and writing, without a journal: a crash ends the job anyway."""
     connection = sqlite3.connect(f"file:{path}?mode=rw", uri=True, isolation_level=None)
     connection.execute("PRAGMA journal_mode = OFF")
     connection.execute("PRAGMA synchronous = OFF")
@@ -87,7 +87,7 @@ def columns(connection: sqlite3.Connection, table: str) -> list[tuple[str, str]]
 def _names(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
     try:
         return connection.execute(query).fetchall()
-    except sqlite3.OperationalError:  # what is read is text, and the driver took over bytes that are none
+    except sqlite3.OperationalError:  # text is expected, and the driver copied bytes that are not UTF-8
         sys.exit(Exit.NOT_UTF8)
 
 

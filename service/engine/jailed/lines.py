@@ -1,4 +1,4 @@
-"""Whether every line of a sequence was read. Runs in the jail: `python -m …lines SEQUENCE WORK_FILE`.
+"""Checks that every line of a sequence was read. Runs in the sandbox: `python -m …lines SEQUENCE WORK_FILE`.
 
 The driver silently stops at the first line that it does not understand. Uses only the standard library.
 """

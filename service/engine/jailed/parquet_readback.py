@@ -1,6 +1,6 @@
-"""What is in a GeoParquet file, counted from its pages. For programs in the jail.
+"""Counts what a GeoParquet file contains, from its pages. For programs in the sandbox.
 
-It shares no code with `parquet_writing`, which calls it in its own process: to load pyarrow takes longer than to read.
+It shares no code with `parquet_writing`, which calls it in its own process: loading pyarrow takes longer than reading.
 """
 
 import json

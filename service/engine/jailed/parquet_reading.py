@@ -1,6 +1,6 @@
-"""GeoParquet into a GeoPackage where GDAL has no driver for it: pyarrow reads, pyogrio writes. Runs in the jail.
+"""Converts GeoParquet to a GeoPackage if GDAL has no driver for it: pyarrow reads, pyogrio writes. Runs in the sandbox.
 
-`python -m …parquet_reading PARQUET WORK_FILE SHEETS_FILE ROUNDED_FILE`. Batches stream through; nothing is held whole.
+`python -m …parquet_reading PARQUET WORK_FILE SHEETS_FILE ROUNDED_FILE`. Streams batches; never holds the whole file.
 """
 
 import json
@@ -28,7 +28,7 @@ LAYER = "in0"
 CRS_TEXT = re.compile(
     r"\s*(?:(?:GEOG|GEOD|PROJ|COMPOUND|BOUND|COMPD|VERT)(?:CRS|_?CS)\s*\[|EPSG:\d+\s*$)", re.IGNORECASE
 )
-"""WKT, in which drafts of the format gave the system, or a code; never what names a file or an address."""
+"""WKT, which drafts of the format used for the system, or a code; never the name of a file or an address."""
 MALFORMED = (
     pa.ArrowException,
     OSError,
@@ -39,13 +39,13 @@ MALFORMED = (
     TypeError,
     LookupError,
 )
-"""What pyarrow raises, and what comes of metadata of another shape than the format's."""
+"""What pyarrow raises, and what follows from metadata that does not match the format."""
 
 
 def main(parquet: str, work_file: str, sheets_file: str, rounded_file: str) -> None:
-    """Write what is in `parquet` to `work_file`; to `sheets_file`, as a table, when no geometry is declared in it.
+    """Write the content of `parquet` to `work_file`, or, as a table, to `sheets_file` if it declares no geometry.
 
-    How many values of which columns lose digits goes to `rounded_file`.
+    The number of values per column that lose digits goes to `rounded_file`.
     """
     rounded: Counter[str] = Counter()
     try:
@@ -111,7 +111,7 @@ def _write_gpkg(
 
 
 def _noting(batches: Iterator[pa.RecordBatch], failures: list[Exception]) -> Iterator[pa.RecordBatch]:
-    """Yield `batches`, and keep what ends them early in `failures`: what reads them says only that they ended."""
+    """Yield `batches`, and store the error that ends them in `failures`: the consumer reports only that they ended."""
     try:
         yield from batches
     except Exception as failure:
@@ -133,7 +133,7 @@ def _write(reader: pa.RecordBatchReader, gpkg: str, geometry: Mapping[str, str |
 
 
 def _crs_text(column: Mapping[str, Any]) -> str | None:
-    """The system of a geometry column in a form that GDAL reads, None where it is unknown."""
+    """The system of a geometry column in a form that GDAL reads, None if it is unknown."""
     crs = column.get("crs", CRS84)
     if isinstance(crs, str) and CRS_TEXT.match(crs):
         return crs

@@ -1,7 +1,7 @@
-"""A GeoPackage into GeoParquet 1.1 where GDAL has no driver for it: pyogrio reads, pyarrow writes. Runs in the jail.
+"""Converts a GeoPackage to GeoParquet 1.1 if GDAL has no driver for it: pyogrio reads, pyarrow writes.
 
-`python -m …parquet_writing GPKG PARQUET NAME VERIFIED_FILE`. Batches stream through; nothing is held whole. What the
-result holds of the dataset NAME when it is read back goes to VERIFIED_FILE.
+Runs in the sandbox: `python -m …parquet_writing GPKG PARQUET NAME VERIFIED_FILE`. Streams batches; never holds the
+whole file. VERIFIED_FILE reports what the result, read back, holds of the dataset NAME.
 """
 
 import json
@@ -28,7 +28,7 @@ VERSION = "1.1.0"
 BATCH_ROWS = 16_384
 WITH_OFFSET = "*[+-][0-9][0-9]:[0-9][0-9]"
 UTC = "coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', {0}), substr({0}, 1, 19) || 'Z')"
-"""A time that no year of four digits has in UTC keeps its digits: it stands for the beginning or the end of time."""
+"""A time without a four-digit year in UTC keeps its digits: such times stand for the distant past or future."""
 UNKNOWN_SYSTEMS = {-1, 0}
 
 
@@ -36,7 +36,7 @@ MALFORMED = (pa.ArrowException, OSError, ValueError, LookupError)
 
 
 def main(gpkg: str, parquet: str, name: str, verified_file: str) -> None:
-    """Write the only layer of `gpkg` to `parquet`; write what that holds, unless it is damaged, to `verified_file`."""
+    """Write the only layer of `gpkg` to `parquet`, and its counts, unless it is damaged, to `verified_file`."""
     late = _count_beyond_utc(gpkg)
     _write(gpkg, parquet)
     try:
@@ -56,7 +56,7 @@ def _write(gpkg: str, parquet: str) -> None:
         fields = [_field(field, local) for field in stream.schema]
         seen = _Seen()
         crs = _declared_crs(stream.schema.field(geometry)) if geometry and known else None
-        # Many readers look for `geo` in the schema, which is written before it is known what is in the file.
+        # Many readers expect `geo` in the schema, which is written before the content is known.
         early = {"geo": _document(geometry, {"encoding": "WKB", "geometry_types": [], "crs": crs})} if geometry else {}
         schema = pa.schema(fields, metadata=early)
         with pq.ParquetWriter(parquet, schema, compression="zstd") as writer:
@@ -84,7 +84,7 @@ def _system_is_known(gpkg: str) -> bool:
 
 
 def _count_beyond_utc(gpkg: str) -> dict[str, tuple[int, int]]:
-    """By column: how many times of other zones have no year of four digits in UTC, and the first of their rows."""
+    """By column: how many times in other zones have no four-digit year in UTC, and the row of the first one."""
     with closing(sqlite3.connect(f"file:{gpkg}?mode=ro", uri=True)) as connection:
         (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
         moments = [name for name, declared in columns(connection, table) if declared == "DATETIME"]
@@ -95,7 +95,7 @@ def _count_beyond_utc(gpkg: str) -> dict[str, tuple[int, int]]:
 
 
 def _to_utc(gpkg: str) -> set[str]:
-    """Bring times of other zones to UTC, as which all are read; the columns of times of which none says its zone."""
+    """Convert times in other zones to UTC; return the columns in which no time has a zone."""
     with closing(sqlite3.connect(gpkg, isolation_level=None)) as connection:
         (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
         moments = [name for name, declared in columns(connection, table) if declared == "DATETIME"]
@@ -113,7 +113,7 @@ def _field(field: pa.Field, local: set[str]) -> pa.Field:
 
 
 def _as(kind: pa.DataType, values: pa.Array) -> pa.Array:
-    """`values` as the type `kind`, which differs from theirs in the zone at most."""
+    """`values` as the type `kind`, which differs from theirs at most in the time zone."""
     return values if values.type == kind else values.cast(pa.int64()).cast(kind)
 
 
@@ -124,7 +124,7 @@ def _declared_crs(field: pa.Field) -> dict[str, Any]:
 
 
 class _Seen:
-    """Geometry types and heights, gathered batch by batch."""
+    """Collects geometry types and elevations, batch by batch."""
 
     def __init__(self) -> None:
         self.types: set[str] = set()
@@ -152,7 +152,7 @@ def _height_range(wkb: bytes) -> list[float]:
 
 
 def _heights(wkb: memoryview, cursor: list[int]) -> Iterator[float]:
-    """The Z of every coordinate of the geometry at the cursor, which is moved past it."""
+    """The Z of every coordinate of the geometry at the cursor; moves the cursor past it."""
     order, code = struct.unpack_from("<BI", wkb, cursor[0])
     basic, has_z = split_code(code)
     cursor[0] += 5

@@ -1,7 +1,7 @@
-"""Which columns of a table hold coordinates, told by their names. Runs in the jail.
+"""Finds columns of a table that hold coordinates by their names. Runs in the sandbox.
 
-A name is split into words. One word says which coordinate it is; the others may say what the place is (`stop_lat`) or
-what the number is in (`Latitude (deg)`), but nothing else, so that `longitude_quality` is no longitude.
+A name is split into words. One word says which coordinate it is; the others may name the place (`stop_lat`) or the unit
+(`Latitude (deg)`), but nothing else, so that `longitude_quality` is not a longitude.
 """
 
 import re
@@ -54,7 +54,7 @@ PROJECTED = (
     ("lonwgs84", "latwgs84"),
 )
 SHORT = (("x", "y"), ("e", "n"), ("east", "north"))
-"""Words that mean many things, so that fewer others may stand beside them."""
+"""Ambiguous words, so that fewer others may accompany them."""
 UNITS = frozenset(
     {
         "deg",
@@ -109,7 +109,7 @@ UNITS = frozenset(
         "foldrajzi",
     }
 )
-"""Words that say what a coordinate is in, or that it is one."""
+"""Words for the unit or system of a coordinate, or for a coordinate as such."""
 SPOTS = UNITS | frozenset(
     {
         "point",
@@ -156,7 +156,7 @@ NOT_PLACES = frozenset(
         "id",
     }
 )
-"""Words with which a name says something about a coordinate instead of giving one."""
+"""Words that make a name describe a property of a coordinate instead of the coordinate."""
 UNDECOMPOSED = str.maketrans({"ł": "l", "ø": "o", "æ": "ae", "ß": "ss", "đ": "d", "\u0131": "i"})
 SPLIT = re.compile(r"[^\w]+|_")
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -170,7 +170,7 @@ def _folded(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a name says of its column: a coordinate of one pair of words, and the words beside it."""
+    """What a name says about its column: a coordinate of one pair of words, and the other words in it."""
 
     is_x: bool
     pair: int
@@ -187,12 +187,12 @@ _ROLES: Mapping[str, tuple[tuple[bool, int], ...]] = {
 
 
 def plain(name: str) -> str:
-    """`name` as it is compared: no case, no accents, no punctuation."""
+    """`name` as it is compared: without case, accents and punctuation."""
     return OTHER_THAN_LETTERS.sub("", _folded(name))
 
 
 def roles_of(name: str) -> list[Role]:
-    """What the column `name` may be; empty for a column of anything else."""
+    """The possible roles of the column `name`; empty if it is not a coordinate."""
     whole = plain(name)
     if whole in _ROLES:
         return [Role(is_x, pair, ()) for is_x, pair in _ROLES[whole]]
@@ -209,7 +209,7 @@ def find_pairs(names: Sequence[tuple[int, str]]) -> list[tuple[int, int]]:
     """The pairs of columns, by position, that hold x and y; those with the plainest names first.
 
     Args:
-        names: the columns that qualify by what is in them.
+        names: the columns whose values are numbers.
     """
     roles = [(at, role) for at, name in names for role in roles_of(name)]
     found = [
@@ -229,7 +229,7 @@ def find_pairs(names: Sequence[tuple[int, str]]) -> list[tuple[int, int]]:
 
 
 def is_height(name: str, beside: Sequence[str] = ()) -> bool:
-    """Whether the column `name` is the third coordinate of a pair that has the words `beside` it."""
+    """Whether the column `name` is the third coordinate of a pair whose names have the other words `beside`."""
     return plain(name) == "z" or (bool(beside) and _words(name) in [("z", *beside), (*beside, "z")])
 
 

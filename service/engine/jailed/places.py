@@ -1,7 +1,7 @@
-"""Finding the geometry of a table: a column of WKT, or a pair of coordinate columns. Runs in the jail.
+"""Finds the geometry of a table: a column of WKT, or a pair of coordinate columns. Runs in the sandbox.
 
-The columns found are renamed to names of ours, so that the converter is told fixed ones, and every column is typed in a
-.csvt file: GDAL's own guesses look at the beginning only and make numbers of codes with leading zeros.
+These columns are renamed to fixed names for the converter, and a .csvt file gives each column a type: GDAL guesses from
+the first rows only, and turns codes with leading zeros into numbers.
 """
 
 import csv
@@ -25,7 +25,7 @@ GEOMETRY_TEXT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 WKT_VALUE = re.compile(r"[A-Z0-9=;\s]+\(.*\d\s+[-+.]?\d|.*\bEMPTY\s*$", re.IGNORECASE | re.DOTALL)
-"""What a geometry has beyond the name of its type: numbers side by side, or none and the word for it."""
+"""What follows the type name in a geometry: numbers side by side, or the word EMPTY."""
 SRID_TEXT = re.compile(r"\s*SRID=(\d{1,9});\s*", re.IGNORECASE)
 SRID_BYTES = re.compile(r"\s*(?:01[0-9A-F]{6}[26AE]0([0-9A-F]{8})|00[26AE]0[0-9A-F]{6}([0-9A-F]{8}))", re.IGNORECASE)
 """Extended WKB with a system: four bytes after the type, which has a flag for it; in either byte order."""
@@ -43,12 +43,12 @@ TYPES = (
     ),
 )
 WIDER = {"Integer64": "Real", "Date": "DateTime"}
-"""What a column becomes when a value does not fit the narrower type but the wider one."""
+"""The type that a column changes to if a value fits only the wider one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The columns that the sender of the file names as its geometry; all empty where none is named."""
+    """The columns that the client names as geometry; all empty if none is named."""
 
     x: str = ""
     y: str = ""
@@ -56,14 +56,14 @@ class Wanted:
     wkt: str = ""
 
     def names(self) -> dict[str, str]:
-        """The columns that are named, by what they are called from now on."""
+        """The named columns, by their new names."""
         named = {X: self.x, Y: self.y, Z: self.z, WKT: self.wkt}
         return {ours: name for ours, name in named.items() if name}
 
 
 @dataclass(slots=True)
 class Column:
-    """What has been seen of one column."""
+    """What was found in one column."""
 
     name: str
     type: str = "String"
@@ -71,31 +71,31 @@ class Column:
     numbers: int = 0
     geometries: int = 0
     srids: set[int] = field(default_factory=set)
-    """The systems that geometries in it name."""
+    """The systems that its geometries name."""
     may_be_coordinate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as a CSV of ours: its file, its name in the input, and where its geometry is: "xy", "xyz", "wkt", ""."""
+    """A normalized table: its CSV file, its name in the input, and how it holds geometry: "xy", "xyz", "wkt", ""."""
 
     file: str
     name: str
     places: str
     delimiter: str = ","
     columns: tuple[str, ...] = ()
-    """What its columns are called in the input."""
+    """The names of its columns in the input."""
     originals: Mapping[str, str] = field(default_factory=dict)
-    """What the columns that hold the geometry are called in the input, by their names of ours."""
+    """The names in the input of the columns that hold the geometry, by their new names."""
     others: tuple[tuple[str, str], ...] = ()
     """Further pairs of columns that could be coordinates, which stay data."""
     srid: int | None = None
     renamed: tuple[tuple[str, str], ...] = ()
-    """Columns whose names were there before, and what they are called instead."""
+    """Columns with a repeated name, and their new names."""
 
 
 def expect(columns: Iterable[Column], wanted: Wanted) -> None:
-    """Mark those of `columns` that may be coordinates, so that numbers in them are counted."""
+    """Mark the columns that may be coordinates, so that numbers in them are counted."""
     named = {plain(name) for name in (wanted.x, wanted.y, wanted.z) if name}
     for column in columns:
         key = plain(column.name)
@@ -103,7 +103,7 @@ def expect(columns: Iterable[Column], wanted: Wanted) -> None:
 
 
 def look_at_cell(column: Column, cell: str) -> None:
-    """Count whether a filled `cell` is a geometry or, where its column may hold coordinates, a number."""
+    """Count whether a filled `cell` is a geometry or, if its column may hold coordinates, a number."""
     if column.may_be_coordinate and NUMBER.match(cell):
         column.numbers += 1
     elif GEOMETRY_TEXT.match(cell):
@@ -130,9 +130,9 @@ def without_srid(cell: str) -> str:
 
 
 def find_places(columns: Sequence[Column], wanted: Wanted) -> tuple[dict[int, str], list[tuple[int, int]]]:
-    """Which columns hold the geometry, by position, and what they are called from now on; and pairs that could as well.
+    """The columns that hold the geometry, by position, with their new names; and other pairs that could.
 
-    Columns that are `wanted` and not there make none.
+    If `wanted` names columns that do not exist, there are none.
     """
     if wanted.names():
         return _named(columns, wanted), []
@@ -153,9 +153,9 @@ def find_places(columns: Sequence[Column], wanted: Wanted) -> tuple[dict[int, st
 def describe(
     file: str, name: str, columns: Sequence[Column], found: tuple[dict[int, str], list[tuple[int, int]]]
 ) -> Table:
-    """The table in `file` with the places that were `found`.
+    """The table in `file` with the columns that `find_places` found.
 
-    Ends the program where its geometries name several systems.
+    Exits if its geometries name several systems.
     """
     places, others = found
     srids = {srid for at, ours in places.items() if ours == WKT for srid in columns[at].srids}
@@ -173,12 +173,12 @@ def describe(
 
 
 def kind_of(places: dict[int, str]) -> str:
-    """The word for the way in which a table holds its geometry."""
+    """How a table holds its geometry."""
     return "wkt" if WKT in places.values() else "xyz" if Z in places.values() else "xy" if places else ""
 
 
 def widened(current: str, cell: str) -> str:
-    """The type of a column of the type `current`, "" for none yet, in which `cell` occurs."""
+    """The type of a column that had the type `current`, "" for none yet, and now contains `cell`."""
     for name, pattern in TYPES:
         if pattern.match(cell):
             if current in {"", name}:
@@ -205,20 +205,20 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 
 def renames(names: Sequence[str], written: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Which of `names` are `written` otherwise because they were there before."""
+    """Which of `names` were changed in `written` because they were repeated."""
     return tuple((old.strip(), new) for old, new in zip(names, written, strict=False) if old.strip() not in {"", new})
 
 
 def write_types(path: Path, columns: Sequence[Column], places: dict[int, str]) -> None:
-    """Write the .csvt that types `columns`."""
+    """Write the .csvt that gives the types of `columns`."""
     types = ["String" if name == WKT else "Real" if name else column.type for name, column in _with(columns, places)]
     path.write_text(",".join(f'"{name}"' for name in types), encoding="ascii")
 
 
 def write_rows(file: TextIO, delimiter: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a header and rows, a table of one column with an empty one beside it that the driver ignores.
+    """Write a header and rows; a single column gets an empty second one, which the driver ignores.
 
-    Without a delimiter in its first line no file is a CSV to the driver.
+    Without a delimiter in its first line, the driver does not accept a file as CSV.
     """
     alone = [""] if len(names) == 1 else []
     writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
@@ -227,7 +227,7 @@ def write_rows(file: TextIO, delimiter: str, names: Sequence[str], rows: Iterabl
 
 
 def strip_srids(rows: Iterable[Sequence[object]], at: int) -> Iterator[list[object]]:
-    """`rows` with the geometries in the column `at` as the driver reads them."""
+    """`rows` with the geometries in the column `at` in a form that the driver reads."""
     for row in rows:
         cells = list(row)
         if len(cells) > at and isinstance(cells[at], str):
@@ -236,12 +236,12 @@ def strip_srids(rows: Iterable[Sequence[object]], at: int) -> Iterator[list[obje
 
 
 def write_tables(path: str, tables: Sequence[Table]) -> None:
-    """Write down what tables there are, for the service to read."""
+    """Write the descriptions of the tables for the service."""
     Path(path).write_text(json.dumps([asdict(table) for table in tables]), encoding="utf-8")
 
 
 def _named(columns: Sequence[Column], wanted: Wanted) -> dict[int, str]:
-    """The columns that are wanted, by their exact names, else without regard to case; none unless all are there."""
+    """The wanted columns, by exact name or else without regard to case; none unless all exist."""
     found: dict[int, str] = {}
     for ours, name in wanted.names().items():
         exact = [at for at, column in enumerate(columns) if column.name == name]

@@ -1,7 +1,7 @@
-"""Edits of the work file before it is written out. Runs in the jail: `python -m …prepare FILE EDITS`.
+"""Edits the work file before it is written out. Runs in the sandbox: `python -m …prepare FILE EDITS`.
 
-EDITS is JSON: a list of `{"table", "name", "columns": {old: new}, "explode", "straighten", "guard",
-"elevation", "geometry", "system_is_unknown"}`. The standard library only.
+EDITS is JSON: a list of `{"table", "name", "columns": {old: new}, "explode", "straighten", "guard", "elevation",
+"geometry", "system_is_unknown"}`. Uses only the standard library.
 """
 
 import json
@@ -28,12 +28,12 @@ Z_AT = 21
 CARTESIAN = -1
 NO_ENVELOPE = 1
 HEAD_BYTES = 80
-"""More than the longest header of a geometry with the type after it."""
+"""More than the longest header of a geometry including its type."""
 TABLES_BY_NAME = ("gpkg_contents", "gpkg_geometry_columns", "gpkg_ogr_contents", "gpkg_data_columns", "gpkg_extensions")
 
 
 def main(work_file: str, edits_file: str) -> None:
-    """Make the edits that `edits_file` lists in `work_file`."""
+    """Apply the edits listed in `edits_file` to `work_file`."""
     connection = open_work_file(work_file)
     connection.execute("PRAGMA legacy_alter_table = ON")
     edits = json.loads(Path(edits_file).read_text(encoding="utf-8"))
@@ -60,7 +60,7 @@ def main(work_file: str, edits_file: str) -> None:
 
 
 def _rename_columns(connection: sqlite3.Connection, table: str, new_names: Mapping[str, str]) -> None:
-    """Rename columns by way of names that none has, so that two can swap theirs."""
+    """Rename columns by way of temporary names, so that two can swap names."""
     temporary = {f"__{number}": new for number, new in enumerate(new_names.values())}
     for steps in (dict(zip(new_names, temporary, strict=True)), temporary):
         for old, new in steps.items():
@@ -77,13 +77,13 @@ def _rename_geometry(connection: sqlite3.Connection, table: str, new: str) -> No
 
 
 def _forget_system(connection: sqlite3.Connection, table: str) -> None:
-    """Say that coordinates are in a plane of which nothing is known; the driver says that they are degrees."""
+    """Record that the coordinates are in an unknown plane system; the driver records degrees."""
     for name in ("gpkg_geometry_columns", "gpkg_contents"):
         connection.execute(f"UPDATE {name} SET srs_id = {CARTESIAN} WHERE table_name = ?", (table,))  # noqa: S608 -- ours
 
 
 def _guard(connection: sqlite3.Connection, table: str, live: str) -> None:
-    """Make texts harmless that begin with `live`, which a spreadsheet program would run."""
+    """Escape texts that begin with `live`, which a spreadsheet program would execute."""
     for name, declared in columns(connection, table):
         if declared.startswith("TEXT"):
             column = quoted(name)
@@ -121,7 +121,7 @@ def _exists(connection: sqlite3.Connection, table: str) -> bool:
 
 
 def _explode(connection: sqlite3.Connection, table: str) -> None:
-    """Put one feature per family, with all attributes, in the place of every geometry collection."""
+    """Replace every geometry collection by one feature per family, each with all attributes."""
     others = ", ".join(quoted(name) for name, _ in columns(connection, table))
     listed = f", {others}" if others else ""
     insert = (
@@ -137,7 +137,7 @@ def _explode(connection: sqlite3.Connection, table: str) -> None:
 
 
 def _collections(connection: sqlite3.Connection, table: str) -> list[int]:
-    """The features whose geometry is a collection, told from the first bytes alone."""
+    """The features whose geometry is a collection, detected from its first bytes alone."""
     query = f"SELECT {FID}, substr({GEOMETRY}, 1, {HEAD_BYTES}) FROM {quoted(table)}"  # noqa: S608 -- quoted
     return [fid for fid, head in connection.execute(query) if head is not None and is_collection(head)]
 

@@ -1,4 +1,4 @@
-"""Gathers features for a map into one GeoJSON document. Runs in the jail: `python -m …preview PARTS OUT`.
+"""Gathers features for a map into one GeoJSON document. Runs in the sandbox: `python -m …preview PARTS OUT`.
 
 PARTS is JSON: `{"most_features", "most_bytes", "features", "is_simplified", "parts": [{"file",
 "layer"}]}`. Each file of a part holds one feature per line, in longitude and latitude.
@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 MOST_CHARACTERS = 200
-"""Of a text; the rest of it is left out."""
+"""The maximum length of a text; the rest is left out."""
 ELLIPSIS = "…"
 FRAME_BYTES = 1024
-"""More than the document takes beside its features."""
+"""More than the document takes in addition to its features."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -26,7 +26,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """What to gather; `features` is how many there are in the file that is previewed."""
+    """What to gather; `features` is the number of features in the previewed file."""
 
     most_features: int
     most_bytes: int
@@ -64,7 +64,7 @@ def _features(parts: Parts) -> Iterator[bytes]:
             for line in lines:
                 try:
                     feature = msgspec.json.decode(line, type=dict[str, Any])
-                except msgspec.DecodeError:  # coordinates that are no numbers, or a line that was cut off
+                except msgspec.DecodeError:  # coordinates that are not numbers, or a truncated line
                     continue
                 yield msgspec.json.encode(_shortened(feature, part, names_layers=names_layers))
 

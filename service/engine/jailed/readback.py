@@ -1,7 +1,7 @@
-"""What is in a result, counted from its own bytes. Runs in the jail: `python -m …readback READER NAMES VERIFIED_FILE`.
+"""Counts what a result contains, from its bytes. Runs in the sandbox: `python -m …readback READER NAMES VERIFIED_FILE`.
 
-NAMES is JSON: for each layer its name and the file that holds it. The standard library only, and none of the code that
-wrote the result, so that a mistake in writing is not made again in reading.
+NAMES is JSON: for each layer, its name and the file that holds it. Uses only the standard library, and none of the code
+that wrote the result, so that a bug in writing is not repeated in reading.
 """
 
 import csv
@@ -17,7 +17,7 @@ from typing import Any
 from service.engine.jailed.gpkg import quoted
 
 MOST_CELLS = 300_000
-"""In larger tables rows and geometries are counted, and no values, which would take as long as writing them."""
+"""In larger tables, only rows and geometries are counted: counting values would take as long as writing them."""
 EXPRESSIONS_A_QUERY = 1000
 SHP_HEADER = 100
 SHX_RECORD = struct.Struct(">II")
@@ -28,14 +28,14 @@ M_TYPES = {21, 23, 25, 28}
 DBF_FIELD_BYTES = 32
 END_OF_FIELDS = 0x0D
 NULL_LETTERS = {"N": b"*", "F": b"*", "D": b"0", "L": b"?"}
-"""What a .dbf fills a cell with for null, beside blanks, by the type of the column; a text may hold any letter."""
+"""What a .dbf fills a null cell with, beside blanks, by type of column; a text may contain any character."""
 MALFORMED = (OSError, ValueError, LookupError, struct.error, sqlite3.Error, csv.Error)
 
 Counted = dict[str, object]
 
 
 def main(reader: str, names: str, verified_file: str) -> None:
-    """Write what the layers `names` hold to `verified_file`; those that cannot be read are left out."""
+    """Write the counts of the layers `names` to `verified_file`; unreadable layers are left out."""
     layers: dict[str, Counted] = {}
     for name, file in json.loads(names).items():
         try:
@@ -54,7 +54,7 @@ def _database(file: str, name: str, geometry_query: str, dimensions: Mapping[Any
         has_z, has_m = dimensions.get(found[1], (None, None)) if found is not None else (None, None)
         rows = connection.execute(f"PRAGMA table_info({quoted(name)})").fetchall()
         if not rows:
-            return {"features": 0}  # the table is not there
+            return {"features": 0}  # the table does not exist
         listed = [row[1] for row in rows if row[1] != geometry and not row[5]]
         asked = ["count(*)", f"count({quoted(geometry)})" if geometry else "0"]
         asked += [text for column in listed for text in _counts(column)]
@@ -113,7 +113,7 @@ def _shapefile(file: str, _: str) -> Counted:
 
 
 def _dbf_fields(head: bytes) -> list[tuple[str, str, int, int]]:
-    """The name, type, place and width of each column."""
+    """The name, type, position and width of each column."""
     found, start = [], 1
     for at in range(DBF_FIELD_BYTES, len(head), DBF_FIELD_BYTES):
         if head[at] == END_OF_FIELDS:
@@ -132,7 +132,7 @@ def _dbf_column(cells: list[bytes], kind: str) -> dict[str, object]:
 
 
 def _delimited(file: str, _: str) -> Counted:
-    """A blank line is the empty cell of a lone column, beside which the driver may also put an empty one."""
+    """A blank line is the empty cell of a single column, beside which the driver may also write an empty one."""
     csv.field_size_limit(Path(file).stat().st_size + 1)
     with Path(file).open(encoding="utf-8", newline="") as text:
         rows = csv.reader(text)
@@ -150,7 +150,7 @@ def _delimited(file: str, _: str) -> Counted:
 
 
 def _lines(file: str, _: str) -> Counted:
-    """One geometry a line; an empty collection stands for a feature without geometry."""
+    """One geometry per line; an empty collection stands for a feature without geometry."""
     features = geometries = 0
     has_z = has_m = False
     with Path(file).open(encoding="utf-8") as lines:

@@ -1,7 +1,7 @@
-"""Layers given names that a GeoPackage takes. Runs in the jail: `python -m …relabel SQLITE NAMES_FILE`.
+"""Gives layers names that a GeoPackage accepts. Runs in the sandbox: `python -m …relabel SQLITE NAMES_FILE`.
 
-GeoPackage refuses names that begin with punctuation or with its own prefix; plain SQLite takes them. The tables are
-renamed to `t0`, `t1`… and what they were called is written down. The standard library only.
+GeoPackage refuses names that begin with punctuation or with its own prefix; plain SQLite accepts them. The tables are
+renamed to `t0`, `t1`…, and their former names are written to a file. Uses only the standard library.
 """
 
 import json
@@ -16,7 +16,7 @@ CATALOGUE = {"geometry_columns", "spatial_ref_sys"}
 
 
 def main(database: str, names_file: str) -> None:
-    """Rename every layer of `database`; write new names with the old ones to `names_file`."""
+    """Rename every layer of `database`; write a map of new to old names to `names_file`."""
     connection = sqlite3.connect(database, isolation_level=None)
     connection.execute("PRAGMA legacy_alter_table = ON")
     query = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"

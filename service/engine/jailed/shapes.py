@@ -1,4 +1,4 @@
-"""Geometries of the work file that are not simple: what collections hold, surfaces as polygons. Runs in the jail."""
+"""Splits collections and curves in the work file, and turns surfaces into polygons. Runs in the sandbox."""
 
 import sqlite3
 import struct
@@ -12,7 +12,7 @@ from service.engine.jailed.wkb import as_polygons, is_curved, parts_by_family
 
 
 def collection_parts(connection: sqlite3.Connection, table: str) -> tuple[dict[str, int], bool]:
-    """How many Multi geometries of each type the collections of `table` fall apart into, and whether any has curves."""
+    """How many Multi geometries of each type the collections of `table` contain, and whether any has curves."""
     parts: Counter[str] = Counter()
     curved = False
     for (blob,) in connection.execute(f"SELECT {GEOMETRY} FROM {quoted(table)} WHERE {GEOMETRY} IS NOT NULL"):  # noqa: S608 -- quoted
@@ -24,7 +24,7 @@ def collection_parts(connection: sqlite3.Connection, table: str) -> tuple[dict[s
 
 
 def taken_apart(blob: bytes) -> dict[str, bytes]:
-    """The WKB of the parts of a collection by type; ends the program where it holds what cannot be converted."""
+    """The WKB of the parts of a collection by type; exits if it contains what cannot be converted."""
     try:
         return parts_by_family(blob[wkb_offset(blob[3]) :])
     except (ValueError, struct.error):
@@ -32,14 +32,14 @@ def taken_apart(blob: bytes) -> dict[str, bytes]:
 
 
 def is_collection(head: bytes) -> bool:
-    """Whether a geometry blob, of which `head` is the beginning, is a collection."""
+    """Whether a geometry blob that begins with `head` is a collection."""
     at = wkb_offset(head[3])
     (code,) = struct.unpack_from("<I" if head[at] else ">I", head, at + 1)
     return WKB_TYPES.get(split_code(code)[0]) == "GeometryCollection"
 
 
 def straighten(connection: sqlite3.Connection, table: str) -> None:
-    """Make lines of the curves of `table`: the converter drops those in collections, and all with elevations."""
+    """Turn the curves of `table` into lines: the converter drops those in collections, and all with elevations."""
     connection.create_function("straight", 1, _straight, deterministic=True)
     connection.execute(
         f"UPDATE {quoted(table)} SET {GEOMETRY} = straight({GEOMETRY}) WHERE {GEOMETRY} IS NOT NULL"  # noqa: S608 -- quoted
@@ -55,7 +55,7 @@ def _straight(blob: bytes) -> bytes:
 
 
 def surfaces_to_polygons(connection: sqlite3.Connection, table: str) -> None:
-    """Make polygons of polyhedral surfaces, TINs and triangles, which few targets know."""
+    """Turn polyhedral surfaces, TINs and triangles, which few targets support, into polygons."""
     connection.create_function("polygons", 1, _polygons, deterministic=True)
     connection.execute(
         f"UPDATE {quoted(table)} SET {GEOMETRY} = polygons({GEOMETRY}) WHERE {GEOMETRY} IS NOT NULL"  # noqa: S608 -- quoted

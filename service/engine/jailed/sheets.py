@@ -1,6 +1,6 @@
-"""The sheets of a workbook made into tables of ours. Runs in the jail: `python -m …sheets GPKG TABLES WANTED`.
+"""Turns the sheets of a workbook into normalized tables. Runs in the sandbox: `python -m …sheets GPKG TABLES WANTED`.
 
-GPKG is what the driver read: a table without geometry per sheet. The standard library only.
+GPKG is what the driver read: a table without geometry per sheet. Uses only the standard library.
 """
 
 import json
@@ -39,7 +39,7 @@ CSV_TYPES = {
 
 
 def main(work_file: str, tables_file: str, wanted: str) -> None:
-    """Write every table of `work_file` as a CSV of ours, and what they are to `tables_file`.
+    """Write every table of `work_file` as a normalized CSV, and their descriptions to `tables_file`.
 
     `wanted` is JSON of `Wanted`.
     """
@@ -87,7 +87,7 @@ def _look(connection: sqlite3.Connection, table: str, original: str, column: Col
 
 
 def _begins_empty(connection: sqlite3.Connection, table: str, column: str) -> bool:
-    """Whether the first cell is empty: the driver takes the type from it, and text for want of one."""
+    """Whether the first cell is empty: the driver takes the type from it, and falls back to text."""
     query = f"SELECT {quoted(column)} IS NULL FROM {quoted(table)} LIMIT 1"  # noqa: S608 -- quoted
     return bool(connection.execute(query).fetchone() == (1,))
 

@@ -1,7 +1,7 @@
-"""Columns as the file has them, not as its driver shows them. Runs in the jail.
+"""Restores the columns of the file from those that its driver reports. Runs in the sandbox.
 
-Drivers make up columns that the file does not fill, put prefixes before names and, where a format types no values,
-guess from the first ones, so that 00501 becomes a number. All of it is put right in one rewriting of the table.
+Drivers add columns that the file does not fill, put prefixes before names and, in formats without types, guess from the
+first values, so that 00501 becomes a number. One rewrite of the table corrects all of it.
 """
 
 import re
@@ -20,7 +20,7 @@ NUMBERS = ("INT", "MEDIUMINT", "REAL", "DOUBLE", "FLOAT")
 
 @dataclass(frozen=True, slots=True)
 class Tidying:
-    """What is known about the columns that a driver shows."""
+    """What is known about the columns that a driver reports."""
 
     noise: Mapping[str, Sequence[str]]
     prefix: str
@@ -39,7 +39,7 @@ class _Column:
 def tidy(connection: sqlite3.Connection, table: str, tidying: Tidying) -> list[str]:
     """Drop, rename and retype the columns of `table` as `tidying` says.
 
-    Returns those that the driver took for numbers by the looks of their values, whose letters nothing tells any more.
+    Returns the columns that the driver took for numbers because of their values, and whose original text is lost.
     """
     found = columns(connection, table)
     taken = {name.casefold() for name, _ in found}
@@ -84,7 +84,7 @@ def _is_noise(connection: sqlite3.Connection, table: str, name: str, noise: Mapp
 
 
 def _none_where(condition: str) -> Callable[[sqlite3.Connection, str, str], bool]:
-    """A test that a column is filled and that no value of it meets `condition`."""
+    """A test that a column is filled and that none of its values meets `condition`."""
 
     def fits(connection: sqlite3.Connection, table: str, name: str) -> bool:
         filled = f"SELECT 1 FROM {quoted(table)} WHERE {quoted(name)} IS NOT NULL"  # noqa: S608 -- quoted
@@ -119,7 +119,7 @@ _TYPES: tuple[tuple[str, str, Callable[[sqlite3.Connection, str, str], bool]], .
 
 
 def _rewrite(connection: sqlite3.Connection, table: str, kept: Sequence[_Column]) -> None:
-    """Put a new table with the columns `kept` in the place of `table`: one pass, however many columns change."""
+    """Replace `table` by a new table with the columns `kept`: one pass, however many columns change."""
     own = [f"{quoted(FID)} INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL"]
     copied = [quoted(FID)]
     if has_geometry(connection, table):

@@ -1,4 +1,4 @@
-"""Cells of a table that did not become coordinates: their texts are put back beside the data. Runs in the jail."""
+"""Puts texts that are not coordinates back into the table as columns. Runs in the sandbox."""
 
 import csv
 import sqlite3
@@ -13,7 +13,7 @@ from service.engine.jailed.places import unique_names
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Where the cells of a table are: the CSV that was read, and what its columns that became geometry were called."""
+    """The cells of a table: the CSV that was read, and the original names of the columns that became geometry."""
 
     file: str
     delimiter: str
@@ -21,7 +21,7 @@ class Cells:
 
 
 def put_back(connection: sqlite3.Connection, table: str, cells: Cells) -> tuple[int, int]:
-    """Add the texts of coordinate columns to the rows without geometry that have any; how many rows, and the first."""
+    """Add the texts of coordinate columns to rows without geometry; return how many rows have any, and the first."""
     fids = {fid for (fid,) in connection.execute(f"SELECT {FID} FROM {quoted(table)} WHERE {GEOMETRY} IS NULL")}  # noqa: S608 -- quoted
     if not fids:
         return 0, 0
@@ -32,7 +32,7 @@ def put_back(connection: sqlite3.Connection, table: str, cells: Cells) -> tuple[
 
 
 def _texts(cells: Cells) -> Iterator[tuple[int, Sequence[str]]]:
-    """The cells of every row by its number, from 1."""
+    """The cells of every row, with its number from 1."""
     path = Path(cells.file)
     csv.field_size_limit(path.stat().st_size + 1)
     with path.open(encoding="utf-8", newline="") as file:
@@ -46,7 +46,7 @@ def _texts(cells: Cells) -> Iterator[tuple[int, Sequence[str]]]:
 def _add(
     connection: sqlite3.Connection, table: str, names: Sequence[str], found: Sequence[tuple[int, Sequence[str]]]
 ) -> None:
-    """Add those of the columns `names` that have a text in the rows `found`."""
+    """Add those of the columns `names` that have text in the rows `found`."""
     has_any = [any(texts[at].strip() for _, texts in found) for at in range(len(names))]
     there = [name for name, _ in columns(connection, table)]
     wanted = unique_names([*there, *compress(names, has_any)])[len(there) :]

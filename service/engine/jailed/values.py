@@ -1,4 +1,4 @@
-"""How many values of each column are such that some target changes them. Runs in the jail."""
+"""Counts the values of each column that some target changes. Runs in the sandbox."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from service.engine.jailed.gpkg import quoted
 
 EXPRESSIONS_A_QUERY = 1000
-"""SQLite takes 2,000 columns of a result at most."""
+"""SQLite allows at most 2,000 columns in a result."""
 NUMBERS = {"integer", "real"}
 INFINITE = "abs({0}) > 1.7976931348623157e308"
 COUNTED: Mapping[str, Mapping[str, str]] = {
@@ -31,15 +31,15 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
         "zoned": "{0} GLOB '*Z' OR {0} GLOB '*[+-][0-9][0-9]:[0-9][0-9]'",
     },
 }
-"""What is counted in a column by the kind of its values; a condition on one value each."""
+"""What is counted in a column, by the type of its values; each entry is a condition on one value."""
 
 
 def value_counts(
     connection: sqlite3.Connection, table: str, kinds: Mapping[str, str]
 ) -> dict[str, dict[str, float | None]]:
-    """For each column of `table`, whose kinds are given, how many values are filled and meet each condition.
+    """For each column of `table`, by its type in `kinds`: how many values are filled and meet each condition.
 
-    Of numbers also the sum of their magnitudes, None where it is infinite.
+    For numbers also the sum of their absolute values, None if it is infinite.
     """
     found: dict[str, dict[str, float | None]] = {name: {} for name in kinds}
     wanted = list(_wanted(kinds))

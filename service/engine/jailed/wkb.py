@@ -1,6 +1,6 @@
-"""Geometry as bytes: collections taken apart, surfaces made polygons. Runs in the jail.
+"""Geometries as bytes: splits collections, turns surfaces into polygons. Runs in the sandbox.
 
-All of it on ISO WKB in little-endian order, as the work file holds it.
+Operates on ISO WKB in little-endian order, which the work file uses.
 """
 
 import struct
@@ -8,30 +8,30 @@ import struct
 from service.engine.jailed.gpkg import WKB_TYPES
 
 MULTI = {1: 4, 2: 5, 3: 6, 8: 5, 9: 5, 10: 6}
-"""The Multi type under which a type is gathered; the families of 4, 5 and 6 are points, lines and areas."""
+"""The Multi type for each type; the families of 4, 5 and 6 are points, lines and areas."""
 CURVED = {8, 9, 10}
 CURVED_MULTI = {5: 11, 6: 12}
-"""The Multi type that takes curves, of the one that does not."""
+"""The Multi type with curves for each one without."""
 COMPOUND = {9, 10}
-"""Types that are one geometry made of others."""
+"""Types of single geometries that consist of others."""
 GATHERINGS = {4, 5, 6, 7, 11, 12}
 SURFACES = {15: 6, 16: 6, 17: 3}
-"""What stands for a surface of patches."""
+"""The type that replaces a surface of patches."""
 PATCHES = {3: 3, 17: 3}
 MAX_DEPTH = 32
 COORDINATE_BYTES = 8
 HEAD_BYTES = 5
 ISO_STEP = 1000
 DIMENSIONS = {0: 2, 1: 3, 2: 3, 3: 4}
-"""Coordinates a point by the thousands of an ISO code: XY, Z, M, ZM."""
+"""Coordinates per point, by the thousands of an ISO code: XY, Z, M, ZM."""
 
 
 def parts_by_family(wkb: bytes) -> dict[str, bytes]:
-    """What a geometry collection falls apart into: one Multi geometry per family, by the name of its type.
+    """The parts of a geometry collection: one Multi geometry per family, by the name of its type.
 
     Raises:
-        ValueError: it holds what is neither simple nor a curve.
-        struct.error: it is cut off.
+        ValueError: it contains a geometry that is neither simple nor a curve.
+        struct.error: it is truncated.
     """
     found: dict[int, list[tuple[int, bytes]]] = {}
     _walk(memoryview(wkb), 0, found, 0)
@@ -41,12 +41,12 @@ def parts_by_family(wkb: bytes) -> dict[str, bytes]:
 
 
 def is_curved(wkb: bytes) -> bool:
-    """Whether a Multi geometry holds curves."""
+    """Whether a Multi geometry contains curves."""
     return struct.unpack_from("<I", wkb, 1)[0] % ISO_STEP in CURVED_MULTI.values()
 
 
 def as_polygons(wkb: bytes) -> bytes:
-    """A polyhedral surface, a TIN or a triangle as polygons of the same places; anything else as it is."""
+    """A polyhedral surface, a TIN or a triangle as polygons with the same coordinates; other geometries unchanged."""
     (code,) = struct.unpack_from("<I", wkb, 1)
     basic, dimensions = code % ISO_STEP, code - code % ISO_STEP
     if basic not in SURFACES:
@@ -69,7 +69,7 @@ def _gathered(family: int, parts: list[tuple[int, bytes]], dimensions: int) -> b
 
 
 def _walk(wkb: memoryview, at: int, found: dict[int, list[tuple[int, bytes]]], depth: int) -> int:
-    """Collect the single geometries of the one that begins at `at`; returns where it ends."""
+    """Collect the single geometries in the one that begins at `at`; return where it ends."""
     basic = _basic(wkb, at, depth)
     if basic in MULTI:
         end = _end(wkb, at, depth)

@@ -1,14 +1,14 @@
-"""A CSV of geometries as lines of WKT. Runs in the jail: `python -m …wktlines CSV LINES_FILE`."""
+"""Writes a CSV of geometries as lines of WKT. Runs in the sandbox: `python -m …wktlines CSV LINES_FILE`."""
 
 import sys
 from pathlib import Path
 
 NO_GEOMETRY = "GEOMETRYCOLLECTION EMPTY"
-"""What stands for a feature without geometry, so that lines and features stay in step."""
+"""The line for a feature without geometry, so that lines and features stay aligned."""
 
 
 def main(csv_file: str, lines_file: str) -> None:
-    """Write the first column of `csv_file`, whose delimiter is the tab, to `lines_file`: one geometry a line."""
+    """Write the first column of `csv_file`, which is tab-delimited, to `lines_file`: one geometry per line."""
     with Path(csv_file).open(encoding="utf-8") as rows, Path(lines_file).open("w", encoding="utf-8") as lines:
         next(rows, None)
         for row in rows:

@@ -18,7 +18,7 @@ SUBJECT = Subject(input="KML", target="GeoPackage", source_epsg=None, target_eps
 SAMPLES = [
     (
         "ERROR 1: Can't transform coordinates, source layer has no\ncoordinate system.  Use -s_srs to specify one.",
-        "does not say its coordinate system",
+        "does not record its coordinate system",
     ),
     (
         "ERROR 1: PROJ: proj_create_from_database: crs not found\nERROR 1: Failed to process SRS definition: EPSG:999",
