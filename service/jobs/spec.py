@@ -5,6 +5,7 @@ job supplies the directory on its own host.
 """
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -31,19 +32,13 @@ class SourceSpec(msgspec.Struct, frozen=True, kw_only=True):
     prefix: str
     options: tuple[str, ...]
     warnings: tuple[str, ...]
+    warnings_without: dict[str, str]
 
     def resolve(self, directory: Path) -> Source:
         """Return the source whose files are in `directory` on this host."""
         root = f"{directory}/"
         parts = (Part({end: Path(root + name) for end, name in part.files.items()}, part.layer) for part in self.parts)
-        return Source(
-            format=by_token(self.format),
-            parts=tuple(parts),
-            stem=self.stem,
-            prefix=self.prefix,
-            options=self.options,
-            warnings=self.warnings,
-        )
+        return Source(**_fields(self, format=by_token(self.format), parts=tuple(parts)))
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,11 +71,11 @@ def source_spec(source: Source, directory: Path) -> SourceSpec:
     def files_of(part: Part) -> dict[str, str]:
         return {end: relative(file) for end, file in part.files.items()}
 
-    return SourceSpec(
-        format=source.format.token,
-        parts=tuple(PartSpec(files_of(part), part.layer) for part in source.parts),
-        stem=source.stem,
-        prefix=source.prefix,
-        options=source.options,
-        warnings=source.warnings,
-    )
+    parts = tuple(PartSpec(files_of(part), part.layer) for part in source.parts)
+    without = dict(source.warnings_without)
+    return SourceSpec(**_fields(source, format=source.format.token, parts=parts, warnings_without=without))
+
+
+def _fields(record: msgspec.Struct, **changed: object) -> dict[str, Any]:
+    """All fields of `record`, some of them changed: a source and its description cannot differ in their fields."""
+    return msgspec.structs.asdict(record) | changed

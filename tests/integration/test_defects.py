@@ -76,6 +76,7 @@ async def _admitted(here: World) -> JobSpec:
             prefix="",
             options=(),
             warnings=(),
+            warnings_without={},
         ),
         target="of another version",
         request=ConversionRequest(),

@@ -29,6 +29,7 @@ SOURCES = st.builds(
     prefix=TEXT,
     options=st.lists(TEXT, max_size=3).map(tuple),
     warnings=st.lists(TEXT, max_size=3).map(tuple),
+    warnings_without=st.dictionaries(TEXT, TEXT, max_size=3),
 )
 JOBS = st.builds(
     Job,
@@ -81,6 +82,21 @@ def test_its_files_are_found_in_whatever_directory_a_host_has_for_them(spec: Sou
     described = source_spec(source, directory)
     assert described == spec
     assert host.encode() not in msgspec.msgpack.encode(described)
+
+
+def test_nothing_of_a_source_is_lost_on_the_way_to_its_job(tmp_path: Path) -> None:
+    """Also the warnings that depend on the columns found later: every field comes back."""
+    source = Source(
+        format=by_token("kml"),
+        parts=(Part({".kml": tmp_path / "in.kml"}, "in"),),
+        stem="in",
+        prefix="prefix",
+        options=("OPTION=1",),
+        warnings=("a warning",),
+        warnings_without={"ids were left out": "id"},
+    )
+    described = msgspec.msgpack.decode(msgspec.msgpack.encode(source_spec(source, tmp_path)), type=SourceSpec)
+    assert described.resolve(tmp_path) == source
 
 
 def test_a_source_outside_the_jobs_directory_cannot_be_described(tmp_path: Path) -> None:
