@@ -1,7 +1,7 @@
 """A conversation with a run: two pipes in its directory, one for the questions and one for the answers.
 
-The service makes and opens both before the run starts, so a run that puts something else in their place reaches nobody.
-What comes out of a run is untrusted and bounded; what it means is for whoever asked.
+The service makes and opens both before the run starts, so a run that replaces them cannot reach anyone.
+Answers are untrusted and bounded in size; the code that asked interprets them.
 """
 
 import asyncio

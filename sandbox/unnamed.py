@@ -55,11 +55,11 @@ class UnnamedFiles:
         Raises:
             OSError: they are not, or /proc cannot be read.
         """
-        ready, told = os.pipe()
+        ready, done = os.pipe()
         holder = os.fork()
         if holder == 0:
-            self._hold(told)
-        os.close(told)
+            self._hold(done)
+        os.close(done)
         try:
             os.read(ready, 1)
             found = list(self.sizes(holder, Limits()))

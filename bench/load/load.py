@@ -1,4 +1,4 @@
-"""Load of a given shape: so many clients in a closed loop, or so many arrivals a second whatever the answers take."""
+"""Loads: a number of clients in a closed loop, or a rate of arrivals that does not depend on response times."""
 
 import asyncio
 import itertools

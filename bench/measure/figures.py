@@ -58,7 +58,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rate(self) -> float:
-        """Those per second, counted while the load lasts where it comes whatever the answers take."""
+        """Successful requests per second; for a load with a fixed rate of arrivals, counted while it lasts."""
         window = self.tally.window_seconds
         return self.tally.done_in_window / window if window else self.rate_until_drained
 

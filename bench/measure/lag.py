@@ -1,7 +1,7 @@
 """The lag of a server's event loop over a time, from the histogram in its metrics.
 
-Read twice, and told only where both readings are of the same processes: of several that share a port without sharing
-their metrics, each answers for itself.
+The histogram is read twice. The lag is reported only if both readings come from the same processes: those that share a
+port but not their metrics each report only their own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -31,9 +31,9 @@ _SHOWN = {"tasks": "geomill_tasks", "requests": "geomill_requests_running", "res
 
 
 class Watched(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure that has to be flat: it may grow by `share` of what it was, or by `least` where that is more.
+    """A figure that must stay flat: it may grow by `share` of its value, or by `least` if that is more.
 
-    A run of less than `seconds` does not judge it.
+    Runs of less than `seconds` do not judge it.
     """
 
     about: str
@@ -63,10 +63,10 @@ WATCHED: dict[str, Watched] = {
     "requests": Watched(about="requests under way", least=8),
     "reservations": Watched(about="open reservations", least=8),
 }
-"""What is counted may grow by what the clients of a soak can have under way at the same time: a leak goes beyond that
-within minutes. In a short run one large conversion is half of a quarter. How many results there are at a time goes with
-the rate of conversions, which goes with what else the machine does: it is shown, and judged is that each belongs to a
-job and goes when its time has passed.
+"""Counts may grow by as much as the clients of a soak can have in progress at a time; a leak exceeds that within
+minutes. In a short run, one large conversion makes up half of a quarter. The number of results depends on the rate of
+conversions, and so on the load of the machine: it is shown but not judged. Judged is that each result belongs to a job
+and is deleted after its retention.
 """
 
 

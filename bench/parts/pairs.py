@@ -209,8 +209,8 @@ def _url(site: Site) -> str:
     return f"http://{site.address.host}:{site.address.port}"
 
 
-def _settings(told: Sequence[str]) -> dict[str, str]:
-    return dict(setting.split("=", 1) for setting in told)
+def _settings(arguments: Sequence[str]) -> dict[str, str]:
+    return dict(setting.split("=", 1) for setting in arguments)
 
 
 def _line(pair: str, figures: Figures) -> str:

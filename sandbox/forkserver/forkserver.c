@@ -15,7 +15,7 @@
  * shared with their flags, locks and leases, and the text of a command is wiped as soon as its child has it.
  *
  * What the layers do, and why in this order, is written down in sandbox/isolation and sandbox/isolation/policy.py. The spawner
- * sends it as steps, system calls that are taken here in order without a word about what they are for: see
+ * sends them as steps: system calls that are made here in order, whatever their purpose; see
  * sandbox/isolation/steps.py, and sandbox/launchers/ogr2ogr_server.py for the message around them.
  */
 #define _GNU_SOURCE
@@ -183,7 +183,7 @@ static void become(int link)
     dprintf(control, "P%d", (int)getpid());
     own_descriptions();
     take_steps(steps, strings);
-    /* One command, one process: a child that comes too late is never told to go on. */
+    /* One command, one process: a child that comes too late never gets the signal to continue. */
     if (read(control, &word, 1) != 1)
         _exit(NEVER_STARTED);
     close(link);

@@ -45,7 +45,7 @@ static void rehearse_geopackage(handle degrees)
     GDALDeleteDataset(driver, path);
 }
 
-/* Do what most runs will do, without a word where something of it is impossible here. */
+/* Do what most runs will do; skip silently what is impossible here. */
 void rehearse(void)
 {
     if (!OSRNewSpatialReference || !OSRFindMatches)

@@ -124,8 +124,8 @@ def _take_part(steps: bytes, data: int, descriptors: Sequence[int]) -> None:
     results: list[int] = []
     for number, *fields in _STEP.iter_unpack(steps):
         expected, tolerated = fields[_ARGUMENTS : _ARGUMENTS + 2]
-        told = zip(fields[-_ARGUMENTS:], fields[:_ARGUMENTS], strict=True)
-        values = [_value(kind, value, data, results, descriptors) for kind, value in told]
+        arguments = zip(fields[-_ARGUMENTS:], fields[:_ARGUMENTS], strict=True)
+        values = [_value(kind, value, data, results, descriptors) for kind, value in arguments]
         results.append(_take_step(number, values, tolerated))
         if expected not in {_ANY, results[-1]}:
             raise OSError(errno.ESRCH, "an unexpected answer")

@@ -69,7 +69,7 @@ class IdempotencyKeys:
     async def claim(self, claim: Claim) -> Held:
         """Claim the key for a request, or return the jobs of the first request with it.
 
-        A claim must be handed over to its jobs or freed afterwards.
+        A claim must be passed to its jobs or freed afterwards.
 
         Raises:
             IdempotencyKeyReused: the first request had another file or other fields.

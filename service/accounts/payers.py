@@ -193,7 +193,7 @@ class _Change:
         state.plan_payer_id, state.own_payer_id, state.own_owner = payer_id, None, None
         state.organization, state.organization_id, state.has_colleagues = name, organization_id, False
         if had_plan:
-            self.effects.append(f"{_KEPT} Both are those of the organization {name} now, whoever joins it.")
+            self.effects.append(f"{_KEPT} Both belong to the organization {name} now and stay with it.")
 
     async def _own_payer(self, plan: str | None, owner: Owner) -> PayerId:
         state = self._state

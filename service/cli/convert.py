@@ -65,12 +65,12 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
                     tasks.start_soon(convert, number, path)
     finally:
         bar.clear()
-    told = summary([outcomes[number] for number in sorted(outcomes)])
+    report = summary([outcomes[number] for number in sorted(outcomes)])
     if arguments.json:
-        print(msgspec.json.encode(told).decode())
-    elif len(told.files) > 1:
-        print(f"{told.converted} of {len(told.files)} files were converted.")
-    return 1 if told.failed else 0
+        print(msgspec.json.encode(report).decode())
+    elif len(report.files) > 1:
+        print(f"{report.converted} of {len(report.files)} files were converted.")
+    return 1 if report.failed else 0
 
 
 async def _outcome_of(

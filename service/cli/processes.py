@@ -216,7 +216,7 @@ class _Parent:
 
 @contextmanager
 def _pipe() -> Iterator[tuple[int, int]]:
-    """Open a pipe; whoever is given its writing end closes it here."""
+    """Open a pipe; the code that takes over its writing end closes it in this process."""
     reading, writing = os.pipe()
     try:
         yield reading, writing

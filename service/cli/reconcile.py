@@ -52,7 +52,7 @@ def _lines(done: Reconciliation) -> list[str]:
     return [
         *(f"Job {job_id} is Expired now, because its output is not in the store." for job_id in done.expired_jobs),
         *(f"The stored output {key} belonged to no job and is deleted." for key in done.deleted_outputs),
-        *(f"Left as it is: {difference}" for difference in done.differences),
+        *(f"Not changed: {difference}" for difference in done.differences),
     ]
 
 

@@ -49,12 +49,12 @@ RIGHTS: Final = (
 
 
 def needed(here: Needs) -> list[int]:
-    """The capabilities that one of these needs takes."""
+    """The capabilities that at least one of these needs requires."""
     return [right.capability for right in RIGHTS if right.needed_by & here]
 
 
 def give_up_rights(*, embeds_database: bool) -> None:
-    """Keep as root the capabilities that are needed here, and as anybody none; gain none; let nobody look in.
+    """Drop all capabilities but those that root needs here, prevent gaining any, and forbid inspection of this process.
 
     Raises:
         OSError: the kernel refuses.
@@ -63,7 +63,7 @@ def give_up_rights(*, embeds_database: bool) -> None:
 
 
 def needs(*, embeds_database: bool) -> Needs:
-    """What there is for capabilities to be needed for, on this host."""
+    """What needs capabilities on this host."""
     here = Needs.NAMESPACES if _namespaces_are_enough() else Needs.NO_NAMESPACES
     return Needs.RUNS | here | (Needs.DATABASE if embeds_database else Needs(0))
 

@@ -121,8 +121,8 @@ def added_columns(plan: Plan) -> list[str]:
 def declared(writing: Writing, dataset: Dataset) -> list[str]:
     """The geometry type, in the form that the driver expects."""
     z = dataset.dimensions(writing)
-    told = writing.type_options.get(dataset.geometry_type, ())
-    return [argument.format(z=z) for argument in told] + [*(LINEAR if dataset.linearise else ())]
+    options = writing.type_options.get(dataset.geometry_type, ())
+    return [argument.format(z=z) for argument in options] + [*(LINEAR if dataset.linearise else ())]
 
 
 def systems(plan: Plan, datasets: Sequence[Dataset]) -> list[str]:

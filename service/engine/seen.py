@@ -116,9 +116,9 @@ def _is_noise(layer: SeenLayer, column: SeenColumn, noise: Mapping[str, Sequence
     usual = noise.get(column.name, noise.get("*"))
     if usual is None:
         return False
-    told = [value.replace("{layer}", layer.name) for value in usual]
-    begins = tuple(value.removesuffix("*") for value in told if value.endswith("*"))
-    exact = {"", *(value for value in told if not value.endswith("*"))}
+    values = [value.replace("{layer}", layer.name) for value in usual]
+    begins = tuple(value.removesuffix("*") for value in values if value.endswith("*"))
+    exact = {"", *(value for value in values if not value.endswith("*"))}
     if column.values is None:
         return column.prefix.startswith(begins) if begins else False
     return all(value in exact or (begins and value.startswith(begins)) for value in column.values)
@@ -151,8 +151,8 @@ def _is_guess(column: SeenColumn, reading: Reading) -> bool:
 
 def _field(column: SeenColumn, name: str, kind: str) -> Field:
     """The column as a field of its new type, with the counts that this type has."""
-    told = column.type if kind == SAME else FieldType(kind)
-    of_type = FieldType.TEXT if told is FieldType.TIME else told
+    final = column.type if kind == SAME else FieldType(kind)
+    of_type = FieldType.TEXT if final is FieldType.TIME else final
     field = Field(name, of_type, filled=column.filled)
     counted = _COUNTED.get(of_type, ())
     return msgspec.structs.replace(field, **{key: getattr(column, key) for key in counted})

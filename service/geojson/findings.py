@@ -1,4 +1,4 @@
-"""The findings of a scan: a bounded record that leaves the jail and is validated when it is read."""
+"""The findings of a scan: a bounded record that leaves the sandbox and is validated when it is read."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -149,7 +149,7 @@ def write_outcome(path: Path, outcome: Outcome) -> None:
 
 
 def read_scan(path: Path) -> Scan:
-    """Read the findings that a scan in the jail wrote to `path`.
+    """Read the findings that a scan in the sandbox wrote to `path`.
 
     Raises:
         Unreadable: the document is not GeoJSON, or the file at `path` is not a valid outcome.

@@ -2,7 +2,7 @@
 
 Unpaired surrogates are replaced. A single object or a sequence of objects becomes a FeatureCollection, because the
 converter would read it with another parser, which formats numbers in objects differently and has fewer options. Runs in
-the jail as `python -m service.geojson.normalize FILE OUTPUT gather|leave`.
+the sandbox as `python -m service.geojson.normalize FILE OUTPUT wrap|keep`.
 """
 
 import codecs
@@ -25,15 +25,15 @@ from service.geojson.surrogates import REPLACEMENT, find_lone, replace_lone
 _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 _FEATURE = "feature"
 _AS_WRITTEN = b'"Feature"'
-GATHER, LEAVE = "gather", "leave"
+WRAP, KEEP = "wrap", "keep"
 _GEOMETRIES = frozenset(map(str.lower, FAMILIES))
 
 
-def mend(document: Path, target: Path, *, gathers: bool) -> None:
-    """Write the normalized copy of a scanned document; with `gathers`, wrap its objects in a collection."""
-    if gathers:
+def normalize(document: Path, target: Path, *, wrap_in_collection: bool) -> None:
+    """Write the normalized copy of a scanned document; a sequence of objects can be wrapped in a collection."""
+    if wrap_in_collection:
         with document.open("rb") as file, target.open("wb") as out:
-            _gather(out, Cursor(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+            _wrap(out, Cursor(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
         return
     shutil.copyfile(document, target)
     with target.open("r+b") as copy, mmap.mmap(copy.fileno(), 0) as text:
@@ -41,7 +41,7 @@ def mend(document: Path, target: Path, *, gathers: bool) -> None:
             text[at : at + len(REPLACEMENT)] = REPLACEMENT
 
 
-def _gather(out: BinaryIO, cursor: Cursor) -> None:
+def _wrap(out: BinaryIO, cursor: Cursor) -> None:
     """Write a sequence of objects as the features of a collection."""
     has_mark = bytes(cursor.view[: len(codecs.BOM_UTF8)]) == codecs.BOM_UTF8
     cursor.position = len(codecs.BOM_UTF8) if has_mark else 0
@@ -89,4 +89,4 @@ def _feature(text: bytes, members: dict[str, Raw]) -> bytes:
 
 
 if __name__ == "__main__":
-    mend(Path(sys.argv[1]), Path(sys.argv[2]), gathers=sys.argv[3] == GATHER)
+    normalize(Path(sys.argv[1]), Path(sys.argv[2]), wrap_in_collection=sys.argv[3] == WRAP)

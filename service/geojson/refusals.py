@@ -1,4 +1,4 @@
-"""The reasons why a document cannot be analyzed: codes that may leave the jail, and their sentences."""
+"""The reasons why a document cannot be analyzed: codes that may leave the sandbox, and their sentences."""
 
 from collections.abc import Mapping
 from enum import StrEnum

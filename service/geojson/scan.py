@@ -1,7 +1,7 @@
 """One streaming pass over a GeoJSON document.
 
-Small files are scanned by calling `scan`; for others `python -m service.geojson.scan FILE OUTPUT` runs in the jail and
-writes its outcome to OUTPUT.
+Small files are scanned by calling `scan`; for others `python -m service.geojson.scan FILE OUTPUT` runs in the sandbox
+and writes its outcome to OUTPUT.
 """
 
 import gc
@@ -26,8 +26,8 @@ INLINE_OBJECTS = 8 << 10
 INLINE_EMPTY_ARRAYS = 1 << 10
 NUMBERS_PER_ARRAY = 3
 WHOLE_BYTES = SAMPLE_BYTES
-"""Up to here all features are counted at once: a batch costs as much as dozens of features, and a document is cut into
-three at least. One whose coordinates are sampled is not."""
+"""Up to this size, all features are counted in one batch: a batch costs as much as dozens of features, and a document
+has at least three. Larger documents, whose coordinates are sampled, are counted in batches."""
 
 
 def read_light(path: Path) -> bytes | None:

@@ -158,7 +158,7 @@ class LocalRunner:
             await handle.wait()
 
     def begin_shutdown(self, seconds: float) -> None:
-        """Announce that this process will stop within `seconds`; nobody waits for other jobs any more."""
+        """Announce that this process will stop within `seconds`; stop waiting for other jobs."""
         self.is_shutting_down = True
         self._ends.stop()
         self._end_by = anyio.current_time() + seconds

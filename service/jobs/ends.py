@@ -54,7 +54,7 @@ class EndWatch:
             event.set()
 
     def stop(self) -> None:
-        """Wake everyone, and let nobody wait any more."""
+        """Wake all waiters, and make later calls return at once."""
         self._is_stopping = True
         for job_id in self._waiting:
             self.wake(job_id)

@@ -31,7 +31,7 @@ class JobRegister:
         self._stages[job_id] = stage
 
     def end(self, job_id: JobId) -> None:
-        """Note that nobody works on this job any more."""
+        """Note that this process no longer works on this job."""
         self._stages.pop(job_id, None)
         self._shown.pop(job_id, None)
 
@@ -91,7 +91,7 @@ class JobRegister:
         return [job_from(dict(row)) for row in rows]
 
     async def ended(self, job_ids: Iterable[JobId]) -> list[Job]:
-        """Return those of the jobs, whoever they belong to, that have ended."""
+        """Return the jobs among these that have ended, of any account."""
         async with self._database.connection() as connection:
             rows = await connection.fetch(_SQL["ended"], list(job_ids))
         return [job_from(dict(row)) for row in rows]

@@ -71,11 +71,11 @@ CHECKS: tuple[Check, ...] = (
 
 async def audit_books(database: Database) -> list[str]:
     """Return a sentence for each counter, balance and charge that is wrong."""
-    told = [check.sentence(row) for check in CHECKS async for row in _rows(database, check) if row["differs"]]
+    differences = [check.sentence(row) for check in CHECKS async for row in _rows(database, check) if row["differs"]]
     async with database.connection() as connection:
         uncounted = await connection.fetch(_SQL["uncounted"])
     return [
-        *told,
+        *differences,
         *(
             f"Payer {row['payer_id']}, {row['period']:%Y-%m}: there are conversions but no counter."
             for row in uncounted

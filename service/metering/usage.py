@@ -14,7 +14,7 @@ from service.ids import AccountId, OrganizationId, PayerId
 _SQL = load("usage")
 
 NEARLY_PERCENT = 80
-"""The share of an allowance from which on operators are told."""
+"""The share of an allowance at which operators are notified."""
 
 
 class DailyUsage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

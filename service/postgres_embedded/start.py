@@ -37,7 +37,7 @@ def installed_major(bin_dir: Path | None, user: str) -> int:
 
 
 def start_keeper(home: Home, options: Options) -> bool:
-    """Start the keeper; create the data first if there are none.
+    """Start the keeper; create the data first if there is none.
 
     Returns:
         False if another process has started one or is doing so.

@@ -188,7 +188,7 @@ class Connection:
         return self._is_deaf and not self._is_served and self.is_open
 
     def close_if_resting(self) -> None:
-        """End a connection that nobody waits for."""
+        """End a connection whose client no longer waits."""
         if self._rests and not self.is_parting:
             self.close()
 

@@ -6,7 +6,7 @@ more is accepted: new clients wait briefly in the system's queue and are not res
 
 Several processes may accept from the same socket. Connections live long, so a process that happened to accept most of
 them would be busy while others are idle. A process with more connections than another therefore leaves the next one to
-it for a moment, and accepts it only if nobody else has.
+it for a moment, and accepts it only if no other process has.
 """
 
 import asyncio

@@ -85,9 +85,9 @@ class Site:
         return self.config.response_headers("h11")
 
     async def stop(self, seconds: float) -> None:
-        """Let nobody in; close connections that rest at once, the others with their answers, within `seconds`.
+        """Accept no more connections; close idle ones at once, the others after their responses, within `seconds`.
 
-        Clients that still send what nobody reads have `LAST_WORDS_SECONDS` more to come to their answers.
+        Clients that are still sending data that is discarded have `LAST_WORDS_SECONDS` more to read their responses.
         """
         self.door.close()
         self.is_stopping = True

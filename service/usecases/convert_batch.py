@@ -78,5 +78,5 @@ class _BatchGate:
             await running.outcome()
 
     def _refuse_all_later(self, message: str, limit: Limit | None) -> None:
-        told = message.removeprefix(AS_BEFORE)
-        self.refusal = LimitRefusal(f"{AS_BEFORE}{told}", limit=limit, needs_upgrade=True)
+        reason = message.removeprefix(AS_BEFORE)
+        self.refusal = LimitRefusal(f"{AS_BEFORE}{reason}", limit=limit, needs_upgrade=True)

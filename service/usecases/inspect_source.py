@@ -21,18 +21,18 @@ from service.formats.facts import Facts
 from service.formats.format import Format, Reader, reading_of, writing_of
 from service.formats.plan import can_go_direct
 from service.formats.request import ConversionRequest
-from service.geojson import normalize as mend_program
+from service.geojson import normalize as normalize_program
 from service.geojson import scan as scan_program
 from service.geojson.findings import Scan, read_scan
-from service.geojson.normalize import GATHER, LEAVE, mend
+from service.geojson.normalize import KEEP, WRAP, normalize
 from service.geojson.refusals import Unreadable
 from service.geojson.scan import read_light, scan_bytes
 
 SCAN_FILE = "scan.json"
-MENDED_FILE = "mended"
-MENDED_EXTENSION = ".geojson"
-JAILED_PROGRAMS = (scan_program.__name__, mend_program.__name__)
-"""The modules that run in the jail, for a launcher that keeps them loaded."""
+NORMALIZED_FILE = "normalized"
+NORMALIZED_EXTENSION = ".geojson"
+JAILED_PROGRAMS = (scan_program.__name__, normalize_program.__name__)
+"""The modules that run in the sandbox, for a launcher that keeps them loaded."""
 
 
 class Inspection(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ def is_document(source: Source) -> bool:
 
 
 async def scan_document(engine: Engine, run: Run, source: Source) -> Scan:
-    """Scan GeoJSON: in this process if it is small, otherwise in the jail, which writes its outcome next to the file.
+    """Scan GeoJSON: in this process if it is small, otherwise in the sandbox, which writes its outcome beside it.
 
     Raises:
         Unreadable: the converter could not read it as GeoJSON.
@@ -90,18 +90,18 @@ async def normalized(engine: Engine, run: Run, source: Source, found: Scan) -> S
     options = reading_of(source.format).text_options if found.dates_are_texts else ()
     if found.is_collection and not found.half_letters:
         return msgspec.structs.replace(source, options=options)
-    target = source.path.parent / MENDED_FILE
+    target = source.path.parent / NORMALIZED_FILE
     if read_light(source.path) is not None:
-        mend(source.path, target, gathers=not found.is_collection)
+        normalize(source.path, target, wrap_in_collection=not found.is_collection)
     else:
-        way = LEAVE if found.is_collection else GATHER
-        await _run_program(engine, run, mend_program.__name__, source.path, MENDED_FILE, way)
-    part = Part({MENDED_EXTENSION: target}, source.parts[0].layer)
+        mode = KEEP if found.is_collection else WRAP
+        await _run_program(engine, run, normalize_program.__name__, source.path, NORMALIZED_FILE, mode)
+    part = Part({NORMALIZED_EXTENSION: target}, source.parts[0].layer)
     return msgspec.structs.replace(source, options=options, parts=(part,), prefix="")
 
 
 async def _run_program(engine: Engine, run: Run, module: str, path: Path, *arguments: str) -> None:
-    """Run one of our modules in the jail on the file at `path`; it writes its output next to that file."""
+    """Run one of our modules in the sandbox on the file at `path`; it writes its output next to that file."""
     command = Command(
         argv=(engine.capabilities.python, "-m", module, path.name, *arguments),
         directory=path.parent,

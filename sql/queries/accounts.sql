@@ -72,7 +72,7 @@ SELECT a.id AS account_id, a.name, a.created_at, p.organization_id, o.name AS or
 SELECT id AS key_id, created_at, revoked_at FROM api_key WHERE account_id = $1 ORDER BY id;
 
 -- name: delete_account
--- Take an account's name and access; what it was charged stays. Deleting it again changes nothing.
+-- Remove an account's name and access; its charges stay. Deleting it again changes nothing.
 UPDATE account SET name = '', may_convert = false, deleted_at = coalesce(deleted_at, service_time()) WHERE id = $1
 RETURNING id;
 
@@ -91,7 +91,7 @@ UPDATE api_key SET revoked_at = coalesce(revoked_at, service_time()) WHERE accou
 DELETE FROM idempotency_key WHERE account_id = $1;
 
 -- name: rename_alone
--- Take the name of the organization whose last member an account was.
+-- Remove the name of the organization whose last member the account was.
 UPDATE organization o SET name = o.id::text
   FROM payer p JOIN account a ON a.plan_payer_id = p.id
  WHERE a.id = $1 AND p.organization_id = o.id

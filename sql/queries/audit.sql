@@ -1,7 +1,6 @@
 -- name: usage_differences
--- Among the next months in order of payer and month: counters that are not what ledger, sums of pruned rows and open jobs
--- add up to. The last month that was looked at comes
--- back in any case, and whether there may be more.
+-- Among the next months, by payer and month: counters that differ from the sum of ledger, pruned rows and open jobs. Always
+-- returns the last month examined, and whether there may be more.
 WITH page AS (
     SELECT payer_id, period, conversions, bytes FROM usage
      WHERE (payer_id, period) > ($1, $2) ORDER BY payer_id, period LIMIT $3
@@ -31,8 +30,8 @@ SELECT s.payer_id, s.period FROM ledger_sum s
    AND NOT EXISTS (SELECT FROM usage u WHERE u.payer_id = s.payer_id AND u.period = s.period);
 
 -- name: wallet_differences
--- Among the next payers in order: wallets whose balance is not their credit less what ledger, sums of pruned rows and open
--- jobs took. The last payer that was looked at comes back in any case, and whether there may be more.
+-- Among the next payers in order: wallets whose balance differs from their credit minus ledger, pruned rows and open jobs.
+-- Always returns the last payer examined, and whether there may be more.
 WITH page AS (
     SELECT id, wallet_cents FROM payer WHERE id > $1 AND wallet_cents IS NOT NULL ORDER BY id LIMIT $2
 )
@@ -52,8 +51,8 @@ SELECT p.id AS payer_id, p.wallet_cents, d.cents AS derived_cents, p.wallet_cent
  ORDER BY p.id;
 
 -- name: job_differences
--- Among the next jobs in order: those that succeeded and were not charged, or were charged and did not succeed. The last
--- job that was looked at comes back in any case, and whether there may be more.
+-- Among the next jobs in order: those that succeeded and were not charged, or were charged and did not succeed. Always
+-- returns the last job examined, and whether there may be more.
 WITH page AS (SELECT id, status FROM job WHERE id > $1 ORDER BY id LIMIT $2),
 last AS (SELECT id FROM page ORDER BY id DESC LIMIT 1)
 SELECT p.id AS job_id, p.status, l.job_id IS NOT NULL AS charged,
@@ -65,7 +64,7 @@ SELECT p.id AS job_id, p.status, l.job_id IS NOT NULL AS charged,
 
 -- name: charge_differences
 -- Among the next ledger rows in order: those without their job though it was not pruned, and those of a month without a
--- counter. The last row that was looked at comes back in any case, and whether there may be more.
+-- counter. Always returns the last row examined, and whether there may be more.
 WITH page AS (
     SELECT job_id, payer_id, period, conversions, job_pruned FROM ledger WHERE job_id > $1 ORDER BY job_id LIMIT $2
 ), last AS (SELECT job_id FROM page ORDER BY job_id DESC LIMIT 1), seen AS (
@@ -78,11 +77,11 @@ SELECT seen.*, lacks_job OR lacks_counter AS differs, (SELECT count(*) FROM page
   FROM seen WHERE lacks_job OR lacks_counter OR job_id = (SELECT job_id FROM last) ORDER BY job_id;
 
 -- name: time
--- What time it is.
+-- The current time of the service.
 SELECT service_time();
 
 -- name: known_keys
--- Which of these outputs and previews a job knows of.
+-- Those of these object keys that a job records.
 SELECT object_key FROM job WHERE object_key = ANY($1)
 UNION ALL
 SELECT preview_key FROM job WHERE preview_key = ANY($1);
@@ -98,5 +97,5 @@ SELECT id, object_key, expires_at FROM job
 SELECT id FROM job WHERE id = ANY($1) AND status = 'Completed';
 
 -- name: expire_lost
--- The outputs of these jobs are gone before their time. The charges stay.
+-- Expire jobs whose outputs were lost early. The charges stay.
 UPDATE job SET status = 'Expired', object_key = NULL WHERE id = ANY($1) AND status = 'Completed' RETURNING id;

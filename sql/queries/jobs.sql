@@ -1,9 +1,9 @@
 -- name: show_processing
 -- Mark jobs that have a converter, and what happens to them. Skips jobs that are being ended, so that it never waits for
 -- another statement.
-UPDATE job j SET status = 'Processing', stage = told.stage
-  FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::text[]) AS stage) AS told
- WHERE j.id = told.id
+UPDATE job j SET status = 'Processing', stage = given.stage
+  FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::text[]) AS stage) AS given
+ WHERE j.id = given.id
    AND j.id IN (SELECT id FROM job WHERE id = ANY($1) AND completed_at IS NULL FOR UPDATE SKIP LOCKED);
 
 -- name: insert_failed
@@ -42,7 +42,7 @@ SELECT *, shown_status(job) FROM job
  WHERE account_id = $1 AND object_key IS NOT NULL AND status = 'Completed' LIMIT $2;
 
 -- name: anonymise
--- Take from the ended jobs of one account what could name somebody or something.
+-- Remove from the ended jobs of one account whatever could identify a person or a file.
 UPDATE job SET original_file_name = '', download_name = NULL, details = '{}',
                error_message = CASE WHEN status = 'Failed' THEN $2 END
  WHERE account_id = $1 AND completed_at IS NOT NULL AND (original_file_name <> '' OR download_name IS NOT NULL);
@@ -94,7 +94,7 @@ ON CONFLICT (chore) DO UPDATE SET server_id = excluded.server_id, held_until = e
 RETURNING true;
 
 -- name: disposable
--- Outputs that nobody may have any more: past their retention, or left by a job that failed.
+-- Outputs to delete: past their retention, or left by a job that failed.
 SELECT id, object_key FROM job
  WHERE (status = 'Completed' AND expires_at <= service_time() - $1::interval) OR (status = 'Failed' AND object_key IS NOT NULL)
  LIMIT $2;
@@ -105,16 +105,17 @@ UPDATE job SET expires_at = least(expires_at, service_time()) WHERE id = $1 AND 
 RETURNING preview_key;
 
 -- name: mark_disposed
--- Their outputs are gone.
+-- Record that the outputs of these jobs were deleted.
 UPDATE job SET status = CASE status WHEN 'Completed' THEN 'Expired' ELSE status END, object_key = NULL
  WHERE id = ANY($1) AND object_key IS NOT NULL;
 
 -- name: late_objects
--- Keys that were given up, under which it is time to remove what may have appeared.
+-- Abandoned keys that are due for deleting whatever has appeared under them.
 SELECT object_key FROM late_object WHERE next_at <= service_time() ORDER BY next_at LIMIT $1;
 
 -- name: mark_late
--- Nothing is under these keys now. Look again after as long as they have been given up, at most a day; no more after a month.
+-- Record that nothing is stored under these keys. The next check is due after as long as they have been abandoned, at most a
+-- day; after a month there is none.
 WITH forgotten AS (
     DELETE FROM late_object WHERE object_key = ANY($1) AND given_up_at < service_time() - interval '30 days'
 )

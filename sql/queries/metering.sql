@@ -4,9 +4,9 @@ SELECT * FROM admit_uploads($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: settle
 -- Complete jobs and write their ledger rows; a job is skipped unless it is open in this attempt.
--- What is left is kept with each, since it is part of its answer. Comes back too: which of the jobs in $11 are open;
--- their admissions are on the disk as well then, if anything was settled.
-WITH told AS (
+-- The balance is stored with each job, because it is part of its response. Also returns which of the jobs in $11 are open;
+-- if anything was settled, their admissions are on disk, too.
+WITH given AS (
     SELECT unnest($1::uuid[]) AS id, unnest($2::int[]) AS attempt, unnest($3::int[]) AS retention_hours,
            unnest($4::bigint[]) AS processing_time_ms, unnest($5::bigint[]) AS feature_count,
            unnest($6::text[]) AS geometry_type, unnest($7::bigint[]) AS output_size_bytes,
@@ -21,7 +21,7 @@ WITH told AS (
            details = t.details || jsonb_strip_nulls(jsonb_build_object(
                'remaining_conversions', b.remaining_conversions, 'remaining_bytes', b.remaining_bytes,
                'wallet_cents', b.wallet_cents))
-      FROM told t CROSS JOIN balance b
+      FROM given t CROSS JOIN balance b
      WHERE j.id = t.id AND j.attempt = t.attempt AND j.completed_at IS NULL AND b.payer_id = j.payer_id
  RETURNING j.id, j.account_id, j.payer_id, j.period, j.input_size_bytes, j.price_cents, j.completed_at, j.expires_at,
            b.period AS used_in, b.used_conversions, b.used_bytes, b.remaining_conversions, b.remaining_bytes, b.wallet_cents
@@ -40,8 +40,8 @@ SELECT id, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
  WHERE completed_at IS NULL;
 
 -- name: flush_admissions
--- Which of these jobs are open; when this is answered, they are on the disk. That takes a commit that waits for the
--- disk, and only one that has written something does: hence the message, which nobody reads.
+-- Return which of these jobs are open, once they are on disk. Only the commit of a transaction that has written something
+-- waits for the disk; hence the message, which is never read.
 SELECT id, pg_logical_emit_message(true, 'geomill', '')
   FROM (SELECT unnest($1::uuid[]) AS id LIMIT cardinality($1)) asked JOIN job USING (id)
  WHERE completed_at IS NULL;
@@ -51,7 +51,7 @@ SELECT id, pg_logical_emit_message(true, 'geomill', '')
 SELECT release_job($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: balance
--- What an account's payer has left this month.
+-- The balance of an account's payer this month.
 SELECT b.* FROM account a JOIN balance b ON b.payer_id = a.payer_id WHERE a.id = $1;
 
 -- name: publish_plan

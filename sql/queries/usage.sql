@@ -8,7 +8,7 @@ SELECT l.account_id, (l.settled_at AT TIME ZONE 'UTC')::date AS day, count(*)::i
  GROUP BY l.account_id, day ORDER BY day, l.account_id;
 
 -- name: nearly_used
--- Note which payers have used at least so many percent of an allowance this month; returns those that were not noted before.
+-- Record which payers have used at least $1 percent of an allowance this month; returns those that are new.
 WITH nearly AS (
     SELECT u.payer_id, u.period, w.allowance, w.used, w.allowed
       FROM usage u JOIN payer p ON p.id = u.payer_id JOIN plan n ON n.id = p.plan_id

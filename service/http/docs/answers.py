@@ -1,4 +1,4 @@
-"""Sample answers: one record of each kind of response, for whoever reads the description of the interface."""
+"""Sample responses for the description of the interface: one record of each kind."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -34,7 +34,7 @@ async def asset(request: Request) -> Response:
     """Serve a file of the page or of the documentation.
 
     Raises:
-        NotFound: there is no such file, or the set-up has not brought it.
+        NotFound: there is no such file, or it was not installed.
     """
     return _respond(request, request.path_params["asset"], PAGE_POLICY)
 

@@ -110,7 +110,7 @@ class _Exchange:
         await self._eat()
 
     async def _conclude(self) -> None:
-        """Leave the server able to end the request, whatever the application failed to do."""
+        """Make sure that the server can end the request, whatever state the application left it in."""
         if self._answered or self._body_ended:
             return
         if not self._started:

@@ -23,7 +23,7 @@ _NAMES = frozenset(path.name for path in OURS.iterdir())
 
 
 class Asset(msgspec.Struct, frozen=True):
-    """A file: as it is, compressed unless that is of no use, and what identifies this version of it."""
+    """A file: unchanged, compressed if that helps, and the identifier of this version."""
 
     content: bytes
     packed: bytes | None
@@ -32,7 +32,7 @@ class Asset(msgspec.Struct, frozen=True):
 
 
 def find_asset(name: str) -> Asset | None:
-    """Return the file; None if there is none of that name, or the set-up has not brought it."""
+    """Return the file; None if it does not exist or was not installed."""
     if name in _NAMES:
         return _read(OURS / name)
     path = vendored.DIRECTORY / name

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.geojson.normalize import mend
+from service.geojson.normalize import normalize
 from service.geojson.scan import scan, scan_bytes
 from service.geojson.surrogates import find_lone, replace_lone
 from tests.support.geojson import collection, feature
@@ -20,16 +20,16 @@ def test_every_half_becomes_a_replacement_character(seed: int) -> None:
     """And nothing else changes, as a reader of JSON sees it that keeps halves."""
     generator = random.Random(seed)
     text = '"' + "".join(generator.choices(PIECES, k=12)) + '"'
-    read, read_mended = json.loads(text), json.loads(replace_lone(text.encode()))
-    assert read_mended == re.sub("[\ud800-\udfff]", "\ufffd", read)
+    read, read_replaced = json.loads(text), json.loads(replace_lone(text.encode()))
+    assert read_replaced == re.sub("[\ud800-\udfff]", "\ufffd", read)
     assert len(list(find_lone(text.encode()))) == len(re.findall("[\ud800-\udfff]", read))
 
 
-def test_a_document_is_mended_in_a_copy(tmp_path: Path) -> None:
+def test_a_document_is_normalized_in_a_copy(tmp_path: Path) -> None:
     """Of the same length, the upload left as it is."""
     document = collection(feature({"a": "\ud83dé", "b": "😀"}))
     (tmp_path / "in").write_bytes(document)
-    mend(tmp_path / "in", tmp_path / "out", gathers=False)
+    normalize(tmp_path / "in", tmp_path / "out", wrap_in_collection=False)
     copy = (tmp_path / "out").read_bytes()
     assert (tmp_path / "in").read_bytes() == document
     assert len(copy) == len(document)
@@ -60,7 +60,7 @@ SEQUENCES = {
 def test_what_is_no_collection_is_made_one(tmp_path: Path, name: str) -> None:
     """With the same in it, as a scan sees it."""
     (tmp_path / "in").write_text(SEQUENCES[name], encoding="utf-8")
-    mend(tmp_path / "in", tmp_path / "out", gathers=True)
+    normalize(tmp_path / "in", tmp_path / "out", wrap_in_collection=True)
     before, after = scan(tmp_path / "in"), scan(tmp_path / "out")
     assert after.is_collection
     assert (after.features, after.fields, after.geometry_types) == (
@@ -75,5 +75,5 @@ def test_the_system_of_a_lone_feature_goes_to_the_collection(tmp_path: Path) -> 
     """Which is where the converter looks for it."""
     crs = {"type": "name", "properties": {"name": "EPSG:25833"}}
     (tmp_path / "in").write_text(json.dumps(feature({"a": 1}, crs=crs)))
-    mend(tmp_path / "in", tmp_path / "out", gathers=True)
+    normalize(tmp_path / "in", tmp_path / "out", wrap_in_collection=True)
     assert scan(tmp_path / "out").crs_epsg == 25833
