@@ -35,6 +35,7 @@ from service.formats.detect import Source
 from service.formats.facts import Facts, Layer
 from service.formats.format import Format, Reading, Reread, reading_of
 from service.formats.geometry import Family
+from service.formats.names import unique
 from service.formats.plan import Plan
 from service.formats.request import ConversionRequest
 from service.formats.verify import Verified
@@ -187,17 +188,21 @@ def _tidying(reading: Reading, found: WorkFile) -> str:
         "prefix": reading.column_prefix,
         "guesses_types": reading.guesses_types,
         "numbers": sorted(reading.numbers),
+        "names": dict(found.names),
         "cells": dict(found.cells),
     }
     return json.dumps(known)
 
 
 def _named(facts: Facts, source: Source, found: WorkFile) -> Facts:
-    """`facts` with the layers named as in the upload."""
+    """`facts` with the layers named as in the upload, each of them differently."""
     derived = reading_of(source.format).derived_layers
+    names = [_layer_name(layer, source, found) for layer in facts.layers]
+    if len({name.casefold() for name in names}) < len(names):
+        names = list(unique(names))
     layers = tuple(
-        msgspec.structs.replace(layer, name=_layer_name(layer, source, found), is_derived=layer.name in derived)
-        for layer in facts.layers
+        msgspec.structs.replace(layer, name=name, is_derived=layer.name in derived)
+        for layer, name in zip(facts.layers, names, strict=True)
     )
     columns = {field.name for layer in layers for field in layer.fields}
     unread = (warning for warning, column in source.warnings_without.items() if column not in columns)
@@ -207,7 +212,8 @@ def _named(facts: Facts, source: Source, found: WorkFile) -> Facts:
 def _layer_name(layer: Layer, source: Source, found: WorkFile) -> str:
     """The layer's name, or the upload's if the driver derived it from our name for the file."""
     name = found.names.get(layer.table, layer.name)
-    return source.stem if name in {"", f"{INPUT}0"} else name
+    ours = {f"{INPUT}{number}": part.layer for number, part in enumerate(source.parts)}
+    return ours.get(name, name or source.stem)
 
 
 async def _held(place: Workplace, plan: Plan, source: Source, origin: Origin) -> Origin | None:

@@ -194,15 +194,43 @@ async def _read_layers(place: Workplace, reading: Reading, origin: str, layers: 
 
 
 async def _read_odd_layers(place: Workplace, reading: Reading, origin: str, layers: Sequence[str]) -> WorkFile:
-    """Read layers whose names a GeoPackage refuses by way of plain SQLite, in which they are renamed."""
+    """Read layers whose names a GeoPackage refuses."""
+    await place.discard(WORK_FILE)
+    return await _add_relabelled(place, reading, origin, layers)
+
+
+async def _add_relabelled(
+    place: Workplace,
+    reading: Reading,
+    origin: str,
+    layers: Sequence[str] = (),
+    before: Mapping[str, str] = MappingProxyType({}),
+) -> WorkFile:
+    """Add layers to the work file, after those `before`, by way of plain SQLite, in which they are renamed."""
     arguments = [*INTO_DETOUR, *open_options(*reading.options), DETOUR_FILE, origin, *layers]
     messages = await place.ogr2ogr(arguments, (*reading.drivers, DETOUR_DRIVER), reading.environment)
-    await place.python(relabel.__name__, DETOUR_FILE, TABLES_FILE)
+    await place.python(relabel.__name__, DETOUR_FILE, TABLES_FILE, str(len(before)))
     names = await place.read_json(TABLES_FILE, LayerNames)
-    await place.discard(WORK_FILE)
-    every = ("-oo", "LIST_ALL_TABLES=YES")
-    await place.ogr2ogr([*INTO_WORK_FILE, *every, WORK_FILE, DETOUR_FILE, *names], (DETOUR_DRIVER, WORK_DRIVER))
-    return WorkFile(tuple(find_renames(messages)), names)
+    if names:
+        into = [*INTO_WORK_FILE, *(ADD if before else ()), "-oo", "LIST_ALL_TABLES=YES", WORK_FILE, DETOUR_FILE]
+        await place.ogr2ogr([*into, *names], (DETOUR_DRIVER, WORK_DRIVER))
+    await place.discard(DETOUR_FILE)
+    return WorkFile(tuple(find_renames(messages)), {**before, **names})
+
+
+async def _read_documents(place: Workplace, source: Source) -> WorkFile:
+    """Several files, each with layers of its own, of which some may have the same name."""
+    if len(source.parts) == 1:
+        return await _read_single(place, source)
+    reading = _reading(source)
+    facts = await hold(place, reading, [Opening(name, reading.options) for name in staged_names(source)])
+    if facts is not None:
+        return WorkFile(facts=facts)
+    read = WorkFile()
+    for name in staged_names(source):
+        added = await _add_relabelled(place, reading, name, before=read.names)
+        read = WorkFile((*read.warnings, *added.warnings), added.names)
+    return read
 
 
 async def _read_parts(place: Workplace, source: Source) -> WorkFile:
@@ -367,6 +395,7 @@ _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = 
         Reader.DOCUMENT: _read_json,
         Reader.LINES: _read_json,
         Reader.PARTS: _read_parts,
+        Reader.DOCUMENTS: _read_documents,
         Reader.DATABASE: _read_database,
     }
 )

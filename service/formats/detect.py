@@ -17,7 +17,7 @@ from service.formats.finds import BUNDLES, Find, find_all, remedy
 from service.formats.format import SHARED_EXTENSION, Format, reading_of
 from service.formats.gunzip import gunzip
 from service.formats.json_kinds import head_of, kind_of_json, sequence_prefix
-from service.formats.left_out import warn_of_left_out
+from service.formats.left_out import has_features, warn_of_left_out
 from service.formats.names import safe_name, shown, stem_of, unique
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
 
@@ -41,13 +41,6 @@ class Part(msgspec.Struct, frozen=True):
     def extension(self) -> str:
         """The extension of the file to open: one of the format's own, whatever the client's was."""
         return next(iter(self.files))
-
-
-READ_WHOLE = (
-    "The archive holds several documents and was read as a whole: typed attributes (SchemaData) may be missing. "
-    "Send each document as a file of its own to keep them."
-)
-"""The driver reads a single document completely, but not several at once."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,15 +131,14 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
     head = head_of(path) if reading_of(found).json else b""
     row = kind_of_json(found, head)
     extension = _extension(untrusted_name)
-    files = _document(row, path, extension, unpack_into)
-    warnings = []
-    if reading_of(row).member and reading_of(row).member not in files:
-        warnings.append(READ_WHOLE)
-    warnings += [bundle.alone for bundle in reading_of(row).bundles if bundle.main == extension]
-    left_out = warn_of_left_out(row, next(iter(files.values())))
+    member = reading_of(row).member
+    own = extension if extension in row.extensions else row.extensions[0]
+    documents = _documents(path, member, stem, unpack_into) if member else (Part({own: path}, stem),)
+    warnings = [bundle.alone for bundle in reading_of(row).bundles if bundle.main == extension]
+    left_out = warn_of_left_out(row, [part.path for part in documents])
     return Source(
         format=row,
-        parts=(Part(files, stem),),
+        parts=tuple(part for part in documents if has_features(row, part.path)) or documents[:1],
         stem=stem,
         prefix=sequence_prefix(row, head),
         warnings=(*warnings, *(warning for warning, column in left_out.items() if not column)),
@@ -154,17 +146,20 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
     )
 
 
-def _document(row: Format, path: Path, extension: str, unpack_into: Path) -> dict[str, Path]:
-    """The file to read: the single document in an archive, or the upload itself."""
-    member = reading_of(row).member
-    if member:
-        unpack_into.mkdir(exist_ok=True)
-        with open_archive(path, Bounds()) as archive:
-            documents = [inside for inside in archive.members if inside.extension == member]
-            if len(documents) == 1:
-                archive.unpack(documents[0], unpack_into / f"document{member}")
-                return {member: _not_empty(unpack_into / f"document{member}", "ZIP")}
-    return {extension if extension in row.extensions else row.extensions[0]: path}
+def _documents(path: Path, extension: str, stem: str, unpack_into: Path) -> tuple[Part, ...]:
+    """The documents with `extension` in the archive at `path`: a lone one is called after the upload."""
+    unpack_into.mkdir(exist_ok=True)
+    with open_archive(path, Bounds()) as archive:
+        members = [member for member in archive.members if member.extension == extension]
+        if not members:
+            raise Rejection(f"The archive holds no {extension} document, so there is nothing to convert.")
+        names = unique([safe_name(PurePosixPath(member.path).stem) for member in members])
+        for number, member in enumerate(members):
+            archive.unpack(member, unpack_into / f"document{number}{extension}")
+    files = [_not_empty(unpack_into / f"document{number}{extension}", "ZIP") for number in range(len(members))]
+    return tuple(
+        Part({extension: file}, name) for file, name in zip(files, names if len(files) > 1 else (stem,), strict=True)
+    )
 
 
 def _gunzip(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds) -> Source:

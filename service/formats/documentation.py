@@ -89,7 +89,7 @@ NOTES = """\
 - **Packed inputs**: a ZIP around one file, and `.gz` around one (`cities.csv.gz`), are unpacked. MapInfo is read from a
   ZIP as `.tab` or `.mif` with their companions, a File Geodatabase from a ZIP with its folder; a `.shp` alone is read
   without attributes. TopoJSON and Esri JSON are detected by their members, whatever their extension.
-- **KML** is read without styles, altitude modes, network links and overlays; a warning reports each.
+- **KML** is read without styles, altitude modes, network links and images of overlays; a warning reports each.
 - **Tables with coordinates**: CSV, XLSX and ODS store a layer of points in the columns `X`, `Y` (and `Z`), all other
   layers in a column `WKT`. When they are read, a column of WKT, hexadecimal WKB or GeoJSON is found by its values, or a
   pair of columns by their names: x/y, lon/lat, longitude/latitude, easting/northing, Laenge/Breite and the like in
@@ -110,7 +110,8 @@ NOTES = """\
 - **Shapefile**: names are cut to 10 bytes of UTF-8 between characters, and numbered if they collide; texts are cut at
   254 bytes; text is UTF-8 with a .cpg; dates with times are text. Mixed geometries become one shapefile per family.
 - **KML** stores the column `name` in an element of its own, which is read as `Name`. Dates are text, and so are columns
-  of integers with values beyond 32 bits; booleans are numbers. A KMZ holds one `doc.kml`.
+  of integers with values beyond 32 bits; booleans are numbers. A KMZ is written with one document; when
+  it is read, all documents with features are converted, and layers with the same name are numbered.
 - **Curves** become lines with segments of four degrees if a target has no curves, also inside collections.
 - **GPX**: points are waypoints, lines are tracks; other columns are extensions. Extensions that look like numbers are
   read as 32-bit numbers, and a warning reports it. Route and track points do not count as features; databases get them

@@ -25,6 +25,8 @@ class Reader(StrEnum):
     DATABASE = "database"
     PARTS = "parts"
     """Formats of several files; each set is a layer."""
+    DOCUMENTS = "documents"
+    """Several files, each with layers of its own."""
     PARQUET = "parquet"
 
 
@@ -123,7 +125,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     derived_columns: frozenset[str] = frozenset()
     """Columns of derived layers that contain nothing beyond what other layers have."""
     member: str = ""
-    """The extension of the document in an archive, if files of this format are archives of one document."""
+    """The extension of the documents in an archive, if files of this format are archives of documents."""
     delimiter: str = ""
     """The delimiter of its tables; "" if each file must be examined."""
     bundles: tuple[Bundle, ...] = ()

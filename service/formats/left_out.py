@@ -9,19 +9,31 @@ from service.formats.format import Format, LeftOut, reading_of
 CHUNK = 1 << 20
 
 
-def warn_of_left_out(row: Format, path: Path) -> Mapping[str, str]:
-    """Warnings about what is left out of the file at `path`, each with the column that makes it obsolete, or "".
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
+"""What a text of two bytes a letter begins with."""
+
+
+def has_features(row: Format, path: Path) -> bool:
+    """Whether the file at `path` may hold features: by the word that every one with features has in it. Blocking."""
+    word = reading_of(row).feature_word
+    with path.open("rb") as file:
+        is_wide = file.read(2) in UTF16
+    return not word or is_wide or bool(_count(path, [word])[0])
+
+
+def warn_of_left_out(row: Format, paths: Sequence[Path]) -> Mapping[str, str]:
+    """Warnings about what is left out of the files at `paths`, each with the column that makes it obsolete, or "".
 
     Blocking; takes half a second for 100 MB.
 
     Raises:
-        Rejection: the file contains nothing else.
+        Rejection: the files contain nothing else.
     """
     reading = reading_of(row)
     if not reading.left_out:
         return {}
     words = [reading.feature_word, *(word for entry in reading.left_out for word in entry.words)]
-    counts = dict(zip(words, _count(path, words), strict=True))
+    counts = {word: sum(found) for word, *found in zip(words, *(_count(path, words) for path in paths), strict=True)}
     found = {entry: count for entry in reading.left_out if (count := sum(counts[word] for word in entry.words))}
     if not counts[reading.feature_word] and any(entry.is_content for entry in found):
         listed = " ".join(_sentence(entry, count) for entry, count in found.items() if entry.is_content)

@@ -1,7 +1,7 @@
-"""Gives layers names that a GeoPackage accepts. Runs in the sandbox: `python -m …relabel SQLITE NAMES_FILE`.
+"""Gives layers names that a GeoPackage accepts. Runs in the sandbox: `python -m …relabel SQLITE NAMES_FILE FIRST`.
 
 GeoPackage refuses names that begin with punctuation or with its own prefix; plain SQLite accepts them. The tables are
-renamed to `t0`, `t1`…, and their former names are written to a file. Uses only the standard library.
+renamed to `t0`, `t1`…, counted from FIRST; their former names are written to a file. Uses only the standard library.
 """
 
 import json
@@ -15,7 +15,7 @@ from service.engine.jailed.gpkg import MAX_LAYERS, quoted
 CATALOGUE = {"geometry_columns", "spatial_ref_sys"}
 
 
-def main(database: str, names_file: str) -> None:
+def main(database: str, names_file: str, first: str) -> None:
     """Rename every layer of `database`; write a map of new to old names to `names_file`."""
     connection = sqlite3.connect(database, isolation_level=None)
     connection.execute("PRAGMA legacy_alter_table = ON")
@@ -23,7 +23,7 @@ def main(database: str, names_file: str) -> None:
     tables = [name for (name,) in connection.execute(query) if name not in CATALOGUE and not name.startswith("sqlite_")]
     if len(tables) > MAX_LAYERS:
         sys.exit(Exit.TOO_MANY_LAYERS)
-    names = {f"t{number}": name for number, name in enumerate(tables)}
+    names = {f"t{number}": name for number, name in enumerate(tables, int(first))}
     for new, old in names.items():
         connection.execute(f"ALTER TABLE {quoted(old)} RENAME TO {quoted(f'__{new}')}")
         connection.execute(
@@ -36,4 +36,4 @@ def main(database: str, names_file: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(*sys.argv[1:4])

@@ -7,7 +7,7 @@ first values, so that 00501 becomes a number. One rewrite of the table corrects 
 import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from service.engine.jailed.gpkg import FID, GEOMETRY, columns, has_geometry, quoted
 
@@ -26,6 +26,8 @@ class Tidying:
     prefix: str
     guesses_types: bool
     numbers: Sequence[str] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What layers are called in the upload, by their tables, where that differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ def tidy(connection: sqlite3.Connection, table: str, tidying: Tidying) -> list[s
     taken = {name.casefold() for name, _ in found}
     kept = []
     for name, declared in found:
-        if _is_noise(connection, table, name, tidying.noise):
+        if _is_noise(connection, table, name, tidying):
             continue
         kept.append(_column(connection, table, (name, declared), tidying, taken))
     if [(column.new_name, column.type) for column in kept] != found:
@@ -68,11 +70,11 @@ def _column(
     return _Column(name, new_name, declared, quoted(name))
 
 
-def _is_noise(connection: sqlite3.Connection, table: str, name: str, noise: Mapping[str, Sequence[str]]) -> bool:
-    usual = noise.get(name, noise.get("*"))
+def _is_noise(connection: sqlite3.Connection, table: str, name: str, tidying: Tidying) -> bool:
+    usual = tidying.noise.get(name, tidying.noise.get("*"))
     if usual is None:
         return False
-    values = [value.replace("{layer}", table) for value in usual]
+    values = [value.replace("{layer}", tidying.names.get(table, table)) for value in usual]
     exact = ["", *(value for value in values if not value.endswith("*"))]
     begins = [value.removesuffix("*") for value in values if value.endswith("*")]
     column = quoted(name)

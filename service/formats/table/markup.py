@@ -6,7 +6,7 @@ from types import MappingProxyType
 import msgspec
 
 from service.formats.crs import WGS84
-from service.formats.format import ColumnRule, Delivery, Format, LeftOut, Reading, Reread, Writer, Writing
+from service.formats.format import ColumnRule, Delivery, Format, LeftOut, Reader, Reading, Reread, Writer, Writing
 from service.formats.geometry import Family
 
 _KML_NOISE = MappingProxyType(
@@ -22,12 +22,12 @@ _KML_NOISE = MappingProxyType(
 _KML_LEFT_OUT = (
     LeftOut(
         (b"<NetworkLink>", b"<NetworkLink "),
-        "Network links ({count}) were not followed; what they lead to is not in the result.",
+        "Network links ({count}) were not followed; what they lead to outside of the file is not in the result.",
         is_content=True,
     ),
     LeftOut(
         (b"<GroundOverlay", b"<ScreenOverlay", b"<PhotoOverlay"),
-        "Overlays, which are images ({count}), were left out.",
+        "Images of overlays ({count}) were left out; what is left of a ground overlay is its outline.",
         is_content=True,
     ),
     LeftOut((b"<gx:Tour", b"<Model>", b"<Model "), "Tours and models ({count}) were left out.", is_content=True),
@@ -178,6 +178,7 @@ KMZ = Format(
     extensions=(".kmz",),
     reading=Reading(
         drivers=("LIBKML",),
+        reader=Reader.DOCUMENTS,
         member=".kml",
         noise_columns=_KML_NOISE,
         feature_word=b"Placemark",

@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import sqlite3
 import struct
 import zipfile
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,10 +17,12 @@ from service.errors import Rejection
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
 from tests.integration.formats.samples import ESRIJSON, NAMES, SAMPLES, TOPOJSON, point
+from tests.support.converters import Converters
 
 PLACEMARK = "<Placemark><name>a</name><Point><coordinates>1,2,3</coordinates></Point></Placemark>"
 LINK = "<NetworkLink><Link><href>http://127.0.0.1:9/a.kml</href></Link></NetworkLink>"
 OVERLAY = "<GroundOverlay><Icon><href>a.png</href></Icon></GroundOverlay>"
+SCREEN = OVERLAY.replace("Ground", "Screen")
 
 
 MIF = """Version 300
@@ -157,15 +161,57 @@ async def test_lines_of_wkt_are_read_back(pipeline: Pipeline, tmp_path: Path) ->
 async def test_what_kml_holds_besides_features_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """Once each; a plain one is told nothing."""
     done = await pipeline.to("GeoJson", kml(tmp_path / "a.kml", PLACEMARK, LINK, LINK, OVERLAY, STYLED))
-    for words in ("Network links (2)", "images (1)", "Styles", "Altitude modes other than absolute (1)"):
+    for words in ("Network links (2)", "Images of overlays (1)", "Styles", "Altitude modes other than absolute (1)"):
         assert sum(words in warning for warning in done.output.warnings) == 1, (words, done.output.warnings)
     assert not (await pipeline.to("GeoJson", kml(tmp_path / "b.kml", PLACEMARK))).output.warnings
 
 
+async def test_the_outline_of_a_ground_overlay_is_kept(pipeline: Pipeline, tmp_path: Path) -> None:
+    """It is a feature, and not told as left out."""
+    box = "<LatLonBox><north>2</north><south>1</south><east>4</east><west>3</west></LatLonBox></GroundOverlay>"
+    path = kml(tmp_path / "a.kml", PLACEMARK, OVERLAY.replace("</GroundOverlay>", box))
+    done = await pipeline.to("GeoJson", path)
+    assert done.facts.histogram == {"Point": 1, "Polygon": 1}
+    assert any("what is left of a ground overlay is its outline" in warning for warning in done.output.warnings)
+
+
 async def test_a_kml_of_overlays_says_that_it_has_no_features(pipeline: Pipeline, tmp_path: Path) -> None:
     """It is not damaged."""
-    with pytest.raises(Rejection, match=r"holds no features that could be converted\. Overlays"):
+    with pytest.raises(Rejection, match=r"holds no features that could be converted\. Images of overlays \(1\)"):
         await pipeline.to("GeoJson", kml(tmp_path / "a.kml", OVERLAY))
+
+
+SCHEMA = '<Schema name="s" id="s"><SimpleField name="n" type="int"/></Schema>'
+
+
+def typed(number: int) -> str:
+    """A placemark with a typed attribute."""
+    data = f'<SchemaData schemaUrl="#s"><SimpleData name="n">{number}</SimpleData></SchemaData>'
+    point = f"<Point><coordinates>{number},2</coordinates></Point>"
+    return f"<Placemark><ExtendedData>{data}</ExtendedData>{point}</Placemark>"
+
+
+@pytest.mark.parametrize("has_sessions", [False, True])
+async def test_all_documents_of_a_kmz_are_converted(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """With folders and typed attributes, of which the driver loses most; layers of one name stay apart."""
+    folder = f"<Folder><name>towns</name>{typed(2)}</Folder>"
+    first = kml(tmp_path / "doc.kml", SCHEMA, typed(1), folder).read_bytes()
+    second = kml(tmp_path / "b.kml", SCHEMA, folder.replace(">2", ">3"), SCREEN).read_bytes()
+    with zipfile.ZipFile(tmp_path / "a.kmz", "w") as archive:
+        archive.writestr("doc.kml", first)
+        archive.writestr("files/b.kml", second)
+        archive.write(kml(tmp_path / "links.kml", LINK), "links.kml")
+    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", tmp_path / "a.kmz")
+    assert [layer.name for layer in done.facts.layers if layer.features] == ["doc", "towns", "towns_2"]
+    found = []
+    with closing(sqlite3.connect(done.path)) as connection:
+        for dataset in done.plan.datasets:
+            found += connection.execute(f'SELECT n FROM "{dataset.name}"').fetchall()  # noqa: S608 -- ours
+    assert found == [(1,), (2,), (3,)]
+    assert [warning.split()[0] for warning in done.output.warnings] == ["Network", "Images", "The"]
+    assert "'b' is empty" in done.output.warnings[-1]
 
 
 async def test_a_property_called_type_is_no_topology(pipeline: Pipeline, tmp_path: Path) -> None:

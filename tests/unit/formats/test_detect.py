@@ -107,20 +107,26 @@ def test_a_single_file_of_another_format_is_unwrapped(tmp_path: Path) -> None:
     assert (source.format.token, source.stem, source.parts[0].path.read_bytes()) == ("gpx", "Tracks", b"<gpx/>")
 
 
-def test_the_document_of_a_kmz_is_unpacked(tmp_path: Path) -> None:
-    """GDAL's own reading of a KMZ loses typed attributes; a KMZ of several documents is left to it."""
+def test_the_documents_of_a_kmz_are_unpacked(tmp_path: Path) -> None:
+    """GDAL reads only the first of a KMZ, without all attributes. Documents without features are no parts."""
     source = received(tmp_path, {"doc.kml": b"<kml/>", "files/icon.png": b"x"}, "Tour.kmz")
     assert (source.format.token, source.stem, source.parts[0].extension) == ("kmz", "Tour", ".kml")
-    assert source.parts[0].path.read_bytes() == b"<kml/>"
-    several = received(tmp_path, {"doc.kml": b"<kml/>", "more.kml": b"<kml/>"}, "Tour.kmz")
-    assert several.parts[0].extension == ".kmz"
+    assert (source.parts[0].path.read_bytes(), source.parts[0].layer) == (b"<kml/>", "Tour")
+    documents = {
+        "doc.kml": b"<kml><NetworkLink></kml>",
+        "a/x.kml": b"<Placemark/>",
+        "b/x.KML": "\ufeff<Placemark/>".encode("utf-16-le"),
+    }
+    several = detect(zipped(tmp_path / "several", documents), "Tour.kmz", tmp_path / "two")
+    assert [part.layer for part in several.parts] == ["x", "x_2"]
+    assert [part.path.read_bytes() for part in several.parts] == [documents["a/x.kml"], documents["b/x.KML"]]
+    assert any("Network links (1)" in warning for warning in several.warnings)
 
 
-def test_several_documents_of_a_kmz_are_warned_of(tmp_path: Path) -> None:
-    """They are read at once, which may lose what one alone keeps; one alone brings no warning."""
-    several = zipped(tmp_path / "several", {"a.kml": b"<kml/>", "b.kml": b"<kml/>"})
-    assert "several documents" in detect(several, "a.kmz", tmp_path / "one").warnings[0]
-    assert detect(zipped(tmp_path / "single", {"a.kml": b"<kml/>"}), "a.kmz", tmp_path / "two").warnings == ()
+def test_a_kmz_without_a_document_is_refused(tmp_path: Path) -> None:
+    """It is no KMZ, whatever it is called."""
+    with pytest.raises(Rejection, match=r"no \.kml document"):
+        received(tmp_path, {"a.txt": b"x"}, "Tour.kmz")
 
 
 @pytest.mark.parametrize("extra", [{"a.kml": b"x"}, SHAPE])
