@@ -98,6 +98,12 @@ audit *ARGS: (environment "dev")
 crash-test COUNT="100" STEPS="500" SEED="1": setup
     @CRASHES={{ COUNT }} SCHEDULE_STEPS={{ STEPS }} SCHEDULE_SEED={{ SEED }} exec pytest tests/e2e/test_crashes.py tests/schedules
 
+# Kill, freeze and isolate a primary of PostgreSQL under load, promote its standby, and print what clients saw.
+[group('check')]
+[no-exit-message]
+failover-test: setup
+    @exec pytest --numprocesses=0 --quiet --capture=no tests/e2e/failover.py
+
 # Run the suites of formats and data loss, or what pytest makes of ARGS, in a root of another Debian release, as `trixie`.
 [group('check')]
 [no-exit-message]

@@ -11,7 +11,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 import anyio
 
-from service.db.connection import unavailable
+from service.db.faults import unavailable
 from service.errors import DatabaseUnavailable
 
 Item = TypeVar("Item")

@@ -1,17 +1,16 @@
-"""A connection: the parameters of its session, and the translation of the driver's errors."""
+"""A connection outside our pools, and the parameters of every session."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import anyio
 import asyncpg
-import structlog
 
-from service.errors import DatabaseUnavailable
+from service.db.faults import LOST, REFUSED, unavailable
+from service.db.hosts import Hosts
 
 CONNECT_SECONDS = 5.0
 CLOSE_SECONDS = 5.0
-RETRY_AFTER_SECONDS = 5
 
 PORTABLE_SESSION = {"application_name": "geomill", "timezone": "UTC"}
 """Start-up parameters of every session; connection poolers accept them and pass them on to their servers."""
@@ -22,27 +21,6 @@ SESSION = {
     "random_page_cost": "1.1",  # rows are looked up by key, mostly in memory
 }
 """Start-up parameters of a session without a pooler."""
-
-LOST = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.OperatorInterventionError,  # the server is stopping or starting, or ended the statement
-    asyncpg.InsufficientResourcesError,  # too many connections, out of memory, disk full
-    asyncpg.ReadOnlySQLTransactionError,  # the server has become a standby
-    TimeoutError,  # the statement exceeded its time limit
-)
-"""Errors during statements that mean that the database is unavailable."""
-
-REFUSED = (
-    *LOST,
-    OSError,  # nothing listens, or the host is unreachable
-    asyncpg.InterfaceError,  # the pool is closing
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
-    ValueError,  # the URL cannot be parsed
-)
-"""Errors before there is a connection."""
-
-_LOG = structlog.get_logger()
 
 
 @asynccontextmanager
@@ -56,9 +34,7 @@ async def open_connection(dsn: str) -> AsyncGenerator["asyncpg.Connection[asyncp
         DatabaseUnavailable: the database is unreachable, or failed in the block.
     """
     try:
-        connection = await asyncpg.connect(
-            dsn, timeout=CONNECT_SECONDS, server_settings=PORTABLE_SESSION, statement_cache_size=0
-        )
+        connection = await Hosts(dsn, CONNECT_SECONDS).connect(server_settings=PORTABLE_SESSION, statement_cache_size=0)
     except REFUSED as error:
         raise unavailable(error) from error
     try:
@@ -80,12 +56,3 @@ async def is_pooled(dsn: str) -> bool:
     """
     async with open_connection(dsn) as connection:
         return bool(await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid())
-
-
-def unavailable(cause: Exception) -> DatabaseUnavailable:
-    """Log `cause` for the operator, and return the error for the caller."""
-    _LOG.warning("database.unavailable", cause=type(cause).__name__, detail=str(cause))
-    return DatabaseUnavailable(
-        f"The service cannot reach its database at the moment. Try again in {RETRY_AFTER_SECONDS} seconds.",
-        RETRY_AFTER_SECONDS,
-    )

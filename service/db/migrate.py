@@ -14,7 +14,8 @@ import asyncpg
 import msgspec
 
 from service.db import queries
-from service.db.connection import LOST, open_connection
+from service.db.connection import open_connection
+from service.db.faults import LOST
 
 LOCK_SECONDS = 60
 """How long a migration waits for another migration, or for a session that uses a table which it changes."""

@@ -23,16 +23,9 @@ import asyncpg
 import msgspec
 from asyncpg.pool import PoolConnectionProxy
 
-from service.db.connection import (
-    CLOSE_SECONDS,
-    CONNECT_SECONDS,
-    LOST,
-    PORTABLE_SESSION,
-    REFUSED,
-    SESSION,
-    is_pooled,
-    unavailable,
-)
+from service.db.connection import CLOSE_SECONDS, CONNECT_SECONDS, PORTABLE_SESSION, SESSION, is_pooled
+from service.db.faults import LOST, REFUSED, unavailable
+from service.db.hosts import Hosts
 from service.db.queries import name_of
 
 Watch = Callable[[str, float], None]
@@ -41,6 +34,9 @@ Connection: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
 
 PREPARED_STATEMENTS = 100
 """Prepared statements kept per connection, more than there are."""
+
+RELEASE_SECONDS = 1.0
+"""How long the server may take to cancel a statement or roll back; after that, the connection is closed instead."""
 
 MOST_AT_HAND = 3
 """Connections kept outside the pool: what admissions and settlements that overlap need."""
@@ -106,7 +102,7 @@ class Database:
 
     async def give_back(self, connection: Connection) -> None:
         """Return a connection to the pool, which rolls back an open transaction and closes idle connections."""
-        await self._pool.release(connection)
+        await self._pool.release(connection, timeout=RELEASE_SECONDS)
 
     async def give_back_all(self) -> None:
         """Return all kept connections, so that the pool can be closed."""
@@ -145,6 +141,8 @@ class _Loan(AbstractAsyncContextManager[Connection]):
 def _as_lost(error: BaseException, connection: Connection) -> Exception | None:
     """Return the error that says that the database is unavailable, None if `error` has another cause."""
     if isinstance(error, LOST):
+        if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+            connection.terminate()  # the next one may lead to the primary
         return error
     if isinstance(error, asyncpg.InternalClientError):
         # The server closed the connection between two statements, which the driver reports as an internal error.
@@ -191,7 +189,7 @@ async def open_pool(
             min_size=1,
             max_size=max_size,
             command_timeout=command_timeout_seconds,
-            timeout=CONNECT_SECONDS,
+            connect=Hosts(dsn, CONNECT_SECONDS).connect,
             max_inactive_connection_lifetime=idle_seconds,
             init=partial(_prepare, watch),
             reset=_keep,

@@ -5,7 +5,9 @@ SELECT * FROM admit_uploads($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 -- name: settle
 -- Complete jobs and write their ledger rows; a job is skipped unless it is open in this attempt.
 -- The balance is stored with each job, because it is part of its response. Also returns which of the jobs in $11 are open;
--- if anything was settled, their admissions are on disk, too.
+-- if anything was settled, their admissions are on disk, too. A skipped job may have been completed by an earlier run of this
+-- statement, on this server only, because a standby did not confirm the commit. The message, which is never read, makes this
+-- commit wait for the standby, too.
 WITH given AS (
     SELECT unnest($1::uuid[]) AS id, unnest($2::int[]) AS attempt, unnest($3::int[]) AS retention_hours,
            unnest($4::bigint[]) AS processing_time_ms, unnest($5::bigint[]) AS feature_count,
@@ -37,7 +39,11 @@ SELECT id, true AS settled, completed_at, expires_at, used_in AS period, used_co
 UNION ALL
 SELECT id, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
   FROM (SELECT unnest($11::uuid[]) AS id LIMIT cardinality($11)) asked JOIN job USING (id)
- WHERE completed_at IS NULL;
+ WHERE completed_at IS NULL
+UNION ALL
+SELECT id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+  FROM given
+ WHERE id NOT IN (SELECT id FROM done) AND pg_logical_emit_message(true, 'geomill', '') IS NULL;
 
 -- name: flush_admissions
 -- Return which of these jobs are open, once they are on disk. Only the commit of a transaction that has written something

@@ -1,0 +1,88 @@
+"""The primary of a database is lost, and its standby takes over."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+import pytest
+from anyio.to_thread import run_sync
+
+from service.accounts.administration import Administration, Terms
+from service.clock import utc_now
+from service.db.migrate import migrate
+from service.db.pool import Database, open_pool
+from service.errors import DatabaseUnavailable
+from service.ids import JobId, uuid7
+from service.metering.audit import audit_books
+from service.metering.ledger import Ledger, publish_plans
+from service.metering.pricing import Pricing
+from tests.database import database_name
+from tests.integration.metering.test_interleavings import START, application, settlement
+from tests.support.replication import running_pair
+
+T = TypeVar("T")
+COMMAND_SECONDS = 1.0
+
+
+async def once_it_is_back(ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask until the database answers."""
+    while True:
+        try:
+            return await ask()
+        except DatabaseUnavailable:
+            await anyio.sleep(0.1)
+
+
+async def write(database: Database) -> None:
+    """Write something."""
+    async with database.connection() as connection:
+        await connection.execute("CREATE TABLE IF NOT EXISTS t (n int)")
+        await connection.execute("INSERT INTO t VALUES (1)")
+
+
+async def test_a_silent_primary_is_left_for_its_standby() -> None:
+    """Until the standby is promoted the database is unavailable, and then a pool that was open before finds it."""
+    with running_pair(synchronous=False) as pair:
+        async with open_pool(pair.dsn, command_timeout_seconds=COMMAND_SECONDS) as database:
+            await write(database)
+            await run_sync(pair.primary.freeze)
+            for _ in range(2):  # over the connection to the old primary, and over a new one
+                with pytest.raises(DatabaseUnavailable):
+                    await write(database)
+            await run_sync(pair.standby.promote)
+            await once_it_is_back(lambda: write(database))
+
+
+async def test_a_settlement_is_not_confirmed_before_the_standby_has_it() -> None:
+    """Neither is one that the primary has committed without it, because the wait for it was given up."""
+    with running_pair(synchronous=True) as pair:
+        await migrate(pair.dsn)
+        async with open_pool(pair.dsn, command_timeout_seconds=COMMAND_SECONDS) as database:
+            await publish_plans(database)
+            ledger = Ledger(database, Pricing())
+            account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
+            job_id = JobId(uuid7(START))
+            await ledger.admit(application(account.account_id, 1, job_id))
+            await run_sync(pair.primary.freeze_sender)
+            for _ in range(3):
+                with pytest.raises(DatabaseUnavailable):
+                    await ledger.settle(settlement(job_id))
+            await run_sync(pair.fail_over)
+            assert await once_it_is_back(lambda: ledger.settle(settlement(job_id))) is not None
+            assert (await ledger.balance(account.account_id)).used_conversions == 1
+            assert await audit_books(database) == []
+
+
+async def test_a_connection_that_can_only_read_is_replaced(empty_database_url: str) -> None:
+    """A server may become a standby while we are connected to it: the next connection may lead elsewhere."""
+    name = database_name(empty_database_url)
+    async with open_pool(empty_database_url, max_size=1) as database, open_pool(empty_database_url) as other:
+        async with other.connection() as connection:
+            await connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        async with database.connection() as connection:
+            await connection.execute("SET default_transaction_read_only = on")
+        with pytest.raises(DatabaseUnavailable):
+            await write(database)
+        async with other.connection() as connection:
+            await connection.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+        await write(database)
