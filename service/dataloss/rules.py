@@ -8,7 +8,8 @@ import msgspec
 from service.formats.dbf_names import VALUE_BYTES, shortened
 from service.formats.facts import FieldType
 from service.formats.geometry import FAMILIES, SPLIT_FAMILIES, Family
-from service.geojson.findings import Scan
+from service.formats.names import shown
+from service.geojson.findings import FieldFindings, Scan
 
 COLLECTION = "GeometryCollection"
 
@@ -76,17 +77,20 @@ def not_applicable() -> Report:
     return Report(applicable=False)
 
 
-def report(scan: Scan) -> Report:
-    """The report for a scanned document, or for tables with equivalent findings."""
-    truncations = tuple(_truncations(scan))
-    collisions = tuple(_collisions(scan))
-    values = tuple(_value_truncations(scan))
-    geometries = tuple(_coercions(scan))
+def report(*scans: Scan) -> Report:
+    """The report for a scanned document, or for the layers of another source, with one scan each.
+
+    Each layer becomes a Shapefile of its own, so names collide and geometries mix only within a layer.
+    """
+    truncations = tuple(dict.fromkeys(entry for scan in scans for entry in _truncations(scan)))
+    collisions = tuple(dict.fromkeys(entry for scan in scans for entry in _collisions(scan)))
+    values = _value_truncations(scans)
+    geometries = tuple(_named(entry, scan, scans) for scan in scans for entry in _coercions(scan))
     return Report(
         applicable=True,
         has_warnings=bool(truncations or collisions or values or geometries),
         has_data_loss=bool(collisions or values or geometries),
-        feature_count=scan.features,
+        feature_count=sum(scan.features for scan in scans),
         field_name_truncations=truncations,
         field_name_collisions=collisions,
         value_truncations=values,
@@ -115,15 +119,27 @@ def _collisions(scan: Scan) -> Iterator[FieldNameCollision]:
             yield FieldNameCollision(truncated_name=shortened(names[0]), fields=tuple(names))
 
 
-def _value_truncations(scan: Scan) -> Iterator[ValueTruncation]:
-    for field in scan.fields:
+def _value_truncations(scans: Iterable[Scan]) -> tuple[ValueTruncation, ...]:
+    columns: defaultdict[str, list[FieldFindings]] = defaultdict(list)
+    for field in (field for scan in scans for field in scan.fields):
         if field.too_long and field.type is FieldType.TEXT:
-            yield ValueTruncation(
-                field=field.name,
-                max_length=field.longest_bytes,
-                limit=VALUE_BYTES,
-                affected_features=field.too_long,
-            )
+            columns[field.name].append(field)
+    return tuple(
+        ValueTruncation(
+            field=name,
+            max_length=max(field.longest_bytes for field in fields),
+            limit=VALUE_BYTES,
+            affected_features=sum(field.too_long for field in fields),
+        )
+        for name, fields in columns.items()
+    )
+
+
+def _named(entry: GeometryCoercion, scan: Scan, scans: Sequence[Scan]) -> GeometryCoercion:
+    """The entry, with the name of its layer if there are several."""
+    if len(scans) == 1:
+        return entry
+    return msgspec.structs.replace(entry, detail=f"Layer {shown(scan.layer_name or '')!r}: {entry.detail}")
 
 
 def _coercions(scan: Scan) -> Iterator[GeometryCoercion]:

@@ -1,24 +1,23 @@
 """Findings about data that was never GeoJSON text, derived from facts about its tables."""
 
-from collections import Counter
-
 from service.formats.facts import Facts, Field, Layer
 from service.geojson.findings import FieldFindings, Scan
 
 
-def findings_of(facts: Facts) -> Scan:
-    """What a scan would find in a document with all layers of `facts`, as far as the facts show."""
-    layers = [layer for layer in facts.layers if not layer.is_derived]
-    parts: Counter[str] = Counter()
-    for layer in layers:
-        parts.update(layer.collection_parts)
-    return Scan(
-        kind="",
-        features=facts.feature_count,
-        fields=tuple(_field(field, layer) for layer in layers for field in layer.fields),
-        geometry_types=facts.histogram,
-        parts=parts,
-        null_geometries=sum(layer.null_geometries for layer in layers if layer.is_spatial),
+def findings_of(facts: Facts) -> tuple[Scan, ...]:
+    """What a scan would find in documents with one layer of `facts` each, as far as the facts show."""
+    return tuple(
+        Scan(
+            kind="",
+            layer_name=layer.name,
+            features=layer.features,
+            fields=tuple(_field(field, layer) for field in layer.fields),
+            geometry_types=layer.geometry_types,
+            parts=layer.collection_parts,
+            null_geometries=layer.null_geometries if layer.is_spatial else 0,
+        )
+        for layer in facts.layers
+        if not layer.is_derived
     )
 
 

@@ -3,10 +3,10 @@
 Some occur when GeoJSON is read, whatever the target; the others only if the target is Shapefile.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from service.formats.facts import FieldType
-from service.formats.names import shown
+from service.formats.names import listed, shown
 from service.geojson.findings import FieldFindings, Scan
 
 NAMES_SHOWN = 5
@@ -67,9 +67,9 @@ _SCAN_WARNINGS: tuple[tuple[Callable[[Scan], int], str], ...] = (
 )
 
 
-def extra_warnings(scan: Scan) -> list[str]:
-    """One sentence for each kind of loss in a Shapefile that the report has no member for."""
-    return [*_field_warnings(scan, _FIELD_WARNINGS), *_scan_warnings(scan)]
+def extra_warnings(*scans: Scan) -> list[str]:
+    """One sentence for each kind of loss in a Shapefile that the report has no member for; a scan for each layer."""
+    return [*_field_warnings(scans, _FIELD_WARNINGS), *_scan_warnings(scans)]
 
 
 def reading_warnings(scan: Scan, *, into_json: bool = False) -> list[str]:
@@ -85,30 +85,27 @@ def _reading_warnings(scan: Scan, *, into_json: bool) -> Iterator[str]:
         count = _counted(scan.repeated_members, "feature")
         yield f"{count} with geometry, properties, id or type more than once (ignoring case): only one of each is read."
     if scan.foreign_members and not into_json:
-        names = _listed([shown(name) for name in scan.foreign_members])
+        names = listed([shown(name) for name in scan.foreign_members], NAMES_SHOWN)
         yield f"Members that are not part of GeoJSON are not kept: {names}. Put them into the properties to keep them."
     if not into_json:
-        yield from _field_warnings(scan, _READING)
+        yield from _field_warnings((scan,), _READING)
 
 
-def _field_warnings(scan: Scan, table: _FieldWarnings) -> Iterator[str]:
+def _field_warnings(scans: Sequence[Scan], table: _FieldWarnings) -> Iterator[str]:
+    fields = [field for scan in scans for field in scan.fields]
     for count_in, sentence in table:
-        affected = {field.name: count for field in scan.fields if (count := count_in(field))}
+        affected = [(field.name, count) for field in fields if (count := count_in(field))]
         if affected:
-            yield sentence.format(count=_counted(sum(affected.values()), "value"), fields=_listed(list(affected)))
+            names = listed(list(dict.fromkeys(name for name, _ in affected)), NAMES_SHOWN)
+            yield sentence.format(count=_counted(sum(count for _, count in affected), "value"), fields=names)
 
 
-def _scan_warnings(scan: Scan) -> Iterator[str]:
+def _scan_warnings(scans: Sequence[Scan]) -> Iterator[str]:
     for count_in, sentence in _SCAN_WARNINGS:
-        count = count_in(scan)
+        count = sum(map(count_in, scans))
         if count:
             yield sentence.format(count=_counted(count, "feature"))
 
 
 def _counted(count: int, noun: str) -> str:
     return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:NAMES_SHOWN])
-    return shown if len(names) <= NAMES_SHOWN else f"{shown} and {len(names) - NAMES_SHOWN} more"

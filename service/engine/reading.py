@@ -27,7 +27,7 @@ from service.formats.dbf_encoding import guess_encoding
 from service.formats.detect import Part, Source
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Name, TableName
 from service.formats.format import Reader, Reading, reading_of
-from service.formats.names import shown
+from service.formats.names import listed, quotes, shown
 from service.formats.request import ConversionRequest
 
 WORK_DRIVER = "GPKG"
@@ -332,24 +332,21 @@ def _require_places(tables: Sequence[_Table | Table], request: ConversionRequest
     """Refuse tables without geometry columns if the request implies that there are some."""
     if any(table.places for table in tables) or not (request.place_fields or request.source_epsg is not None):
         return
-    every = list(dict.fromkeys(name for table in tables for name in table.columns))
-    more = f" and {len(every) - LISTED} more" if len(every) > LISTED else ""
-    listed = ", ".join(repr(shown(name)) for name in every[:LISTED]) + more
+    columns = listed(quotes(name for table in tables for name in table.columns), LISTED)
     if request.place_fields:
         named = " and ".join(f"{field}={shown(name)!r}" for field, name in request.place_fields.items())
-        raise Rejection(f"The table has no such columns: {named}. Its columns are {listed}.")
+        raise Rejection(f"The table has no such columns: {named}. Its columns are {columns}.")
     raise Rejection(
         "sourceEpsg was sent, but no columns of coordinates were found. Name them in xField and yField, or in "
-        f"wktField; leave sourceEpsg out to convert the table without geometry. The columns are {listed}."
+        f"wktField; leave sourceEpsg out to convert the table without geometry. The columns are {columns}."
     )
 
 
 def _table_warnings(tables: Sequence[_Table | Table]) -> Iterator[str]:
     renamed = [pair for table in tables for pair in table.renamed]
     if renamed:
-        more = f" and {len(renamed) - LISTED} more" if len(renamed) > LISTED else ""
-        pairs = ", ".join(f"{shown(old)!r} became {shown(new)!r}" for old, new in renamed[:LISTED])
-        yield f"Names of columns are repeated in the header: {pairs}{more}."
+        pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in renamed], LISTED)
+        yield f"Names of columns are repeated in the header: {pairs}."
     for table in tables:
         if table.others:
             x, y = (shown(name) for ours, name in table.originals.items() if ours in {X, Y})
@@ -381,11 +378,9 @@ async def _read_parquet(place: Workplace, source: Source, request: ConversionReq
 
 def _rounded_warnings(rounded: Mapping[str, int]) -> Iterator[str]:
     if rounded:
-        more = f" and {len(rounded) - LISTED} more" if len(rounded) > LISTED else ""
-        names = ", ".join(repr(shown(name)) for name in list(rounded)[:LISTED]) + more
         yield (
-            f"{sum(rounded.values()):,} values of {names} lost digits: times are kept with millisecond precision, "
-            "decimal numbers to the fifteenth digit."
+            f"{sum(rounded.values()):,} values of {listed(quotes(rounded), LISTED)} lost digits: times are kept with "
+            "millisecond precision, decimal numbers to the fifteenth digit."
         )
 
 

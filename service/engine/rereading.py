@@ -17,7 +17,7 @@ from service.engine.workspace import Workplace
 from service.errors import Rejection
 from service.formats.datasets import Dataset
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Layer, Name
-from service.formats.format import Reread
+from service.formats.format import Reread, reading_of
 from service.formats.geometry import NO_GEOMETRY
 from service.formats.plan import Plan
 from service.formats.verify import Verified, VerifiedColumn, VerifiedLayer
@@ -109,7 +109,7 @@ def _by_dataset(
     """Match layers to datasets: by name, or by order if no name is a dataset's."""
     named = {layer.name: layer for layer in layers}
     if how.is_one and len(datasets) == 1 and layers:
-        return {datasets[0].name: _verified(plan, how, datasets[0], _together(layers))}
+        return {datasets[0].name: _verified(plan, how, datasets[0], _together(plan, layers))}
     if len(layers) == len(datasets) and not named.keys() & {dataset.name for dataset in datasets}:
         named = {dataset.name: layer for dataset, layer in zip(datasets, layers, strict=True)}
     return {
@@ -119,8 +119,8 @@ def _by_dataset(
     }
 
 
-def _together(layers: Iterable[CountedLayer]) -> CountedLayer:
-    every = [layer for layer in layers if layer.name not in {"route_points", "track_points"}]
+def _together(plan: Plan, layers: Iterable[CountedLayer]) -> CountedLayer:
+    every = [layer for layer in layers if layer.name not in reading_of(plan.target).derived_layers]
     return CountedLayer(
         "",
         sum(layer.features for layer in every),

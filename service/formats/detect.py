@@ -4,7 +4,7 @@ Of the client's file name, only the extension is trusted; of the content, only a
 variants of one format.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
@@ -18,7 +18,7 @@ from service.formats.format import SHARED_EXTENSION, Format, reading_of
 from service.formats.gunzip import gunzip
 from service.formats.json_kinds import head_of, kind_of_json, sequence_prefix
 from service.formats.left_out import has_features, warn_of_left_out
-from service.formats.names import safe_name, shown, stem_of, unique
+from service.formats.names import listed, safe_name, shown, stem_of, unique
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
 
 ZIP = SHARED_EXTENSION
@@ -182,14 +182,14 @@ def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path) -> Source:
     bundles = [find for find in finds if find.is_bundle]
     others = [find for find in finds if not find.is_bundle]
     if len(others) + len({find.format.token for find in bundles}) > 1:
-        listed = _listing([find.path for find in finds])
-        raise Rejection(f"The ZIP holds several files that can be converted: {listed}. Convert them one at a time.")
+        paths = _listing(find.path for find in finds)
+        raise Rejection(f"The ZIP holds several files that can be converted: {paths}. Convert them one at a time.")
     if bundles:
         return _unpack_bundles(archive, bundles, untrusted_name, unpack_into)
     if not others:
-        listed = _listing([member.path for member in archive.members])
+        paths = _listing(member.path for member in archive.members)
         raise Rejection(
-            f"The ZIP holds no file that can be converted; it contains: {listed or 'nothing'}. "
+            f"The ZIP holds no file that can be converted; it contains: {paths or 'nothing'}. "
             "A shapefile needs .shp, .shx and .dbf."
         )
     (find,) = others
@@ -229,9 +229,8 @@ def _unpack_bundle(archive: Archive, find: Find, base: Path) -> dict[str, Path]:
     return unpacked
 
 
-def _listing(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - LISTED} more" if len(paths) > LISTED else ""
-    return ", ".join(shown(path) for path in paths[:LISTED]) + more
+def _listing(paths: Iterable[str]) -> str:
+    return listed([shown(path) for path in paths], LISTED)
 
 
 def _not_empty(path: Path, packed_as: str) -> Path:

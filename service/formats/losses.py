@@ -7,10 +7,9 @@ from service.formats.datasets import Dataset
 from service.formats.facts import Field, FieldType, Layer
 from service.formats.format import Format, Writing, writing_of
 from service.formats.geometry import FAMILIES
-from service.formats.names import shown
+from service.formats.names import LISTED, listed, quotes, shown
 from service.formats.values import value_warnings
 
-LISTED = 20
 DBF_TEXT_BYTES = (80, 254)
 DBF_WIDTHS = {FieldType.INTEGER: 18, FieldType.REAL: 24, FieldType.BOOLEAN: 9, FieldType.DATE: 8}
 DBF_COLUMNS_ELSEWHERE = 255
@@ -117,7 +116,7 @@ def _attributes(target: Format, writing: Writing, layers: Sequence[Layer]) -> It
         return
     lost = [field.name for layer in layers for field in layer.fields if field.name not in writing.attributes]
     if lost:
-        yield f"{target.title} keeps no such attributes; left out: {_list(dict.fromkeys(lost))}."
+        yield f"{target.title} keeps no such attributes; left out: {listed(quotes(lost))}."
 
 
 def _column_renames(datasets: Sequence[Dataset]) -> Iterator[str]:
@@ -128,7 +127,7 @@ def _column_renames(datasets: Sequence[Dataset]) -> Iterator[str]:
         if column.name != column.written
     }
     if renamed:
-        yield f"Columns were renamed: {_pairs(list(renamed))}."
+        yield f"Columns were renamed: {_pairs(renamed)}."
 
 
 def _geometries(
@@ -162,7 +161,7 @@ def _guesses(layers: Sequence[Layer]) -> Iterator[str]:
     guessed = [name for layer in layers if not layer.is_derived for name in layer.guessed_columns]
     if guessed:
         yield (
-            f"The values of {_list(dict.fromkeys(guessed))} look like numbers and were read as such: leading zeros are "
+            f"The values of {listed(quotes(guessed))} look like numbers and were read as such: leading zeros are "
             "lost, and whole numbers beyond 2,147,483,647 became that number."
         )
 
@@ -188,12 +187,5 @@ def _has_long_cell(layers: Sequence[Layer], limit: int) -> bool:
     )
 
 
-def _pairs(pairs: Sequence[tuple[str, str]]) -> str:
-    more = f" and {len(pairs) - LISTED} more" if len(pairs) > LISTED else ""
-    return ", ".join(f"{shown(old)!r} to {shown(new)!r}" for old, new in pairs[:LISTED]) + more
-
-
-def _list(names: Iterable[str]) -> str:
-    every = list(names)
-    more = f" and {len(every) - LISTED} more" if len(every) > LISTED else ""
-    return ", ".join(repr(shown(name)) for name in every[:LISTED]) + more
+def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
+    return listed([f"{shown(old)!r} to {shown(new)!r}" for old, new in pairs])

@@ -6,7 +6,7 @@ require it, as XML names.
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
@@ -27,6 +27,7 @@ NOT_IN_MAPINFO = re.compile(r"[^A-Za-z0-9_]")
 XML_RESERVED = re.compile(r"^(xml)", re.IGNORECASE)
 EDGES = "._- "
 SHOWN = 60
+LISTED = 20
 
 
 def stem_of(untrusted_name: str, default: str = DEFAULT_STEM) -> str:
@@ -52,6 +53,17 @@ def shown(untrusted_text: str) -> str:
     """`untrusted_text` as messages show it: printable, on one line, shortened."""
     text = "".join(character if character.isprintable() else "?" for character in untrusted_text)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def listed(items: Sequence[str], most: int = LISTED) -> str:
+    """`items` with commas, and how many more there are than `most`."""
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + more
+
+
+def quotes(untrusted_names: Iterable[str]) -> list[str]:
+    """`untrusted_names` as messages show them, each once, in quotation marks."""
+    return [repr(shown(name)) for name in dict.fromkeys(untrusted_names)]
 
 
 def xml_name(name: str) -> str:

@@ -1,5 +1,6 @@
 """Values that a target changes or leaves out: one row per kind, reported in one sentence with columns and counts."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
@@ -7,9 +8,8 @@ import msgspec
 
 from service.formats.facts import Field, FieldType, Layer
 from service.formats.format import Format, writing_of
-from service.formats.names import shown
+from service.formats.names import listed, quotes
 
-LISTED = 20
 MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
 KNOWN_BY_SCAN = frozenset({"binary", "dates", "infinite", "moments", "nulls"})
 """What a scan of GeoJSON finds; the other kinds must be counted in a work file."""
@@ -98,15 +98,14 @@ def value_warnings(target: Format, layers: Sequence[Layer]) -> Iterator[str]:
     """A sentence for each kind of value in `layers` that the format `target` changes or leaves out."""
     for kind, loss in VALUE_LOSSES.items():
         if kind in writing_of(target).value_losses:
-            counts = {
-                field.name: count for layer in layers for field in layer.fields if (count := loss.count(field, layer))
-            }
-            if counts:
+            counts: Counter[str] = Counter()
+            for layer in layers:
+                for field in layer.fields:
+                    counts[field.name] += loss.count(field, layer)
+            if counts := +counts:
                 yield loss.sentence.format(target=target.title, values=_values(counts))
 
 
 def _values(counts: Mapping[str, int]) -> str:
     total = sum(counts.values())
-    more = f" and {len(counts) - LISTED} more" if len(counts) > LISTED else ""
-    listed = ", ".join(repr(shown(name)) for name in list(counts)[:LISTED]) + more
-    return f"1 value of {listed}" if total == 1 else f"{total:,} values of {listed}"
+    return f"{'1 value' if total == 1 else f'{total:,} values'} of {listed(quotes(counts))}"

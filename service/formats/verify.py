@@ -14,12 +14,11 @@ from service.errors import Rejection
 from service.formats.datasets import Dataset
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Field, FieldType, Name
 from service.formats.format import Writing
-from service.formats.names import shown
+from service.formats.names import listed, quotes, shown
 from service.formats.plan import Plan
 
 RELATIVE = 1e-6
 """How much the sum of a column may differ: formats round at the fifteenth digit, a loss is larger."""
-LISTED = 20
 
 
 class VerifiedColumn(msgspec.Struct, frozen=True):
@@ -119,9 +118,7 @@ def _column_differences(writing: Writing, dataset: Dataset, columns: Mapping[str
         field.name for field in dataset.layer.fields if _is_kept(writing, field) and written[field.name] not in columns
     ]
     if missing:
-        more = f" and {len(missing) - LISTED} more" if len(missing) > LISTED else ""
-        listed = ", ".join(repr(shown(column)) for column in missing[:LISTED]) + more
-        yield f"Read back, {name!r} lacks columns: {listed}."
+        yield f"Read back, {name!r} lacks columns: {listed(quotes(missing))}."
     if dataset.only_types or _expected(writing, dataset)[0] != dataset.layer.features:
         return  # values are counted per layer, not for a part of its features
     for field in dataset.layer.fields:

@@ -118,11 +118,11 @@ def describe(output: Output, verified: Verified) -> Details:
     if not verified.plan.writing.loss_report:
         return Details(warnings=warnings, output_epsg=output.output_epsg)
     scan = verified.inspection.scan
-    found = scan if scan is not None else findings_of(verified.plan.converted)
+    found = (scan,) if scan is not None else findings_of(verified.plan.converted)
     return Details(
-        warnings=(*warnings, *extra_warnings(found)),
+        warnings=(*warnings, *extra_warnings(*found)),
         output_epsg=output.output_epsg,
-        truncation_report=msgspec.to_builtins(report(found)),
+        truncation_report=msgspec.to_builtins(report(*found)),
     )
 
 

@@ -195,12 +195,12 @@ async def test_the_report_of_a_shapefile_covers_every_input(pipeline: Pipeline, 
     path = await database(pipeline, tmp_path, columns, (1e300, "", "x  ", "y" * 300, "z", float("inf")))
     done = await pipeline.to("Shapefile", path)
     found = findings_of(done.plan.converted)
-    told = report(found)
+    told = report(*found)
     assert told.applicable
     assert told.has_data_loss
     assert [entry.fields for entry in told.field_name_collisions] == [("population_2020", "population_2021")]
     assert [entry.affected_features for entry in told.value_truncations] == [1]
-    sentences = "\n".join(extra_warnings(found))
+    sentences = "\n".join(extra_warnings(*found))
     for words in ("1 value in huge: numbers with more digits", "1 value in empty", "1 value in trail", "infinite"):
         assert words in sentences
 
