@@ -224,7 +224,7 @@ def test_who_may_send_is_told_to_go_on(server: Server, client: Client) -> None:
 
 
 def test_http2_is_spoken_where_the_setting_says_so(tmp_path: Path, database_url: str) -> None:
-    """With few streams on a connection, and heads as long as those of HTTP/1.1; nothing changes to it on the way."""
+    """With few streams per connection and the header limits of HTTP/1.1; no connection is upgraded to it."""
     settings = {"GEOMILL_HTTP2": "true", "GEOMILL_MAX_HEADER_BYTES": "4096"}
     with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM):
         with connected(server) as connection:

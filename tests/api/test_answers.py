@@ -18,7 +18,7 @@ JOBS = "/api/geo/convert/jobs"
 
 @pytest.mark.parametrize("path", PATHS)
 def test_no_answer_can_be_taken_for_a_page_or_kept(client: Client, path: str) -> None:
-    """Not guessed to be something else, not framed, not cached, its address told to nobody."""
+    """Headers forbid sniffing, framing, caching and referrers."""
     headers = client.get(path).headers
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["content-security-policy"].startswith("default-src 'none'")

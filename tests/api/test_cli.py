@@ -160,7 +160,7 @@ def test_doctor_says_that_this_host_can_serve(geomill: Geomill) -> None:
 
 
 def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
-    """A wrong path of ogr2ogr and an unreachable database: both are told, and the exit code is 1."""
+    """A wrong path of ogr2ogr and an unreachable database are both reported, and the exit code is 1."""
     broken = Geomill(
         tmp_path, {"GEOMILL_OGR2OGR": "/nonexistent/ogr2ogr", "GEOMILL_DATABASE_URL": "postgresql://127.0.0.1:1/x"}
     )

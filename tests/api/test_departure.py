@@ -76,7 +76,7 @@ def test_operators_can_watch_the_last_jobs_end(tmp_path: Path, database_url: str
 
 
 def test_what_does_not_end_in_time_is_ended_and_told(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
-    """The client that waits is told that the service restarts; the job is Failed and costs nothing."""
+    """The waiting client learns that the service restarts; the job is Failed and costs nothing."""
     settings = {"GEOMILL_DRAIN_SECONDS": "0.2", "GEOMILL_CONVERTERS": "1"}
     with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
         answers: list[httpx.Response] = []

@@ -131,7 +131,7 @@ def test_operators_have_a_port_of_their_own(server: Server, client: Client) -> N
 
 
 def test_scripts_of_an_allowed_origin_may_call(client: Client) -> None:
-    """The browser is told so before and with the answer, with the headers that scripts may read."""
+    """The preflight and the actual response allow it and list the headers that scripts may read."""
     asks = {"Origin": ORIGIN, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-api-key"}
     before = client.options(FILE, headers=asks)
     assert (before.status_code, before.headers["access-control-allow-origin"]) == (200, ORIGIN)

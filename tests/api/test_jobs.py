@@ -62,7 +62,7 @@ def test_an_unknown_job_is_not_found(client: Client, job_id: str) -> None:
 
 
 def test_the_job_of_another_account_is_not_found(client: Client, new_client: NewClient) -> None:
-    """Not even its existence is told, and it is in nobody else's list."""
+    """The response does not even reveal that it exists, and no other account's list contains it."""
     answer = client.convert("lakes.geojson", lakes())
     other = new_client("free")
     assert other.get(f"/api/geo/convert/jobs/{answer['jobId']}/status").status_code == 404

@@ -90,7 +90,7 @@ async def test_it_serves_by_itself(geomill: Application, database_url: str) -> N
 
 
 async def test_a_lifespan_that_was_forgotten_is_told(geomill: Application) -> None:
-    """To whoever mounts it, at the first request."""
+    """The first request reports it to the developer who mounted the application."""
     outer = Starlette(routes=[Mount("/convert", geomill)])
     async with httpx.AsyncClient(transport=httpx.ASGITransport(outer), base_url=HOST) as client:
         with pytest.raises(RuntimeError, match="lifespan"):

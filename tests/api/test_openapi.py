@@ -250,14 +250,14 @@ def test_a_range_that_cannot_be_served_is_a_problem_like_any_other(client: Clien
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/"])
 def test_what_needs_no_key_is_as_described(server: Server, document: Document, path: str) -> None:
-    """For whoever runs the service, and for whoever reads about it."""
+    """Endpoints for operators, and those of the description itself."""
     response = httpx.get(server.url + path)
     assert response.status_code == 200
     assert_described(document, path, response)
 
 
 def test_the_description_says_where_the_service_is(server: Server, tmp_path: Path, database_url: str) -> None:
-    """At the address that clients are told to use, or at the host that was asked, below its root path."""
+    """At the configured public address, or at the requested host below its root path."""
     assert httpx.get(f"{server.url}/openapi.json").json()["servers"] == [{"url": "/"}]
     for settings, address in (
         ({"GEOMILL_PUBLIC_URL": "https://maps.example/convert"}, "https://maps.example/convert"),

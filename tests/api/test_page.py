@@ -328,7 +328,7 @@ def stranger(new_client: NewClient) -> Client:
 async def test_a_link_brings_a_key_and_never_replaces_one(
     visit: Visit, server: Server, client: Client, stranger: Client
 ) -> None:
-    """Anybody can make such a link: its key is used on a click only, and not at all in a tab that has a key."""
+    """Such links can be forged: their key is used only after a click, and never in a tab that has a key."""
     page = visit.page
     sent: list[str | None] = []
     page.on("request", lambda request: sent.append(request.headers.get("x-api-key")))

@@ -204,7 +204,7 @@ def test_a_suspended_process_is_left_out_and_finally_replaced(server: Server) ->
 
 
 def test_a_second_signal_ends_the_service_at_once(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
-    """The client is told to ask for its job, which fails and costs nothing; nothing is left, and all ended in order."""
+    """The client is referred to its job, which fails and costs nothing; all processes end in order."""
     with running_server(tmp_path, database_url, TWO) as server, create_account(server, TEAM) as client:
         answers: list[httpx.Response] = []
         files = {"file": ("a.geojson", slow_file)}

@@ -185,7 +185,7 @@ def test_what_is_for_operators_is_not_passed_on(proxy: str, path: str) -> None:
 
 
 def test_a_body_beyond_every_limit_ends_at_the_proxy(proxy: str) -> None:
-    """By what its head says."""
+    """The proxy refuses it because of its Content-Length."""
     fields = {"Content-Length": "250000000"}
     answer = answer_to(proxy, "/api/geo/convert/batch", fields)
     assert answer.startswith(b"HTTP/1.1 413")

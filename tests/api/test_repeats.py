@@ -53,7 +53,7 @@ def test_a_malformed_key_is_refused(client: Client, key: str) -> None:
 
 
 def test_many_at_once_with_one_key_convert_once(client: Client) -> None:
-    """Those that come while the first runs are told to come again, and one conversion is counted."""
+    """Requests that arrive while the first one runs get a 409, and one conversion is counted."""
     start = threading.Barrier(8)
 
     def send(_number: int) -> tuple[int, str]:

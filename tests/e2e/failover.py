@@ -101,7 +101,7 @@ def lag_and_lose_power(pair: Pair) -> None:
     [(True, lose_power), (True, lose_network), (True, lag_and_lose_power), (False, lag_and_lose_power)],
 )
 def test_failover(tmp_path: Path, synchronous: bool, lose: Callable[[Pair], None]) -> None:
-    """With a synchronous standby nothing is lost that a client was told, and nothing is charged twice."""
+    """With a synchronous standby, nothing that a client was promised is lost, and nothing is charged twice."""
     with running_pair(synchronous=synchronous) as pair:
         with running_server(tmp_path, pair.dsn, SETTINGS) as server:
             client = create_account(server, Terms(plan="business", plan_owner="organization"))

@@ -110,7 +110,7 @@ def restored(tmp_path: Path, database_url: str, empty_database_url: str) -> Path
 
 
 def test_a_restored_database_and_an_older_store_are_reconciled(restored: Path, empty_database_url: str) -> None:
-    """The audit names each difference, `reconcile` mends exactly these, and what was charged stays charged."""
+    """The audit names each difference, `reconcile` corrects exactly these, and all charges stay."""
     stored = objects(restored)
     jobs = {str(row["id"]): row["object_key"] for row in rows(empty_database_url, SUCCEEDED)}
     lost = {job for job, key in jobs.items() if key not in stored}

@@ -117,7 +117,7 @@ def besieged(server: Server, key: str) -> Iterator[None]:
 def test_files_are_converted_beside_a_thousand_idle_connections_and_slow_ones(
     tmp_path: Path, database_url: str
 ) -> None:
-    """Idle from the start, or later, with a head that never ends, with a body that drips; and nothing stays of them."""
+    """Connections that are idle, or send endless headers or slow bodies, leave nothing behind."""
     with running_server(tmp_path, database_url) as server, create_account(server, TEAM) as client:
         with besieged(server, client.key.api_key):
             assert_converts(client, 20)

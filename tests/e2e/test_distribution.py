@@ -146,7 +146,7 @@ def test_the_wheel_holds_one_package_and_names_its_platform(installation: Instal
 async def test_an_application_with_packages_of_the_same_names_mounts_it(
     installation: Installation, database_url: str, tmp_path: Path
 ) -> None:
-    """It converts, in the sandbox with programs of ours, and the application keeps its own packages."""
+    """It converts with our programs in the sandbox, and the application keeps its own packages."""
     for package in ("service", "sandbox"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text('OWNER = "the application"\n')
@@ -167,7 +167,7 @@ async def test_an_application_with_packages_of_the_same_names_mounts_it(
 
 
 def test_the_command_serves_from_an_empty_directory(installation: Installation, tmp_path: Path) -> None:
-    """With its own database, store and sandbox; the line that it prints converts a file; it stops when it is told."""
+    """It has its own database, store and sandbox; the command that it prints converts a file; a signal stops it."""
     process = installation.run(("geomill", "serve"), tmp_path, GEOMILL_PORT="0")
     try:
         ready = _wait_for(r'^\{.*"server\.ready".*\}$', tmp_path, process)

@@ -44,7 +44,7 @@ def test_gdal_is_installed_through_sudo_that_asks_nothing(machine: Path) -> None
 
 @pytest.mark.parametrize("sudo", [None, "exit 1"], ids=["no sudo", "sudo with a password"])
 def test_without_permission_the_command_is_told(machine: Path, sudo: str | None) -> None:
-    """An ordinary user is told what to run, and nothing is tried."""
+    """The command prints what an ordinary user has to run, and attempts nothing."""
     _program(machine, "id", "echo 1000")
     if sudo:
         _program(machine, "sudo", sudo)

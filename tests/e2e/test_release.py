@@ -84,7 +84,7 @@ def test_a_failing_check_prevents_a_release(checkout: Checkout) -> None:
 
 @pytest.mark.parametrize(("version", "why"), [("7.0", "form X.Y.Z"), ("0.0.9", "older than")])
 def test_a_version_must_follow_the_last_one(checkout: Checkout, version: str, why: str) -> None:
-    """It is told why it does not."""
+    """The message says why it does not."""
     refused = checkout.release(version)
     assert (refused.returncode, why in refused.stderr) == (1, True), refused.stderr
 

@@ -58,7 +58,7 @@ def most_held(server: Server, done: Event) -> int:
 
 
 def test_what_sorting_takes_of_the_disk_is_bounded(server: Server) -> None:
-    """The file is too large to be converted, which its sender is told; others are served meanwhile, and afterwards."""
+    """The client learns that the file is too large; others are served meanwhile and afterwards."""
     with laid_out() as bait:
         content = geopackage(VIEW + SORTED + ";")(bait)
     assert len(content) < 100_000

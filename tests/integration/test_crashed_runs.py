@@ -91,7 +91,7 @@ def retries() -> float:
 async def test_a_run_that_is_killed_is_begun_anew(
     database_url: str, tmp_path: Path, document: bytes, victim: Callable[[int], int]
 ) -> None:
-    """It ends as if nobody had killed anything, is charged once, and leaves no half-written result."""
+    """It ends as if no process had been killed, is charged once, and leaves no partial result."""
     async with world(database_url, tmp_path, plan="team") as here:
         expected = await convert(here, document)
         before = retries()
@@ -110,7 +110,7 @@ async def test_a_run_that_is_killed_is_begun_anew(
 async def test_a_file_on_which_the_converter_crashes_twice_is_at_fault(
     database_url: str, tmp_path: Path, document: bytes
 ) -> None:
-    """The caller is told so, and nothing is charged."""
+    """The client learns that the file is the cause, and nothing is charged."""
     async with world(database_url, tmp_path, plan="team") as here:
         before = retries()
         async with killing(2) as killed:

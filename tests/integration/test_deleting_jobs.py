@@ -78,7 +78,7 @@ async def assert_not_charged(here: World, job_id: str) -> None:
 
 
 async def test_cancelling_ends_the_run_and_frees_its_place(database_url: str, tmp_path: Path) -> None:
-    """The client that waits is told; nothing is charged; a repeat changes nothing."""
+    """The waiting client learns of it; nothing is charged; repeating it has no effect."""
     async with world(database_url, tmp_path, plan="team") as here, anyio.create_task_group() as tasks:
         conversion = Conversion()
         tasks.start_soon(conversion.send, here, LENGTHY)

@@ -338,7 +338,7 @@ FULL_DISK = {"mkdir": no_space, "open": no_space_for_new_files, "writev": no_spa
 async def test_a_full_disk_is_a_refusal_with_retry(
     area: WorkArea, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, size_bytes: int
 ) -> None:
-    """When the disk is full, at whichever call that shows, the client is told to come back, and nothing stays."""
+    """Whichever call fails because the disk is full, the client is asked to retry, and nothing stays."""
     body = single(Part("file", bytes(size_bytes), "a.geojson"))
     descriptors = open_descriptors()
     monkeypatch.setattr(os, call, FULL_DISK[call])

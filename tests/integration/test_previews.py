@@ -143,7 +143,7 @@ async def test_the_same_preview_is_made_once(
 async def test_one_account_leaves_places_to_others(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As many previews as can be made at a time, all of one account and none of them ready, delay nobody else's."""
+    """If one account requests as many previews as can be made at a time, those of others are not delayed."""
     async with world(database_url, tmp_path, plan="team") as here:
         jobs = [(await here.convert())["jobId"] for _ in range(AT_ONCE)]
         _, key = await Administration(here.services.database, here.clock).create_account("b", Terms(plan="free"))

@@ -40,7 +40,7 @@ async def watched(directory: Path) -> AsyncIterator[set[str]]:
 
 
 async def test_a_small_file_is_converted_in_memory_and_a_larger_one_on_disk(database_url: str, tmp_path: Path) -> None:
-    """By what the request says of its length."""
+    """The declared length of the request decides."""
     async with world(database_url, tmp_path) as here:
         async with watched(tmp_path) as seen:
             await here.convert()
@@ -87,7 +87,7 @@ async def test_without_a_directory_in_memory_all_lies_on_disk(database_url: str,
 
 
 def test_a_directory_of_somebody_else_is_not_used(tmp_path: Path) -> None:
-    """In a place that all share anybody may have taken the name."""
+    """In a shared directory, another user may have taken the name."""
     path = memory_path(str(tmp_path), tmp_path / "data")
     path.symlink_to(tmp_path)
     assert memory_root(str(tmp_path), tmp_path / "data") is None

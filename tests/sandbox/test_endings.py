@@ -64,7 +64,7 @@ ENDINGS = [
 def test_the_verdict_names_the_ending(
     run_python: RunPython, program: str, limits: dict[str, float], ending: Ending
 ) -> None:
-    """A program that ends in some way is told to have ended so."""
+    """Each way in which a program ends has its own verdict."""
     assert run_python(program, **limits).ending is ending
 
 
@@ -105,5 +105,5 @@ def test_what_was_observed_decides_the_ending(end: ProcessEnd, ending: Ending) -
 
 @pytest.mark.parametrize("ending", Ending)
 def test_every_ending_has_a_sentence(ending: Ending) -> None:
-    """Whoever sent the file gets one whole sentence for every ending."""
+    """The client gets one complete sentence for every ending."""
     assert plain_language(Verdict(ending=ending)).endswith(".")

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compile
 
 
 def test_it_is_built_once_and_found(tmp_path: Path) -> None:
-    """The library of this source is built where it is told to, and not again."""
+    """The library of this source is built once, in the given directory."""
     cache = tmp_path / "cache"
     assert built(cache) is None
     library = build(cache)
@@ -39,7 +39,7 @@ def test_without_a_compiler_it_says_so(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_compiler_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the compiler complains of is told, and nothing is left behind."""
+    """The error contains the compiler's message, and nothing is left behind."""
     compiler = tmp_path / "cc"
     compiler.write_text("#!/bin/sh\necho no such header >&2\nexit 1\n")
     compiler.chmod(0o755)

@@ -150,7 +150,7 @@ def test_strict_mode_refuses_a_host_on_which_something_got_out() -> None:
 
 
 def test_the_launcher_in_use_is_the_first_that_passed() -> None:
-    """Whoever reads the report sees what runs."""
+    """The report shows which one is in use."""
     rows = (
         LauncherReport(name=LauncherName.FORK_SERVER, active=False, reason="no compiler"),
         LauncherReport(name=LauncherName.EXEC, active=True),
@@ -161,7 +161,7 @@ def test_the_launcher_in_use_is_the_first_that_passed() -> None:
 
 @pytest.mark.skipif(not Path("/sys/fs/cgroup/memory").exists() or os.geteuid() != 0, reason="no memory groups to make")
 async def test_memory_beyond_the_address_space_limit_is_the_memory_groups(work_root: Path, directory: Path) -> None:
-    """A program whose address space is not limited is killed for memory, and told so."""
+    """A program with unlimited address space is killed for exceeding its memory, and the verdict says so."""
     config = Config(work_root=work_root, mode=Mode.BEST_EFFORT, without=frozenset({"resource limits"}))
     async with open_pool(config) as pool:
         if "memory group" not in {layer.name for layer in pool.report().layers if layer.active}:

@@ -167,7 +167,7 @@ def test_no_more_are_suspended_than_may_be() -> None:
 
 
 def test_a_suspended_ticket_can_be_released() -> None:
-    """Its slot is free again, and nobody else's is touched."""
+    """Its slot becomes free, and no other slot changes."""
     queue = AdmissionQueue(workers=1, waiting=20, suspended=1)
     lender, borrower = acquire(queue, "a"), acquire(queue, "b")
     queue.tick(QUANTUM_SECONDS)
@@ -186,7 +186,7 @@ def test_one_who_is_released_while_it_waits_gets_no_worker() -> None:
 
 
 def test_what_is_told_of_the_queue() -> None:
-    """How long its head has waited."""
+    """The age of the oldest waiting ticket."""
     queue = AdmissionQueue(workers=1, waiting=1)
     acquire(queue, "a", 0.0)
     assert queue.age(5.0) == 0.0

@@ -156,7 +156,7 @@ def test_calls_of_another_architecture_kill(machine: str) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_process_id_has_one_place(machine: str) -> None:
-    """Where whoever sets the filter puts its own."""
+    """The process that installs the filter puts its own id there."""
     code = program(machine, executes=False)
     stands_for_it = code[pid_offset(code) :][:4]
     assert code.count(stands_for_it) == 1

@@ -168,7 +168,7 @@ async def test_a_suspended_run_can_be_cancelled(work_root: Path) -> None:
 
 
 async def test_a_lost_helper_takes_the_suspended_run_along(work_root: Path) -> None:
-    """Both runs are told as internal; the next one of each tenant is converted, and they still take turns."""
+    """Both runs end as internal errors; the next run of each tenant succeeds, and they still take turns."""
     endings: dict[str, list[Ending]] = {"a": [], "b": []}
     async with open_pool(one_worker(work_root)) as pool, anyio.create_task_group() as tasks:
 

@@ -197,7 +197,7 @@ NAMED = (
 
 @pytest.mark.parametrize(("fault", "schedule"), NAMED, ids=[f"{fault} {schedule.id}" for fault, schedule in NAMED])
 def test_what_is_told_is_what_is_done_and_charged(site: Site, fault: str, schedule: Schedule) -> None:
-    """The statement is reached, and afterwards told, ledger, jobs and objects agree, and no key is stuck."""
+    """The statement is reached; afterwards, responses, ledger, jobs and objects agree, and no key is stuck."""
     assert run(site, fault, schedule) == 1
 
 

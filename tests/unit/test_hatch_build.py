@@ -53,7 +53,7 @@ def test_the_command_is_renamed() -> None:
 
 
 def test_everything_here_can_be_renamed() -> None:
-    """No module names another one of ours by a text, or imports it in a form that is not changed."""
+    """No module names another of our modules in a text, or imports it in a form that is not rewritten."""
     root = Path(__file__).parents[2]
     for directory in NAMES:
         for path in (root / directory).rglob("*.py"):

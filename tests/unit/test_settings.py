@@ -42,7 +42,7 @@ def test_a_secret_may_be_in_a_file(tmp_path: Path) -> None:
 
 
 def test_a_secret_is_given_once(tmp_path: Path) -> None:
-    """Which of two would count nobody could tell."""
+    """With two, it would be unclear which one counts."""
     secret = tmp_path / "secret"
     secret.write_text("from the file")
     for both in (

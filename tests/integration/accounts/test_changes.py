@@ -273,7 +273,7 @@ async def test_a_change_that_never_ends_does_not_block_the_next_for_ever(
 
 
 async def test_the_schema_knows_whose_a_payer_is(database_url: str) -> None:
-    """One for plans and one for credit of each account; an organization's is nobody's own."""
+    """Each account has one for plans and one for credit; an organization's payer is no account's own."""
     async with opened(database_url) as office:
         account = await office.account(plan="free")
         for statement in (

@@ -155,7 +155,7 @@ ALIKE = {
 
 @pytest.mark.parametrize("name", ALIKE)
 def test_members_that_are_called_alike_are_read_alike(tmp_path: Path, name: str) -> None:
-    """The same one of them is taken, and that others are not is told; as is that of a lone feature."""
+    """Scan and converter take the same one, and a warning reports the others; also for a single feature."""
     whole = with_members(ALIKE[name])
     for document in (whole, whole[whole.index("[") + 1 : whole.rindex("]")]):
         view, found = converter_view(tmp_path, document), scan_bytes(document.encode())
@@ -192,7 +192,7 @@ def moment_like(generator: random.Random) -> str:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_dates_and_times_are_recognised_alike(tmp_path: Path, seed: int) -> None:
-    """Each text alone in a column: the converter makes it the same type, or it is told to leave texts as they are."""
+    """Each text alone in a column: the converter gives it the same type, or receives the option to keep texts."""
     generator = random.Random(seed)
     texts = [moment_like(generator) for _ in range(1000)]
     view = converter_view(tmp_path, collection(feature({f"f{n}": text for n, text in enumerate(texts)})).decode())

@@ -58,7 +58,7 @@ HALVES_TOLD = "4 escapes of an unpaired surrogate"
 @pytest.mark.parametrize("output", READERS)
 @pytest.mark.parametrize("padding", [0, LARGE])
 async def test_half_a_letter_takes_no_whole_one_along(converters: Converters, output: str, padding: int) -> None:
-    """The converter would swallow what follows some; each becomes U+FFFD, and how many is told."""
+    """The converter would drop what follows some of them; each becomes U+FFFD, and a warning counts them."""
     rows = [feature({"a": text}) for text in [*TEXTS, "x" * padding]]
     done = await convert(converters, collection(*rows), output)
     assert READERS[output](done.path)[: len(TEXTS)] == TEXTS_READ
@@ -87,7 +87,7 @@ async def test_a_text_that_begins_like_a_date_is_kept_whole(converters: Converte
 
 
 async def test_dates_stay_dates_where_nothing_is_lost(converters: Converters) -> None:
-    """A database has types for them; thousandths of a second are all that these hold, which is told."""
+    """A database has types for them, with millisecond precision, and a warning reports the rounding."""
     moment = "2024-01-01T10:00:00.123456Z"
     done = await convert(converters, collection(feature({"a": "2024-01-01", "t": moment})), "GeoPackage")
     with closing(sqlite3.connect(done.path)) as database:
@@ -97,7 +97,7 @@ async def test_dates_stay_dates_where_nothing_is_lost(converters: Converters) ->
 
 
 async def test_between_json_formats_times_are_texts(converters: Converters) -> None:
-    """They are kept letter by letter, so nothing is told."""
+    """They are kept character by character, so there is no warning."""
     moment = "2024-01-01T10:00:00.123456Z"
     done = await convert(converters, collection(feature({"a": moment})), "GeoJsonSeq")
     assert _of_lines(done.path) == [moment]

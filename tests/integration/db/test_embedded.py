@@ -29,7 +29,7 @@ def test_first_user_starts_it_and_last_one_stops_it(site: Site) -> None:
 
 
 def test_server_never_runs_as_root(site: Site) -> None:
-    """Whoever starts it, PostgreSQL runs as an ordinary user, although the way to its data is closed to that user."""
+    """PostgreSQL always runs as an ordinary user, even if that user cannot traverse the path to its data."""
     site.enter()
     assert uid_of(site.postmaster) != 0
     assert {uid_of(process) for process in site.servers()} == {site.data.stat().st_uid}
@@ -156,7 +156,7 @@ def test_pid_of_a_stranger_is_no_server(site: Site, file: str) -> None:
 
 
 def test_interrupting_everybody_leaves_the_server_to_its_draining_users(site: Site) -> None:
-    """Ctrl-C, and a service manager that ends every process politely, take the database from nobody."""
+    """Ctrl-C, or SIGTERM to every process, does not take the database from processes that use it."""
     user = site.enter()
     server = site.postmaster
     os.killpg(user.process.pid, signal.SIGINT)

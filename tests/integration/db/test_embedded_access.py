@@ -112,7 +112,7 @@ def install_privately(home: Path) -> Path:
 
 @as_root
 async def test_other_users_cannot_log_in(directory: Path) -> None:
-    """The way to the socket is closed to other users, and even if it were open nobody could log in as somebody else."""
+    """Other users cannot reach the socket, and even if they could, they could not log in as another user."""
     async with embedded_postgres(directory, durable=False):
         run = Home(directory / "postgres").socket_directory
         with pytest.raises(PermissionError):
@@ -139,7 +139,7 @@ def _log_in(socket_path: Path, as_user: str) -> bytes:
 
 @as_root
 def test_user_of_the_server_is_the_configured_one_or_the_datas_owner() -> None:
-    """The setting decides, then whoever owns the data; a contradiction is not resolved but told."""
+    """The setting decides, then the owner of the data; if they contradict, an error says so."""
     nobody = pwd.getpwnam("nobody").pw_uid
     assert find_server_user().uid != 0
     assert find_server_user("nobody").uid == nobody

@@ -51,7 +51,7 @@ async def test_many_at_once_apply_each_once(empty_database_url: str, directory: 
 
 
 async def test_failed_migration_leaves_nothing(empty_database_url: str, directory: Path) -> None:
-    """A migration that fails is undone as a whole, those before it stay, and a mended one is applied."""
+    """A failed migration is rolled back as a whole, earlier ones stay, and its corrected version is applied."""
     write(directory, "0003_third.sql", "CREATE TABLE third (n int); SELECT 1 / 0;")
     with pytest.raises(MigrationError, match=r"0003_third\.sql failed and was undone: division by zero"):
         await migrate(empty_database_url, directory)

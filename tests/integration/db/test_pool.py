@@ -82,7 +82,7 @@ async def test_violated_constraint_is_the_callers(database: Database) -> None:
 
 
 async def test_taken_connections_are_overload(database: Database) -> None:
-    """When every connection stays taken, the next caller is told to come back."""
+    """While every connection is taken, the next caller is asked to retry."""
     async with database.connection(), database.connection():
         with pytest.raises(Overloaded) as caught:
             async with database.connection():
@@ -91,7 +91,7 @@ async def test_taken_connections_are_overload(database: Database) -> None:
 
 
 async def test_idle_connections_are_closed_but_for_one(empty_database_url: str) -> None:
-    """What a busy moment has opened goes when nobody needs it any more."""
+    """Connections opened under load are closed when they are no longer needed."""
     opened = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'"
     )
@@ -127,7 +127,7 @@ async def test_lost_connection_is_overload_and_is_replaced(database: Database) -
 
 
 async def test_a_connection_that_ends_while_nobody_has_it_is_replaced(empty_database_url: str) -> None:
-    """Whoever comes next does not learn of it."""
+    """The next user does not notice."""
     async with open_pool(empty_database_url, max_size=1) as database:
         ended = anyio.Event()
         async with database.connection() as doomed:

@@ -140,7 +140,7 @@ async def test_geoparquet_of_others(pipeline: Pipeline, tmp_path: Path) -> None:
 
 
 async def test_geoparquet_of_an_unknown_system_needs_source_epsg(pipeline: Pipeline, tmp_path: Path) -> None:
-    """A null crs says that nobody knows; so does a file that declares no geometry at all."""
+    """A null crs means that it is unknown; so does a file that declares no geometry."""
     for path in (geoparquet(tmp_path / "a.parquet", None), geoparquet(tmp_path / "b.parquet", None, geo=False)):
         with pytest.raises(Rejection, match="sourceEpsg"):
             await features(pipeline, path)

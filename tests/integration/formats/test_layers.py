@@ -127,7 +127,7 @@ async def test_several_shapefiles_are_layers(pipeline: Pipeline, tmp_path: Path)
 async def test_a_table_beside_a_spatial_layer_is_left_out_of_single_layer_targets(
     pipeline: Pipeline, tmp_path: Path
 ) -> None:
-    """It is no second layer, and it is told."""
+    """It does not count as a second layer, and a warning reports it."""
     done = await pipeline.to("GeoPackage", write_geojson(tmp_path / "towns.geojson", [point(1, 2, a=2)]))
     with closing(sqlite3.connect(done.path)) as connection:
         connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)")

@@ -110,7 +110,7 @@ EMPTY = (1, 1.0, None, None, None, None)
 async def test_values_that_a_target_changes_are_told(
     pipeline: Pipeline, tmp_path: Path, target: str, told: list[str]
 ) -> None:
-    """Each kind once, with its columns and how many values; nothing is told of what is kept."""
+    """Each kind is reported once, with its columns and number of values; what is kept is not reported."""
     path = await database(pipeline, tmp_path, COLUMNS, ROW, EMPTY)
     if target == "GeoPackage":
         path = (await pipeline.to("SpatiaLite", path)).path

@@ -173,7 +173,7 @@ async def test_what_a_format_cannot_hold_is_refused(matrix: Matrix, sample: str,
     cells((pair for pair in product(INPUTS, OUTPUT_NAMES) if pair[1] != INPUTS[pair[0]].name), MAKERS),
 )
 async def test_every_input_into_every_output(matrix: Matrix, source: str, output: str) -> None:
-    """Features, letters of all languages and coordinates survive every pair that can hold them."""
+    """Features, text in all languages and coordinates survive every pair that can hold them."""
     attempt = await matrix.pair(source, output)
     assert attempt.done is not None, attempt.refusal
     found = read_content(attempt.done.plan.target.token, attempt.done.path)

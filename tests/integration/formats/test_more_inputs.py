@@ -86,7 +86,7 @@ async def test_other_kinds_of_json_are_read(
 
 
 async def test_a_mapinfo_interchange_file_is_read(pipeline: Pipeline, tmp_path: Path) -> None:
-    """With its .mid; without it the missing attributes are told."""
+    """With its .mid; without it, a warning reports the missing attributes."""
     whole, lone = tmp_path / "a.zip", tmp_path / "b.zip"
     for path, members in ((whole, {"a.mif": MIF, "a.mid": '"Berlin"\n'}), (lone, {"a.MIF": MIF})):
         with zipfile.ZipFile(path, "w") as archive:
@@ -128,7 +128,7 @@ async def test_a_file_geodatabase_is_read_from_any_folder(pipeline: Pipeline, tm
 
 
 async def test_a_shp_alone_is_read(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Its missing attributes are told, and it needs a system."""
+    """A warning reports its missing attributes, and the request must name its coordinate system."""
     done = await pipeline.to("Shapefile", rows(tmp_path))
     with zipfile.ZipFile(done.path) as archive:
         (tmp_path / "roads.shp").write_bytes(archive.read("a.shp"))
@@ -159,7 +159,7 @@ async def test_lines_of_wkt_are_read_back(pipeline: Pipeline, tmp_path: Path) ->
 
 
 async def test_what_kml_holds_besides_features_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Once each; a plain one is told nothing."""
+    """Each kind once; a plain file has no warnings."""
     done = await pipeline.to("GeoJson", kml(tmp_path / "a.kml", PLACEMARK, LINK, LINK, OVERLAY, STYLED))
     for words in ("Network links (2)", "Images of overlays (1)", "Styles", "Altitude modes other than absolute (1)"):
         assert sum(words in warning for warning in done.output.warnings) == 1, (words, done.output.warnings)
@@ -167,7 +167,7 @@ async def test_what_kml_holds_besides_features_is_told(pipeline: Pipeline, tmp_p
 
 
 async def test_the_outline_of_a_ground_overlay_is_kept(pipeline: Pipeline, tmp_path: Path) -> None:
-    """It is a feature, and not told as left out."""
+    """It is a feature, and no warning reports it as left out."""
     box = "<LatLonBox><north>2</north><south>1</south><east>4</east><west>3</west></LatLonBox></GroundOverlay>"
     path = kml(tmp_path / "a.kml", PLACEMARK, OVERLAY.replace("</GroundOverlay>", box))
     done = await pipeline.to("GeoJson", path)

@@ -54,7 +54,7 @@ async def test_a_shapefile_without_its_system_is_no_success(converters: Converte
 
 
 async def test_a_shapefile_becomes_geojson_by_default(pipeline: Pipeline, points: Path) -> None:
-    """There and back the features are equal, letters of all languages included."""
+    """After a round trip, the features are equal, including text in all languages."""
     there = await pipeline.convert(points, DEFAULT)
     back = await pipeline.convert(there.path, DEFAULT)
     assert back.output.extension == ".geojson"

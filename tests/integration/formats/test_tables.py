@@ -114,7 +114,7 @@ async def test_geometries_of_several_systems_in_a_table_are_refused(pipeline: Pi
 
 
 async def test_repeated_headers_and_surplus_cells_are_kept_and_told(pipeline: Pipeline, tmp_path: Path) -> None:
-    """No column is lost, and what is called otherwise is told."""
+    """No column is lost, and a warning lists those that were renamed."""
     done = await pipeline.to("GeoJson", table(tmp_path / "a.csv", "name,name,x\na,b,1\nc,d,2,e\n"))
     assert rows(done)[1] == {"name": "c", "name_2": "d", "x": 2, "field_4": "e"}
     assert any("'name' became 'name_2'" in warning for warning in done.output.warnings)

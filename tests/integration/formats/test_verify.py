@@ -159,7 +159,7 @@ async def test_what_is_lost_after_all_is_told(pipeline: Pipeline, tmp_path: Path
 
 
 async def test_geojson_is_read_back_by_its_scan(pipeline: Pipeline, tmp_path: Path) -> None:
-    """A geometry that is not there is told."""
+    """A warning reports a missing geometry."""
     path = (await pipeline.to("GeoPackage", write_geojson(tmp_path / "a.geojson", ROWS))).path
     assert await written(pipeline, path, "GeoJson", _nothing) == ()
     (told,) = await written(pipeline, path, "GeoJson", _json)
@@ -178,7 +178,7 @@ BEFORE = {
 async def test_geoparquet_is_read_back_by_the_program_that_writes_it(
     pipeline: Pipeline, tmp_path: Path, told: str
 ) -> None:
-    """What is gone from the work file when the result is written is told."""
+    """A warning reports what was lost from the work file before the result was written."""
     path = (await pipeline.to("GeoPackage", write_geojson(tmp_path / "a.geojson", ROWS))).path
     directory, source = pipeline.receive(path)
     facts = await pipeline.engine.inspect(pipeline.run, source, directory)

@@ -70,7 +70,7 @@ async def _here(dsn: str) -> AsyncIterator[Here]:
 
 
 async def test_a_claim_that_was_taken_over_admits_nothing(here: Here) -> None:
-    """Neither a reservation nor a refusal, in the very statement; and giving it back harms nobody."""
+    """Its statement makes neither a reservation nor a refusal, and giving the claim back has no effect."""
     first, second = here.claim(), here.claim()
     held = await here.keys.claim(first)
     await here.pass_time(LEASE)
@@ -125,7 +125,7 @@ async def test_another_request_never_gets_the_key(here: Here) -> None:
 
 
 async def test_what_a_silent_process_had_open_is_released_and_done_anew(here: Here) -> None:
-    """The repeat is told to wait while the process lives; then its job is failed with the key, and settles no more."""
+    """A repeat has to wait while the process lives; then its job fails with the key and can no longer settle."""
     first, second = here.claim(), here.claim()
     here.keys.let_go(await here.keys.claim(first))
     await here.admit(first.job_ids[0])
@@ -163,7 +163,7 @@ async def test_a_batch_that_broke_off_is_left_to_its_repeat(here: Here) -> None:
 
 
 async def test_a_job_is_released_in_its_own_attempt_alone(here: Here) -> None:
-    """Whoever has another one changes nothing; and a job that was read tells its attempt."""
+    """Another attempt changes nothing; and a job that was read knows its attempt."""
     claim = here.claim()
     await here.keys.claim(claim)
     [job_id] = claim.job_ids

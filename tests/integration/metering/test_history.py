@@ -101,7 +101,7 @@ async def test_an_open_job_keeps_its_month(database_url: str) -> None:
     ],
 )
 async def test_what_differs_is_found_before_and_after(database_url: str, damage: str) -> None:
-    """A job, a counter or a balance that was changed by hand is told as long as its time may be."""
+    """The audit reports a job, a counter or a balance that was changed by hand, before and after pruning."""
     async with open_ledger(database_url) as (database, ledger):
         here = Archive(database, ledger)
         for account in (await here.account(plan="free"), await here.account(wallet_cents=100)):

@@ -275,7 +275,7 @@ async def test_jobs_are_settled_together_and_one_that_cannot_be_spoils_nothing(d
 
 
 async def test_a_settlement_puts_admissions_on_record(database_url: str) -> None:
-    """Then nobody has to ask for them; one that a crash has undone, or that was ended, is never taken for recorded."""
+    """They need no check of their own then; one that a crash has undone, or that ended, never counts as durable."""
     async with open_ledger(database_url) as (database, ledger):
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
         first, second, undone, ended = (JobId(uuid7(START)) for _ in range(4))

@@ -128,7 +128,7 @@ async def test_a_disk_that_went_away_is_found_and_comes_back(local: Stage, tmp_p
 
 
 async def test_a_store_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:
-    """A file in the directory's place is told at once."""
+    """A file in place of the directory is reported at once."""
     (tmp_path / "file").write_text("")
     with failing("down"):
         async with open_local(tmp_path / "file" / "store", [SECRET]):
@@ -171,7 +171,7 @@ def kill_while_it_writes(command: list[str], root: Path) -> None:
 
 
 async def test_kill_9_in_the_middle_leaves_no_object(tmp_path: Path, elsewhere: Path) -> None:
-    """Half a copy never has an object's name, and the next start removes it once nobody can still be writing it."""
+    """A partial copy never has an object's name; a later start removes it once no process can still be writing it."""
     source, root = elsewhere / "endless", tmp_path / "store"
     with source.open("wb") as file:
         file.truncate(8 << 30)

@@ -83,7 +83,7 @@ async def test_a_large_file_goes_up_in_parts_and_comes_back_whole(
 
 
 async def test_an_upload_that_is_cancelled_leaves_no_parts(hasty: Stage, wire: Wire, own_server: S3Server) -> None:
-    """Parts that nobody finishes would be invisible and paid for."""
+    """Parts of an unfinished upload would be invisible and still cost money."""
     async with anyio.create_task_group() as group:
         group.start_soon(hasty.put, b"x" * SEVERAL_PARTS)
         await until(lambda: len(wire.sent) > PART_BYTES)

@@ -74,7 +74,7 @@ async def test_a_range_gives_that_part(stage: Stage, asked: str, start: int, sto
 
 
 async def test_a_range_beyond_the_end_is_416(stage: Stage) -> None:
-    """A range that cannot be satisfied is told so."""
+    """The response says that the range cannot be satisfied."""
     answer = await stage.get(await stage.put(CONTENT), {"range": f"bytes={len(CONTENT)}-"})
     assert answer.status_code == 416
 
@@ -177,7 +177,7 @@ async def test_the_same_file_can_be_put_twice(stage: Stage, tmp_path: Path) -> N
 
 
 async def test_deleting_twice_is_deleting_once(stage: Stage) -> None:
-    """What is gone, or never was, is as good as deleted; the rest stays."""
+    """Deleting missing objects succeeds; other objects stay."""
     gone, kept = await stage.put(b"gone"), await stage.put(b"kept")
     for _ in range(2):
         await stage.storage.delete([gone, new_key()])

@@ -33,14 +33,14 @@ def test_any_of_the_secrets_may_have_signed(secret: bytes) -> None:
 
 
 def test_the_documented_example_is_what_a_gateway_computes() -> None:
-    """The signature of docs/operating.md, by the letter of the scheme."""
+    """The signature in docs/operating.md, computed exactly as described."""
     expected = "15781081d7b1ec8966bad589a66901cbe956c3ad77f36cd6f26e9cb0d249ccf3"
     assert sign_identity(NEW, str(ACCOUNT), "1777890600", "POST", PATH) == expected
 
 
 @pytest.mark.parametrize("seconds", [-61, 61, -86400])
 def test_an_old_or_early_word_is_refused(seconds: int) -> None:
-    """Whoever overhears one cannot use it for long."""
+    """An intercepted signature cannot be used for long."""
     with pytest.raises(InvalidIdentity, match="too old"):
         verify(identity(at=NOW + timedelta(seconds=seconds)))
 
@@ -89,7 +89,7 @@ def test_secrets_are_separated_by_commas_and_long() -> None:
 
 
 def test_a_signed_account_that_is_no_id_is_refused() -> None:
-    """A gateway's mistake is told as one, and is no defect of the service."""
+    """It is reported as the gateway's mistake, not as a defect of the service."""
     for account in ("-" * 36, str(ACCOUNT).replace("-", "") + "----"):
         seconds = str(int(NOW.timestamp()))
         header = f"account={account},time={seconds},v1={sign_identity(NEW, account, seconds, 'POST', PATH)}"

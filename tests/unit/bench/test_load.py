@@ -82,7 +82,7 @@ async def test_a_refusal_ends_the_sending_of_a_large_body() -> None:
 
 
 async def test_arrivals_do_not_wait_for_answers() -> None:
-    """An open loop goes on sending at its rate to a server that answers nobody until the last has come."""
+    """An open loop keeps its rate against a server that does not respond until the last request has arrived."""
     arrived = 0
     all_there = asyncio.Event()
 

@@ -45,7 +45,7 @@ def test_a_goal_without_its_figures_is_not_measured() -> None:
 
 
 def test_the_lag_of_the_loop_is_judged_and_a_probe_beside_it_is_only_shown() -> None:
-    """How long the probe waits is the generator's doing too."""
+    """The load generator also influences how long the probe waits."""
     one = a_round([10.0], 1.0)
     beside, lag = Tally(), {0.001: 90.0, 0.005: 100.0, float("inf"): 100.0}
     beside.add(OK, 0.0187)

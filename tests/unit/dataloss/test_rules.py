@@ -59,7 +59,7 @@ def test_a_longer_name_is_a_rename_and_no_loss() -> None:
 
 
 def test_names_of_other_alphabets_are_shortened_by_letters() -> None:
-    """The longest beginning of whole letters within ten bytes."""
+    """The longest prefix of whole characters within ten bytes."""
     found = told(feature({"人口密度統計": 1, "größe_straße": 2, "名称": 3}))
     assert {entry.original: entry.truncated for entry in found.field_name_truncations} == {
         "人口密度統計": "人口密",
@@ -68,7 +68,7 @@ def test_names_of_other_alphabets_are_shortened_by_letters() -> None:
 
 
 def test_names_that_become_equal_are_a_loss() -> None:
-    """Whatever the case of their letters, as the table compares them."""
+    """Without regard to case, as the table compares them."""
     found = told(feature({"population_2020": 1, "population_2021": 2, "POPULATION_X": 3, "Name": 4, "name": 5}))
     assert msgspec.to_builtins(found.field_name_collisions) == (
         {"truncatedName": "population", "fields": ("population_2020", "population_2021", "POPULATION_X")},
@@ -200,7 +200,7 @@ def test_losses_of_reading_are_warnings(feature_text: str, sentence: str) -> Non
 
 
 def test_texts_are_kept_where_only_their_beginning_would_be() -> None:
-    """By telling the converter to leave all dates; between JSON formats nothing is lost then, so nothing is told."""
+    """An option makes the converter keep all dates as texts; between JSON formats, nothing is lost."""
     document = collection(feature({"x": "10:00 and on", "day": "2020-01-01"}))
     found = scan_bytes(document).keeping_texts()
     assert found.dates_are_texts

@@ -92,7 +92,7 @@ def test_programs_of_ours_import_nothing_from_where_they_run(host: Capabilities)
 
 
 def test_a_program_held_ready_can_take_every_run(host: Capabilities) -> None:
-    """It has left out what no format of ours needs, and nothing else."""
+    """It skips the drivers that no format needs, and no others."""
     ours = [reading.drivers for row in FORMATS if (reading := row.reading)]
     ours += [(writing.driver,) for row in FORMATS if (writing := row.writing)]
     drivers = dict.fromkeys((*chain(*ours), VIRTUAL_DRIVER, "WFS"), "rw+v")

@@ -12,7 +12,7 @@ def test_a_short_name_stays() -> None:
 
 
 def test_a_name_is_cut_between_characters() -> None:
-    """Ten bytes of UTF-8, never half a letter."""
+    """Ten bytes of UTF-8, never part of a character."""
     assert shortened("人口密度統計") == "人口密"
     assert shortened("population_2020") == "population"
 

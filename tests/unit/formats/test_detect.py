@@ -64,7 +64,7 @@ def test_an_empty_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_shapefile_is_put_together_from_any_spelling(tmp_path: Path) -> None:
-    """Folders, upper case and letters of all languages; sidecars that are read come along, others do not."""
+    """In folders, in upper case and in any language; sidecars that are read are unpacked, others are not."""
     members = {
         f"Ordner/STRAßEN{extension.upper()}": b"x" for extension in (".shp", ".shx", ".dbf", ".prj", ".sbn", ".cpg")
     }
@@ -218,7 +218,7 @@ def test_a_huge_table_of_contents_is_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"PK\x03\x04 nothing", b"not a zip", b"PK\x05\x06" + bytes(18)])
 def test_what_is_no_zip_is_refused(tmp_path: Path, content: bytes) -> None:
-    """Damage is told as such; an empty ZIP holds nothing."""
+    """Damage is reported as such; an empty ZIP contains nothing."""
     (tmp_path / "upload").write_bytes(content)
     with pytest.raises(Rejection, match="ZIP"):
         detect(tmp_path / "upload", "a.zip", tmp_path / "unpacked")

@@ -135,7 +135,7 @@ def test_several_layers_into_one_are_listed(catalogue: CrsCatalogue) -> None:
 
 
 def test_names_of_layers_become_safe_and_unique(catalogue: CrsCatalogue) -> None:
-    """Nothing of theirs is a path, and every change is told."""
+    """No part of them is a path, and a warning reports every change."""
     plan = planned(catalogue, "Shapefile", layer("../a b"), layer("a/b"), layer("A_B"), of=source("gpkg"))
     assert [dataset.name for dataset in plan.datasets] == ["a_b", "a_b_2", "A_B_3"]
     assert any("'../a b' to 'a_b'" in warning for warning in plan.warnings)

@@ -22,7 +22,7 @@ def document(tmp_path: Path) -> Path:
 
 
 def test_a_scan_as_a_program_finds_the_same(document: Path, tmp_path: Path) -> None:
-    """It writes what the function returns to the file that it is told."""
+    """It writes what the function returns to the given file."""
     command = [sys.executable, "-m", "service.geojson.scan", document.name, "scan.json"]
     subprocess.run(command, cwd=tmp_path, check=True, env={"PYTHONPATH": str(Path.cwd())})
     assert read_scan(tmp_path / "scan.json") == scan(document)

@@ -173,7 +173,7 @@ def test_an_account_within_its_share_is_let_in_when_the_service_has_become_slow_
 
 
 def test_places_in_the_queue_count_for_an_account_as_promises_do() -> None:
-    """Whoever only leaves jobs behind has used up its share too; what is kept for the others stays theirs."""
+    """An account whose requests have all left jobs behind has used its share, too; places for others stay free."""
     service = Service()
     for promise in service.flood():
         promise.release()

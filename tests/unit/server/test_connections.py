@@ -285,7 +285,7 @@ async def test_a_small_body_that_nobody_reads_and_that_does_not_come_is_not_wait
 
 
 async def test_a_large_body_that_nobody_reads_may_come_after_the_answer() -> None:
-    """The client is told that the connection ends, and is not reset, however late it sends the rest."""
+    """The response announces that the connection closes, which is not reset, however late the client sends the rest."""
     async with connection() as client:
         client.writer.write(UPLOAD % (b"/unread", SMALL_BODY_BYTES + 1) + b"first")
         await asyncio.sleep(BUSY_SECONDS)
@@ -297,7 +297,7 @@ async def test_a_large_body_that_nobody_reads_may_come_after_the_answer() -> Non
 
 
 async def test_a_server_that_stops_lets_a_client_come_to_its_answer() -> None:
-    """Though nobody reads what it still sends, it is not reset."""
+    """What it still sends is discarded, and its connection is not reset."""
     async with connection() as client:
         client.writer.write(UPLOAD % (b"/unread", SMALL_BODY_BYTES + 1) + b"first")
         await client.reader.readuntil(b"\r\n")

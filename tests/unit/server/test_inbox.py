@@ -74,7 +74,7 @@ def test_requests_are_understood_wherever_they_are_cut(many: list[tuple[list[byt
 
 
 def test_a_piece_of_a_body_is_handed_on_as_it_came() -> None:
-    """It is the same object: nobody has copied it."""
+    """It is the same object, not a copy."""
     connection = new_connection()
     connection.receive_data(HEAD % (0, LENGTH % (2 * len(LARGE))))
     assert isinstance(connection.next_event(), h11.Request)

@@ -67,7 +67,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 async def test_none_of_a_crowd_of_connections_too_many_is_reset() -> None:
-    """Each is told that there is no room, those that were accepted at once and those that had to wait for it."""
+    """Each receives a refusal, those accepted at once and those that had to wait."""
     async with site(1) as (_, port):
         inside = await connect(port)
         crowd = [await connect(port) for _ in range(CROWD)]
@@ -78,7 +78,7 @@ async def test_none_of_a_crowd_of_connections_too_many_is_reset() -> None:
 
 
 async def test_there_is_room_again_when_others_have_gone() -> None:
-    """Those who were turned away and stay take no room from anybody."""
+    """Refused clients that stay connected take no capacity from others."""
     async with site(1) as (_, port):
         inside = await connect(port)
         turned_away = await connect(port)

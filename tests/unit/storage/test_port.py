@@ -18,7 +18,7 @@ def test_keys_are_random_and_say_nothing() -> None:
 
 
 def test_a_key_knows_its_region() -> None:
-    """The region is part of the key, so that whoever holds the key can find the object."""
+    """The region is part of the key, so that the key suffices to find the object."""
     region, name = split_key(new_key("eu-west"))
     assert region == "eu-west"
     assert is_key(name)

@@ -32,7 +32,7 @@ def test_the_first_start_makes_a_private_secret_and_the_next_keeps_it(tmp_path: 
 
 
 def test_processes_that_start_together_agree_on_one_secret(tmp_path: Path) -> None:
-    """Whoever comes first decides; nobody sees half a file."""
+    """The first process decides, and no process sees a partial file."""
     path = tmp_path / "link-secret"
     with ThreadPoolExecutor(16) as threads:
         found = set(threads.map(lambda _: stored_secrets(path), range(64)))

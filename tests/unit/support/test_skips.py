@@ -39,5 +39,5 @@ def test_what_is_missing_fails_in_ci(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_skipped_elsewhere(tmp_path: Path) -> None:
-    """Whoever has no GDAL can run the other tests."""
+    """Hosts without GDAL can run the other tests."""
     assert "4 skipped" in results(tmp_path, ci="")

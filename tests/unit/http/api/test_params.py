@@ -33,7 +33,7 @@ def is_accepted(read: object, *arguments: object) -> bool:
     "text", ["true", "TRUE", "True", "1", "false", "False", "0", "", "yes", "2", "tru\u00c9", "on"]
 )
 def test_a_boolean_is_read_as_it_is_described(text: str) -> None:
-    """In any case, and nothing else; empty is as good as none."""
+    """In any letter case, and nothing else; an empty field counts as absent."""
     described = re.search(WALLET.schema["pattern"], text) is not None
     assert is_accepted(params.read_include_wallet, fields(includeWallet=text)) == described
     if described:
