@@ -7,9 +7,7 @@ import subprocess
 from pathlib import Path
 
 BESIDE_SOURCE = Path(__file__).parent
-SOURCES = tuple(
-    BESIDE_SOURCE / name for name in ("forkserver.c", "rehearsal.c", "session.c", "gdal.h", "rehearsal.h", "session.h")
-)
+SOURCES = tuple(sorted(BESIDE_SOURCE.glob("*.[ch]")))
 _COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-fstack-protector-strong")
 _LIBRARIES = ("-ldl", "-lm")
@@ -32,8 +30,10 @@ def built(cache: Path = BESIDE_SOURCE) -> Path | None:
     return path if path.exists() else None
 
 
-def _compiled() -> list[str]:
-    return [str(path) for path in SOURCES if path.suffix == ".c"]
+def compilation(compiler: str, output: Path) -> list[str]:
+    """The command that compiles the library."""
+    compiled = [str(path) for path in SOURCES if path.suffix == ".c"]
+    return [compiler, *_FLAGS, "-o", str(output), *compiled, *_LIBRARIES]
 
 
 def build(cache: Path) -> Path:
@@ -51,8 +51,7 @@ def build(cache: Path) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     # Write under a temporary name, then rename: another process may look for the library at any time.
     unfinished = path.with_suffix(f".{os.getpid()}")
-    command = [compiler, *_FLAGS, "-o", str(unfinished), *_compiled(), *_LIBRARIES]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(compilation(compiler, unfinished), capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise BuildError(f"the C compiler failed: {result.stderr.strip()[-1000:]}")
     unfinished.replace(path)

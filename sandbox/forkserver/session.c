@@ -14,7 +14,6 @@
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +21,9 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "answer.h"
 #include "gdal.h"
+#include "separated.h"
 #include "session.h"
 
 enum { PATIENCE_MS = 180000, MOST_BYTES = 16 << 20, MOST_MESSAGES = 1 << 16, DBF_BYTES = 254, DISTINCT = 3, TYPES = 32 };
@@ -32,10 +33,9 @@ enum { FITS_BOOLEAN = 1, FITS_INTEGER = 2, FITS_REAL = 4, FITS_DATE = 8, FITS_DA
 /* What is open, what is held, and which of them was made last: that is what is converted. */
 static handle source, memory, latest;
 static int questions, answers, tables_made;
-static char *answer, messages[MOST_MESSAGES];
-static size_t answer_size, answer_room, messages_size;
+static char messages[MOST_MESSAGES];
+static size_t messages_size;
 static int failures;
-static const char *refused;
 
 /* ---- what GDAL says ---- */
 
@@ -49,80 +49,6 @@ static void hear(int kind, int number, const char *text)
     if (size > 0)
         messages_size += (size_t)size < room ? (size_t)size : room - 1;
     dprintf(STDERR_FILENO, kind >= FAILURE ? "ERROR %d: %s\n" : "Warning %d: %s\n", number, text);
-}
-
-/* ---- answers ---- */
-
-static void put_bytes(const char *bytes, size_t size)
-{
-    if (answer_size + size > MOST_BYTES)
-        _exit(1);
-    if (answer_size + size > answer_room) {
-        answer_room = 2 * (answer_size + size);
-        if (!(answer = realloc(answer, answer_room)))
-            _exit(1);
-    }
-    memcpy(answer + answer_size, bytes, size);
-    answer_size += size;
-}
-
-static __attribute__((format(printf, 1, 2))) void put(const char *format, ...)
-{
-    char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    int size = vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    put_bytes(text, size > 0 ? ((size_t)size < sizeof text ? (size_t)size : sizeof text - 1) : 0);
-}
-
-/* A text as JSON; one that is not in UTF-8 is refused, since nothing would be left of what it says. */
-static void put_text(const char *text)
-{
-    size_t size = strlen(text);
-    if (!CPLIsUTF8(text, (int)size)) {
-        refused = "encoding";
-        size = 0;
-    }
-    put_bytes("\"", 1);
-    for (const char *at = text; at < text + size; at++) {
-        if (*at == '"' || *at == '\\')
-            put("\\%c", *at);
-        else if ((unsigned char)*at < ' ')
-            put("\\u%04x", *at);
-        else
-            put_bytes(at, 1);
-    }
-    put_bytes("\"", 1);
-}
-
-static void put_number(double number)
-{
-    if (isfinite(number))
-        put("%.17g", number);
-    else
-        put("null");
-}
-
-static void write_all(const void *bytes, size_t size)
-{
-    for (const char *at = bytes; size;) {
-        ssize_t written = write(answers, at, size);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            _exit(1);
-        at += written;
-        size -= (size_t)written;
-    }
-}
-
-static void send_answer(void)
-{
-    uint32_t size = (uint32_t)answer_size;
-    write_all(&size, sizeof size);
-    write_all(answer, answer_size);
-    answer_size = 0;
 }
 
 /* ---- what is seen in columns ---- */
@@ -231,6 +157,8 @@ static void see_value(struct column *column, const char *text)
         while (*at && *at == *text)
             at++, text++;
         text -= at - column->prefix;
+        while ((*at & 0xc0) == 0x80) /* within a character */
+            at--;
         *at = 0;
     }
     if (column->distinct > DISTINCT)
@@ -607,6 +535,21 @@ static void open_source(char **at)
     tell_messages();
 }
 
+static void look(char **at)
+{
+    look_at_separated(at[0], at[1] ? at[1] : "");
+    tell_messages();
+}
+
+/* A file of separated values under a header of ours, and beside it the types of its columns. */
+static void head(char **at)
+{
+    int is_whole = at[0] && at[1] && at[2] && at[3] && at[4] && at[5];
+    int ok = is_whole && copy_under_header(at[0], at[1], strtoull(at[2], NULL, 10), at[3]) && write_text(at[4], at[5]);
+    put("{\"ok\":%s", ok ? "true" : "false");
+    tell_messages();
+}
+
 static void load(char **at)
 {
     const char *system = *at ? *at : "";
@@ -623,7 +566,7 @@ static void load(char **at)
         load_layer(GDALDatasetGetLayer(source, number), system);
     }
     if (refused || failures || !source) {
-        answer_size = 0;
+        take_back_answer();
         put("{\"ok\":false,\"layers\":[]");
     } else
         put("],\"ok\":true");
@@ -944,7 +887,7 @@ static void count(char **at)
 static const struct {
     const char *name;
     void (*carry_out)(char **);
-} commands[] = {{"open", open_source}, {"load", load}, {"alter", alter}, {"place", place}, {"translate", translate}, {"count", count}};
+} commands[] = {{"open", open_source}, {"look", look}, {"head", head}, {"load", load}, {"alter", alter}, {"place", place}, {"translate", translate}, {"count", count}};
 
 /* ---- the conversation ---- */
 
@@ -999,7 +942,7 @@ int converse(const char *question_pipe, const char *answer_pipe)
         messages[0] = 0;
         failures = 0;
         commands[number].carry_out(texts + 1);
-        send_answer();
+        send_answer(answers);
     }
     return 0;
 }

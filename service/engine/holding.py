@@ -22,7 +22,8 @@ DETOURS: Mapping[Writer, tuple[str, ...]] = MappingProxyType({Writer.WORKBOOK: (
 """The drivers that a writer needs in addition to the target's."""
 HELD = "held"
 """The name of what is held on command lines."""
-_TOO_LONG = frozenset({Ending.WALL_TIME, Ending.CPU_TIME})
+TOO_LONG = frozenset({Ending.WALL_TIME, Ending.CPU_TIME})
+"""Endings of runs whose work would take as long in any other run."""
 
 
 Finish = Callable[[Session, list[SeenLayer]], Awaitable[list[SeenLayer] | None]]
@@ -61,26 +62,33 @@ def environment_for(target: Format) -> Mapping[str, str]:
     return reread.environment if reread is not None else {}
 
 
+def can_hold(place: Workplace) -> bool:
+    """Whether a run can be held open that has room for the upload."""
+    return place.session is not None and bool(place.session.drivers) and place.input_bytes <= LARGEST_BYTES
+
+
 async def hold(
     place: Workplace, reading: Reading, openings: Sequence[Opening], finish: Finish | None = None
 ) -> Facts | None:
     """Read `openings` into memory and return the facts about them; None if the work file is needed instead.
 
-    `finish` may change the layers that are held; it returns None if the work file is needed.
+    The run may be open already, with what reads them. `finish` may change the layers that are held; it returns None if
+    the work file is needed.
 
     Raises:
         SessionOver: it took too long, as it would with the work file.
     """
     session = place.session
-    if session is None or not session.drivers or place.input_bytes > LARGEST_BYTES:
+    if session is None or not can_hold(place):
         return None
     try:
-        begin(place, session, reading.drivers, reading)
+        if not session.is_open:
+            begin(place, session, reading.drivers, reading)
         layers = await _load(session, reading, openings)
         if layers is not None and finish is not None:
             layers = await finish(session, layers)
     except SessionOver as over:
-        if over.verdict.ending in _TOO_LONG:
+        if over.verdict.ending in TOO_LONG:
             raise
         return None
     changes = None if layers is None else changes_of(layers, reading)

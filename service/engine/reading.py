@@ -20,6 +20,7 @@ from service.engine.jailed import database, delimited, lines, relabel, sheets
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
 from service.engine.placing import Placing
+from service.engine.tabulating import tabulate
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.crs import MAX_CODE
@@ -262,9 +263,13 @@ async def _encoding(part: Part) -> tuple[str, ...]:
 
 
 async def _read_delimited(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
-    delimiter = reading_of(source.format).delimiter
-    await place.python(delimited.__name__, staged_names(source)[0], TABLES_FILE, _wanted(request), delimiter)
-    return await _read_tables(place, request)
+    """Normalize the table in the run that will hold it, or else in a Python program."""
+    file, delimiter = staged_names(source)[0], reading_of(source.format).delimiter
+    table = await tabulate(place, file, Wanted(**_wanted_columns(request)), delimiter, OURS)
+    if table is not None:
+        return await _read_tables(place, request, [table])
+    await place.python(delimited.__name__, file, TABLES_FILE, _wanted(request), delimiter)
+    return await _read_written_tables(place, request)
 
 
 async def _read_workbook(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
@@ -284,7 +289,7 @@ async def _read_workbook(place: Workplace, source: Source, request: ConversionRe
 
 async def _read_sheets(place: Workplace, request: ConversionRequest) -> WorkFile:
     await place.python(sheets.__name__, SHEETS_FILE, TABLES_FILE, _wanted(request))
-    return await _read_tables(place, request)
+    return await _read_written_tables(place, request)
 
 
 def _wanted(request: ConversionRequest) -> str:
@@ -296,11 +301,16 @@ def _wanted_columns(request: ConversionRequest) -> dict[str, str]:
     return {field.removesuffix("Field"): name for field, name in request.place_fields.items()}
 
 
-async def _read_tables(place: Workplace, request: ConversionRequest) -> WorkFile:
-    """Read the normalized tables."""
+async def _read_written_tables(place: Workplace, request: ConversionRequest) -> WorkFile:
+    """Read the tables that a program in the sandbox has written."""
     tables = await place.read_json(TABLES_FILE, Tables)
     if not tables:
         raise Rejection("The file holds no table, so there is nothing to convert.")
+    return await _read_tables(place, request, tables)
+
+
+async def _read_tables(place: Workplace, request: ConversionRequest, tables: Sequence[_Table | Table]) -> WorkFile:
+    """Read the normalized tables, in which the columns with the geometry have fixed names."""
     _require_places(tables, request)
     names = {f"t{number}": table.name for number, table in enumerate(tables)}
     openings = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.forkserver import BuildError, build, built
+from sandbox.forkserver import BuildError, build, built, compilation
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
@@ -28,6 +28,13 @@ def test_the_library_of_another_source_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "forkserver-0123.so").touch()
     library = build(tmp_path)
     assert list(tmp_path.glob("*.so")) == [library]
+
+
+def test_the_source_compiles_without_a_warning(tmp_path: Path) -> None:
+    """Warnings end this build alone: users' compilers may warn of what ours does not know yet."""
+    command = compilation(shutil.which("cc") or "cc", tmp_path / "library.so")
+    result = subprocess.run([*command, "-Werror"], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
 
 
 def test_without_a_compiler_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,11 +28,11 @@ from service.engine.jailed.places import (
     look_at_cell,
     renames,
     strip_srids,
+    types_of,
     unique_names,
     widened,
     write_rows,
     write_tables,
-    write_types,
 )
 
 OURS = "t0.csv"
@@ -58,7 +58,7 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
         file.seek(0)
         geometry = next((at for at, ours in places.items() if ours == WKT and table.srid is not None), None)
         written = _write(file, delimiter, names, has_header=bool(header), geometry=geometry)
-    write_types(Path(OURS).with_suffix(".csvt"), columns, places)
+    Path(OURS).with_suffix(".csvt").write_text(types_of(columns, places), encoding="ascii")
     repeated = renames(header, [column.name for column in columns])
     write_tables(tables_file, [replace(table, delimiter=written, renamed=repeated)])
 
@@ -154,7 +154,7 @@ def _write(file: TextIO, delimiter: str, names: Sequence[str], *, has_header: bo
             return ","
         write_rows(ours, delimiter, names, ())
         if has_header:
-            next(csv.reader(iter(file.readline, ""), delimiter=delimiter))
+            next(row for row in csv.reader(iter(file.readline, ""), delimiter=delimiter) if row)
         shutil.copyfileobj(file, ours, SAMPLE_CHARACTERS)
     return delimiter
 

@@ -209,10 +209,10 @@ def renames(names: Sequence[str], written: Sequence[str]) -> tuple[tuple[str, st
     return tuple((old.strip(), new) for old, new in zip(names, written, strict=False) if old.strip() not in {"", new})
 
 
-def write_types(path: Path, columns: Sequence[Column], places: dict[int, str]) -> None:
-    """Write the .csvt that gives the types of `columns`."""
+def types_of(columns: Sequence[Column], places: dict[int, str]) -> str:
+    """Return the text of the .csvt that gives the types of `columns`."""
     types = ["String" if name == WKT else "Real" if name else column.type for name, column in _with(columns, places)]
-    path.write_text(",".join(f'"{name}"' for name in types), encoding="ascii")
+    return ",".join(f'"{name}"' for name in types)
 
 
 def write_rows(file: TextIO, delimiter: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -21,11 +21,11 @@ from service.engine.jailed.places import (
     find_places,
     look_at_cell,
     strip_srids,
+    types_of,
     unique_names,
     widened,
     write_rows,
     write_tables,
-    write_types,
 )
 
 CSV_TYPES = {
@@ -68,7 +68,7 @@ def _write(connection: sqlite3.Connection, table: str, number: int, wanted: Want
     header = [places.get(at, column.name) for at, column in enumerate(seen)] or ["field_1"]
     with path.open("w", encoding="utf-8", newline="") as file:
         write_rows(file, ",", header, rows)
-    write_types(path.with_suffix(".csvt"), seen, places)
+    path.with_suffix(".csvt").write_text(types_of(seen, places), encoding="ascii")
     return found
 
 

@@ -1,0 +1,97 @@
+/*
+ * What a session answers: a length of four bytes, and JSON. It grows in memory up to a limit; a run that would answer more,
+ * or whose answers nobody reads any more, ends.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "gdal.h"
+
+enum { MOST_BYTES = 16 << 20 };
+
+const char *refused;
+static char *answer;
+static size_t answer_size, answer_room;
+
+void put_bytes(const char *bytes, size_t size)
+{
+    if (answer_size + size > MOST_BYTES)
+        _exit(1);
+    if (answer_size + size > answer_room) {
+        answer_room = 2 * (answer_size + size);
+        if (!(answer = realloc(answer, answer_room)))
+            _exit(1);
+    }
+    memcpy(answer + answer_size, bytes, size);
+    answer_size += size;
+}
+
+void put(const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    put_bytes(text, size > 0 ? ((size_t)size < sizeof text ? (size_t)size : sizeof text - 1) : 0);
+}
+
+void put_text(const char *text)
+{
+    size_t size = strlen(text);
+    if (!CPLIsUTF8(text, (int)size)) {
+        refused = "encoding";
+        size = 0;
+    }
+    put_bytes("\"", 1);
+    for (const char *at = text; at < text + size; at++) {
+        if (*at == '"' || *at == '\\')
+            put("\\%c", *at);
+        else if ((unsigned char)*at < ' ')
+            put("\\u%04x", *at);
+        else
+            put_bytes(at, 1);
+    }
+    put_bytes("\"", 1);
+}
+
+void put_number(double number)
+{
+    if (isfinite(number))
+        put("%.17g", number);
+    else
+        put("null");
+}
+
+static void write_all(int answers, const void *bytes, size_t size)
+{
+    for (const char *at = bytes; size;) {
+        ssize_t written = write(answers, at, size);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            _exit(1);
+        at += written;
+        size -= (size_t)written;
+    }
+}
+
+void take_back_answer(void)
+{
+    answer_size = 0;
+}
+
+void send_answer(int answers)
+{
+    uint32_t size = (uint32_t)answer_size;
+    write_all(answers, &size, sizeof size);
+    write_all(answers, answer, answer_size);
+    answer_size = 0;
+}

@@ -1,0 +1,559 @@
+/*
+ * What a file of separated values is, told from the whole of it before a driver reads it: its delimiter, the row that
+ * names its columns, and of each column its type and how many of its cells are filled, numbers and geometries. The same
+ * as service/engine/jailed/delimited.py finds out, in a fraction of its time. Where the two could differ (other
+ * encodings, odd line ends, digits of other scripts), the file is called odd, and that program has to look.
+ *
+ * Rows are read as Python's csv module reads them, and cells are compared as its regular expressions compare them.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "separated.h"
+
+enum { MOST_CELLS = 2000, SAMPLE_ROWS = 30, SAMPLE_LINES = 120, SAMPLE_BYTES = 1 << 20, WKB_DIGITS = 18, UNSURE = 2 };
+static const char DELIMITERS[] = ",;\t|", NUMBERISH[] = "0123456789+-.,:/eETZ \t\r\n", SPACE[] = " \t\r\n";
+
+/* What a column may be, from the first in which all of its cells so far fit. */
+enum kind { UNSEEN, TEXT, WHOLE, DECIMAL, DAY, MOMENT };
+static const char *const KINDS[] = {"String", "String", "Integer64", "Real", "Date", "DateTime"};
+
+struct cells {
+    enum kind kind;
+    int64_t filled, numbers, geometries;
+};
+
+struct table {
+    const char *start, *end; /* without a byte order mark */
+    char delimiter;
+    int is_odd, width, first_width, has_header;
+    const char *data; /* what follows the header */
+    struct cells columns[MOST_CELLS];
+};
+
+/* A row: its cells as texts that end with a zero byte, one after the other. */
+struct row {
+    char *text, *cells[MOST_CELLS];
+    size_t room;
+    int count;
+};
+
+/* ---- bytes ---- */
+
+/* The next character; -1 where the bytes are no UTF-8. */
+static int32_t next_character(const unsigned char **at, const unsigned char *end)
+{
+    static const int32_t least[] = {0, 0x80, 0x800, 0x10000};
+    unsigned char first = *(*at)++;
+    int more = first < 0x80 ? 0 : first >> 5 == 6 ? 1 : first >> 4 == 14 ? 2 : first >> 3 == 30 ? 3 : -1;
+    if (more <= 0)
+        return more ? -1 : first;
+    int32_t code = first & (0x3f >> more);
+    for (int number = 0; number < more; number++, (*at)++) {
+        if (*at == end || (**at & 0xc0) != 0x80)
+            return -1;
+        code = code << 6 | (**at & 0x3f);
+    }
+    return code < least[more] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ? -1 : code;
+}
+
+/* Whether lines may end where they do for some programs only, or the text is in another encoding. */
+static int has_odd_bytes(const char *start, const char *end)
+{
+    for (const unsigned char *at = (const unsigned char *)start, *last = (const unsigned char *)end; at < last;) {
+        unsigned char first = *at;
+        int is_control = first < ' ' && first != '\t' && first != '\n' && first != '\r';
+        if (is_control || (first == '\r' && (at + 1 == last || at[1] != '\n')))
+            return 1;
+        int32_t code = next_character(&at, last);
+        if (code < 0 || code == 0x85 || code == 0x2028 || code == 0x2029)
+            return 1;
+    }
+    return 0;
+}
+
+static int is_odd_space(int32_t code)
+{
+    return code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200a) || code == 0x202f || code == 0x205f ||
+           code == 0x3000;
+}
+
+/* Whether a character may be a digit or white space of another script. */
+static int is_odd_character(int32_t code)
+{
+    return is_odd_space(code) || (code >= 0x660 && code <= 0x1fff) || (code >= 0xa600 && code <= 0xabff) || code >= 0xff00;
+}
+
+static int is_ascii(const char *text)
+{
+    unsigned char all = 0;
+    for (; *text; text++)
+        all |= (unsigned char)*text;
+    return all < 0x80;
+}
+
+/* Whether a cell may be a number, a date or a geometry in other characters than those of ASCII. */
+static int is_odd_cell(const char *text)
+{
+    int is_numberish = 1, is_odd = 0, is_first = 1;
+    size_t size = strlen(text);
+    const unsigned char *at = (const unsigned char *)text, *end = at + size;
+    if (is_ascii(text))
+        return text[size - 1] == '\n'; /* an expression may end before it */
+    while (at < end) {
+        int32_t code = next_character(&at, end);
+        is_numberish &= code >= 0x80 || strchr(NUMBERISH, code) != NULL;
+        is_odd |= is_odd_character(code);
+        if (is_first && is_odd_space(code))
+            return 1;
+        is_first &= code < 0x80 && strchr(SPACE, code) != NULL;
+    }
+    return (is_odd && is_numberish) || text[size - 1] == '\n';
+}
+
+/* ---- cells ---- */
+
+static int is_digit(char letter)
+{
+    return letter >= '0' && letter <= '9';
+}
+
+static const char *past_digits(const char *at)
+{
+    while (is_digit(*at))
+        at++;
+    return at;
+}
+
+static const char *past_space(const char *at)
+{
+    return at + strspn(at, SPACE);
+}
+
+/* Past an exponent; where there is none, where it was to begin. */
+static const char *past_exponent(const char *at)
+{
+    if (*at != 'e' && *at != 'E')
+        return at;
+    const char *digits = at + 1 + (at[1] == '-' || at[1] == '+'), *end = past_digits(digits);
+    return end == digits ? at : end;
+}
+
+static int is_number(const char *text)
+{
+    const char *at = past_space(text);
+    at += *at == '-' || *at == '+';
+    const char *whole = past_digits(at), *end = whole;
+    if (*whole == '.' || *whole == ',') {
+        end = past_digits(whole + 1);
+        if (whole == at && end == whole + 1)
+            return 0;
+    } else if (whole == at)
+        return 0;
+    return !*past_space(past_exponent(end));
+}
+
+static int is_whole(const char *text)
+{
+    text += *text == '-';
+    if (*text == '0')
+        return !text[1];
+    const char *end = past_digits(text);
+    return end > text && end - text <= 18 && !*end;
+}
+
+static int is_decimal(const char *text)
+{
+    text += *text == '-';
+    const char *at = *text == '0' ? text + 1 : past_digits(text), *end;
+    if (*at == '.' || *at == ',') {
+        end = past_digits(at + 1);
+        return end > at + 1 && !*past_exponent(end);
+    }
+    end = past_exponent(at);
+    return end > at && !*end;
+}
+
+/* Past a pattern, in which a digit stands for those up to it, / for / or -, and other signs for themselves; or NULL. */
+static const char *past_pattern(const char *at, const char *pattern)
+{
+    for (; *pattern; pattern++, at++) {
+        int fits = is_digit(*pattern) ? is_digit(*at) && *at <= *pattern
+                   : *pattern == '/'  ? *at == '/' || *at == '-'
+                                      : *at == *pattern;
+        if (!fits)
+            return NULL;
+    }
+    return at;
+}
+
+static const char *past_day(const char *text)
+{
+    const char *end = past_pattern(text, "9999/19/39");
+    return end && !(text[5] == '1' && text[6] > '2') && !(text[8] == '3' && text[9] > '1') ? end : NULL;
+}
+
+static const char *past_zone(const char *at)
+{
+    if (*at == 'Z')
+        return at + 1;
+    const char *hours = *at == '+' || *at == '-' ? past_pattern(at + 1, "99") : NULL;
+    if (!hours)
+        return at;
+    const char *minutes = past_pattern(hours + (*hours == ':'), "99");
+    return minutes ? minutes : hours;
+}
+
+static int is_moment(const char *at)
+{
+    if (*at != 'T' && *at != ' ')
+        return 0;
+    if (!(at = past_pattern(at + 1, "29:59")))
+        return 0;
+    const char *seconds = past_pattern(at, ":69");
+    if (seconds) {
+        at = seconds;
+        const char *fraction = *at == '.' ? past_digits(at + 1) : at;
+        at = fraction > at + 1 ? fraction : at;
+    }
+    return !*past_zone(at);
+}
+
+static enum kind kind_of(const char *text)
+{
+    if (is_whole(text))
+        return WHOLE;
+    if (is_decimal(text))
+        return DECIMAL;
+    const char *rest = past_day(text);
+    return !rest ? TEXT : !*rest ? DAY : is_moment(rest) ? MOMENT : TEXT;
+}
+
+static enum kind wider(enum kind kind)
+{
+    return kind == WHOLE ? DECIMAL : kind == DAY ? MOMENT : UNSEEN;
+}
+
+static enum kind widened(enum kind kind, enum kind seen)
+{
+    if (seen == TEXT || kind == UNSEEN || kind == seen)
+        return seen;
+    return wider(kind) == seen ? seen : wider(seen) == kind ? kind : TEXT;
+}
+
+static int is_word(char letter)
+{
+    return is_digit(letter) || letter == '_' || (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z');
+}
+
+/* Whether the name of a type ends here, perhaps with its dimensions; UNSURE where a letter of another script follows. */
+static int ends_type(const char *at)
+{
+    size_t dimensions = strncasecmp(at, "zm", 2) == 0 ? 2 : *at && strchr("zZmM", *at) ? 1 : 0;
+    if (!is_word(*at))
+        return *at & 0x80 ? UNSURE : 1;
+    return dimensions && !is_word(at[dimensions]) ? (at[dimensions] & 0x80 ? UNSURE : 1) : 0;
+}
+
+static const char *past_word(const char *at, const char *word)
+{
+    size_t size = strlen(word);
+    return strncasecmp(at, word, size) == 0 ? at + size : NULL;
+}
+
+/* Whether a cell begins as a geometry in WKT, or is one in WKB or GeoJSON; UNSURE where another program has to look. */
+static int is_geometry(const char *text)
+{
+    static const char *const simple[] = {"point", "linestring", "polygon", "curve", "surface"};
+    static const char *const others[] = {"geometrycollection", "circularstring", "compoundcurve", "curvepolygon",
+                                         "tin", "polyhedralsurface", "triangle"};
+    const char *at = past_space(text), *rest;
+    int ends;
+    if (past_word(at, "srid="))
+        return UNSURE;
+    if (*at == '{')
+        return strcasestr(at, "\"coordinates\"") != NULL;
+    if (*at == '0') {
+        size_t size = strspn(at, "0123456789abcdefABCDEF");
+        return size >= WKB_DIGITS && (at[1] == '0' || at[1] == '1') && !*past_space(at + size);
+    }
+    const char *bare = past_word(at, "multi");
+    bare = bare ? bare : at;
+    for (size_t number = 0; number < sizeof simple / sizeof *simple; number++)
+        if ((rest = past_word(bare, simple[number])) && (ends = ends_type(rest)))
+            return ends;
+    for (size_t number = 0; number < sizeof others / sizeof *others; number++)
+        if ((rest = past_word(at, others[number])) && (ends = ends_type(rest)))
+            return ends;
+    return 0;
+}
+
+/* ---- rows ---- */
+
+static void end_cell(struct row *row, size_t *size, size_t *begun)
+{
+    row->text[(*size)++] = 0;
+    if (row->count < MOST_CELLS)
+        row->cells[row->count] = row->text + *begun;
+    row->count++;
+    *begun = *size;
+}
+
+/* Read the row that begins at `at`, and return where it ends. A line without anything is a row of no cells. */
+static const char *next_row(const char *at, const char *end, char delimiter, struct row *row)
+{
+    enum { FIRST, PLAIN, QUOTED, AFTER_QUOTE } state = FIRST;
+    size_t size = 0, begun = 0;
+    row->count = 0;
+    if (at < end && (*at == '\n' || *at == '\r'))
+        return at + 1 + (*at == '\r');
+    for (; at < end; at++) {
+        char letter = *at;
+        if (state == QUOTED) {
+            if (letter == '"')
+                state = AFTER_QUOTE;
+            else
+                row->text[size++] = letter;
+        } else if (letter == '\n' || letter == '\r') {
+            at += 1 + (letter == '\r');
+            break;
+        } else if (letter == delimiter) {
+            end_cell(row, &size, &begun);
+            state = FIRST;
+        } else if (letter == '"' && state != PLAIN) {
+            if (state == AFTER_QUOTE)
+                row->text[size++] = letter;
+            state = QUOTED;
+        } else {
+            row->text[size++] = letter;
+            state = PLAIN;
+        }
+    }
+    end_cell(row, &size, &begun);
+    return at;
+}
+
+/* ---- the delimiter ---- */
+
+static const char *end_of_sample(const struct table *table)
+{
+    const char *at = table->start, *end = table->end;
+    if (end - at > SAMPLE_BYTES)
+        end = at + SAMPLE_BYTES;
+    for (int lines = 0; lines < SAMPLE_LINES; lines++) {
+        const char *next = memchr(at, '\n', (size_t)(end - at));
+        if (!next)
+            return end == table->end ? end : NULL;
+        at = next + 1;
+    }
+    return at;
+}
+
+/* How many cells the first rows have under a delimiter; 0 where they are one each, or not as many as each other. */
+static int even_width(const struct table *table, const char *end, char delimiter, struct row *row, int *first)
+{
+    int is_even = 1, rows = 0;
+    *first = 0;
+    for (const char *at = table->start; at < end && rows < SAMPLE_ROWS; rows++) {
+        at = next_row(at, end, delimiter, row);
+        if (!row->count)
+            continue;
+        *first = *first ? *first : row->count;
+        is_even &= row->count == *first;
+    }
+    return is_even && *first > 1 ? *first : 0;
+}
+
+/* The delimiter under which the first rows have the most columns, and all the same number. */
+static void find_delimiter(struct table *table, struct row *row)
+{
+    const char *end = end_of_sample(table);
+    int best_even = -1, best_first = -1;
+    table->is_odd |= !end;
+    for (const char *delimiter = DELIMITERS; end && *delimiter; delimiter++) {
+        int first, even = even_width(table, end, *delimiter, row, &first) > 0;
+        if (even > best_even || (even == best_even && first > best_first)) {
+            best_even = even;
+            best_first = first;
+            table->delimiter = *delimiter;
+        }
+    }
+}
+
+/* ---- the whole ---- */
+
+/* Whether the cells of the first row name no columns; where that is hard to tell, the table is odd. */
+static int holds_data(struct table *table, const struct row *row)
+{
+    int found = 0;
+    for (int number = 0; number < row->count; number++) {
+        const char *cell = row->cells[number];
+        found |= is_number(cell);
+        int may_be_value = strchr(cell, '(') || strcasestr(cell, "empty");
+        table->is_odd |= *cell && (is_odd_cell(cell) || (may_be_value && is_geometry(cell)));
+    }
+    return found;
+}
+
+static void see_cell(struct table *table, struct cells *column, const char *cell)
+{
+    column->filled++;
+    if (column->kind != TEXT)
+        column->kind = widened(column->kind, kind_of(cell));
+    int number = is_number(cell), geometry = is_geometry(cell);
+    column->numbers += number;
+    column->geometries += geometry;
+    table->is_odd |= geometry == UNSURE || (number && geometry) || is_odd_cell(cell);
+}
+
+static void see_row(struct table *table, const struct row *row)
+{
+    int last = row->count;
+    while (last > table->width && !*row->cells[last - 1])
+        last--;
+    if (last > table->width)
+        table->width = row->count;
+    for (int number = 0; number < last; number++)
+        if (*row->cells[number])
+            see_cell(table, table->columns + number, row->cells[number]);
+}
+
+static void tell_columns(const struct table *table)
+{
+    put(",\"columns\":[");
+    for (int number = 0; number < table->width; number++) {
+        const struct cells *column = table->columns + number;
+        put("%s{\"filled\":%lld,\"numbers\":%lld,\"geometries\":%lld,\"type\":\"%s\"}", number ? "," : "",
+            (long long)column->filled, (long long)column->numbers, (long long)column->geometries, KINDS[column->kind]);
+    }
+    put("]");
+}
+
+/* The first row with anything in it, as the names of columns or as data. */
+static const char *take_header(struct table *table, struct row *row)
+{
+    const char *at = table->start;
+    for (row->count = 0; at < table->end && !row->count;)
+        at = next_row(at, table->end, table->delimiter, row);
+    table->is_odd |= !row->count || row->count > MOST_CELLS;
+    if (table->is_odd)
+        return table->end;
+    table->width = table->first_width = row->count;
+    table->has_header = !holds_data(table, row);
+    table->data = table->has_header ? at : table->start;
+    put(",\"header\":[");
+    for (int number = 0; table->has_header && number < row->count; number++) {
+        put(number ? "," : "");
+        put_text(row->cells[number]);
+    }
+    put("]");
+    if (!table->has_header)
+        see_row(table, row);
+    return at;
+}
+
+static void look(struct table *table)
+{
+    struct row row = {.text = malloc((size_t)(table->end - table->start) + 1 + MOST_CELLS)};
+    const char *at = table->end;
+    if (!row.text)
+        _exit(1);
+    if (!table->delimiter)
+        find_delimiter(table, &row);
+    if (!table->is_odd)
+        at = take_header(table, &row);
+    while (at < table->end && !table->is_odd) {
+        at = next_row(at, table->end, table->delimiter, &row);
+        table->is_odd |= row.count > MOST_CELLS;
+        if (!table->is_odd)
+            see_row(table, &row);
+    }
+    free(row.text);
+}
+
+static const char *map_file(const char *file, size_t *size)
+{
+    struct stat found;
+    int opened = open(file, O_RDONLY | O_CLOEXEC);
+    const char *mapped = NULL;
+    if (opened >= 0 && fstat(opened, &found) == 0 && found.st_size > 0) {
+        *size = (size_t)found.st_size;
+        mapped = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, opened, 0);
+    }
+    close(opened);
+    return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+void look_at_separated(const char *file, const char *known)
+{
+    size_t size = 0;
+    const char *start = map_file(file, &size);
+    struct table *table = calloc(1, sizeof *table);
+    if (!table)
+        _exit(1);
+    put("{\"ok\":true");
+    if (start) {
+        size_t mark = size >= 3 && memcmp(start, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+        *table = (struct table){.start = start + mark, .end = start + size, .delimiter = *known};
+        table->is_odd = has_odd_bytes(table->start, table->end);
+    }
+    table->is_odd |= !start;
+    if (!table->is_odd)
+        look(table);
+    if (table->is_odd) {
+        take_back_answer();
+        put("{\"ok\":false");
+    } else {
+        tell_columns(table);
+        put(",\"width\":%d,\"data_at\":%zu,\"delimiter\":", table->first_width, (size_t)(table->data - start));
+        put_text((char[]){table->delimiter, 0});
+    }
+    if (start)
+        munmap((void *)start, size);
+    free(table);
+}
+
+/* ---- writing ---- */
+
+static int write_whole(int file, const char *bytes, size_t size)
+{
+    while (size) {
+        ssize_t written = write(file, bytes, size);
+        if (written <= 0)
+            return 0;
+        bytes += written;
+        size -= (size_t)written;
+    }
+    return 1;
+}
+
+static int create(const char *path)
+{
+    return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+}
+
+int write_text(const char *path, const char *text)
+{
+    int file = create(path);
+    int ok = file >= 0 && write_whole(file, text, strlen(text));
+    return close(file) == 0 && ok;
+}
+
+int copy_under_header(const char *file, const char *copy, size_t skipped, const char *header)
+{
+    size_t size = 0;
+    const char *start = map_file(file, &size);
+    int made = create(copy), ok = start && made >= 0 && skipped <= size && write_whole(made, header, strlen(header)) &&
+                              write_whole(made, start + skipped, size - skipped);
+    if (start)
+        munmap((void *)start, size);
+    return close(made) == 0 && ok;
+}

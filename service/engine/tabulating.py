@@ -1,0 +1,108 @@
+"""A CSV file looked through by the open run of a session, which makes a table of ours of it as `jailed.delimited` does.
+
+The run counts, and what follows from the names of the columns is decided here. It leaves files to that program in which
+it could see anything else.
+"""
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from service.engine.holding import TOO_LONG, begin, can_hold
+from service.engine.jailed.delimited import OURS, UNDERSTOOD
+from service.engine.jailed.places import (
+    Column,
+    Table,
+    Wanted,
+    describe,
+    expect,
+    find_places,
+    renames,
+    types_of,
+    unique_names,
+    write_rows,
+)
+from service.engine.session import Answer, Session, SessionOver
+from service.engine.workspace import Workplace
+from service.formats.facts import MAX_COLUMNS, Count, Name
+from service.formats.format import Reading
+
+TYPES_OF_OURS = f"{OURS}t"
+
+
+class Cells(msgspec.Struct, frozen=True):
+    """A column: how many of its cells are filled, look like numbers and like geometries; the type that fits all."""
+
+    filled: Count
+    numbers: Count
+    geometries: Count
+    type: Literal["String", "Integer64", "Real", "Date", "DateTime"]
+
+
+class Looked(Answer, frozen=True):
+    """What was seen of a file; not `ok` where another program has to look."""
+
+    header: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)] = ()
+    """The first row, empty where it is data."""
+    columns: Annotated[tuple[Cells, ...], Meta(max_length=MAX_COLUMNS)] = ()
+    width: Annotated[int, Meta(ge=0, le=MAX_COLUMNS)] = 0
+    """How many cells the first row has; columns beyond it have no names."""
+    data_at: Count = 0
+    """Where the data begins, in bytes."""
+    delimiter: Annotated[str, Meta(max_length=1)] = ""
+
+
+async def tabulate(place: Workplace, file: str, wanted: Wanted, delimiter: str, reading: Reading) -> Table | None:
+    """Make a table of ours of `file`, whose `delimiter` may be known; None where `jailed.delimited` has to."""
+    session = place.session
+    if session is None or not can_hold(place):
+        return None
+    try:
+        begin(place, session, reading.drivers, reading)
+        table = await make_table(session, file, wanted, delimiter)
+    except SessionOver as over:
+        if over.verdict.ending in TOO_LONG:
+            raise
+        return None
+    if table is None:
+        await session.abandon()
+    return table
+
+
+async def make_table(session: Session, file: str, wanted: Wanted, delimiter: str) -> Table | None:
+    """The same in a run that is open.
+
+    Raises:
+        SessionOver: the run has ended.
+    """
+    looked = await session.ask(Looked, "look", file, delimiter)
+    if not looked.ok or looked.delimiter not in UNDERSTOOD or len(looked.columns) == 1:
+        return None
+    columns = columns_of(looked, wanted)
+    places, others = find_places(columns, wanted)
+    written = io.StringIO()
+    write_rows(written, looked.delimiter, [places.get(at, column.name) for at, column in enumerate(columns)], ())
+    types = types_of(columns, places)
+    begins = str(looked.data_at)
+    done = await session.ask(Answer, "head", file, OURS, begins, written.getvalue(), TYPES_OF_OURS, types)
+    if not done.ok:
+        return None
+    table = describe(OURS, "", columns, (places, others))
+    repeated = renames(looked.header, table.columns)
+    return replace(table, delimiter=looked.delimiter, renamed=repeated)
+
+
+def columns_of(looked: Looked, wanted: Wanted) -> Sequence[Column]:
+    """The columns as `jailed.delimited` describes them."""
+    unnamed = len(looked.columns) - len(looked.header)
+    names = unique_names([*looked.header, *[""] * unnamed])
+    columns = [Column(name, seen.type, seen.filled) for name, seen in zip(names, looked.columns, strict=True)]
+    expect(columns[: looked.width], wanted)
+    for column, seen in zip(columns, looked.columns, strict=True):
+        column.numbers = seen.numbers if column.may_be_coordinate else 0
+        column.geometries = seen.geometries
+    return columns

@@ -1,0 +1,132 @@
+"""The open run sees in a file of separated values what the program sees that looks where no run is held open."""
+
+import random
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sandbox.command import Limits
+from service.engine.environment import converter_environment
+from service.engine.jailed import delimited
+from service.engine.jailed.places import Wanted
+from service.engine.session import Session, session
+from service.engine.tabulating import TYPES_OF_OURS, make_table
+from tests.support.converters import Converters
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+FILES = 400
+SEED = 7
+CELLS = (
+    "", "", " ", "1", "-1", "0", "007", "12345678901234567890", "-0", "+5", "1.5", "1,5", ".5", "-.5", "1.", "1e5",
+    "1E-5", "2e", "0.1e+10", "00.5", "1.5.2", " 7 ", "7\n", "n/a", "NaN", "inf", "x", "y", "lat", "lon", "wkt",
+    "name", "Name", "na,me", "a;b", "a\tb", "a|b", 'a"b', '"', "a\nb", "2020-01-02", "2020/13/02", "2020-1-2",
+    "2020-01-32", "2020-01-02T03:04", "2020/01-02 03:04:05.5Z", "2020-01-02T03:04:05+0200", "2020-01-02T03:04:05+2",
+    "2020-01-02T29:59:69.", "POINT (1 2)", "point z (1 2 3)", "Point Street", "Pointer", "MULTIPOINT EMPTY",
+    "LINESTRINGZM", "POLYGON_1", "MULTI", "multi point", "CURVEPOLYGON(", "Curve", "TIN", "tint", "MULTITIN",
+    "TRIANGLEM ((0 0))", "GEOMETRYCOLLECTION Z", "0101000000000000000000F03F0000000000000040", "010100000000000000",
+    '{"type": "Point", "coordinates": [1, 2]}', "{", "ä", "Ж", "日本", "50°30", "true", "e5", "-", "1-2", "5—7", "😀",
+)  # fmt: skip
+ODD = (
+    "SRID=4326;POINT (1 2)",
+    "١٢",
+    "1\u00a0",
+    "\u00a0POINT (1 2)",
+    "a\x0bb",
+    "a\u2028b",
+    "a\rb",
+    "ends in\n",
+    "POINTä",
+)
+"""What the open run does not judge."""
+
+
+def texts() -> Iterator[str]:
+    """Files of all kinds of cells, dialects and widths, the same at every call."""
+    chance = random.Random(SEED)
+    for number in range(FILES):
+        delimiter, end = chance.choice(",,;\t|"), chance.choice(("\n", "\n", "\r\n"))
+        width, cells = chance.randint(1, 5), chance.sample(CELLS, 12)
+        has_plain_header = chance.random() < 0.5
+        rows = [[chance.choice(cells) for _ in range(width)] for _ in range(chance.randint(0, 6))]
+        if has_plain_header:
+            rows.insert(0, [chance.choice(("x", "y", "name", "wkt", "lat", "lon", "z", "")) for _ in range(width)])
+        if rows and chance.random() < 0.3:
+            chance.choice(rows).extend(chance.choices(cells, k=2))
+        if chance.random() < 0.2:
+            rows.insert(chance.randint(0, len(rows)), [])
+        lines = [delimiter.join(_written(cell, chance) for cell in row) for row in rows]
+        yield ("\ufeff" if number % 10 == 0 else "") + end.join(lines) + (end if chance.random() < 0.8 else "")
+
+
+def _written(cell: str, chance: random.Random) -> str:
+    """A cell in quotes, or as it is, which may make it several."""
+    return '"' + cell.replace('"', '""') + '"' if chance.random() < 0.4 else cell
+
+
+@asynccontextmanager
+async def open_run(converters: Converters) -> AsyncIterator[tuple[Session, Path]]:
+    """A run that is held open, and its directory."""
+    host, directory = converters.engine.capabilities, converters.new_directory()
+    async with session(converters.run, ("CSV",), {}) as held:
+        held.begin(host.ogr2ogr, directory, converter_environment(host, ("CSV",)), Limits())
+        yield held, directory
+
+
+Seen = tuple[object, bytes, bytes]
+"""What a table is, the table of ours and its types."""
+
+
+async def seen_both_ways(
+    held: Session, directory: Path, other: Path, content: bytes, wanted: Wanted
+) -> tuple[Seen | None, Seen]:
+    """What the open run, None where it leaves the file to the program, and the program make of a file."""
+    for place in (directory, other):
+        (place / "in.csv").write_bytes(content)
+    table = await make_table(held, "in.csv", wanted, "")
+    found = None if table is None else (plain(asdict(table)), *written(directory))
+    delimited.main("in.csv", "tables.json", msgspec.json.encode(asdict(wanted)).decode())
+    (told,) = msgspec.json.decode((other / "tables.json").read_bytes())
+    return found, (told, *written(other))
+
+
+def written(directory: Path) -> tuple[bytes, bytes]:
+    return (directory / delimited.OURS).read_bytes(), (directory / TYPES_OF_OURS).read_bytes()
+
+
+def plain(record: object) -> object:
+    """A record as it comes back from JSON."""
+    return msgspec.json.decode(msgspec.json.encode(record))
+
+
+async def test_the_open_run_sees_what_the_program_sees(
+    converters: Converters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns, types, places, names and the table itself, in files of every kind; many of them in the run."""
+    monkeypatch.chdir(tmp_path)
+    seen = 0
+    async with open_run(converters) as (held, directory):
+        for number, text in enumerate(texts()):
+            if not text.strip("\ufeff\r\n"):
+                continue
+            wanted = Wanted(x="name", y="lat") if number % 7 == 0 else Wanted()
+            found, expected = await seen_both_ways(held, directory, tmp_path, text.encode(), wanted)
+            seen += found is not None
+            assert found in (None, expected), text
+    assert seen > FILES / 3
+
+
+@pytest.mark.parametrize("cell", ODD)
+async def test_what_it_cannot_judge_is_left_to_the_program(
+    converters: Converters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cell: str
+) -> None:
+    """Odd line ends, digits and letters of other scripts, and geometries that name their system."""
+    monkeypatch.chdir(tmp_path)
+    async with open_run(converters) as (held, directory):
+        content = f'x,y,name\n1,2,"{cell}"\n3,4,b\n'.encode()
+        found, _ = await seen_both_ways(held, directory, tmp_path, content, Wanted())
+    assert found is None
