@@ -29,11 +29,11 @@ setup: (environment "dev") gdal build page
 [group('run')]
 ready: (environment "serve") gdal build page
 
-# Run the tests: all of them on several cores, or what pytest makes of ARGS.
+# Run the tests: all of them, several at a time because many wait, or what pytest makes of ARGS.
 [group('check')]
 [no-exit-message]
 test *ARGS: setup
-    @exec pytest {{ if ARGS == "" { "--numprocesses=logical --maxprocesses=4 --dist=loadgroup" } else { "--numprocesses=0" } }} "$@"
+    @exec pytest {{ if ARGS == "" { "--numprocesses=4 --dist=loadgroup --no-loadscope-reorder" } else { "--numprocesses=0" } }} "$@"
 
 # Run the unit tests.
 [group('check')]

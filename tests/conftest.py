@@ -15,7 +15,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # the time of a small test. Once is enough for all clients.
 default.create_ssl_context = cache(default.create_ssl_context)  # type: ignore[attr-defined]  # where clients look it up
 
-pytest_plugins = ["tests.database", "tests.support.skips"]
+pytest_plugins = ["tests.database", "tests.support.order", "tests.support.skips"]
 
 # An example takes as long as the host takes, so none is held to a time.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])

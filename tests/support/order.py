@@ -1,0 +1,17 @@
+"""A pytest plugin: what takes longest comes first, so that no worker still has a long test when the others are done.
+
+What needs whole servers takes seconds, what needs none milliseconds. A stable order also gives each worker of xdist
+the same tests, without which it refuses to run.
+"""
+
+import pytest
+
+LONGEST_FIRST = ("schedules", "e2e", "adversary", "api", "sandbox", "hostile", "integration", "unit")
+"""Directories of tests."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Sort by directory; within one, tests stay as they are."""
+    tests = config.rootpath / "tests"
+    items.sort(key=lambda item: LONGEST_FIRST.index(item.path.relative_to(tests).parts[0]))
