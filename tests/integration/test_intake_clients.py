@@ -13,6 +13,7 @@ import httpx
 import pytest
 import urllib3
 from anyio import to_thread
+from msgspec.structs import replace
 from starlette.requests import ClientDisconnect
 
 from service.errors import UploadTimeout
@@ -22,7 +23,7 @@ from tests.integration.intake_server import Receiver, eventually, open_descripto
 from tests.unit.intake.forms import BOUNDARY, Part, build
 
 FORM = FormSpec(file_field="file", fields=frozenset({"outputFormat"}))
-LIMITS = IntakeLimits(max_file_bytes=8 * MEBIBYTE, idle_seconds=0.5)
+LIMITS = IntakeLimits(max_file_bytes=8 * MEBIBYTE)
 HEAD = f"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary={BOUNDARY.decode()}\r\n"
 
 Send = Callable[[str, Path], Awaitable[int]]
@@ -39,7 +40,7 @@ def content_of(file: Path) -> bytes:
 
 
 async def with_httpx(url: str, file: Path) -> int:
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=120) as client:
         files = {"file": (file.name, content_of(file))}
         answer = await client.post(url, files=files, data={"outputFormat": "Kml"})
         return answer.status_code
@@ -132,7 +133,7 @@ async def test_a_client_that_leaves_midway_leaves_nothing(area: WorkArea, tmp_pa
 
 async def test_a_client_that_falls_silent_is_told(area: WorkArea, tmp_path: Path) -> None:
     """A client that stops in the middle of its upload gets a 408, its connection ends, and nothing stays."""
-    receiver = Receiver(area, FORM, LIMITS)
+    receiver = Receiver(area, FORM, replace(LIMITS, idle_seconds=0.5))
     async with serving(receiver.app) as address:
         tasks = len(asyncio.all_tasks())
         reader, writer = await half_an_upload(address, "Content-Length: {length}\r\n")

@@ -41,8 +41,8 @@ REFUSED = {400, 403, 410}
 STATUS = {DownloadRefused: 403, DownloadExpired: 410, NotFound: 404, RangeNotSatisfiable: 416}
 
 PATIENT = Effort(timeout_seconds=30)
-HASTY = Effort(timeout_seconds=2, attempts=2)
-"""Gives up before a test gets dull."""
+HASTY = Effort(timeout_seconds=30, attempts=2)
+"""Gives up soon where a server is away, and has the patience that a busy host needs where it is there."""
 
 
 class MovableClock:
