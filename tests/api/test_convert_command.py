@@ -17,11 +17,10 @@ import pytest
 
 from service.cli import main
 from service.usecases.delete_job import CANCELLED
-from tests.support.data import collection, feature, lakes, point
+from tests.support.data import lakes, lengthy
 from tests.support.geomill import MOST_SECONDS, ROOT
 from tests.support.server import Client
 
-LENGTHY = collection(*(feature(point(n % 90, n % 45), n=n, text="x" * 50) for n in range(200_000)))
 BROKEN = 'br\u00f6ken "1".geojson'
 
 
@@ -140,7 +139,7 @@ def test_a_refusal_of_the_server_is_told(
 
 def test_an_interrupted_conversion_leaves_nothing(command: Command, client: Client) -> None:
     """Neither a file nor a job that goes on; the account pays nothing."""
-    (command.directory / "lengthy.geojson").write_bytes(LENGTHY)
+    (command.directory / "lengthy.geojson").write_bytes(lengthy(200_000))
     process = command.start("lengthy.geojson", "--to", "gpkg", *through(client))
     until(lambda: bool(jobs(client)))
     process.send_signal(signal.SIGINT)
@@ -161,7 +160,7 @@ def test_an_interrupted_conversion_leaves_nothing(command: Command, client: Clie
 
 def test_a_job_whose_response_is_still_on_its_way_is_cancelled(command: Command, client: Client) -> None:
     """The server has accepted the file, and the command does not know of the job yet."""
-    (command.directory / "lengthy.geojson").write_bytes(LENGTHY)
+    (command.directory / "lengthy.geojson").write_bytes(lengthy(200_000))
     with delayed(client) as (url, arrives):
         process = command.start("lengthy.geojson", "--to", "gpkg", "--url", url, "--key", client.key.api_key)
         until(lambda: bool(jobs(client)))

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from service.accounts.administration import Terms
-from tests.support.data import collection, feature, lakes, point
+from tests.support.data import lakes, lengthy
 from tests.support.server import Server, create_account, running_server
 
 FILE = "/api/geo/convert/file"
@@ -20,7 +20,7 @@ TEAM = Terms(plan="team", plan_owner="organization")
 @pytest.fixture(scope="module")
 def slow_file() -> bytes:
     """A document that takes seconds to convert."""
-    return collection(*(feature(point(n % 90, n % 45), n=n, text="x" * 50) for n in range(200_000)))
+    return lengthy(200_000)
 
 
 def wait_for_event(server: Server, name: str) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from service.accounts.administration import Terms
 from service.accounts.keys import new_key
-from tests.support.data import collection, feature, lakes, point
+from tests.support.data import lakes, lengthy
 from tests.support.server import Client, Server, create_account, running_server
 
 ASYNC = {"Prefer": "respond-async"}
@@ -28,7 +28,7 @@ TEAM = Terms(plan="team", plan_owner="organization")
 @pytest.fixture(scope="module")
 def slow_file() -> bytes:
     """A document that takes a second or more to convert."""
-    return collection(*(feature(point(n % 90, n % 45), n=n, text="x" * 50) for n in range(150_000)))
+    return lengthy(150_000)
 
 
 def children_of(server: Server) -> list[psutil.Process]:

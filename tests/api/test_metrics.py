@@ -15,7 +15,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.accounts.administration import Terms
-from tests.support.data import collection, feature, lakes, point
+from tests.support.data import lakes, lengthy
 from tests.support.server import Client, Server, create_account, running_server
 
 FILE = "/api/geo/convert/file"
@@ -116,7 +116,7 @@ def test_strangers_cannot_make_labels(growth: Growth, server: Server) -> None:
 
 def test_what_is_under_way_is_shown_and_is_gone_in_the_end(tmp_path: Path, database_url: str) -> None:
     """With one converter one file runs, others wait; they hold seats and reservations until they end."""
-    slow = collection(*(feature(point(n % 90, n % 45), n=n, text="x" * 50) for n in range(5_000)))
+    slow = lengthy(5_000)
     one = {"GEOMILL_CONVERTERS": "1", "GEOMILL_WAITING_ROOM": "7"}
     with running_server(tmp_path, database_url, one) as server, create_account(server, TEAM) as client:
 

@@ -20,7 +20,7 @@ from service.metering.audit import audit_books
 from service.settings import Settings
 from tests.api.test_metrics import scrape, value
 from tests.database import TestServer
-from tests.support.data import collection, feature, lakes, point
+from tests.support.data import lakes, lengthy
 from tests.support.load import Load
 from tests.support.server import Client, Server, create_account, running_server
 
@@ -52,7 +52,7 @@ def server(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.fixture(scope="module")
 def slow_file() -> bytes:
     """A document that takes a second or more to convert."""
-    return collection(*(feature(point(n % 90, n % 45), n=n, text="x" * 50) for n in range(150_000)))
+    return lengthy(150_000)
 
 
 def members(server: Server) -> list[psutil.Process]:

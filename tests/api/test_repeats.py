@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.data import collection, feature, lakes, point
+from tests.support.data import lakes, lengthy
 from tests.support.server import Client
 
 FILE = "/api/geo/convert/file"
@@ -80,7 +80,7 @@ def test_a_batch_is_repeated_whole(client: Client) -> None:
 
 def test_a_client_that_will_not_wait_gets_the_job(client: Client) -> None:
     """202 with the job record, where to ask for it, and the result there in the end."""
-    many = collection(*(feature(point(n % 90, 1), n=n) for n in range(20_000)))
+    many = lengthy(20_000)
     response = client.post(FILE, files={"file": ("a.geojson", many)}, headers=ASYNC)
     assert response.status_code == 202, response.text
     assert response.headers["preference-applied"] == "respond-async"
@@ -100,7 +100,7 @@ def test_a_file_that_is_refused_at_once_is_answered_at_once(client: Client) -> N
 
 def test_a_batch_that_will_not_wait_gets_its_jobs(client: Client) -> None:
     """202 with a record for each file, in their order."""
-    many = collection(*(feature(point(n % 90, 1), n=n) for n in range(20_000)))
+    many = lengthy(20_000)
     response = client.post(
         "/api/geo/convert/batch", files=[("files", ("a.geojson", many)), ("files", ("b.xyz", b"x"))], headers=ASYNC
     )

@@ -11,7 +11,7 @@ import pytest
 
 from service.accounts.administration import Terms
 from tests.support.balancer import Balancer, running_balancer
-from tests.support.data import collection, feature, lakes, point
+from tests.support.data import lakes, lengthy
 from tests.support.load import Load
 from tests.support.server import Server, create_account, running_server
 
@@ -30,7 +30,7 @@ class Conversions(Load):
         self.jobs: list[str] = []
         self.failures: list[str] = []
         self._client = {"base_url": url, "headers": {"X-API-Key": key}, "timeout": 60.0}
-        self._big = collection(*(feature(point(n % 90, 1), n=n) for n in range(5_000)))
+        self._big = lengthy(5_000)
 
     def run(self, number: int) -> None:
         """Convert until the end."""

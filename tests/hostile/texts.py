@@ -96,7 +96,7 @@ CASES = {
     "CSV of places that are none": Case(
         "a.csv", constant("lon,lat,a\nnan,inf,1\n1e999,-1e999,2\n"), None, {"sourceEpsg": "4326"}
     ),
-    "CSV of a million columns": Case("a.csv", constant(",".join("abc"[n % 3] for n in range(1_000_000))), "columns"),
+    "CSV of a million columns": Case("a.csv", constant("a,b,c," * 333_333 + "a"), "columns"),
     "CSV of quotes": Case("a.csv", constant('"' * 3_000_001)),
     "CSV of one long cell": Case("a.csv", constant('a,b\n1,"' + "x" * 8_000_000)),
     "CSV of delimiters": Case("a.csv", constant("a,b\n" + "," * 3_000_000)),

@@ -12,12 +12,11 @@ from service.storage.disk import Disk
 from service.usecases.audit import audit
 from service.usecases.delete_job import CANCELLED
 from service.usecases.maintenance import sweep
-from tests.support.data import collection, feature, lakes, point
+from tests.support.data import lakes, lengthy
 from tests.support.world import World, world
 
 JOBS = "/api/geo/convert/jobs"
 FILE = "/api/geo/convert/upload"
-LENGTHY = collection(*(feature(point(n % 90, n % 45), n=n, text="x" * 50) for n in range(100_000)))
 
 
 class HeldStore:
@@ -81,7 +80,7 @@ async def test_cancelling_ends_the_run_and_frees_its_place(database_url: str, tm
     """The waiting client learns of it; nothing is charged; repeating it has no effect."""
     async with world(database_url, tmp_path, plan="team") as here, anyio.create_task_group() as tasks:
         conversion = Conversion()
-        tasks.start_soon(conversion.send, here, LENGTHY)
+        tasks.start_soon(conversion.send, here, lengthy(100_000))
         job_id = await open_job(here)
         while (await here.job(job_id))["status"] != "Processing":  # noqa: ASYNC110 -- as above
             await anyio.sleep(0.01)

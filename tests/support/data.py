@@ -30,6 +30,12 @@ def lakes() -> bytes:
     return collection(*(feature(point(*where), name=name, elevation=height) for name, height, where in LAKES))
 
 
+def lengthy(features: int) -> bytes:
+    """A document that keeps a converter busy: its features, of 180 bytes each, are all alike."""
+    text = json.dumps(feature(point(45, 22), n=100_000, text="x" * 50)).encode()
+    return b'{"type": "FeatureCollection", "features": [' + b", ".join([text] * features) + b"]}"
+
+
 def square(size: float = 1.0) -> dict[str, Any]:
     """A polygon."""
     return {"type": "Polygon", "coordinates": [[[0, 0], [size, 0], [size, size], [0, size], [0, 0]]]}
