@@ -10,6 +10,7 @@ import asyncio
 import socket
 from collections import deque
 from collections.abc import Coroutine
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from service.errors import RequestFault
@@ -69,7 +70,7 @@ class Connection:
         else:
             self._wire.start()
 
-    @property
+    @cached_property
     def server(self) -> tuple[str, int] | None:
         """The server's address."""
         return _address(self._wire.local_address())

@@ -12,8 +12,6 @@ The header of a response is sent together with the first part of its body: each 
 much as the rest of a small response.
 """
 
-import math
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -26,7 +24,8 @@ from service.http.middleware.draining import ENDS_BODIES
 from service.http.promised import EXTENSION
 from service.http.unserved import UNREADABLE
 from service.jobs.promises import Promise
-from service.server.inbox import Refused
+from service.server.inbox import Inbox, Refused
+from service.server.message import CONNECTION, DECLARED, Header, RequestBody, Response
 from service.telemetry import events
 
 if TYPE_CHECKING:
@@ -34,9 +33,9 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger()
 _DISCONNECT: Message = {"type": "http.disconnect"}
-_WITHOUT_BODY = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
-_CLOSE = (b"connection", b"close")
-DEFECT_HEADERS = [(b"content-length", b"0"), _CLOSE]
+_DEFECT = 500
+_DEFECT_HEADERS: tuple[Header, ...] = ((DECLARED, b"0"), (CONNECTION, b"close"))
+_CONTINUE = b"HTTP/1.1 100 \r\n\r\n"
 SMALL_BODY_BYTES = 64 * 1024
 BODY_CUT_SHORT = MalformedRequest("The body of the request ends before its length. Send it whole.")
 
@@ -47,18 +46,26 @@ class Exchange:
     def __init__(
         self,
         connection: "Connection",
-        http: h11.Connection,
+        inbox: Inbox,
         request: h11.Request,
         target: bytes,
         promise: Promise | None,
     ) -> None:
+        fields = dict(request.headers)
+        is_http10 = request.http_version < b"1.1"
         self._connection = connection
-        self._http = http
-        self._request = request
+        self._inbox = inbox
         self._promise = promise
         self._scope = self._scope_of(request, target)
+        self._body = RequestBody(inbox, fields)
+        self._has_told_end = False
+        self._waits_to_be_asked = not is_http10 and b"100-continue" in fields.get(b"expect", b"").lower()
+        self._response = Response(
+            to_head=request.method == b"HEAD",
+            to_http10=is_http10,
+            closing=is_http10 or (CONNECTION in fields and _asks_to_close(request)),
+        )
         self._head = b""
-        self._bodiless = request.method == b"HEAD"
         self._fault: RequestFault | None = None
 
     async def run(self) -> None:
@@ -73,88 +80,81 @@ class Exchange:
         await self._finish()
 
     async def _receive(self) -> Message:
-        while True:
-            event = self._next_event()
-            if event is None:
-                return _DISCONNECT
-            if isinstance(event, h11.Data):
-                return {"type": "http.request", "body": bytes(event.data), "more_body": True}
-            if isinstance(event, h11.EndOfMessage):
-                return {"type": "http.request", "body": b"", "more_body": False}
-            if event is not h11.NEED_DATA:  # the request was read completely
-                await self._connection.has_ended.wait()
-                return _DISCONNECT
-            await self._ask_for_body()
-            self._http.receive_data(await self._connection.read())
+        if self._has_told_end:
+            await self._connection.has_ended.wait()
+            return _DISCONNECT
+        piece = await self._read_body()
+        if self._fault is not None:
+            return _DISCONNECT
+        self._has_told_end = not piece
+        return {"type": "http.request", "body": piece, "more_body": not self._has_told_end}
 
-    async def _ask_for_body(self) -> None:
-        if self._http.they_are_waiting_for_100_continue:
-            proceed = h11.InformationalResponse(status_code=HTTPStatus.CONTINUE, headers=[])
-            await self._connection.write(self._http.send(proceed))
-
-    def _next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED] | None:
-        """Return the next event of the request; None if there is none."""
-        if self._http.their_state is h11.ERROR:
-            return None
-        if self._http.their_state in {h11.DONE, h11.MUST_CLOSE, h11.CLOSED}:
-            return h11.PAUSED
-        try:
-            return self._http.next_event()
-        except Refused as refused:
-            self._fault = refused.fault
-        except h11.RemoteProtocolError:
-            self._fault = BODY_CUT_SHORT if self._connection.has_ended.is_set() else UNREADABLE
-        return None
+    async def _read_body(self) -> bytes:
+        """Wait for the next piece of the body; empty at its end, or if there is a fault in it."""
+        body, connection = self._body, self._connection
+        while self._fault is None:
+            try:
+                piece = body.take()
+            except Refused as refused:
+                self._fault = refused.fault
+                break
+            except h11.ProtocolError:
+                self._fault = BODY_CUT_SHORT if connection.has_ended.is_set() else UNREADABLE
+                break
+            if piece or body.is_complete:
+                self._waits_to_be_asked = False
+                return piece
+            if self._waits_to_be_asked:
+                self._waits_to_be_asked = False
+                await connection.write(_CONTINUE)
+            received = await connection.read()
+            if not received:
+                self._fault = BODY_CUT_SHORT
+            self._inbox += received
+        return b""
 
     async def _send(self, message: Message) -> None:
         if self._fault is not None or not self._connection.is_open:
             return
         if message["type"] == "http.response.start":
-            status = int(message["status"])
-            self._bodiless = self._bodiless or status in _WITHOUT_BODY
             headers = [*message.get("headers", ()), *self._connection.site.response_headers()]
             if self._leaves_body():
                 self._connection.ignore_rest()
-                headers = [*(header for header in headers if header[0].lower() != _CLOSE[0]), _CLOSE]
-            self._head = self._http.send(h11.Response(status_code=status, headers=headers))
+                self._response.is_closing = True
+            self._head = self._response.start(int(message["status"]), headers)
         elif message["type"] == "http.response.body":
             data, self._head = self._head, b""
-            body = message.get("body", b"")
-            if body and not self._bodiless:
-                data += self._http.send(h11.Data(data=body)) or b""
+            data += self._response.data(message.get("body", b""))
             if not message.get("more_body", False):
-                data += self._http.send(h11.EndOfMessage()) or b""
+                data += self._response.end()
             if data:
                 await self._connection.write(data)
 
     def _leaves_body(self) -> bool:
         """Whether the rest of the body is too long to read, or the client waits for 100 Continue."""
-        if self._http.their_state is not h11.SEND_BODY:
+        if self._body.is_complete:
             return False
-        return _body_bytes(self._request) > SMALL_BODY_BYTES or self._http.they_are_waiting_for_100_continue
+        return self._body.declared_bytes > SMALL_BODY_BYTES or self._waits_to_be_asked
 
     async def _skip_rest(self) -> None:
         """Read the rest of the body, after the response was sent."""
         self._connection.rest(resting=True)
-        while self._http.their_state is h11.SEND_BODY:
-            if self._next_event() is h11.NEED_DATA:
-                self._http.receive_data(await self._connection.read())
+        while not self._body.is_complete and self._fault is None:
+            await self._read_body()
 
     async def _finish(self) -> None:
         """Prepare the connection for its next request, or end it."""
-        connection, http = self._connection, self._http
-        if http.our_state is h11.SEND_RESPONSE and self._fault is not None:
+        connection, response = self._connection, self._response
+        if not response.has_started and self._fault is not None:
             connection.refuse(self._fault)
             return
-        if http.our_state is h11.SEND_RESPONSE:
-            self._head = http.send(h11.Response(status_code=HTTPStatus.INTERNAL_SERVER_ERROR, headers=DEFECT_HEADERS))
-            self._head += http.send(h11.EndOfMessage()) or b""
+        if not response.has_started:
+            self._head = response.start(_DEFECT, _DEFECT_HEADERS)
         if self._head:
             await connection.write(self._head)
-        if http.our_state is h11.DONE:
+        if response.is_complete and not response.is_closing:
             await self._skip_rest()
-        if http.our_state is h11.DONE and http.their_state is h11.DONE:
-            http.start_next_cycle()
+        if response.is_complete and not response.is_closing and self._fault is None:
             connection.go_on()
         else:
             connection.part()
@@ -181,7 +181,5 @@ class Exchange:
         }
 
 
-def _body_bytes(request: h11.Request) -> float:
-    """Return the declared length of the body: infinite with chunked encoding."""
-    headers = dict(request.headers)
-    return math.inf if b"transfer-encoding" in headers else int(headers.get(b"content-length", b"0"))
+def _asks_to_close(request: h11.Request) -> bool:
+    return any(name == CONNECTION and b"close" in value.lower() for name, value in request.headers)

@@ -9,13 +9,14 @@ import re
 from typing import TYPE_CHECKING
 
 import h11
+from h11._readers import maybe_read_from_IDLE_client as read_header
 
 from service.errors import MalformedRequest
 from service.http.unserved import UNREADABLE, WEBSOCKET
 from service.jobs.promises import Promise
 from service.server.exchange import Exchange
 from service.server.http2 import serve_http2
-from service.server.inbox import TOO_LONG, Inbox, Refused
+from service.server.inbox import Inbox, Refused
 
 if TYPE_CHECKING:
     from service.server.connection import Connection
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 _VERSIONS = frozenset({b"1.0", b"1.1"})
 _ABSOLUTE = re.compile(rb"https?://([^/?]*)(.*)", re.IGNORECASE)
-_TOO_LARGE = 431
 
 
 class Http1:
@@ -31,10 +31,7 @@ class Http1:
 
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
-        most_bytes = connection.site.limits.max_header_bytes
-        self._inbox = Inbox(most_bytes)
-        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=most_bytes)
-        self._h11._receive_buffer = self._inbox  # type: ignore[assignment]  # noqa: SLF001 - there is no hook
+        self._inbox = Inbox(connection.site.limits.max_header_bytes)
 
     @property
     def is_blank(self) -> bool:
@@ -49,32 +46,29 @@ class Http1:
         Raises:
             Refused: the bytes are not a request, or an ambiguous one.
         """
-        if data:
-            self._h11.receive_data(data)
-        request = _next_request(self._h11)
+        self._inbox += data
+        request = _next_request(self._inbox)
         if request is None:
             return
         if request.method == b"PRI":
             self._change_to_http2(request)
             return
-        exchange = Exchange(self._connection, self._h11, request, _target(request), promise)
+        exchange = Exchange(self._connection, self._inbox, request, _target(request), promise)
         self._connection.begin(exchange.run())
 
     def _change_to_http2(self, request: h11.Request) -> None:
         if request.http_version != b"2.0" or not self._connection.site.limits.http2:
             raise Refused(UNREADABLE)
-        rest = self._h11.trailing_data[0]
-        self._connection.begin(serve_http2(self._connection, _PREFACE + rest))
+        self._connection.begin(serve_http2(self._connection, _PREFACE + bytes(self._inbox)))
 
 
-def _next_request(connection: h11.Connection) -> h11.Request | None:
+def _next_request(inbox: Inbox) -> h11.Request | None:
     try:
-        event = connection.next_event()
+        return read_header(inbox) if inbox else None  # type: ignore[arg-type]  # h11's own buffer
     except Refused:
         raise
-    except h11.RemoteProtocolError as error:
-        raise Refused(TOO_LONG if error.error_status_hint == _TOO_LARGE else UNREADABLE) from None
-    return event if isinstance(event, h11.Request) else None
+    except h11.ProtocolError:
+        raise Refused(UNREADABLE) from None
 
 
 def _target(request: h11.Request) -> bytes:

@@ -1,4 +1,4 @@
-"""The receive buffer of a connection; it replaces h11's own buffer.
+"""The receive buffer of a connection, from which h11's readers read.
 
 **Strict.** Servers and gateways interpret unusual headers differently, which allows one request to be hidden in
 another. The buffer therefore refuses everything that RFC 9112 lets recipients tolerate: lines that end in a bare line
@@ -35,7 +35,7 @@ class Refused(h11.RemoteProtocolError):
 
 
 class Inbox:
-    """A queue of bytes with the methods that h11 expects of its buffer.
+    """A queue of bytes with the methods that h11's readers expect of their buffer.
 
     Raises:
         Refused: by every method that reads lines, for input that is ambiguous or too long.

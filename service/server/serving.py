@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
@@ -61,6 +62,8 @@ class Site:
         self.config = _config(limits)
         self.context = WorkerContext(None)
         self.framework = wrap_app(cast("ASGIFramework", application), 0, "asgi")
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._headers_of = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_closed = asyncio.Event()
 
@@ -81,8 +84,11 @@ class Site:
         task.add_done_callback(self._tasks.discard)
 
     def response_headers(self) -> list[tuple[bytes, bytes]]:
-        """Return the response headers that the server adds."""
-        return self.config.response_headers("h11")
+        """Return the response headers that the server adds, which change once a second."""
+        now = int(time.time())
+        if now != self._headers_of:
+            self._headers, self._headers_of = self.config.response_headers("h11"), now
+        return self._headers
 
     async def stop(self, seconds: float) -> None:
         """Accept no more connections; close idle ones at once, the others after their responses, within `seconds`.

@@ -7,7 +7,7 @@ import hashlib
 import inspect
 from collections.abc import Callable
 
-import h11._connection
+import h11._readers
 import h11._receivebuffer
 import pytest
 from hypercorn.asyncio.lifespan import Lifespan
@@ -16,7 +16,9 @@ from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.protocol.h2 import H2Protocol
 
 LEANED_ON: dict[str, tuple[Callable[..., object], str]] = {
-    "h11.Connection._receive_buffer": (h11._connection.Connection, "80770c03337ef4fe"),
+    "h11._readers.ChunkedReader": (h11._readers.ChunkedReader, "4d2629eeaaf366b6"),
+    "h11._readers.ContentLengthReader": (h11._readers.ContentLengthReader, "fdf438f5ca7e0d9d"),
+    "h11._readers.maybe_read_from_IDLE_client": (h11._readers.maybe_read_from_IDLE_client, "b0ae12d92b2c4db9"),
     "h11._receivebuffer.ReceiveBuffer": (h11._receivebuffer.ReceiveBuffer, "108c4355eb3b1717"),
     "hypercorn.asyncio.lifespan.Lifespan": (Lifespan, "164b3fdbe941195d"),
     "hypercorn.asyncio.task_group.TaskGroup": (TaskGroup, "1260b105c058872d"),
