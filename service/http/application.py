@@ -14,19 +14,15 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.errors import RequestFault
 from service.http.docs.openapi import describe
 from service.http.middleware.draining import DrainingMiddleware
-from service.http.middleware.header_limits import HeaderLimits
 from service.http.middleware.proxy_headers import Gateway, Network
 from service.http.middleware.request_context import RequestContext
-from service.http.middleware.response_headers import ResponseHeaders
-from service.http.problems import problem_of_fault, problem_of_routing
+from service.http.problems import problem_of_routing
 from service.http.routes import API, ENDPOINTS, PRIVATE, ROUTES
 from service.http.unserved import refuse_websocket
 from service.usecases.services import Services
@@ -64,7 +60,6 @@ class Application(Starlette):
         super().__init__(
             routes=list(routes),
             middleware=_middleware(surroundings),
-            exception_handlers={RequestFault: _answer_fault, HTTPException: _answer_routing},
             lifespan=lambda _application: self.lifespan(),
         )
         # The description covers both ports, but not what is private where there is only one.
@@ -74,6 +69,19 @@ class Application(Starlette):
         self._open_services = open_services
         self._public_url = surroundings.public_url.rstrip("/")
         self._services: Services | None = None
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Return the router within our middleware; Starlette would add its own, which handle errors as well."""
+        app: ASGIApp = self._route
+        for middleware in reversed(self.user_middleware):
+            app = middleware.cls(app, *middleware.args, **middleware.kwargs)
+        return app
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self.router(scope, receive, send)
+        except HTTPException as refused:  # raised before there is a response
+            await _answer_routing(scope, refused)(scope, receive, send)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -99,10 +107,8 @@ class Application(Starlette):
 
 def _middleware(surroundings: DeploymentConfig) -> list[Middleware]:
     middleware = [
-        Middleware(ResponseHeaders),
         Middleware(DrainingMiddleware),
-        Middleware(RequestContext),
-        Middleware(HeaderLimits, most_bytes=surroundings.max_header_bytes),
+        Middleware(RequestContext, most_header_bytes=surroundings.max_header_bytes),
     ]
     if surroundings.trusted_proxies or surroundings.root_path:
         trusted, root_path = surroundings.trusted_proxies, surroundings.root_path
@@ -136,16 +142,8 @@ _TO_SCRIPTS = (
 )
 
 
-async def _answer_fault(request: Request, fault: Exception) -> Response:
-    if not isinstance(fault, RequestFault):
-        raise fault
-    return problem_of_fault(fault, request.state.request_id)
-
-
-async def _answer_routing(request: Request, refused: Exception) -> Response:
-    if not isinstance(refused, HTTPException):
-        raise refused
+def _answer_routing(scope: Scope, refused: HTTPException) -> Response:
     allowed = (refused.headers or {}).get("Allow")
-    if request.method == "OPTIONS" and allowed:
+    if scope["method"] == "OPTIONS" and allowed:
         return Response(status_code=HTTPStatus.NO_CONTENT, headers={"Allow": f"{allowed}, OPTIONS"})
-    return problem_of_routing(refused, request, request.state.request_id)
+    return problem_of_routing(refused, scope["method"], scope["state"]["request_id"])

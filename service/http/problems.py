@@ -6,7 +6,6 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from service import errors
@@ -92,11 +91,11 @@ def problem_of_fault(fault: RequestFault, request_id: str) -> Response:
     return _problem(kind.status, kind.code, fault.message, request_id, headers=headers, parameter=parameter)
 
 
-def problem_of_routing(refused: HTTPException, request: Request, request_id: str) -> Response:
+def problem_of_routing(refused: HTTPException, method: str, request_id: str) -> Response:
     """Respond to an unknown path or a wrong method; the latter adds the header Allow."""
     status = HTTPStatus(refused.status_code)
     code, detail = _ROUTING.get(status, ("malformed_request", refused.detail))
-    detail = detail.format(method=request.method)
+    detail = detail.format(method=method)
     return _problem(status, code, detail, request_id, headers=dict(refused.headers or {}))
 
 

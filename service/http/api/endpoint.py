@@ -6,7 +6,9 @@ The routes and the description of the interface are generated from the same rows
 from http import HTTPStatus
 
 import msgspec
+from starlette.requests import Request
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from service.errors import (
     HeadersTooLarge,
@@ -19,6 +21,7 @@ from service.errors import (
 )
 from service.http.api.auth import Handler, KeyedHandler, needs_key
 from service.http.api.inputs import Parameter, UploadForm
+from service.http.problems import problem_of_fault
 
 JSON = "application/json"
 OF_HEADS: tuple[type[RequestFault], ...] = (HeadersTooLarge, MalformedRequest)
@@ -48,6 +51,21 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[type[RequestFault], ...] = ()
 
 
+class _Served:
+    """A handler as an ASGI application, which also responds to request faults."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI request."""
+        try:
+            response = await self._handler(Request(scope, receive, send))
+        except RequestFault as fault:
+            response = problem_of_fault(fault, scope["state"]["request_id"])
+        await response(scope, receive, send)
+
+
 class Open(Endpoint, frozen=True, kw_only=True):
     """An endpoint that needs no key."""
 
@@ -60,7 +78,7 @@ class Open(Endpoint, frozen=True, kw_only=True):
 
     def route(self) -> Route:
         """Return the handler."""
-        return Route(self.path, self.handler, methods=[self.method], name=self.name)
+        return Route(self.path, _Served(self.handler), methods=[self.method], name=self.name)
 
 
 class Keyed(Endpoint, frozen=True, kw_only=True):
@@ -75,4 +93,4 @@ class Keyed(Endpoint, frozen=True, kw_only=True):
 
     def route(self) -> Route:
         """Return the handler, wrapped in authentication."""
-        return Route(self.path, needs_key(self.handler), methods=[self.method], name=self.name)
+        return Route(self.path, _Served(needs_key(self.handler)), methods=[self.method], name=self.name)

@@ -1,14 +1,14 @@
 """GET and HEAD /files/{key}/{name}: a result of the local store, for any client with its link; no API key."""
 
-from contextlib import suppress
 from http import HTTPStatus
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from service.errors import InvalidParameter, NotFound, RangeNotSatisfiable
+from service.errors import InvalidParameter, NotFound, RangeNotSatisfiable, RequestFault
 from service.http.api.pace import PacedSend, TooSlowError
+from service.http.problems import problem_of_fault
 from service.storage.local import Download, LocalStorage
 from service.storage.names import content_disposition
 
@@ -29,8 +29,12 @@ class StoredFile(FileResponse):
                 self._refuse(message["status"])
             await paced(message)
 
-        with suppress(TooSlowError):
+        try:
             await super().__call__(_without_unknown_units(scope), receive, refuse_or_send)
+        except RequestFault as fault:
+            await problem_of_fault(fault, scope["state"]["request_id"])(scope, receive, send)
+        except TooSlowError:
+            pass
 
     def _refuse(self, status: int) -> None:
         if status == HTTPStatus.BAD_REQUEST:

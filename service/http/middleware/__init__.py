@@ -1,1 +1,1 @@
-"""ASGI middleware, outermost first: request context, proxy headers, response headers, header limits, draining."""
+"""ASGI middleware, outermost first: draining, request context, proxy headers."""

@@ -1,4 +1,7 @@
-"""The outermost layer of every request: its id and trace, its log line, its metrics, the response to a defect."""
+"""The id, trace, log line and metrics of every request, its default response headers, and the response to a defect.
+
+One middleware does all of it, because each further one is another call for each message of a request.
+"""
 
 import re
 import secrets
@@ -8,9 +11,12 @@ from http import HTTPStatus
 import structlog
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.http.problems import problem_of_defect
+from service.http.middleware.header_limits import fault_of
+from service.http.middleware.response_headers import missing
+from service.http.problems import problem_of_defect, problem_of_fault
 from service.telemetry import events, metrics, traceparent
 from service.telemetry.tracing import RequestSpan, request_span
 
@@ -23,10 +29,14 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 
 class RequestContext:
-    """Gives each request an id (interface 7.1), binds it to the log, and responds to unexpected errors."""
+    """ASGI middleware that gives each request an id (interface 7.1), binds it to the log, and completes the response.
 
-    def __init__(self, app: ASGIApp) -> None:
+    It refuses a header that is ambiguous or has more than `most_header_bytes`, and responds to unexpected errors.
+    """
+
+    def __init__(self, app: ASGIApp, most_header_bytes: int) -> None:
         self._app = app
+        self._most_header_bytes = most_header_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
@@ -35,11 +45,17 @@ class RequestContext:
             return
         headers = Headers(scope=scope)
         request_id = _request_id(headers)
-        scope.setdefault("state", {})["request_id"] = request_id
-        with request_span(headers) as span, metrics.REQUESTS_RUNNING.track_inprogress():
-            structlog.contextvars.clear_contextvars()
-            structlog.contextvars.bind_contextvars(request_id=request_id, trace_id=span.traceparent.trace_id)
-            await _Exchange(self._app, scope, receive, send, span).run()
+        scope["state"]["request_id"] = request_id
+        fault = fault_of(scope, self._most_header_bytes)
+        app = self._app if fault is None else _closing(problem_of_fault(fault, request_id))
+        metrics.REQUESTS_RUNNING.inc()
+        try:
+            with request_span(headers) as span:
+                structlog.contextvars.clear_contextvars()
+                structlog.contextvars.bind_contextvars(request_id=request_id, trace_id=span.traceparent.trace_id)
+                await _Exchange(app, scope, receive, send, span).run()
+        finally:
+            metrics.REQUESTS_RUNNING.dec()
 
 
 class _Exchange:
@@ -75,11 +91,13 @@ class _Exchange:
     async def _watch_sending(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            own = (
+            headers = [
+                *message.get("headers", ()),
                 (b"x-request-id", self._request_id.encode("ascii")),
                 (_TRACEPARENT, str(self._span.traceparent).encode("ascii")),
-            )
-            message = {**message, "headers": [*message.get("headers", ()), *own]}
+            ]
+            headers += missing(self._scope, {name.lower() for name, _ in headers})
+            message = {**message, "headers": headers}
         else:
             metrics.SENT_BYTES.inc(len(message.get("body", b"")))
         await self._send(message)
@@ -101,6 +119,11 @@ class _Exchange:
             {"http.request.method": known, "http.route": route or "", "http.response.status_code": status},
             failed=status >= HTTPStatus.INTERNAL_SERVER_ERROR,
         )
+
+
+def _closing(response: Response) -> Response:
+    response.headers["connection"] = "close"
+    return response
 
 
 def _request_id(headers: Headers) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from service.http.api.ratelimit import NOTHING_KNOWN, Header, rate_limits
 from service.usecases.services import Services
@@ -18,25 +18,8 @@ DEFAULTS: tuple[Header, ...] = (
 _CLOSE: Header = (b"connection", b"close")
 
 
-class ResponseHeaders:
-    """ASGI middleware that adds the default headers to each response."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI connection."""
-
-        async def complete(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = list(message.get("headers", ()))
-                message = {**message, "headers": [*headers, *_missing(scope, {name.lower() for name, _ in headers})]}
-            await send(message)
-
-        await self._app(scope, receive, complete if scope["type"] == "http" else send)
-
-
-def _missing(scope: Scope, present: set[bytes]) -> Iterator[Header]:
+def missing(scope: Scope, present: set[bytes]) -> Iterator[Header]:
+    """Return the headers that a response to the request of `scope` needs besides those `present`."""
     yield from (header for header in DEFAULTS if header[0] not in present)
     state = scope["state"]
     services: Services = state["services"]
