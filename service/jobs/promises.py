@@ -13,6 +13,7 @@ import math
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from itertools import chain
 
 from service.errors import Overloaded
 from service.ids import AccountId
@@ -90,18 +91,13 @@ class Promises:
         self._visitors = 0
         self._held: Counter[str] = Counter()
         self._seconds_each = 1 / EXPECTED_PER_SECOND
+        self.depth = self._depth()
+        """The number of places in use at a time that are open to all accounts."""
         self._last_end: float | None = None
         self._refused_since = now()
         self._refused_at = -math.inf
         self._refused = 0
         self._refused_per_second = 0.0
-
-    @property
-    def depth(self) -> int:
-        """The number of places in use at a time that are open to all accounts."""
-        burst = min(self._converters * BURST_EACH, int(BURST_SECONDS / self._seconds_each))
-        waiting = max(self._converters * FEW_EACH, burst, int(QUEUE_SECONDS / self._seconds_each))
-        return min(self._converters + waiting, self._most)
 
     @property
     def is_full(self) -> bool:
@@ -174,6 +170,7 @@ class Promises:
         if others_wait and self._last_end is not None:
             seconds = now - self._last_end
             self._seconds_each += (seconds - self._seconds_each) * _LATE
+            self.depth = self._depth()
         self._last_end = now if others_wait else None
 
     def retry_after(self) -> int:
@@ -192,21 +189,35 @@ class Promises:
     def _has_place(self, account: str) -> bool:
         if self._taken() + self._open >= self._most:
             return False
-        under_way, depth = self._under_way(), self.depth
-        if under_way < depth:
-            return True
-        has = self._has(account)
-        if has and has >= max(1, depth // max(1, len(self._held), len(self._taken_by))):
+        under_way = self._under_way()
+        return under_way < self.depth or self._has_reserved_place(account, under_way)
+
+    def _has_reserved_place(self, account: str, under_way: int) -> bool:
+        """Whether the account uses less than its share, and other such accounts leave a reserved place."""
+        has, held, taken_by = self._has(account), self._held.keys(), self._taken_by.keys()
+        if has >= self._share(max(len(held), len(taken_by))):
             return False  # decided without the cost of the union below
-        accounts = {account, *self._held, *self._taken_by}
-        share = max(1, depth // len(accounts))
+        share = self._share(len(held | taken_by | {account}))
         if has >= share:
             return False
-        reserved = max(self._converters, depth // RESERVED_SHARE)
-        if under_way < depth + reserved:
+        reserved = max(self._converters, self.depth // RESERVED_SHARE)
+        if under_way < self.depth + reserved:
             return True
         # The depth may have fallen since other accounts took places; the reserved places remain available.
-        return sum(places for each in accounts if (places := self._has(each)) <= share) < reserved
+        for each in chain(taken_by, held - taken_by):
+            places = self._has(each)
+            reserved -= places if places <= share else 0
+            if reserved <= 0:
+                return False  # at once, so that the cost of a refusal does not grow with the number of accounts
+        return True
+
+    def _share(self, accounts: int) -> int:
+        return max(1, self.depth // max(1, accounts))
+
+    def _depth(self) -> int:
+        burst = min(self._converters * BURST_EACH, int(BURST_SECONDS / self._seconds_each))
+        waiting = max(self._converters * FEW_EACH, burst, int(QUEUE_SECONDS / self._seconds_each))
+        return min(self._converters + waiting, self._most)
 
     def _has(self, account: str) -> int:
         return self._held.get(account, 0) + self._taken_by.get(account, 0)
