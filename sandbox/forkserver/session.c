@@ -317,7 +317,7 @@ static void forget_columns(struct column *columns, int count)
 static const double FARTHEST = 540.0, POLE = 90.001;
 
 struct shapes {
-    int64_t features, filled, first_beyond, counts[TYPES];
+    int64_t features, filled, flat, first_beyond, counts[TYPES];
     int has_z, has_m;
     size_t longest;
     double west, east, south, north;
@@ -330,6 +330,7 @@ static void see_geometry(struct shapes *shapes, handle geometry)
     shapes->filled++;
     shapes->counts[flat > 0 && flat < TYPES ? flat : 0]++;
     shapes->has_z |= OGR_GT_HasZ(type);
+    shapes->flat += !OGR_GT_HasZ(type);
     shapes->has_m |= OGR_GT_HasM(type);
     OGR_G_GetEnvelope(geometry, box);
     if (!shapes->first_beyond && (fabs(box[0]) > FARTHEST || fabs(box[1]) > FARTHEST || box[2] < -POLE || box[3] > POLE))
@@ -346,9 +347,10 @@ static void see_geometry(struct shapes *shapes, handle geometry)
 static void tell_shapes(const struct shapes *shapes)
 {
     put(",\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s,\"longest_geometry_bytes\":%zu,"
-        "\"first_beyond_degrees\":%lld,\"codes\":{",
+        "\"flat_geometries\":%lld,\"first_beyond_degrees\":%lld,\"codes\":{",
         (long long)shapes->features, (long long)shapes->filled, shapes->has_z ? "true" : "false",
-        shapes->has_m ? "true" : "false", shapes->longest, (long long)shapes->first_beyond);
+        shapes->has_m ? "true" : "false", shapes->longest, (long long)shapes->flat,
+        (long long)shapes->first_beyond);
     for (int type = 0, told = 0; type < TYPES; type++)
         if (shapes->counts[type])
             put("%s\"%d\":%lld", told++ ? "," : "", type, (long long)shapes->counts[type]);

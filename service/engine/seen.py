@@ -45,6 +45,7 @@ class Shapes(msgspec.Struct, frozen=True, kw_only=True):
     features: Count
     geometries: Count
     has_z: bool
+    flat_geometries: Count
     has_m: bool
     longest_geometry_bytes: Count
     codes: Annotated[Mapping[Code, Count], Meta(max_length=32)]
@@ -135,6 +136,7 @@ def _layer(layer: SeenLayer, columns: Sequence[Column], reading: Reading) -> Lay
         geometry_types={name: types[name] for name in FAMILIES if name in types},
         null_geometries=layer.features - layer.geometries,
         has_z=layer.has_z,
+        flat_geometries=layer.flat_geometries if layer.has_z else 0,
         has_m=layer.has_m,
         longest_geometry_bytes=layer.longest_geometry_bytes,
         crs=Crs(known=layer.system == "code", epsg=layer.epsg or None) if layer.has_geometry_column else Crs(),

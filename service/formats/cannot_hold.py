@@ -12,6 +12,7 @@ _COLUMNS: tuple[tuple[Callable[[Writing], object], str], ...] = (
     (lambda writing: not writing.null_geometry, "features without geometry"),
     (lambda writing: not writing.empty, "no features at all"),
     (lambda writing: not writing.z, "elevations"),
+    (lambda writing: not writing.mixes_z, "features with and without elevations in one dataset"),
     (lambda writing: not writing.m, "measures (M)"),
     (lambda writing: not writing.curves, "curves"),
     (lambda writing: writing.one_family, "points, lines and areas in one dataset"),

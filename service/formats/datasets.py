@@ -73,12 +73,17 @@ def _parts(writing: Writing, layer: Layer, name: str) -> list[Dataset]:
         layer=layer,
         name=name,
         columns=_columns(writing, layer),
-        geometry_type=_declared(layer.geometry_types),
+        geometry_type="" if _is_of_any(writing, layer) else _declared(layer.geometry_types),
         features=layer.features - (0 if writing.null_geometry else layer.null_geometries),
         takes_nulls=writing.null_geometry,
         linearise=layer.has_curves and not writing.curves,
     )
     return _split(whole) if needs_splitting(writing, layer) else [whole]
+
+
+def _is_of_any(writing: Writing, layer: Layer) -> bool:
+    """Whether declaring a type would add elevations to features that have none."""
+    return bool(writing.type_options) and writing.mixes_z and layer.flat_geometries > 0
 
 
 def _split(whole: Dataset) -> list[Dataset]:

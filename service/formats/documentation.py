@@ -117,6 +117,10 @@ NOTES = """\
   read as 32-bit numbers, and a warning reports it. Route and track points do not count as features; databases get them
   as separate layers, other targets if the field `layer` names one. A warning reports what only these points hold, such
   as times.
+- **OpenFileGDB** rounds elevations and measures to 0.0001. It stores times in UTC, without saying
+  so.
+- **TopoJSON** has no dates: texts that look like them are read as such, and a warning reports those that may have
+  changed.
 - **FlatGeobuf** sorts features by location, for its index; dates become dates with times.
 - **MapInfo TAB** rounds coordinates to 2e-7 degrees or 1 cm. Text is Windows-1252 if that can represent it, otherwise
   UTF-8, which the format cannot declare.

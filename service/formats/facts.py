@@ -86,6 +86,8 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of its collections: one Multi geometry per family and collection."""
     null_geometries: Count = 0
     has_z: bool = False
+    flat_geometries: Count = 0
+    """Geometries without elevations, in a layer in which others have them."""
     has_m: bool = False
     has_curves: bool = False
     longest_geometry_bytes: Count = 0

@@ -102,6 +102,8 @@ class LeftOut(msgspec.Struct, frozen=True):
     """The warning; `{count}` is the number of occurrences of the words."""
     is_content: bool = False
     """Whether it is content that cannot be converted, so that a file with nothing else is refused."""
+    pattern: bytes = b""
+    """A regular expression that reveals it as well; it matches at most 200 bytes."""
     column: str = ""
     """The column in which newer versions of the driver report it; the warning is given only without that column."""
 
@@ -206,6 +208,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     shows_geometry_name: bool = False
     """Whether the name of the geometry column appears in the output."""
     z: bool = True
+    mixes_z: bool = True
+    """Whether one dataset can hold features with and without elevations."""
     m: bool = False
     """Whether measures are kept."""
     empty_is_null: bool = False

@@ -1,5 +1,6 @@
 """Finds content that a driver drops silently, by words in the text of the file."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -7,8 +8,7 @@ from service.errors import Rejection
 from service.formats.format import Format, LeftOut, reading_of
 
 CHUNK = 1 << 20
-
-
+LONGEST_MATCH = 200
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 """What a text of two bytes a letter begins with."""
 
@@ -33,26 +33,35 @@ def warn_of_left_out(row: Format, paths: Sequence[Path]) -> Mapping[str, str]:
     if not reading.left_out:
         return {}
     words = [reading.feature_word, *(word for entry in reading.left_out for word in entry.words)]
-    counts = {word: sum(found) for word, *found in zip(words, *(_count(path, words) for path in paths), strict=True)}
-    found = {entry: count for entry in reading.left_out if (count := sum(counts[word] for word in entry.words))}
+    patterns = [entry.pattern for entry in reading.left_out if entry.pattern]
+    by_path = (_count(path, words, patterns) for path in paths)
+    counts = {word: sum(found) for word, *found in zip((*words, *patterns), *by_path, strict=True)}
+    found = {entry: count for entry in reading.left_out if (count := _total(entry, counts))}
     if not counts[reading.feature_word] and any(entry.is_content for entry in found):
         listed = " ".join(_sentence(entry, count) for entry, count in found.items() if entry.is_content)
         raise Rejection(f"The {row.title} holds no features that could be converted. {listed}")
     return {_sentence(entry, count): entry.column for entry, count in found.items()}
 
 
+def _total(entry: LeftOut, counts: Mapping[bytes, int]) -> int:
+    return sum(counts[word] for word in (*entry.words, entry.pattern) if word)
+
+
 def _sentence(entry: LeftOut, count: int) -> str:
     return entry.sentence.format(count=f"{count:,}")
 
 
-def _count(path: Path, words: Sequence[bytes]) -> list[int]:
-    """How often each of `words` occurs; not in UTF-16, which does not contain them as such."""
-    counts = [0] * len(words)
-    tails = [b""] * len(words)
+def _count(path: Path, words: Sequence[bytes], patterns: Sequence[bytes] = ()) -> list[int]:
+    """How often each of `words` and `patterns` occurs; not in UTF-16, which does not contain them as such."""
+    counts = [0] * (len(words) + len(patterns))
+    compiled = [re.compile(pattern) for pattern in patterns]
+    tail = b""
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
+            text, old = tail + chunk, len(tail)
             for at, word in enumerate(words):
-                text = tails[at] + chunk
-                counts[at] += text.count(word)
-                tails[at] = text[1 - len(word) :]
+                counts[at] += text.count(word, max(0, old - len(word) + 1))
+            for at, pattern in enumerate(compiled, len(words)):
+                counts[at] += sum(match.end() > old for match in pattern.finditer(text))
+            tail = text[-LONGEST_MATCH:]
     return counts

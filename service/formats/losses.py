@@ -138,6 +138,9 @@ def _geometries(
         yield f"{target.title} stores no features without geometry; {nulls:,} were left out."
     if not writing.z and any(layer.has_z for layer in layers):
         yield f"{target.title} stores no elevations; they were left out."
+    flat = sum(layer.flat_geometries for layer in layers)
+    if flat and writing.z and not writing.mixes_z:
+        yield f"{target.title} stores elevations for all features of a layer or for none; {flat:,} without got 0."
     if not writing.m and any(layer.has_m for layer in layers):
         yield f"{target.title} stores no measures (M); they were left out."
     if any(dataset.linearise for dataset in datasets):

@@ -63,6 +63,11 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
             "times in zones other than UTC",
             "{target} stores times in UTC; {values} were converted to it.",
         ),
+        "unzoned": Loss(
+            lambda field, _: (field.filled or 0) - field.zoned if field.type is FieldType.DATETIME else 0,
+            "times without a time zone",
+            "{target} stores times in UTC; {values} without a time zone will be taken for UTC.",
+        ),
         "moments": Loss(
             lambda field, _: field.filled or 0 if field.type in MOMENTS else 0,
             "dates and times",

@@ -110,12 +110,14 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
 
     def facts(self, name: str) -> Facts:
         """The findings as facts about a dataset with one layer, `name`."""
+        with_z = sum(self.types_with_z.values())
         layer = Layer(
             name=name,
             features=self.features,
             geometry_types=self.geometry_types,
             null_geometries=self.features - sum(self.geometry_types.values()),
-            has_z=any(self.types_with_z.values()),
+            has_z=with_z > 0,
+            flat_geometries=sum(self.geometry_types.values()) - with_z if with_z else 0,
             crs=Crs(known=self.crs_epsg is not None, epsg=self.crs_epsg),
             fields=tuple(
                 Field(

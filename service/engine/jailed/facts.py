@@ -100,7 +100,7 @@ def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying, cells: 
 
 
 def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -> dict[str, object]:
-    histogram, basics, has_z, has_m = _histogram(connection, table)
+    histogram, basics, with_z, has_m = _histogram(connection, table)
     parts, curved_parts = collection_parts(connection, table) if histogram["GeometryCollection"] else ({}, False)
     longest = connection.execute(f"SELECT max(length({GEOMETRY})) FROM {quoted(table)}").fetchone()[0]  # noqa: S608 -- quoted
     extent = _extent(connection, table)
@@ -109,7 +109,8 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
         "first_beyond_degrees": 0 if extent is None or _is_in_degrees(extent) else _first_beyond(connection, table),
         "geometry_types": dict(histogram),
         "null_geometries": features - sum(histogram.values()),
-        "has_z": has_z,
+        "has_z": bool(with_z),
+        "flat_geometries": sum(histogram.values()) - with_z if with_z else 0,
         "has_m": has_m,
         "has_curves": curved_parts or bool(basics & CURVES),
         "longest_geometry_bytes": longest or 0,
@@ -117,11 +118,11 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
     }
 
 
-def _histogram(connection: sqlite3.Connection, table: str) -> tuple[Counter[str], set[int], bool, bool]:
-    """How often each type occurs, the basic codes, and whether any geometry has Z or M."""
+def _histogram(connection: sqlite3.Connection, table: str) -> tuple[Counter[str], set[int], int, bool]:
+    """How often each type occurs, the basic codes, how many geometries have Z, and whether any has M."""
     histogram: Counter[str] = Counter()
     basics: set[int] = set()
-    has_z = has_m = False
+    with_z, has_m = 0, False
     for code, empty, count in list(_heads(connection, table)):
         if empty:
             _empty_to_null(connection, table)
@@ -131,11 +132,11 @@ def _histogram(connection: sqlite3.Connection, table: str) -> tuple[Counter[str]
             sys.exit(Exit.UNKNOWN_GEOMETRY)
         histogram[WKB_TYPES[basic]] += count
         basics.add(basic)
-        has_z = has_z or z
+        with_z += count if z else 0
         has_m = has_m or has_measures(code)
     if basics & SURFACES.keys():
         surfaces_to_polygons(connection, table)
-    return histogram, basics, has_z, has_m
+    return histogram, basics, with_z, has_m
 
 
 def _heads(connection: sqlite3.Connection, table: str) -> Iterator[tuple[int, bool, int]]:

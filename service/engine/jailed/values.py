@@ -26,7 +26,7 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
         "inexact_in_dbf": f"{{0}} <> 0 AND (abs({{0}}) >= 1e23 OR abs({{0}}) < 5e-7) AND NOT {INFINITE}",
     },
     "datetime": {
-        "fractions": "{0} GLOB '*.[0-9]*' AND {0} NOT GLOB '*.000Z'",
+        "fractions": "{0} GLOB '*.[0-9]*' AND NOT ({0} GLOB '*.000' OR {0} GLOB '*.000[Z+-]*')",
         "offsets": "{0} GLOB '*[+-][0-9][0-9]:[0-9][0-9]'",
         "zoned": "{0} GLOB '*Z' OR {0} GLOB '*[+-][0-9][0-9]:[0-9][0-9]'",
     },

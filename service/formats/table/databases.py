@@ -18,9 +18,9 @@ from service.formats.format import (
 from service.formats.table.geometry_types import EXACT_TYPES, MULTI_TYPES
 
 GEODATABASE_WORDS = (
-    "OBJECTID", "SHAPE", "ADD", "ALTER", "AND", "BETWEEN", "BY", "COLUMN", "CREATE", "DELETE", "DROP", "EXISTS", "FOR",
-    "FROM", "GROUP", "IN", "INSERT", "INTO", "IS", "LIKE", "NOT", "NULL", "OR", "ORDER", "SELECT", "SET", "TABLE",
-    "UPDATE", "VALUES", "WHERE",
+    "OBJECTID", "SHAPE", "ADD", "ALTER", "AND", "AS", "ASC", "BETWEEN", "BY", "COLUMN", "CREATE", "DATE", "DELETE",
+    "DESC", "DROP", "EXISTS", "FOR", "FROM", "GROUP", "IN", "INSERT", "INTO", "IS", "LIKE", "NOT", "NULL", "OR",
+    "ORDER", "SELECT", "SET", "TABLE", "UPDATE", "VALUES", "WHERE",
 )  # fmt: skip
 """Names that no column of a File Geodatabase may have."""
 GEOPACKAGE = Format(
@@ -40,7 +40,7 @@ GEOPACKAGE = Format(
         multi_layer=True,
         derived_layers=True,
         m=True,
-        type_options=EXACT_TYPES,
+        type_options=MappingProxyType({**EXACT_TYPES, "": ("-nlt", "GEOMETRY")}),
         curves=True,
         fid_names=("fid", "ogc_fid", "gpkg_fid"),
         geometry_names=("geom", "geometry", "the_geom"),
@@ -60,6 +60,7 @@ SPATIALITE = Format(
         multi_layer=True,
         derived_layers=True,
         m=True,
+        mixes_z=False,
         type_options=EXACT_TYPES,
         fid_names=("ogc_fid", "fid", "pk_fid"),
         geometry_names=("geometry", "geom", "the_geom"),
@@ -87,7 +88,7 @@ OPENFILEGDB = Format(
     writing=Writing(
         driver="OpenFileGDB",
         reread=Reread(drivers=("OpenFileGDB",)),
-        value_losses=frozenset({"beyond_53_bits", "fractions", "zones", "dates"}),
+        value_losses=frozenset({"beyond_53_bits", "fractions", "offsets", "unzoned", "dates"}),
         options=("-mapFieldType", "Integer64=Real", "-lco", "GEOMETRY_NAME=SHAPE"),
         column_names=ColumnRule.GEODATABASE,
         reserved_columns=GEODATABASE_WORDS,
@@ -99,6 +100,7 @@ OPENFILEGDB = Format(
         one_family=True,
         derived_layers=True,
         m=True,
+        mixes_z=False,
         type_options=MULTI_TYPES,
         driver_is_optional=True,
     ),
@@ -117,6 +119,7 @@ FLATGEOBUF = Format(
         extension=".fgb",
         media_type="application/vnd.flatgeobuf",
         m=True,
+        mixes_z=False,
         type_options=EXACT_TYPES,
         curves=True,
         null_geometry=False,

@@ -51,6 +51,7 @@ SHAPEFILE = Format(
         loss_report=True,
         one_family=True,
         m=True,
+        mixes_z=False,
         type_options=SHAPE_TYPES,
         max_text_bytes=VALUE_BYTES,
         max_record_bytes=65_534,

@@ -2,7 +2,7 @@
 """The rows of formats that are JSON: GeoJSON, TopoJSON, Esri JSON."""
 
 from service.formats.crs import WGS84
-from service.formats.format import Format, Reader, Reading, Writing
+from service.formats.format import Format, LeftOut, Reader, Reading, Writing
 
 _GEOJSON_DRIVERS = ("GeoJSON", "TopoJSON", "ESRIJSON", "GeoJSONSeq")
 
@@ -58,12 +58,30 @@ GEOJSONSEQ = Format(
     ),
 )
 
+_LIKE_A_MOMENT = (
+    rb':\s{0,8}"(?!(?:\d{4}[-/]\d\d[-/]\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?'
+    rb'|\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)")(?:T\d|\d{1,4}[-/]\d{1,2}[-/]\d|\d\d:\d\d)[^"\\]{0,150}"'
+)
+"""A text that some versions of the driver take for a date or a time, although it is none or more than one."""
+
 TOPOJSON = Format(
     name=None,
     token="topojson",
     title="TopoJSON",
     extensions=(".topojson", ".json"),
-    reading=Reading(drivers=("TopoJSON",), records_crs=False, told_by=(("type", "Topology"),)),
+    reading=Reading(
+        drivers=("TopoJSON",),
+        records_crs=False,
+        told_by=(("type", "Topology"),),
+        left_out=(
+            LeftOut(
+                (),
+                "Texts that merely look or begin like dates or times, such as T1234 ({count}), may have become dates "
+                "or times. Send the file as GeoJSON to keep them.",
+                pattern=_LIKE_A_MOMENT,
+            ),
+        ),
+    ),
 )
 
 ESRIJSON = Format(

@@ -54,6 +54,7 @@ _KML = Writing(
     epsg=WGS84,
     column_names=ColumnRule.XML,
     wraps_dateline=True,
+    mixes_z=False,
     z_options=("-dsco", "AltitudeMode=absolute"),
     trailer=b"</kml>",
 )

@@ -1,5 +1,6 @@
 """What targets cannot hold of geometries and values, kept where they can and told where they cannot."""
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -17,6 +18,7 @@ from service.usecases.verify_output import verify_output
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
 from tests.integration.formats.samples import point
+from tests.support.converters import Converters
 
 ARC = "CIRCULARSTRING Z (0 0 5,1 1 5,2 0 5)"
 CURVES = {
@@ -101,7 +103,7 @@ EMPTY = (1, 1.0, None, None, None, None)
         ("Ods", ["infinite", "53 bits"]),
         ("FlatGeobuf", ["midnight"]),
         ("MapInfo", ["binary", "32 bits", "missing"]),
-        ("OpenFileGdb", ["53 bits", "fractions", "time zones", "midnight"]),
+        ("OpenFileGdb", ["53 bits", "fractions", "midnight"]),
         ("Gml", ["leading zeros"]),
         ("Shapefile", ["binary"]),
         ("GeoPackage", []),
@@ -228,3 +230,57 @@ async def test_the_end_of_time_is_told_where_utc_has_no_such_year(pipeline: Pipe
     (told,) = await verify_output(pipeline.engine, pipeline.run, source, plan, directory)
     assert "1 time in 'until'" in told
     assert "first in feature 2" in told
+
+
+async def test_times_of_other_zones_are_the_same_moment_in_a_geodatabase(pipeline: Pipeline, tmp_path: Path) -> None:
+    """It holds them in UTC. Whole seconds have no fractions, and names that the driver changes are changed before."""
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "id,x,y,date,AS,utc,off,local\n1,1,2,2024-01-02,a,"
+        "2024-01-02T03:04:05Z,2024-01-02T03:04:05+02:00,2024-01-02T03:04:05\n"
+    )
+    done = await pipeline.to("OpenFileGdb", path, source_epsg=4326)
+    assert done.output.warnings == (
+        "Columns were renamed: 'date' to 'date_', 'AS' to 'AS_'.",
+        "OpenFileGDB stores times in UTC; 1 value of 'off' were converted to it.",
+        "OpenFileGDB stores times in UTC; 1 value of 'local' without a time zone will be taken for UTC.",
+        "OpenFileGDB stores dates with times only; midnight was added to 1 value of 'date'.",
+    )
+    found = await read_again(pipeline, done)
+    assert list(found) == ["id", "date_", "AS_", "utc", "off", "local"]
+    assert str(found["utc"]).startswith("2024-01-02T03:04:05")
+    assert str(found["off"]).startswith("2024-01-02T01:04:05")
+
+
+@pytest.mark.parametrize("has_sessions", [False, True])
+async def test_features_without_elevations_get_none_unnoticed(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Where others of their layer have them: a GeoPackage keeps both kinds, most targets add an elevation of 0."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    shapes = ["POINT Z (1 2 3)", "POINT (3 4)", "LINESTRING (0 0,1 1)"]
+    source = table(tmp_path / "a.csv", *shapes)
+    kept = await pipeline.to("GeoPackage", source, source_epsg=4326)
+    assert await wkt(pipeline, kept) == shapes
+    with closing(sqlite3.connect(kept.path)) as connection:
+        declared = connection.execute("SELECT geometry_type_name, z FROM gpkg_geometry_columns").fetchall()
+    assert declared == [("GEOMETRY", 2)]
+    document = (await pipeline.to("GeoJson", source, source_epsg=4326)).path
+    for target in ("FlatGeobuf", "Kml", "Shapefile", "OpenFileGdb"):
+        for path, epsg in ((source, 4326), (document, None)):
+            warnings = (await pipeline.to(target, path, source_epsg=epsg)).output.warnings
+            assert sum("2 without got 0" in warning for warning in warnings) == 1, (target, warnings)
+
+
+async def test_texts_of_topojson_that_look_like_times_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """No option of the driver keeps them; those that are dates and times are told nothing."""
+    texts = {"code": "T1234", "range": "2024-01-02 to 2024-01-05", "day": "2024-01-02", "at": "2024-01-02T03:04:05Z"}
+    for count, names in ((2, list(texts)), (0, ["day", "at"])):
+        row = {"type": "Point", "coordinates": [1, 2], "properties": {name: texts[name] for name in names}}
+        objects = {"a": {"type": "GeometryCollection", "geometries": [row]}}
+        path = tmp_path / f"{count}.topojson"
+        path.write_text(json.dumps({"type": "Topology", "objects": objects, "arcs": []}))
+        warnings = (await pipeline.to("GeoJson", path, source_epsg=4326)).output.warnings
+        assert [f"T1234 ({count})" in warning for warning in warnings if "look or begin" in warning] == [True] * (
+            count > 0
+        )
