@@ -34,10 +34,10 @@ def _make(work_root: Path, prefix: str) -> tuple[Path, int]:
     while True:
         path = Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=work_root))
         with suppress(FileNotFoundError, BlockingIOError):
-            lock = _lock(path)
+            descriptor = lock_directory(path)
             if path.exists():
-                return path, lock
-            os.close(lock)
+                return path, descriptor
+            os.close(descriptor)
 
 
 def _remove_abandoned(directory: Path) -> None:
@@ -46,14 +46,20 @@ def _remove_abandoned(directory: Path) -> None:
     Raises:
         OSError: a process has, or it cannot be removed.
     """
-    lock = _lock(directory)
+    descriptor = lock_directory(directory)
     try:
         shutil.rmtree(directory)
     finally:
-        os.close(lock)
+        os.close(descriptor)
 
 
-def _lock(directory: Path) -> int:
+def lock_directory(directory: Path) -> int:
+    """Lock a directory until the returned descriptor, and every copy that a child has inherited, is closed.
+
+    Raises:
+        BlockingIOError: another process holds the lock.
+        OSError: it cannot be opened.
+    """
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

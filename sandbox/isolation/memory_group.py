@@ -4,7 +4,6 @@ Only the keeper can create the groups, before the spawner gives up its rights. T
 files, and a run joins with one write. Works with both versions of control groups, if this process may create any.
 """
 
-import fcntl
 import os
 import secrets
 import time
@@ -16,6 +15,7 @@ from typing import Final
 
 from sandbox.isolation.jail import Jail
 from sandbox.isolation.steps import Argument, Steps
+from sandbox.locked_directory import lock_directory
 from sandbox.report import Guard
 
 NAME: Final = "memory group"
@@ -87,7 +87,7 @@ class Groups:
                 path.mkdir()
                 self._made.append(path)
                 if path == top:
-                    self._locked.append(_lock(top))
+                    self._locked.append(lock_directory(top))
                     _pass_on(top)
         if not any((self._made[-1] / limit).exists() for _, limit, _ in _FILES):
             raise OSError("the memory controller is not delegated to this service")
@@ -127,22 +127,6 @@ def _pass_on(group: Path) -> None:
         (group / "cgroup.subtree_control").write_text("+memory", encoding="utf-8")
 
 
-def _lock(directory: Path) -> int:
-    """Lock a directory until the returned descriptor, and every copy that a child has inherited, is closed.
-
-    Raises:
-        BlockingIOError: somebody else holds the lock.
-        OSError: it cannot be opened.
-    """
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
     """Keep other keepers from making or removing groups here meanwhile.
@@ -152,7 +136,7 @@ def _locked(directory: Path) -> Iterator[None]:
     """
     for _ in range(_LOCK_ATTEMPTS):
         with suppress(BlockingIOError):
-            descriptor = _lock(directory)
+            descriptor = lock_directory(directory)
             break
         time.sleep(_LOCK_PAUSE_SECONDS)
     else:
@@ -171,7 +155,7 @@ def _remove_abandoned(parent: Path) -> None:
     """
     for path in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            lock = _lock(path)
+            lock = lock_directory(path)
             try:
                 for group in (*path.glob("*/"), path):
                     group.rmdir()

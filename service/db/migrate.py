@@ -106,14 +106,14 @@ async def _apply_next(connection: _Connection, known: Sequence[Migration]) -> st
     return known[len(applied)].name
 
 
-async def require_schema(dsn: str, directory: Path | None = None) -> None:
+async def require_schema(dsn: str) -> None:
     """Check that the database `dsn` has the schema of this version, and change nothing.
 
     Raises:
         MigrationError: it has no schema, an older one, or a newer one.
         DatabaseUnavailable: the database is unreachable.
     """
-    known = read_migrations(directory or queries.sql_directory() / "migrations")
+    known = read_migrations(queries.sql_directory() / "migrations")
     async with open_connection(dsn) as connection:
         if not await connection.fetchval(queries.load("migrations")["exists"]):
             raise MigrationError(

@@ -30,16 +30,16 @@ SHOWN = 60
 LISTED = 20
 
 
-def stem_of(untrusted_name: str, default: str = DEFAULT_STEM) -> str:
+def stem_of(untrusted_name: str) -> str:
     """A safe stem for output names, from the client's file name or a layer's name: letters, digits, `_`, `-`, `.`."""
     base = PurePosixPath(untrusted_name.replace("\\", "/")).name
-    return safe_name(base[: base.rfind(".")] if "." in base[1:] else base, default)
+    return safe_name(base[: base.rfind(".")] if "." in base[1:] else base)
 
 
-def safe_name(untrusted_name: str, default: str = DEFAULT_STEM) -> str:
+def safe_name(untrusted_name: str) -> str:
     """`untrusted_name` with everything but letters, digits, `_`, `-` and `.` replaced, at most 60 bytes."""
     name = NOT_IN_STEM.sub("_", unicodedata.normalize("NFC", untrusted_name.encode("utf-8", "replace").decode()))
-    return clip(name.strip(EDGES), STEM_BYTES).strip(EDGES) or default
+    return clip(name.strip(EDGES), STEM_BYTES).strip(EDGES) or DEFAULT_STEM
 
 
 def unique(names: Sequence[str], limit_bytes: int = XML_NAME_BYTES) -> tuple[str, ...]:

@@ -34,8 +34,8 @@ class Feature(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     bbox: Raw | UnsetType = UNSET
 
 
-def lenient_decode(text: str, start: int = 0) -> tuple[Any, int]:
-    """Decode the JSON value that starts at `start`, accepting what the converter accepts.
+def lenient_decode(text: str) -> tuple[Any, int]:
+    """Decode the JSON value at the start of `text`, accepting what the converter accepts.
 
     This includes NaN and infinities, control characters in texts, and numbers of any size.
 
@@ -47,7 +47,7 @@ def lenient_decode(text: str, start: int = 0) -> tuple[Any, int]:
         Unreadable: it is nested too deeply.
     """
     try:
-        return _LENIENT.raw_decode(text, start)
+        return _LENIENT.raw_decode(text)
     except RecursionError:
         raise Unreadable(Reason.TOO_DEEP) from None
 

@@ -68,10 +68,10 @@ class Home(msgspec.Struct, frozen=True):
             return directory
         return _SHORT_DIRECTORY / f"geomill-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:20]}"
 
-    def dsn(self, role: str, database: str = "postgres") -> str:
-        """Return the DSN of `database` for `role`."""
+    def dsn(self, role: str) -> str:
+        """Return the DSN of the database for `role`."""
         parameters = urlencode({"host": str(self.socket_directory), "user": role}, quote_via=quote, safe="")
-        return f"postgresql:///{database}?{parameters}"
+        return f"postgresql:///postgres?{parameters}"
 
 
 def has_database(data_dir: Path) -> bool:

@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from service.accounts.administration import Terms
 from service.db.pool import open_pool
 from service.metering.audit import audit_books
 from service.settings import Settings
-from tests.api.test_metrics import scrape, value
+from tests.api.test_metrics import scrape, until, value
 from tests.database import TestServer
 from tests.support.data import lakes, lengthy
 from tests.support.load import Load
@@ -59,14 +59,6 @@ def members(server: Server) -> list[psutil.Process]:
     """The serving processes, in the order of their numbers."""
     below = psutil.Process(server.process.pid).children()
     return sorted((each for each in below if "--member" in each.cmdline()), key=lambda each: each.cmdline()[-1])
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait for a condition to hold."""
-    give_up_at = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.05)
 
 
 def metrics_of(server: Server) -> Server:

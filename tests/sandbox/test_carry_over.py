@@ -1,10 +1,8 @@
 """Nothing carries over from one run to the next, whichever launcher starts them and whoever runs the service."""
 
-import json
 import os
 import shutil
 import sqlite3
-import subprocess
 import tempfile
 from contextlib import closing, suppress
 from pathlib import Path
@@ -15,7 +13,7 @@ import pytest
 from sandbox.config import LauncherName
 from tests.sandbox.carry_over import LAUNCHERS, LEFT, PROJ, Place, compile_hijacked, hijacker
 from tests.sandbox.processes import command_line, processes_below
-from tests.sandbox.test_hosts import NEEDS_ROOT, NOBODY, environment, python_for_everyone
+from tests.sandbox.test_hosts import NEEDS_ROOT, NOBODY, printed_by_nobody
 
 NO_FILTER = frozenset({"system-call filter"})
 OPEN_HOST = frozenset({"namespaces", "Landlock", "unprivileged user", "no capabilities"})
@@ -144,18 +142,6 @@ async def test_a_run_changes_no_file_that_all_read(
 def test_nothing_carries_over_for_an_ordinary_user_either(base: Path, program: Path, library: Path) -> None:
     """With namespaces and without, where runs have the service's own user."""
     os.chown(base, NOBODY, NOBODY)
-    script = Path(__file__).with_name("carry_over.py")
-    result = subprocess.run(
-        [python_for_everyone(), str(script), str(base), str(program), str(library)],
-        user=NOBODY,
-        group=NOBODY,
-        extra_groups=[],
-        env=environment(),
-        cwd="/",
-        capture_output=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr.decode()
-    told = json.loads(result.stdout)
-    assert told["user"] == NOBODY
-    assert {how: through for how, through in told["found"].items() if through} == {}
+    found = printed_by_nobody(Path(__file__).with_name("carry_over.py"), base, program, library)
+    assert found["user"] == NOBODY
+    assert {how: through for how, through in found["found"].items() if through} == {}

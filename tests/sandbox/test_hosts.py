@@ -54,11 +54,10 @@ def place() -> Iterator[Path]:
         yield root
 
 
-def found_by_an_ordinary_user(place: Path, *arguments: str, script: str = "ordinary_user.py") -> dict[str, Any]:
-    """What a program beside this says."""
-    command = [python_for_everyone(), str(Path(__file__).with_name(script)), str(place), *arguments]
+def printed_by_nobody(script: str | Path, *arguments: object) -> Any:
+    """The JSON that a Python script prints last when an ordinary user runs it."""
     result = subprocess.run(
-        command,
+        [python_for_everyone(), str(script), *map(str, arguments)],
         user=NOBODY,
         group=NOBODY,
         extra_groups=[],
@@ -68,7 +67,12 @@ def found_by_an_ordinary_user(place: Path, *arguments: str, script: str = "ordin
         check=False,
     )
     assert result.returncode == 0, result.stderr.decode()
-    found: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def found_by_an_ordinary_user(place: Path, *arguments: str, script: str = "ordinary_user.py") -> dict[str, Any]:
+    """What a program beside this one prints."""
+    found: dict[str, Any] = printed_by_nobody(Path(__file__).with_name(script), place, *arguments)
     return found
 
 

@@ -1,8 +1,6 @@
 """What a run may hold: in its directory, and in files that no directory names; and that it has one thread."""
 
-import json
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +13,7 @@ from sandbox.command import MIB, Limits
 from sandbox.verdict import Ending
 from tests.sandbox import holding
 from tests.sandbox.escapes import compile_hostile
-from tests.sandbox.test_hosts import NEEDS_ROOT, NOBODY, environment, python_for_everyone
+from tests.sandbox.test_hosts import NEEDS_ROOT, NOBODY, printed_by_nobody
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where a service makes a directory of its own
 
@@ -117,16 +115,5 @@ def test_an_ordinary_users_run_holds_no_more_either(public: Path, library: Path 
 
 def attempts_of_an_ordinary_user(arguments: list[str]) -> list[dict[str, str]]:
     """What `holding` prints when an ordinary user runs it."""
-    result = subprocess.run(
-        [python_for_everyone(), holding.__file__, *arguments],
-        user=NOBODY,
-        group=NOBODY,
-        extra_groups=[],
-        env=environment(),
-        cwd="/",
-        capture_output=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr.decode()
-    found: list[dict[str, str]] = json.loads(result.stdout)
+    found: list[dict[str, str]] = printed_by_nobody(holding.__file__, *arguments)
     return found

@@ -47,7 +47,7 @@ def pgbouncer(server: TestServer) -> Iterator[int]:
     with tempfile.TemporaryDirectory(prefix="geomill-pgbouncer-") as name, handed_over(socket_directory, user) as there:
         directory = Path(name)
         os.chown(directory, user.uid, user.gid)
-        port = _free_port()
+        port = free_port()
         configuration = directory / "pgbouncer.ini"
         configuration.write_text(
             _CONFIGURATION.format(directory=there.name, role=user.name, port=port, servers=SERVERS), encoding="utf-8"
@@ -94,7 +94,8 @@ def _program() -> str:
     return found
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this host that nothing uses."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ import psutil
 from service.postgres_embedded.binaries import find_installation
 from service.postgres_embedded.server_user import find_server_user
 from tests.database import fast_directory
+from tests.support.pgbouncer import free_port
 
 ROLE = "geomill"
 SETTINGS = {
@@ -28,7 +28,7 @@ class PostgresServer:
     """One of the two."""
 
     def __init__(self, directory: Path) -> None:
-        self.port = _free_port()
+        self.port = free_port()
         self._user = find_server_user()
         self._bin_dir = find_installation(self._user, ()).bin_dir
         self._data = directory / str(self.port)
@@ -138,9 +138,3 @@ def running_pair(*, synchronous: bool) -> Iterator[Pair]:
         finally:
             pair.primary.kill()
             pair.standby.kill()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
