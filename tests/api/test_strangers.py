@@ -1,6 +1,6 @@
 """A client made from the description alone sends what nobody thought of, and meets nothing but what is described."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, TypeAlias
 
 import jsonschema
@@ -78,9 +78,16 @@ def _is_right_after_all(case: Case, form: dict[str, Any]) -> bool:
     operation = DOCUMENT["paths"][case.operation.path].get(case.method.lower(), {})
     if "requestBody" not in operation:
         return False
-    schema = operation["requestBody"]["content"]
-    texts = {name: value.decode("latin-1") if isinstance(value, bytes) else value for name, value in form.items()}
-    return jsonschema.Draft202012Validator(schema["multipart/form-data"]["schema"]).is_valid(texts)
+    schema = operation["requestBody"]["content"]["multipart/form-data"]["schema"]
+    sent = {name: _as_sent(value, schema["properties"].get(name, {})) for name, value in form.items()}
+    return jsonschema.Draft202012Validator(schema).is_valid(sent)
+
+
+def _as_sent(value: object, schema: Mapping[str, Any]) -> object:
+    """All that a form holds is text, so that a number in the place of a text is no mistake."""
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    return str(value) if schema.get("type") == "string" and isinstance(value, int | float) else value
 
 
 def _has_lone_values(form: dict[str, Any]) -> bool:

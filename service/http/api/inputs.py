@@ -143,14 +143,11 @@ TABLE_FIELDS = (
     ),
 )
 _PAIR = ("xField", "yField")
-_WITHOUT_PAIR = dict.fromkeys((*_PAIR, "zField"), False)
 TABLE_RULES: Schema = {
-    "anyOf": [
-        {"properties": {**_WITHOUT_PAIR, "wktField": False}},
-        {"properties": {"wktField": False}, "required": list(_PAIR)},
-        {"properties": _WITHOUT_PAIR, "required": ["wktField"]},
-    ]
+    "dependentRequired": {"xField": ["yField"], "yField": ["xField"], "zField": list(_PAIR)},
+    "dependentSchemas": {"wktField": {"properties": dict.fromkeys((*_PAIR, "zField"), False)}},
 }
+"""Alternatives would say the same, but turn the form into a union of types in generated clients."""
 
 INCLUDE_WALLET = Field(
     "includeWallet",
