@@ -4,7 +4,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from datetime import timedelta
 from functools import partial
@@ -19,7 +19,7 @@ from starlette.routing import Route
 from sandbox import forkserver
 from sandbox.command import Limits
 from sandbox.config import Config, LauncherName, Mode, Ogr2ogr, PythonServer
-from sandbox.pool import Pool
+from sandbox.pool import Pool, QueueTicket
 from sandbox.pool import open_pool as open_sandbox
 from service.accounts.idempotency import IdempotencyKeys
 from service.accounts.identity import TrustedGateway, parse_identity_secrets
@@ -39,17 +39,20 @@ from service.ids import ServerId
 from service.intake.form import IntakeLimits
 from service.intake.memory import memory_root
 from service.intake.workspace import open_work_area
-from service.jobs.dispatch import LocalRunner
+from service.jobs.dispatch import JobRunner
 from service.jobs.ends import EndWatch
+from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
 from service.jobs.promises import Promises
+from service.jobs.records import Job
 from service.jobs.register import JobRegister
+from service.jobs.spec import JobSpec
 from service.metering.history import History, Retention
 from service.metering.ledger import Ledger, publish_plans
 from service.metering.pricing import Pricing
 from service.metering.usage import UsageReports
 from service.postgres_embedded import EmbeddedPostgresError, embedded_postgres, has_database
-from service.settings import Settings
+from service.settings import Settings, SettingsError
 from service.siblings import Siblings, no_siblings
 from service.storage.bucket_config import BucketConfig, read_bucket_configs
 from service.storage.local import open_local
@@ -65,7 +68,7 @@ from service.usecases.convert_local import LocalParts
 from service.usecases.ending import JobParts
 from service.usecases.maintenance import PERIODIC_TASKS, run_periodically
 from service.usecases.run_job import run_job
-from service.usecases.services import Services
+from service.usecases.services import Fleet, Role, Services
 
 GOODBYE_SECONDS = 5.0
 WORK = "work"
@@ -112,9 +115,9 @@ def _reach_database(settings: Settings) -> AbstractAsyncContextManager[str]:
 
 @asynccontextmanager
 async def open_services(
-    settings: Settings, clock: Clock = utc_now, siblings: Siblings | None = None
+    settings: Settings, clock: Clock = utc_now, siblings: Siblings | None = None, role: Role = "all"
 ) -> AsyncIterator[Services]:
-    """Open everything that serving needs, and close it in order: take no more jobs, end those under way, then the rest.
+    """Open everything that a role needs, and close it in order: take no more jobs, end those under way, then the rest.
 
     `siblings` are the other processes of the service, if there are any.
 
@@ -123,8 +126,10 @@ async def open_services(
         SandboxUnavailable: this host cannot isolate converters as strictly as the settings ask.
         ConverterMissing: there is no usable ogr2ogr.
         StorageUnavailable: the file store cannot be opened.
-        SettingsError: traces are asked for, and this installation cannot send them.
+        SettingsError: traces or a fleet are asked for, and this installation or the settings do not allow them.
+        QueueUnavailable: the queue between gateways and workers cannot be reached.
     """
+    require_fleet(settings, role)
     async with AsyncExitStack() as stack:
         stack.enter_context(sharing_metrics())
         stack.enter_context(tracing(settings.traces_url))
@@ -138,7 +143,18 @@ async def open_services(
         ledger = Ledger(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib), storage.regions)
         jobs = JobRegister(database)
         lease = timedelta(seconds=settings.lease_seconds)
-        parts = JobParts(ledger=ledger, jobs=jobs, engine=engine, pool=pool, storage=storage, work_area=work_area)
+        leases = Leases(database, ServerId(uuid4()), lease)
+        parts = JobParts(
+            ledger=ledger,
+            jobs=jobs,
+            engine=engine,
+            pool=pool,
+            storage=storage,
+            work_area=work_area,
+            gives_back=role == "worker",
+        )
+        handovers = HandOvers(database, leases.server_id, lease)
+        fleet = await stack.enter_async_context(_open_fleet(settings, role, parts, handovers))
         promises = Promises(
             converters=converters_of(settings),
             most=converters_of(settings) + settings.waiting_room,
@@ -159,24 +175,27 @@ async def open_services(
             history=History(database, _retention(settings)),
             usage=UsageReports(database),
             jobs=jobs,
-            leases=Leases(database, ServerId(uuid4()), lease),
+            leases=leases,
             engine=engine,
             unavailable_formats=capabilities.unavailable,
             storage=storage,
             promises=promises,
             ends=ends,
             most_wait_seconds=settings.wait_seconds,
-            runner=LocalRunner(pool, partial(run_job, parts), tasks, promises.retry_after, ends),
+            runner=_runner(parts, fleet, tasks, promises, ends),
             intake=_intake_limits(settings),
             work_area=work_area,
             pool=pool,
             siblings=siblings or no_siblings(),
+            fleet=fleet,
         )
         metrics.PROCESSES.set(1)
         try:
             await services.leases.beat()
             for chore in PERIODIC_TASKS:
                 tasks.start_soon(run_periodically, services, chore)
+            if fleet is not None:
+                _start_fleet(services, fleet, tasks)
             tasks.start_soon(watch_lag)
             yield services
         finally:
@@ -184,11 +203,97 @@ async def open_services(
 
 
 async def _close(services: Services, tasks: TaskGroup, drain_seconds: float) -> None:
+    worker = services.fleet.worker if services.fleet else None
     with anyio.CancelScope(shield=True):
+        if worker is not None:
+            await worker.leave()
         await services.runner.drain(drain_seconds)
+        if worker is not None:
+            with anyio.move_on_after(GOODBYE_SECONDS):
+                await worker.finished()
         with anyio.move_on_after(GOODBYE_SECONDS), suppress(DatabaseUnavailable):
             await services.leases.give_up()
     tasks.cancel_scope.cancel()
+
+
+def require_fleet(settings: Settings, role: Role) -> None:
+    """Require what a role shares with processes on other hosts.
+
+    Raises:
+        SettingsError: it is missing, or it is there and would not be used.
+    """
+    if role == "all":
+        if settings.nats_url:
+            raise SettingsError(
+                "GEOMILL_NATS_URL is for gateways and workers. Start this process as one of them (`geomill serve "
+                "--role gateway`, `geomill worker`), or unset GEOMILL_NATS_URL."
+            )
+        return
+    needed = {
+        "GEOMILL_NATS_URL": settings.nats_url,
+        "GEOMILL_DATABASE_URL": settings.database_url,
+        "GEOMILL_S3_BUCKET": settings.s3_bucket,
+    }
+    if missing := [name for name, value in needed.items() if not value]:
+        raise SettingsError(
+            f"A {role} shares its queue, its database and its bucket with other hosts. Set {' and '.join(missing)}."
+        )
+
+
+@asynccontextmanager
+async def _open_fleet(
+    settings: Settings, role: Role, parts: JobParts, handovers: HandOvers
+) -> AsyncIterator[Fleet | None]:
+    if role == "all":
+        yield None
+        return
+    try:  # loading the client of the queue is of no use without a fleet
+        from service.jobs.work_queue import open_work_queue  # noqa: PLC0415 -- see above
+    except ImportError:
+        raise SettingsError("GEOMILL_NATS_URL needs the extra `fleet`: pip install 'geomill[fleet]'.") from None
+    from service.usecases.hand_over import Gateway  # noqa: PLC0415 -- see above
+    from service.usecases.take_over import Worker  # noqa: PLC0415 -- see above
+
+    async with open_work_queue(settings.nats_url, settings.lease_seconds) as queue:
+        if role == "worker":
+            worker = Worker(queue, converters=converters_of(settings), lease_seconds=settings.lease_seconds)
+            yield Fleet(queue=queue, handovers=handovers, worker=worker)
+            return
+        gateway = Gateway(
+            parts,
+            handovers,
+            queue,
+            inline_bytes=settings.inline_bytes,
+            again_seconds=settings.lease_seconds / 2,
+        )
+        await queue.hear_ended(handovers.gateway, gateway.hear)
+        yield Fleet(queue=queue, handovers=handovers, gateway=gateway)
+
+
+def _runner(parts: JobParts, fleet: Fleet | None, tasks: TaskGroup, promises: Promises, ends: EndWatch) -> JobRunner:
+    async def run_here(spec: JobSpec, directory: Path, ticket: QueueTicket, keep: Callable[[], None]) -> Job:
+        keep()
+        return await run_job(parts, spec, directory, ticket)
+
+    if fleet is None or fleet.gateway is None:
+        return JobRunner(parts.pool, run_here, tasks, promises.retry_after, ends)
+    return JobRunner(
+        parts.pool,
+        fleet.gateway.run,
+        tasks,
+        promises.retry_after,
+        ends,
+        require_reachable=fleet.queue.require_connection,
+    )
+
+
+def _start_fleet(services: Services, fleet: Fleet, tasks: TaskGroup) -> None:
+    from service.usecases.fleet import FLEET_TASKS, WORKER_TASKS  # noqa: PLC0415 -- it loads the client of the queue
+
+    for chore in (*FLEET_TASKS, *(WORKER_TASKS if fleet.worker is not None else ())):
+        tasks.start_soon(run_periodically, services, chore)
+    if fleet.worker is not None:
+        tasks.start_soon(fleet.worker.work, services)
 
 
 def open_storage(settings: Settings, clock: Clock = utc_now) -> AbstractAsyncContextManager[Storage]:

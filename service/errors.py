@@ -23,7 +23,8 @@ GeomillError
 │       ├── IdempotencyKeyInUse
 │       ├── TooManyRequests
 │       └── Overloaded
-│           └── DatabaseUnavailable  the same response; the log has the cause
+│           ├── DatabaseUnavailable  the same response; the log has the cause
+│           └── QueueUnavailable     the same response: workers on other hosts cannot be told of jobs
 ├── StorageUnavailable          the store of results failed; neither the request nor the file is at fault
 └── Rejection                   this file cannot be converted: HTTP 200, success false
     ├── LimitRefusal            a plan limit, the wallet, access or a payment past due refused it
@@ -158,6 +159,10 @@ class Overloaded(RetryableFault):
 
 class DatabaseUnavailable(Overloaded):
     """PostgreSQL is unreachable or does not respond in time; the response is that of `Overloaded`."""
+
+
+class QueueUnavailable(Overloaded):
+    """The queue to the workers on other hosts is unreachable; the response is that of `Overloaded`."""
 
 
 StorageFault = Literal["down", "slow", "full", "denied", "misconfigured"]

@@ -280,6 +280,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
             description="Maximum number of connections to the object store: so many for writing, as many for reading.",
         ),
     ] = 64
+    nats_url: Annotated[
+        str,
+        Meta(
+            pattern=r"^((nats|tls|ws|wss)://.*)?$",
+            description="URL of the NATS server with JetStream (nats://…) between gateways and workers on many hosts; "
+            "needs the extra `fleet`, GEOMILL_DATABASE_URL and GEOMILL_S3_BUCKET; empty: each process converts what it "
+            "receives.",
+        ),
+    ] = ""
+    inline_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=524_288,
+            description="Maximum size of an input that a gateway passes to workers through NATS while its client "
+            "waits; larger ones take the way through the bucket.",
+        ),
+    ] = 262_144
     traces_url: Annotated[
         str,
         Meta(

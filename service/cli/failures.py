@@ -9,7 +9,7 @@ from service.accounts.administration import AdministrationError
 from service.cli.command import CommandError
 from service.db.migrate import MigrationError
 from service.engine.capabilities import ConverterMissing
-from service.errors import DatabaseUnavailable, GeomillError, StorageUnavailable
+from service.errors import DatabaseUnavailable, GeomillError, QueueUnavailable, StorageUnavailable
 from service.postgres_embedded import EmbeddedPostgresError
 from service.settings import Settings, SettingsError
 
@@ -42,6 +42,11 @@ def _of_database(error: DatabaseUnavailable, settings: Settings) -> str:
     return f"The embedded database in {settings.data_path} cannot be reached ({cause}). Try again."
 
 
+def _of_queue(error: QueueUnavailable, _settings: Settings) -> str:
+    cause = str(error.__cause__ or "").strip().rstrip(".") or type(error.__cause__).__name__
+    return f"The NATS server that GEOMILL_NATS_URL names cannot be used ({cause}). Check the URL and the server."
+
+
 def _of_store(error: StorageUnavailable, settings: Settings) -> str:
     variables = "GEOMILL_S3_BUCKET and the other settings GEOMILL_S3_…" if settings.s3_bucket else "GEOMILL_DATA_DIR"
     return f"The store of results cannot be used ({error.fault}: {error.detail}). Check {variables}."
@@ -67,6 +72,7 @@ _SENTENCES: tuple[tuple[type[Exception], Callable[[Any, Settings], str | None]],
     (SettingsError, _as_it_is),
     (SandboxUnavailable, _of_sandbox),
     (DatabaseUnavailable, _of_database),
+    (QueueUnavailable, _of_queue),
     (StorageUnavailable, _of_store),
     (GeomillError, _of_caller),
     (OSError, _of_files),

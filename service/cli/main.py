@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import anyio
 
-from service.cli import account, audit, convert, doctor, key, migrate, reconcile, serve, usage
+from service.cli import account, audit, convert, doctor, key, migrate, reconcile, serve, usage, worker
 from service.cli import settings as settings_command
 from service.cli.command import Command
 from service.cli.failures import sentence_for
@@ -16,6 +16,7 @@ from service.telemetry.build import VERSION
 
 COMMANDS: tuple[Command, ...] = (
     serve.COMMAND,
+    worker.COMMAND,
     convert.COMMAND,
     migrate.COMMAND,
     account.COMMAND,

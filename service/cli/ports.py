@@ -27,12 +27,23 @@ def open_ports(settings: Settings) -> Iterator[Ports]:
     """
     with ExitStack() as stack:
         main = stack.enter_context(_listen(settings.host, settings.port, "GEOMILL_HOST", "GEOMILL_PORT"))
-        private = None
-        if settings.private_port is not None:
-            host = settings.private_host or settings.host
-            named_by = "GEOMILL_PRIVATE_HOST" if settings.private_host else "GEOMILL_HOST"
-            private = stack.enter_context(_listen(host, settings.private_port, named_by, "GEOMILL_PRIVATE_PORT"))
-        yield Ports(main, private)
+        yield Ports(main, stack.enter_context(open_private_port(settings)))
+
+
+@contextmanager
+def open_private_port(settings: Settings) -> Iterator[socket.socket | None]:
+    """Listen on the private port of the settings, if they name one, until the end of the block.
+
+    Raises:
+        CommandError: the port is not available.
+    """
+    if settings.private_port is None:
+        yield None
+        return
+    host = settings.private_host or settings.host
+    named_by = "GEOMILL_PRIVATE_HOST" if settings.private_host else "GEOMILL_HOST"
+    with _listen(host, settings.private_port, named_by, "GEOMILL_PRIVATE_PORT") as private:
+        yield private
 
 
 @contextmanager

@@ -36,6 +36,7 @@ from service.settings import Settings
 from service.siblings import open_board
 from service.telemetry import events
 from service.telemetry.shared_directory import forget_gauges, variables_for
+from service.usecases.services import Role
 
 AUTO: Final = "auto"
 CORES_PER_PROCESS: Final = 2
@@ -47,6 +48,7 @@ LONGEST_PAUSE_SECONDS: Final = 30.0
 FAILED_STARTS: Final = 5
 """After so many failed starts in succession, with no other process ready, the service ends."""
 LEAST_STUCK_SECONDS: Final = 10
+_PROGRAM: Final = (sys.executable, "-m", "service", "serve")
 _REPORT_BYTES: Final = 1 << 16
 _log = structlog.get_logger()
 
@@ -69,7 +71,7 @@ def process_count(settings: Settings) -> int:
     return count
 
 
-async def run_processes(count: int, settings: Settings, ports: Ports) -> int:
+async def run_processes(count: int, settings: Settings, ports: Ports, role: Role) -> int:
     """Serve with `count` processes until SIGINT or SIGTERM; return the exit code.
 
     Raises:
@@ -78,13 +80,14 @@ async def run_processes(count: int, settings: Settings, ports: Ports) -> int:
     settings.data_path.mkdir(parents=True, exist_ok=True)
     directory = LockedDirectory(settings.data_path, "processes")
     try:
-        return await _Parent(count, ports, directory.path, settings.lease_seconds).run()
+        return await _Parent(count, ports, directory.path, settings.lease_seconds, role).run()
     finally:
         directory.remove()
 
 
 class _Parent:
-    def __init__(self, count: int, ports: Ports, directory: Path, lease_seconds: int) -> None:
+    def __init__(self, count: int, ports: Ports, directory: Path, lease_seconds: int, role: Role) -> None:
+        self._role = role
         self._count = count
         self._ports = ports
         self._directory = directory
@@ -154,7 +157,7 @@ class _Parent:
             report=report,
         )
         self._alive[number] = process = subprocess.Popen(
-            [sys.executable, "-m", "service", "serve", "--member", msgspec.json.encode(membership).decode()],
+            [*_PROGRAM, "--role", self._role, "--member", msgspec.json.encode(membership).decode()],
             env={**os.environ, **variables_for(number, self._directory / METRICS)},
             pass_fds=[each for each in (membership.main, membership.private, report) if each is not None],
             start_new_session=True,  # Ctrl-C reaches every process of a session, and the parent passes it on

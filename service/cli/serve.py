@@ -5,13 +5,14 @@ import gc
 import signal
 import socket
 from contextlib import ExitStack
+from functools import partial
 from typing import NamedTuple
 
 import anyio
 import msgspec
 import structlog
 
-from service.app import application_for, open_services, operations_for
+from service.app import application_for, open_services, operations_for, require_fleet
 from service.cli.announcement import announce, prepare_announcement
 from service.cli.command import Command, argument
 from service.cli.membership import Membership, joined, report_ready, share_of
@@ -26,7 +27,7 @@ from service.settings import Settings
 from service.siblings import Siblings
 from service.telemetry import events
 from service.telemetry.log import configure_log
-from service.usecases.services import Services
+from service.usecases.services import Role, Services
 
 _log = structlog.get_logger()
 OPERATORS_CONNECTIONS = 64
@@ -39,14 +40,15 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     if arguments.processes:
         settings = msgspec.structs.replace(settings, processes=arguments.processes)
     try:
-        exit_code = await _run_member(settings, member) if member else await _run(settings)
+        start = partial(_run_member, member=member) if member else _run
+        exit_code = await start(settings, arguments.role)
     except ExceptionGroup as group:
-        raise _only_error(group) from None
+        raise only_error(group) from None
     _log.info(events.SERVER_STOPPED)
     return exit_code
 
 
-def _only_error(group: ExceptionGroup) -> Exception:
+def only_error(group: ExceptionGroup) -> Exception:
     """Unwrap the only error of nested exception groups, so that its message can be reported."""
     error: Exception = group
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
@@ -54,35 +56,36 @@ def _only_error(group: ExceptionGroup) -> Exception:
     return error
 
 
-async def _run(settings: Settings) -> int:
+async def _run(settings: Settings, role: Role) -> int:
+    require_fleet(settings, role)
     count = process_count(settings)
     with open_ports(settings) as ports:
         # Before the first byte of a request, and while there is only one thread.
         give_up_rights(embeds_database=not settings.database_url)
         if count > 1:
-            return await run_processes(count, settings, ports)
-        await _serve(settings, ports)
+            return await run_processes(count, settings, ports, role)
+        await _serve(settings, ports, role)
     return 0
 
 
-async def _run_member(settings: Settings, member: Membership) -> int:
+async def _run_member(settings: Settings, role: Role, *, member: Membership) -> int:
     """Serve as one of several processes."""
     with ExitStack() as stack:
         siblings = stack.enter_context(joined(member))
         ports = stack.enter_context(inherited_ports(member.main, member.private))
         give_up_rights(embeds_database=not settings.database_url)
-        await _serve(share_of(settings, member.number, member.count), ports, member, siblings)
+        await _serve(share_of(settings, member.number, member.count), ports, role, member, siblings)
     return 0
 
 
 async def _serve(
-    settings: Settings, ports: Ports, member: Membership | None = None, siblings: Siblings | None = None
+    settings: Settings, ports: Ports, role: Role, member: Membership | None = None, siblings: Siblings | None = None
 ) -> None:
     share_one_heap()
-    stop = _Stop(is_member=member is not None)
+    stop = Stop(is_member=member is not None)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stop.obey_signals)
-        async with open_services(settings, siblings=siblings) as services:
+        async with open_services(settings, siblings=siblings, role=role) as services:
             front = application_for(services, settings)  # a setting without meaning ends the service here
             back = operations_for(services, settings)
             announcement = await prepare_announcement(settings, services, ports)
@@ -109,7 +112,7 @@ class _Endpoint(NamedTuple):
     application: Application
 
 
-class _Stop:
+class Stop:
     """The request to stop: in order, or at once.
 
     The first signal requests a stop in order, and a second one, or SIGQUIT, a stop at once. A member receives SIGTERM
@@ -136,7 +139,7 @@ class _Stop:
 
 
 async def _serve_both(
-    settings: Settings, services: Services, front: _Endpoint, back: _Endpoint | None, stop: _Stop
+    settings: Settings, services: Services, front: _Endpoint, back: _Endpoint | None, stop: Stop
 ) -> None:
     """Serve clients until `stop`, and operators until all jobs have ended, so that they can observe the shutdown."""
     closing, ended = anyio.Event(), anyio.Event()
@@ -160,7 +163,7 @@ async def _serve_both(
 
 
 async def _shut_down(
-    settings: Settings, services: Services, stop: _Stop, closing: anyio.Event, serving: anyio.CancelScope
+    settings: Settings, services: Services, stop: Stop, closing: anyio.Event, serving: anyio.CancelScope
 ) -> None:
     """Shut down in order: report not ready, close the port, then end the remaining jobs."""
     await stop.in_order.wait()
@@ -186,6 +189,12 @@ COMMAND = Command(
             choices=[AUTO, *map(str, range(1, MOST + 1))],
             metavar="N",
             help="number of serving processes on the port, or auto; default: GEOMILL_PROCESSES",
+        ),
+        argument(
+            "--role",
+            choices=["all", "gateway"],
+            default="all",
+            help="all: convert what is received, which is the default; gateway: hand it over to workers on other hosts",
         ),
         argument("--member", help=argparse.SUPPRESS),
     ),

@@ -1,15 +1,16 @@
 """Dispatches accepted jobs: submit a job, get its outcome.
 
-`LocalRunner` runs them in this process's converters. A `JobSpec` is plain data, so that a queue with converters on
-other hosts can replace it: a specification depends neither on the request nor on this process's memory or host.
+`JobRunner` holds the jobs of this process while a function runs each of them: `usecases.run_job` in the converters of
+this process, `usecases.hand_over` in those of workers on other hosts.
 """
 
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 import structlog
@@ -31,8 +32,14 @@ CANCEL_SECONDS = 5.0
 _log = structlog.get_logger()
 
 
-RunJob = Callable[[JobSpec, Path, QueueTicket], Awaitable[Job]]
-"""Runs a job to its end and returns the ended job; removes its directory and releases its queue ticket."""
+class RunJob(Protocol):
+    """Runs a job to its end and returns the ended job; removes its directory and releases its queue ticket.
+
+    Calls `keep` as soon as the client may be told of the job.
+    """
+
+    async def __call__(self, spec: JobSpec, directory: Path, ticket: QueueTicket, keep: Callable[[], None]) -> Job:
+        """Run it."""
 
 
 class Submission:
@@ -41,18 +48,29 @@ class Submission:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.since = time.monotonic()
+        self._kept = asyncio.Event()
         self._ended = asyncio.Event()
         self._lost = False
+
+    def keep(self) -> None:
+        """Note that the client may be told of the job, which will end whatever happens to this process."""
+        self._kept.set()
+
+    async def kept(self) -> None:
+        """Wait until the client may be told of the job."""
+        await self._kept.wait()
 
     def finish(self, job: Job) -> None:
         """Pass the ended job to all waiting callers."""
         self.job = job
+        self._kept.set()
         self._ended.set()
 
     def mark_lost(self) -> None:
         """Tell all waiting callers that this process will not learn the outcome."""
         if not self._ended.is_set():
             self._lost = True
+            self._kept.set()
             self._ended.set()
 
     async def outcome(self) -> Job:
@@ -75,15 +93,24 @@ def ended(job: Job) -> Submission:
     return submission
 
 
-class LocalRunner:
-    """Runs jobs in this process: bounded, fair between accounts, drained at shutdown.
+class JobRunner:
+    """Runs the jobs of this process: bounded, fair between accounts, drained at shutdown.
 
     `retry_after` returns the seconds after which a refused client may retry; `ends` hears of the end of each job.
+    `require_reachable` raises `Overloaded` while nothing can run jobs.
     """
 
     def __init__(
-        self, pool: Pool, run_job: RunJob, tasks: TaskGroup, retry_after: Callable[[], int], ends: EndWatch
+        self,
+        pool: Pool,
+        run_job: RunJob,
+        tasks: TaskGroup,
+        retry_after: Callable[[], int],
+        ends: EndWatch,
+        *,
+        require_reachable: Callable[[], None] = lambda: None,
     ) -> None:
+        self.require_reachable = require_reachable
         self._pool = pool
         self._run_job = run_job
         self._tasks = tasks
@@ -143,6 +170,13 @@ class LocalRunner:
         self._handles[spec.job.id] = self._tasks.start_soon(self._run, spec, directory, ticket, submission)
         return submission
 
+    async def withdraw(self, job_id: JobId) -> None:
+        """End the run of a job without an outcome; no effect if this process does not run it."""
+        if handle := self._handles.get(job_id):
+            handle.cancel()
+            with anyio.move_on_after(CANCEL_SECONDS):
+                await handle.wait()
+
     async def cancel(self, ended_job: Job) -> None:
         """End the run of a job that has ended otherwise, pass it to all waiting callers, and free its place.
 
@@ -193,7 +227,7 @@ class LocalRunner:
 
     async def _run(self, spec: JobSpec, directory: Path, ticket: QueueTicket, submission: Submission) -> None:
         try:
-            submission.finish(await self._run_job(spec, directory, ticket))
+            submission.finish(await self._run_job(spec, directory, ticket, submission.keep))
         except Exception:  # noqa: BLE001 - one job must not end the others
             _log.exception(events.JOB_LEFT, job_id=spec.job.id)  # recovery ends this job
         finally:

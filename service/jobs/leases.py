@@ -1,11 +1,14 @@
 """Tracks which process holds which jobs, and which jobs no process holds any more.
 
 Every serving process sends a heartbeat every few seconds. A job is abandoned if its process has sent no heartbeat for
-longer than the lease, or if its own living process does not hold it; `usecases.upkeep` ends both. Leases are measured
-by the clock of the database alone.
+longer than the lease, or if its own living process does not hold it; `usecases.upkeep` ends both. A job that was handed
+over is claimed by a worker, for as long as that sends heartbeats, and by another one after that. Leases are measured by
+the clock of the database alone.
 """
 
+from collections.abc import Iterable
 from datetime import timedelta
+from typing import Literal
 
 import msgspec
 
@@ -25,6 +28,19 @@ class HeldJob(msgspec.Struct, frozen=True):
     id: JobId
     attempt: int
     object_key: str | None
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of claiming a job; only a job that was `claimed` has an attempt and the key of its output.
+
+    `input` is the key of its input if that is in the store; `former_worker` is the process that died with the job.
+    """
+
+    verdict: Literal["claimed", "held", "ended"]
+    attempt: int | None
+    output: str | None
+    input: str | None
+    former_worker: ServerId | None
 
 
 class Leases:
@@ -67,8 +83,36 @@ class Leases:
     async def held(self) -> list[HeldJob]:
         """Return the open jobs that the database attributes to this process."""
         async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["held"], self.server_id)
+            rows = await connection.fetch(_SQL["held"], self.server_id, self._lease)
         return [HeldJob(row["id"], row["attempt"], row["object_key"]) for row in rows]
+
+    async def claim(self, job_id: JobId, new_name: str) -> Claim:
+        """Claim a job for this process; it and its admission are durable then.
+
+        The output of any attempt but the first is to be stored as `new_name`.
+        """
+        async with self._database.connection() as connection:
+            row = await connection.fetchrow(_SQL["claim"], job_id, self.server_id, self._lease, new_name)
+        return msgspec.convert(dict(row or {}), Claim)
+
+    async def claimed(self) -> list[HeldJob]:
+        """Return the open jobs that this process has claimed."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["claimed"], self.server_id)
+        return [HeldJob(row["id"], row["attempt"], row["object_key"]) for row in rows]
+
+    async def superseded(self, job_ids: Iterable[JobId]) -> list[JobId]:
+        """Return those of these open jobs that another process has claimed meanwhile."""
+        if not (asked := list(job_ids)):
+            return []
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["superseded"], asked, self.server_id)
+        return [JobId(row["id"]) for row in rows]
+
+    async def give_back(self, job_id: JobId, attempt: int) -> bool:
+        """Give up the claim on a job, so that another process can claim it; return whether there was one."""
+        async with self._database.connection() as connection:
+            return await connection.fetchval(_SQL["give_back"], job_id, attempt, self.server_id) is not None
 
     async def forget_silent(self) -> None:
         """Delete processes whose lease has expired and that hold no jobs."""

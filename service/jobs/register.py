@@ -151,6 +151,16 @@ class JobRegister:
         async with self._database.connection() as connection:
             await connection.execute(_SQL["mark_disposed"], [job_id])
 
+    async def remove_inputs(self, remove: Remove, at_once: int) -> int:
+        """Remove inputs of jobs that were handed over and have ended; return how many."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["inputs_left"], at_once)
+        if rows:
+            await remove([row["input_key"] for row in rows])
+            async with self._database.connection() as connection:
+                await connection.execute(_SQL["forget_inputs"], [row["id"] for row in rows])
+        return len(rows)
+
     async def remove_late(self, remove: Remove, at_once: int) -> int:
         """Remove objects that may have appeared late under keys abandoned by their jobs; return how many were due."""
         async with self._database.connection() as connection:

@@ -46,12 +46,16 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     job: Job
     account_id: AccountId
+    upload: str
+    """The name of the received file in the job's directory."""
     source: SourceSpec
     target: str
     """The token of the target format."""
     request: ConversionRequest
     retention_hours: int
     object_key: str
+    is_promised: bool = False
+    """Whether the client receives the job's id before the job has ended."""
 
 
 def source_spec(source: Source, directory: Path) -> SourceSpec:

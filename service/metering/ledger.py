@@ -126,6 +126,14 @@ class Ledger:
         """
         return self._known.take(job_id) or await self._records.submit(job_id)
 
+    def note_durable(self, job_id: JobId) -> None:
+        """Note that the admission of a job is durable, as one that a worker has claimed is."""
+        self._known.add(job_id, on_disk=True)
+
+    def forget(self, job_id: JobId) -> None:
+        """Forget what is known of the admission of a job that another process continues."""
+        self._known.take(job_id)
+
     async def settle(self, settlement: Settlement) -> Settled | None:
         """Complete a job and write its ledger row; None if this attempt no longer holds it."""
         return await self._settlements.submit(settlement)

@@ -10,7 +10,7 @@ from typing import NewType, Protocol
 import msgspec
 
 ObjectKey = NewType("ObjectKey", str)
-"""32 hexadecimal digits, after `region/` if the object is in a chosen region."""
+"""32 hexadecimal digits, after `in-` if it is an input, and after `region/` if the object is in a chosen region."""
 
 READ_BYTES = 256 * 1024
 """The most that `Storage.read` gives at a time."""
@@ -18,7 +18,7 @@ READ_BYTES = 256 * 1024
 MAX_LINK_LIFE = timedelta(days=7)
 """The maximum for S3 signatures; it also applies to the local store, so that there is one rule for callers."""
 
-_KEY = re.compile(r"(?:(?P<region>[a-z0-9][a-z0-9-]{0,31})/)?(?P<name>[0-9a-f]{32})")
+_KEY = re.compile(r"(?:(?P<region>[a-z0-9][a-z0-9-]{0,31})/)?(?P<name>(?:in-)?[0-9a-f]{32})")
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -82,11 +82,18 @@ def new_key(region: str = "") -> ObjectKey:
     return ObjectKey(f"{region}/{name}" if region else name)
 
 
+def new_input_key(output: ObjectKey) -> ObjectKey:
+    """Return a new key of 128 random bits for the input of a job, in the region of its `output`."""
+    region, _ = split_key(output)
+    name = f"in-{new_key()}"
+    return ObjectKey(f"{region}/{name}" if region else name)
+
+
 def split_key(key: ObjectKey) -> tuple[str, str]:
     """Return the region of `key` (empty: home) and its name within the region.
 
     Raises:
-        ValueError: `key` was not made by `new_key`.
+        ValueError: `key` was not made by `new_key` or `new_input_key`.
     """
     match = _KEY.fullmatch(key)
     if match is None:
@@ -95,7 +102,7 @@ def split_key(key: ObjectKey) -> tuple[str, str]:
 
 
 def is_key(text: str) -> bool:
-    """Whether `new_key` could have made `text`."""
+    """Whether `new_key` or `new_input_key` could have made `text`."""
     return _KEY.fullmatch(text) is not None
 
 

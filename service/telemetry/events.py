@@ -6,6 +6,7 @@ Packages that may not import this module (`db`, `postgres_embedded`, `sandbox`) 
 from typing import Final
 
 SERVER_READY: Final = "server.ready"
+WORKER_READY: Final = "worker.ready"
 SERVER_STOPPING: Final = "server.stopping"
 SERVER_STOPPED: Final = "server.stopped"
 PROCESS_READY: Final = "process.ready"
@@ -26,6 +27,9 @@ JOB_DEFECT: Final = "job.defect"
 CONVERTER_CRASHED: Final = "converter.crashed"
 STORAGE_FAILED: Final = "storage.failed"
 JOB_LEFT: Final = "job.left"
+JOBS_HANDED_OVER_AGAIN: Final = "jobs.handed_over_again"
+JOBS_GIVEN_BACK: Final = "jobs.given_back"
+DELIVERY_FAILED: Final = "delivery.failed"
 JOBS_RECOVERED: Final = "jobs.recovered"
 OUTPUTS_REMOVED: Final = "outputs.removed"
 HISTORY_PRUNED: Final = "history.pruned"

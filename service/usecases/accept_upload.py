@@ -37,6 +37,8 @@ async def accept_upload(services: Services, order: ConversionOrder, ticket: Queu
                     raise
                 return await _refuse(services, progress.record, error)
             submission = _submit(services, admitted, ticket)
+        if order.durable:
+            await submission.kept()
         return submission
     finally:
         if submission is None:
@@ -73,11 +75,13 @@ def _submit(services: Services, admitted: Admitted, ticket: QueueTicket) -> Subm
     spec = JobSpec(
         job=job,
         account_id=order.account_id,
+        upload=order.upload.path.name,
         source=source_spec(admitted.source, directory),
         target=admitted.target.token,
         request=order.request,
         retention_hours=admitted.admission.retention_hours,
         object_key=admitted.admission.object_key,
+        is_promised=order.durable,
     )
     return services.runner.submit(spec, directory, ticket)
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import msgspec
 
-from service.errors import DatabaseUnavailable, StorageUnavailable
+from service.errors import DatabaseUnavailable, QueueUnavailable, StorageUnavailable
 from service.storage.observed import observed
 from service.usecases.services import Services
 
@@ -25,6 +25,8 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
 async def check_readiness(services: Services) -> Readiness:
     """Check all parts, each within `PATIENCE_SECONDS`."""
     checks = {name: await _verdict(check, services) for name, check in _CHECKS.items()}
+    if services.fleet is not None:
+        checks["queue"] = await _verdict(_check_queue, services)
     return Readiness(ready=all(verdict == "ok" for verdict in checks.values()), checks=checks)
 
 
@@ -55,6 +57,15 @@ async def _check_storage(services: Services) -> str:
 
 async def _check_sandbox(services: Services) -> str:
     return "ok" if services.pool.is_up or services.siblings.another_accepts else "not up"
+
+
+async def _check_queue(services: Services) -> str:
+    try:
+        if services.fleet is not None:
+            await services.fleet.queue.check()
+    except QueueUnavailable:
+        return "not reachable"
+    return "ok"
 
 
 async def _check_intake(services: Services) -> str:

@@ -89,6 +89,7 @@ def _spec(source: Source, target: str, upload: Upload, request: ConversionReques
     return JobSpec(
         job=job,
         account_id=_NOBODY,
+        upload=upload.path.name,
         source=source_spec(source, upload.directory),
         target=target,
         request=request,

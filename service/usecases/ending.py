@@ -43,6 +43,8 @@ class JobParts(msgspec.Struct, frozen=True, kw_only=True):
     pool: Pool
     storage: Storage
     work_area: WorkArea
+    gives_back: bool = False
+    """Whether a job that this process cannot finish is left open for another process."""
 
 
 async def release(

@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from service.accounts.idempotency import INTERRUPTED
-from service.errors import DatabaseUnavailable, StorageUnavailable
+from service.errors import DatabaseUnavailable, QueueUnavailable, StorageUnavailable
 from service.jobs.leases import HeldJob
 from service.jobs.lifecycle import Status
 from service.metering.history import PRUNED
@@ -66,15 +66,16 @@ async def recover(services: Services) -> None:
 
 
 async def sweep(services: Services) -> None:
-    """Remove expired outputs, outputs of failed jobs, and outputs that appeared too late."""
+    """Remove expired outputs, outputs of failed jobs, inputs of ended ones, and objects that appeared too late."""
     remove = partial(delete_observed, services.storage)
     disposed = 0
     while await services.leases.lead("sweep") and (count := await services.jobs.dispose(remove, GRACE, _AT_ONCE)):
         disposed += count
     if disposed:
         _log.info(events.OUTPUTS_REMOVED, outputs=disposed)
-    while await services.leases.lead("sweep") and await services.jobs.remove_late(remove, _AT_ONCE) == _AT_ONCE:
-        pass
+    for rest in (services.jobs.remove_inputs, services.jobs.remove_late):
+        while await services.leases.lead("sweep") and await rest(remove, _AT_ONCE) == _AT_ONCE:
+            pass
 
 
 async def forget(services: Services) -> None:
@@ -121,7 +122,8 @@ async def notice_ends(services: Services) -> None:
     doubted = services.runner.held_for(DOUBT_AFTER.total_seconds())
     asked = (services.ends.watched - held) | doubted
     for job in await services.jobs.ended(asked) if asked else ():
-        if job.status is Status.FAILED:
+        is_elsewhere = services.fleet is not None and services.fleet.tell_ended(job)
+        if job.status is Status.FAILED and not is_elsewhere:
             await services.runner.cancel(job)
         services.ends.wake(job.id)
 
@@ -174,7 +176,7 @@ async def run_periodically(services: Services, task: PeriodicTask) -> None:
         try:
             await task.work(services)
         except Exception as error:  # noqa: BLE001 - see above
-            is_expected = isinstance(error, DatabaseUnavailable | StorageUnavailable)
+            is_expected = isinstance(error, DatabaseUnavailable | QueueUnavailable | StorageUnavailable)
             tell = _log.warning if is_expected else _log.exception
             tell(events.UPKEEP_FAILED, task=task.work.__name__, reason=type(error).__name__)
             metrics.UPKEEP_FAILURES.labels(task.work.__name__).inc()

@@ -67,7 +67,7 @@ async def run_job(parts: JobParts, spec: JobSpec, directory: Path, ticket: Queue
         ended: Ended = await progress.through(DELIVER, Outbound(parts, stopwatch.elapsed_ms))
     except BaseException as error:
         failure = progress.failure(error)
-        if failure is None or failure.outcome == "unknown":
+        if failure is None or failure.outcome == "unknown" or (failure.outcome == "stopped" and parts.gives_back):
             raise
         _report(spec, failure, error)
         with anyio.CancelScope(shield=True):

@@ -1,6 +1,7 @@
 """The capabilities that the use cases need, opened once by `app`."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -13,16 +14,39 @@ from service.db.pool import Database
 from service.engine.convert import Engine
 from service.intake.form import IntakeLimits
 from service.intake.workspace import WorkArea
-from service.jobs.dispatch import LocalRunner
+from service.jobs.dispatch import JobRunner
 from service.jobs.ends import EndWatch
+from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
 from service.jobs.promises import Promises
+from service.jobs.records import Job
 from service.jobs.register import JobRegister
 from service.metering.history import History
 from service.metering.ledger import Ledger
 from service.metering.usage import UsageReports
 from service.siblings import Siblings
 from service.storage.port import Storage
+
+if TYPE_CHECKING:  # loading the client of the queue is of no use without a fleet
+    from service.jobs.work_queue import WorkQueue
+    from service.usecases.hand_over import Gateway
+    from service.usecases.take_over import Worker
+
+Role = Literal["all", "gateway", "worker"]
+"""What a process of the service does: everything, or one side of the queue between hosts."""
+
+
+class Fleet(msgspec.Struct, frozen=True, kw_only=True):
+    """What connects a process with those on other hosts."""
+
+    queue: "WorkQueue"
+    handovers: HandOvers
+    gateway: "Gateway | None" = None
+    worker: "Worker | None" = None
+
+    def tell_ended(self, job: Job) -> bool:
+        """Pass an ended job to whoever waits for it; return whether this process had handed it over."""
+        return self.gateway is not None and self.gateway.tell(job)
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,8 +68,9 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     promises: Promises
     ends: EndWatch
     most_wait_seconds: float
-    runner: LocalRunner
+    runner: JobRunner
     intake: IntakeLimits
     work_area: WorkArea
     pool: Pool
     siblings: Siblings
+    fleet: Fleet | None = None

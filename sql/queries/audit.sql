@@ -84,7 +84,9 @@ SELECT service_time();
 -- Those of these object keys that a job records.
 SELECT object_key FROM job WHERE object_key = ANY($1)
 UNION ALL
-SELECT preview_key FROM job WHERE preview_key = ANY($1);
+SELECT preview_key FROM job WHERE preview_key = ANY($1)
+UNION ALL
+SELECT input_key FROM job WHERE input_key = ANY($1);
 
 -- name: outputs
 -- The next outputs, in the order of their end, that were there at the given time.

@@ -70,15 +70,55 @@ DELETE FROM server WHERE id = $1;
 -- Fail open jobs whose process has ended or whose lease has expired. The sweep removes their outputs.
 SELECT id
   FROM (SELECT j.id, j.attempt, j.object_key
-          FROM job j LEFT JOIN server s ON s.id = j.server_id
-         WHERE j.status IN ('Pending', 'Processing')
-           AND (s.id IS NULL OR s.heartbeat_at < service_time() - $1::interval)
+          FROM job j
+         WHERE j.status IN ('Pending', 'Processing') AND is_abandoned(j, $1::interval)
          LIMIT $2 FOR UPDATE OF j SKIP LOCKED) AS abandoned
  WHERE release_job(id, attempt, $3, '{}', NULL, NULL, NULL, object_key, true) IS NOT NULL;
 
 -- name: held
--- Open jobs of this process.
-SELECT id, attempt, object_key FROM job WHERE server_id = $1 AND status IN ('Pending', 'Processing');
+-- Open jobs that this process admitted and that no worker has or will have.
+SELECT id, attempt, object_key FROM job
+ WHERE server_id = $1 AND status IN ('Pending', 'Processing') AND handover IS NULL AND NOT is_alive(worker_id, $2::interval);
+
+-- name: claim
+-- Give a job to a worker in a new attempt, or say why not; see the function.
+SELECT verdict, claimed_attempt AS attempt, output, input, former_worker FROM claim_job($1, $2, $3, $4);
+
+-- name: claimed
+-- Open jobs that this process claimed.
+SELECT id, attempt, object_key FROM job WHERE worker_id = $1 AND completed_at IS NULL;
+
+-- name: superseded
+-- Those of these open jobs that another process has claimed meanwhile.
+SELECT id FROM job WHERE id = ANY($1) AND completed_at IS NULL AND worker_id IS NOT NULL AND worker_id <> $2;
+
+-- name: give_back
+-- Give up a claim, for another worker.
+UPDATE job SET worker_id = NULL, status = 'Pending', stage = NULL
+ WHERE id = $1 AND attempt = $2 AND worker_id = $3 AND completed_at IS NULL
+RETURNING true;
+
+-- name: record_input
+-- Record the key under which the input of an open job is about to be stored.
+UPDATE job SET input_key = $2 WHERE id = $1 AND completed_at IS NULL RETURNING true;
+
+-- name: hand_over
+-- Record what workers are told, once the input is in the store.
+UPDATE job SET handover = $2 WHERE id = $1 AND completed_at IS NULL RETURNING true;
+
+-- name: handed_over
+-- The next jobs, in their order, that were handed over and that no living worker has.
+SELECT id, handover FROM job
+ WHERE completed_at IS NULL AND handover IS NOT NULL AND id > $1 AND NOT is_alive(worker_id, $2::interval)
+ ORDER BY id LIMIT $3;
+
+-- name: inputs_left
+-- Inputs of jobs that have ended.
+SELECT id, input_key FROM job WHERE completed_at IS NOT NULL AND input_key IS NOT NULL LIMIT $1;
+
+-- name: forget_inputs
+-- Their inputs are gone.
+UPDATE job SET input_key = NULL, handover = NULL WHERE id = ANY($1);
 
 -- name: forget_servers
 -- Delete processes whose lease has expired and that have no open jobs.

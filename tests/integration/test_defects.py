@@ -69,6 +69,7 @@ async def _admitted(here: World) -> JobSpec:
     return JobSpec(
         job=await here.services.jobs.find(job_id, here.account.account_id),
         account_id=here.account.account_id,
+        upload="upload",
         source=SourceSpec(
             format="geojson",
             parts=(PartSpec({".geojson": "upload"}, "a"),),

@@ -28,7 +28,7 @@ STOP_SECONDS = 30.0
 
 
 class Server:
-    """A running `geomill serve`."""
+    """A running `geomill serve`, or `geomill worker`, whose URL is that of its private port."""
 
     def __init__(self, process: subprocess.Popen[bytes], data_dir: Path, dsn: str, log: Path) -> None:
         self.process = process
@@ -36,6 +36,12 @@ class Server:
         self.dsn = dsn
         self.log = log
         self.url = self._wait_until_ready()
+
+    @property
+    def private_url(self) -> str:
+        """The URL of the private port."""
+        [event] = self.events("server.ready")
+        return str(event["private_url"])
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """The log's events of this name so far."""
@@ -67,6 +73,8 @@ class Server:
                 break
             for event in self.events("server.ready"):
                 return str(event["url"])
+            for event in self.events("worker.ready"):
+                return str(event["private_url"])
             time.sleep(0.02)
         message = f"the server did not become ready:\n{self.log.read_text(encoding='utf-8')}"
         raise AssertionError(message)
@@ -79,6 +87,7 @@ def running_server(
     settings: Mapping[str, str] | None = None,
     *,
     program: Sequence[str] = ("-m", "service"),
+    command: Sequence[str] = ("serve",),
 ) -> Iterator[Server]:
     """Start `geomill serve` on a free port; without `dsn` on its embedded database. It is stopped in the end."""
     data_dir.mkdir(parents=True, exist_ok=True)
@@ -93,7 +102,7 @@ def running_server(
         **(settings or {}),
     }
     with log.open("wb") as output:
-        process = subprocess.Popen([sys.executable, *program, "serve"], env=environment, stdout=output, stderr=output)
+        process = subprocess.Popen([sys.executable, *program, *command], env=environment, stdout=output, stderr=output)
     try:
         yield Server(process, data_dir, dsn, log)
     finally:

@@ -110,6 +110,7 @@ class _Exchange:
         self._form = msgspec.structs.replace(form, digest=self._key is not None)
 
     async def receive(self, workspace: Workspace) -> Form:
+        self.services.runner.require_reachable()
         return await receive_form(self._request, self._form, workspace)
 
     async def convert(self, form: Form, requests: Sequence[ConversionRequest], workspace: Workspace) -> list[Job]:

@@ -55,6 +55,7 @@ SPECS = st.builds(
     JobSpec,
     job=JOBS,
     account_id=st.uuids().map(AccountId),
+    upload=NAMES,
     source=SOURCES,
     target=TOKENS,
     request=REQUESTS,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.storage.port import MAX_LINK_LIFE, ObjectKey, is_key, link_seconds, new_key, split_key
+from service.storage.port import MAX_LINK_LIFE, ObjectKey, is_key, link_seconds, new_input_key, new_key, split_key
 
 KEY = "a" * 32
 NOW = datetime(2026, 3, 1, 12, 0, 0, 700_000, tzinfo=UTC)
@@ -24,9 +24,20 @@ def test_a_key_knows_its_region() -> None:
     assert is_key(name)
 
 
+def test_inputs_have_a_prefix_and_the_region_of_their_outputs() -> None:
+    """So that a rule of the bucket can remove what is left of them."""
+    assert split_key(new_input_key(new_key()))[1].startswith("in-")
+    region, name = split_key(new_input_key(new_key("eu-west")))
+    assert (region, name[:3]) == ("eu-west", "in-")
+    assert is_key(name)
+
+
 @pytest.mark.parametrize(
     "text",
-    ["", "..", "../" + "a" * 32, "A" * 32, "a" * 31, "a" * 33, "a" * 32 + "\n", "EU/" + "a" * 32, "/" + "a" * 32],
+    [
+        *("", "..", "../" + KEY, "A" * 32, "a" * 31, "a" * 33, "a" * 32 + "\n", "EU/" + KEY, "/" + KEY),
+        *("in-", "in-in-" + KEY, "out-" + KEY),
+    ],
 )
 def test_what_is_no_key_is_refused(text: str) -> None:
     """Nothing but what `new_key` makes reaches a file system or a bucket."""

@@ -1,0 +1,97 @@
+"""`geomill worker`: convert what gateways hand over; no port for clients (interface 10)."""
+
+import argparse
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import structlog
+
+from service.app import converters_of, open_services, operations_for, require_fleet
+from service.cli.command import Command
+from service.cli.ports import open_private_port, url_of
+from service.cli.rights import give_up_rights
+from service.cli.serve import OPERATORS_CONNECTIONS, Stop, only_error
+from service.server.serving import ServerLimits, serve
+from service.settings import Settings
+from service.telemetry import events
+from service.telemetry.log import configure_log
+from service.usecases.services import Services
+
+_log = structlog.get_logger()
+
+
+async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
+    """Work until SIGINT or SIGTERM, then finish what was begun and give back the rest."""
+    configure_log(settings.log_format, settings.log_level)
+    require_fleet(settings, "worker")
+    try:
+        with open_private_port(settings) as port:
+            give_up_rights(embeds_database=False)
+            await _work(settings, port)
+    except ExceptionGroup as group:
+        raise only_error(group) from None
+    _log.info(events.SERVER_STOPPED)
+    return 0
+
+
+async def _work(settings: Settings, port: socket.socket | None) -> None:
+    stop = Stop(is_member=False)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stop.obey_signals)
+        async with open_services(settings, role="worker") as services, _operations(services, settings, port):
+            _log.info(
+                events.WORKER_READY,
+                private_url=url_of(port) if port is not None else None,
+                launcher=services.pool.report().launcher,
+                gdal=services.engine.capabilities.version,
+                converters=converters_of(settings),
+            )
+            await stop.in_order.wait()
+            _log.info(events.SERVER_STOPPING, jobs=len(services.runner.active))
+            tasks.start_soon(_end_at_once, services, stop)
+            await _finish(services, settings.drain_seconds)
+        tasks.cancel_scope.cancel()
+
+
+async def _finish(services: Services, seconds: float) -> None:
+    """Give back what was not begun, and finish the rest within `seconds`."""
+    services.runner.begin_shutdown(seconds)
+    if services.fleet is not None and services.fleet.worker is not None:
+        await services.fleet.worker.leave()
+    await services.runner.drain(seconds)
+
+
+async def _end_at_once(services: Services, stop: Stop) -> None:
+    await stop.at_once.wait()
+    await services.runner.drain(0)
+
+
+@asynccontextmanager
+async def _operations(services: Services, settings: Settings, port: socket.socket | None) -> AsyncIterator[None]:
+    """Serve operators on the private port, if there is one, until the end of the block."""
+    if port is None:
+        yield
+        return
+    limits = ServerLimits(
+        max_header_bytes=settings.max_header_bytes,
+        max_connections=OPERATORS_CONNECTIONS,
+        http2=settings.http2,
+        drain_seconds=settings.drain_seconds,
+    )
+    ended = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve, operations_for(services, settings), port, limits, ended)
+        try:
+            yield
+        finally:
+            ended.set()
+
+
+COMMAND = Command(
+    name="worker",
+    help="convert what gateways on other hosts hand over",
+    description="Convert what gateways on other hosts hand over through the NATS server in GEOMILL_NATS_URL.",
+    run=run,
+)

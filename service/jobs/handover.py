@@ -1,0 +1,74 @@
+"""What a gateway tells the workers of a job: plain data with a version, which any worker of that version understands.
+
+The input is inside if it is small and a client waits for the result, so that its gateway still has it; otherwise it is
+in the store, under the key that the job's row has. A worker recognises the input again: where the files of an archive
+lie is a matter of its host.
+"""
+
+from datetime import date
+from typing import Final
+from zlib import crc32
+
+import msgspec
+
+from service.formats.request import ConversionRequest
+from service.ids import AccountId, ServerId
+from service.jobs.records import Job
+
+VERSION: Final = 1
+LANES: Final = 16
+"""Each account has one lane a day, so that the backlog of one account waits in one of them."""
+LARGE_BYTES: Final = 8 << 20
+"""Inputs above this size have lanes of their own, so that they do not hold up small ones."""
+SIZES: Final = ("small", "large")
+
+
+class HandOver(msgspec.Struct, frozen=True, kw_only=True):
+    """A job for any worker; `content` is its input, None if that is in the store."""
+
+    version: int = VERSION
+    job: Job
+    account_id: AccountId
+    request: ConversionRequest
+    target: str
+    """The token of the target format."""
+    retention_hours: int
+    gateway: ServerId
+    """The process that waits for the end of the job."""
+    content: bytes | None = None
+
+    @property
+    def lane(self) -> str:
+        """The lane in which it waits."""
+        return lane_of(self.account_id, self.job.created_at.date(), self.job.input_size_bytes)
+
+    @property
+    def name(self) -> str:
+        """A name that nothing else handed over has."""
+        return f"{self.job.id}/{self.job.attempt}"
+
+
+class _AnyVersion(msgspec.Struct, frozen=True):
+    version: int
+
+
+def read_handover(message: bytes) -> HandOver | None:
+    """Read what a gateway has told; None if it is of a version that this process does not know.
+
+    Raises:
+        msgspec.DecodeError: it is damaged, or not from a gateway.
+    """
+    if msgspec.msgpack.decode(message, type=_AnyVersion).version != VERSION:
+        return None
+    return msgspec.msgpack.decode(message, type=HandOver)
+
+
+def write_handover(handover: HandOver) -> bytes:
+    """Return the message; `read_handover` is the other side."""
+    return msgspec.msgpack.encode(handover)
+
+
+def lane_of(account_id: AccountId, day: date, size_bytes: int) -> str:
+    """Return the lane of an account's inputs of this size, as `small.7`; another one every day."""
+    number = crc32(account_id.bytes + day.isoformat().encode()) % LANES
+    return f"{SIZES[size_bytes > LARGE_BYTES]}.{number}"

@@ -1,0 +1,39 @@
+"""What was handed over to workers, as the database has it: it survives the gateway and the queue."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from service.db.pool import Database
+from service.db.queries import load
+from service.ids import JobId, ServerId
+from service.jobs.handover import HandOver, read_handover, write_handover
+
+_SQL = load("jobs")
+_FIRST = UUID(int=0)
+
+
+class HandOvers:
+    """The hand-overs of all gateways in one database; `gateway` is this process."""
+
+    def __init__(self, database: Database, gateway: ServerId, lease: timedelta) -> None:
+        self._database = database
+        self._lease = lease
+        self._after = _FIRST
+        self.gateway = gateway
+
+    async def record_input(self, job_id: JobId, key: str) -> bool:
+        """Record the key of an input that is about to be stored; return False if the job is not open."""
+        async with self._database.connection() as connection:
+            return await connection.fetchval(_SQL["record_input"], job_id, key) is not None
+
+    async def record(self, handover: HandOver) -> bool:
+        """Record what workers are told; return False if the job is not open."""
+        async with self._database.connection() as connection:
+            return await connection.fetchval(_SQL["hand_over"], handover.job.id, write_handover(handover)) is not None
+
+    async def next_unclaimed(self, at_once: int) -> list[HandOver]:
+        """Return some of what was recorded and no living worker has; the next call continues, and then begins anew."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["handed_over"], self._after, self._lease, at_once)
+        self._after = rows[-1]["id"] if len(rows) == at_once else _FIRST
+        return [found for row in rows if (found := read_handover(row["handover"]))]

@@ -1,0 +1,285 @@
+"""The queue between gateways and workers: a stream of NATS JetStream with one consumer for each lane.
+
+PostgreSQL is the only truth of what is owed; the queue brings it to the workers. A message that is lost is handed over
+again, and one that arrives twice is refused by the claim. Each job has a subject of its own, of which the stream keeps
+one message, so that handing a job over again changes nothing while its message is there.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Final
+
+import anyio
+import nats
+import nats.errors
+from anyio.lowlevel import checkpoint_if_cancelled
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.js import JetStreamContext, api
+from nats.js.errors import APIError, BadRequestError, NoStreamResponseError, NotFoundError
+
+from service.errors import QueueUnavailable
+from service.ids import ServerId
+from service.jobs.handover import LANES, SIZES, HandOver, write_handover
+from service.jobs.lanes import Lanes, is_large
+
+STREAM: Final = "GEOMILL"
+_JOBS: Final = "geomill.convert"
+_STIRRED: Final = "geomill.stirred"
+_ENDED: Final = "geomill.ended"
+_ASK: Final = b'{"batch":1,"no_wait":true}'
+
+CONNECT_SECONDS: Final = 10.0
+ANSWER_SECONDS: Final = 5.0
+LOOK_AGAIN_SECONDS: Final = 1.0
+"""How often an idle worker looks into all lanes: what is delivered again stirs none."""
+RETRY_AFTER_SECONDS: Final = 5
+MOST_UNACKNOWLEDGED: Final = 100_000
+_SAME_NAME_SECONDS: Final = 5.0
+_NAME_TAKEN: Final = 10058
+_SUBJECT_TAKEN: Final = 10077
+
+
+class Delivery:
+    """A message that this worker alone has until it is acknowledged or given back, or gives no sign of life."""
+
+    def __init__(self, message: Msg, lane: str) -> None:
+        self._message = message
+        self.data = message.data
+        self.is_large = is_large(lane)
+
+    async def acknowledge(self) -> None:
+        """Remove it from the queue. If that is not heard, it is delivered again."""
+        with suppress(nats.errors.Error):
+            await self._message.ack()
+
+    async def give_back(self, seconds: float = 0.0) -> None:
+        """Let it be delivered again, after `seconds`."""
+        with suppress(nats.errors.Error):
+            await self._message.nak(delay=seconds or None)
+
+    async def keep(self) -> None:
+        """Give a sign of life."""
+        with suppress(nats.errors.Error):
+            await self._message.in_progress()
+
+
+class WorkQueue:
+    """The queue as one process sees it; `open_work_queue` opens it."""
+
+    def __init__(self, connection: Client, lease_seconds: float) -> None:
+        self._connection = connection
+        self._stream: JetStreamContext = connection.jetstream(timeout=ANSWER_SECONDS)
+        self._lease_seconds = lease_seconds
+        self._lanes = Lanes()
+        self._looking = anyio.Lock()
+        self._stirred = anyio.Event()
+        self._answers: Subscription | None = None
+        self._is_left = False
+
+    def require_connection(self) -> None:
+        """Raise `QueueUnavailable` at once if the server is not connected."""
+        with _faults():
+            self._require_connection()
+
+    async def check(self) -> int:
+        """Return how many jobs are in the queue, including those that workers have; create it if it is gone.
+
+        Raises:
+            QueueUnavailable: the server cannot be reached.
+        """
+        with _faults():
+            self._require_connection()
+            try:
+                return (await self._stream.stream_info(STREAM)).state.messages
+            except NotFoundError:
+                await self.create()
+                return 0
+
+    async def create(self) -> None:
+        """Create the queue, unless it is there.
+
+        Raises:
+            QueueUnavailable: the server cannot be reached, or has no room for it.
+        """
+        with _faults():
+            self._require_connection()
+            try:
+                await self._stream.add_stream(_STREAM)
+            except BadRequestError as error:
+                if error.err_code != _NAME_TAKEN:  # otherwise the operator has given it other replicas or limits
+                    raise
+            for lane in (f"{size}.{number}" for size in SIZES for number in range(LANES)):
+                await self._stream.add_consumer(STREAM, _consumer(lane, self._lease_seconds))
+
+    async def offer(self, handover: HandOver) -> bool:
+        """Put a job into the queue, unless it is there; return whether it was not.
+
+        Raises:
+            QueueUnavailable: it may or may not be there now.
+        """
+        with _faults():
+            self._require_connection()
+            try:
+                receipt = await self._stream.publish(
+                    f"{_JOBS}.{handover.lane}.{handover.job.id}",
+                    write_handover(handover),
+                    headers={api.Header.MSG_ID: handover.name},
+                )
+            except NoStreamResponseError:
+                await self.create()
+                raise
+            except APIError as error:
+                if error.err_code != _SUBJECT_TAKEN:
+                    raise
+                return False
+            await self._connection.publish(_STIRRED, handover.lane.encode())
+            return not receipt.duplicate
+
+    async def listen(self) -> None:
+        """Hear from now on which lanes are stirred."""
+        await self._connection.subscribe(_STIRRED, cb=self._stir)
+
+    def leave(self) -> None:
+        """Take nothing any more."""
+        self._is_left = True
+        self._stirred.set()
+
+    async def take(self, may_be_large: Callable[[], bool]) -> Delivery | None:
+        """Wait for a job, from the next lane that has one; of large inputs only while `may_be_large`.
+
+        None once the queue is left.
+        """
+        async with self._looking:
+            while not self._is_left:
+                self._stirred = anyio.Event()
+                with suppress(QueueUnavailable):
+                    if found := await self._look_round(may_be_large):
+                        return found
+                with anyio.move_on_after(LOOK_AGAIN_SECONDS) as waiting:
+                    await self._stirred.wait()
+                if waiting.cancelled_caught:
+                    self._lanes.stir_all()
+        return None
+
+    async def _look_round(self, may_be_large: Callable[[], bool]) -> Delivery | None:
+        while lane := self._lanes.next(may_be_large=may_be_large()):
+            if found := await self._look_into(lane):
+                return found
+        return None
+
+    async def tell_ended(self, gateway: ServerId, ended: bytes) -> None:
+        """Tell the gateway of a job that it has ended; it need not arrive."""
+        with suppress(nats.errors.Error):
+            await self._connection.publish(f"{_ENDED}.{gateway}", ended)
+
+    async def hear_ended(self, gateway: ServerId, hear: Callable[[bytes], None]) -> None:
+        """Call `hear` with what workers tell this gateway."""
+
+        async def pass_on(message: Msg) -> None:
+            hear(message.data)
+
+        await self._connection.subscribe(f"{_ENDED}.{gateway}", cb=pass_on)
+
+    async def _look_into(self, lane: str) -> Delivery | None:
+        with anyio.CancelScope(shield=True), _faults():  # what is asked for arrives: it would be nobody's for a lease
+            self._require_connection()
+            answer = await self._ask(f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{_name(lane)}")
+        if answer.headers and api.Header.STATUS in answer.headers:
+            return None
+        self._lanes.stir(lane)
+        delivery = Delivery(answer, lane)
+        try:
+            await checkpoint_if_cancelled()
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await delivery.give_back()
+            raise
+        return delivery
+
+    async def _ask(self, subject: str) -> Msg:
+        if self._answers is None:
+            self._answers = await self._connection.subscribe(self._connection.new_inbox())
+        await self._connection.publish(subject, _ASK, reply=self._answers.subject)
+        try:
+            return await self._answers.next_msg(ANSWER_SECONDS)
+        except nats.errors.Error:  # a late answer must not be taken for that to another question
+            stale, self._answers = self._answers, None
+            with suppress(nats.errors.Error):
+                await stale.unsubscribe()
+            raise
+
+    async def _stir(self, message: Msg) -> None:
+        self._lanes.stir(message.data.decode())
+        self._stirred.set()
+
+    def _require_connection(self) -> None:
+        """Refuse at once instead of waiting for a connection."""
+        if not self._connection.is_connected:
+            raise nats.errors.ConnectionReconnectingError
+
+
+@asynccontextmanager
+async def open_work_queue(url: str, lease_seconds: float) -> AsyncIterator[WorkQueue]:
+    """Connect to the server at `url`, and again whenever the connection breaks.
+
+    A message without a sign of life for `lease_seconds` is delivered again.
+
+    Raises:
+        QueueUnavailable: the server cannot be reached now.
+    """
+
+    async def stay_quiet(_error: Exception) -> None:
+        """Readiness and metrics report a server that is away."""
+
+    with _faults():
+        connection = await nats.connect(
+            url,
+            connect_timeout=int(CONNECT_SECONDS),
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=1,
+            error_cb=stay_quiet,
+        )
+    try:
+        queue = WorkQueue(connection, lease_seconds)
+        await queue.create()
+        yield queue
+    finally:
+        with anyio.CancelScope(shield=True), suppress(nats.errors.Error):
+            await connection.close()
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    try:
+        yield
+    except (nats.errors.Error, OSError, TimeoutError) as error:
+        message = "The service cannot reach its converters at the moment. Send the request again later."
+        raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from error
+
+
+_STREAM: Final = api.StreamConfig(
+    name=STREAM,
+    subjects=[f"{_JOBS}.>"],
+    retention=api.RetentionPolicy.WORK_QUEUE,
+    storage=api.StorageType.FILE,
+    discard=api.DiscardPolicy.NEW,
+    discard_new_per_subject=True,
+    max_msgs_per_subject=1,
+    duplicate_window=_SAME_NAME_SECONDS,
+)
+
+
+def _consumer(lane: str, lease_seconds: float) -> api.ConsumerConfig:
+    return api.ConsumerConfig(
+        durable_name=_name(lane),
+        filter_subject=f"{_JOBS}.{lane}.*",
+        ack_policy=api.AckPolicy.EXPLICIT,
+        ack_wait=lease_seconds,
+        max_ack_pending=MOST_UNACKNOWLEDGED,
+    )
+
+
+def _name(lane: str) -> str:
+    return lane.replace(".", "-")

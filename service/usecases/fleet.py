@@ -1,0 +1,41 @@
+"""The periodic tasks of a process of a fleet, beside those of `maintenance`."""
+
+import structlog
+
+from service.telemetry import events, metrics
+from service.usecases.hand_over import hand_over_again
+from service.usecases.maintenance import DOUBT_AFTER, PeriodicTask
+from service.usecases.services import Services
+
+_log = structlog.get_logger()
+
+
+async def hand_over_lost(services: Services) -> None:
+    """Hand over again what no worker has and what is not in the queue any more."""
+    fleet = services.fleet
+    if fleet is None:
+        return
+    await fleet.queue.check()
+    if await services.leases.lead("hand over") and (jobs := await hand_over_again(fleet.handovers, fleet.queue)):
+        _log.warning(events.JOBS_HANDED_OVER_AGAIN, jobs=jobs)
+
+
+async def give_back_lost(services: Services) -> None:
+    """Give back what this process has claimed and does not run, and end runs of what it has not claimed any more."""
+    before = services.runner.active
+    claimed = {job.id: job.attempt for job in await services.leases.claimed()}
+    given_back = 0
+    for job_id in claimed.keys() - before - services.runner.active:
+        given_back += await services.leases.give_back(job_id, claimed[job_id])
+    for job_id in await services.leases.superseded(services.runner.held_for(DOUBT_AFTER.total_seconds())):
+        await services.runner.withdraw(job_id)
+    if given_back:
+        _log.warning(events.JOBS_GIVEN_BACK, jobs=given_back)
+
+
+FLEET_TASKS: tuple[PeriodicTask, ...] = (PeriodicTask(hand_over_lost, lambda services: 2 * services.leases.heartbeat),)
+"""What every process of a fleet does."""
+WORKER_TASKS: tuple[PeriodicTask, ...] = (PeriodicTask(give_back_lost, lambda services: 2 * services.leases.heartbeat),)
+"""What workers do besides."""
+
+metrics.start_at_zero(metrics.UPKEEP_FAILURES, (task.work.__name__ for task in (*FLEET_TASKS, *WORKER_TASKS)))

@@ -1,0 +1,180 @@
+"""Hands jobs over to workers on other hosts, and waits for their ends.
+
+The input of a small file for which a client waits travels with the message, because this process can hand it over again
+for as long as the client waits. Any other input is put into the store first, under a key that the job has recorded
+before, and what workers are told is recorded after that: from then on the job survives this process.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import anyio
+import msgspec
+import structlog
+
+from sandbox.pool import QueueTicket
+from service.blocking import INLINE_BYTES
+from service.errors import QueueUnavailable, RetryableFault, StorageUnavailable
+from service.ids import JobId
+from service.jobs.handover import HandOver
+from service.jobs.handovers import HandOvers
+from service.jobs.lifecycle import Status
+from service.jobs.records import Job
+from service.jobs.spec import JobSpec
+from service.jobs.work_queue import WorkQueue
+from service.storage.observed import observed
+from service.storage.port import ObjectKey, new_input_key
+from service.telemetry import events, metrics
+from service.usecases.ending import JobParts, release, retry_while_unavailable
+from service.usecases.pipeline import FORGOTTEN, STOPPED, Outcome
+from service.usecases.steps.delivering import ForgottenError
+
+_log = structlog.get_logger()
+
+INPUT_MEDIA_TYPE = "application/octet-stream"
+AWAY_SECONDS = 0.5
+"""How long to wait for a queue that is away before the next try."""
+_AT_ONCE = 200
+
+
+class _Awaited:
+    """The end of a job, once it is heard of."""
+
+    def __init__(self) -> None:
+        self.event = anyio.Event()
+        self.job: Job | None = None
+
+
+class Gateway:
+    """Hands over the jobs that this process admits."""
+
+    def __init__(
+        self, parts: JobParts, handovers: HandOvers, queue: WorkQueue, *, inline_bytes: int, again_seconds: float
+    ) -> None:
+        """Let inputs of up to `inline_bytes` travel with the message.
+
+        A job that has not ended is handed over again every `again_seconds`, which changes nothing while its message is
+        in the queue.
+        """
+        self._parts = parts
+        self._handovers = handovers
+        self._queue = queue
+        self._inline_bytes = inline_bytes
+        self._again_seconds = again_seconds
+        self._awaited: dict[JobId, _Awaited] = {}
+
+    async def run(self, spec: JobSpec, directory: Path, ticket: QueueTicket, keep: Callable[[], None]) -> Job:
+        """Hand a job over and return it when it has ended; see `RunJob`.
+
+        Raises:
+            RetryableFault: another process has the job, and has not ended it.
+        """
+        is_stored = spec.is_promised or spec.job.input_size_bytes > self._inline_bytes
+        try:
+            with self._awaiting(spec.job.id) as awaited:
+                handover = self._handover(spec)
+                if is_stored:
+                    await self._store(spec, handover, directory)
+                    keep()
+                else:
+                    content = await self._read(directory / spec.upload)
+                    handover = msgspec.structs.replace(handover, content=content)
+                return await self._end_of(handover, awaited)
+        except StorageUnavailable as error:
+            _log.warning(events.STORAGE_FAILED, job_id=spec.job.id, fault=error.fault, detail=error.detail)
+            return await self._fail(spec, "storage", error.message)
+        except ForgottenError:
+            return await self._fail(spec, "forgotten", FORGOTTEN)
+        except anyio.get_cancelled_exc_class():
+            if not is_stored:  # nobody could hand it over again
+                with anyio.CancelScope(shield=True), suppress(RetryableFault):
+                    await self._fail(spec, "stopped", STOPPED)
+            raise
+        finally:
+            self._parts.pool.release(ticket)
+            await self._parts.work_area.remove(directory, inline=spec.job.input_size_bytes <= INLINE_BYTES)
+
+    def hear(self, message: bytes) -> None:
+        """Take note of an end that a worker tells."""
+        try:
+            self.tell(msgspec.msgpack.decode(message, type=Job))
+        except msgspec.DecodeError:  # of another version: the next look into the database finds the end
+            return
+
+    def tell(self, ended: Job) -> bool:
+        """Pass an ended job to whoever waits for it; return whether it was handed over by this process."""
+        awaited = self._awaited.get(ended.id)
+        if awaited is None:
+            return False
+        awaited.job = ended
+        awaited.event.set()
+        return True
+
+    async def _end_of(self, handover: HandOver, awaited: _Awaited) -> Job:
+        while awaited.job is None:
+            pause = self._again_seconds
+            try:
+                await self._queue.offer(handover)
+            except QueueUnavailable:
+                pause = AWAY_SECONDS
+            with anyio.move_on_after(pause):
+                await awaited.event.wait()
+        return awaited.job
+
+    async def _store(self, spec: JobSpec, handover: HandOver, directory: Path) -> None:
+        key = new_input_key(ObjectKey(spec.object_key))
+        if not await retry_while_unavailable(lambda: self._handovers.record_input(spec.job.id, key)):
+            raise ForgottenError
+        with observed("put"):
+            await self._parts.storage.put(
+                key, directory / spec.upload, media_type=INPUT_MEDIA_TYPE, download_name=spec.upload
+            )
+        if not await retry_while_unavailable(lambda: self._handovers.record(handover)):
+            raise ForgottenError
+
+    async def _read(self, path: Path) -> bytes:
+        return await self._parts.work_area.run_blocking(path.read_bytes, inline=True)
+
+    def _handover(self, spec: JobSpec) -> HandOver:
+        return HandOver(
+            job=spec.job,
+            account_id=spec.account_id,
+            request=spec.request,
+            target=spec.target,
+            retention_hours=spec.retention_hours,
+            gateway=self._handovers.gateway,
+        )
+
+    async def _fail(self, spec: JobSpec, outcome: Outcome, message: str) -> Job:
+        """Fail a job that no worker has claimed; return the ended job, which somebody else may have ended."""
+        failed = msgspec.structs.replace(spec.job, status=Status.FAILED, error_message=message)
+        interrupted = outcome != "storage"
+        ended, is_ours = await release(self._parts, spec, failed, interrupted=interrupted, may_have_stored=False)
+        if is_ours:
+            formats = {"input": ended.input_format, "output": ended.output_format}
+            metrics.JOBS_ENDED.labels(outcome).inc()
+            _log.info(events.JOB_FAILED, job_id=ended.id, **formats, reason=message)
+        return ended
+
+    @contextmanager
+    def _awaiting(self, job_id: JobId) -> Iterator[_Awaited]:
+        self._awaited[job_id] = awaited = _Awaited()
+        try:
+            yield awaited
+        finally:
+            del self._awaited[job_id]
+
+
+async def hand_over_again(handovers: HandOvers, queue: WorkQueue) -> int:
+    """Hand over what was recorded, has no living worker, and is not in the queue; return how many jobs.
+
+    Looks at some of it, and at more for as long as it finds any.
+
+    Raises:
+        QueueUnavailable: the queue is away.
+    """
+    count = 0
+    while missing := sum([await queue.offer(handover) for handover in await handovers.next_unclaimed(_AT_ONCE)]):
+        count += missing
+    return count

@@ -1,0 +1,222 @@
+"""A worker's part of a job that was handed over: claim it, fetch and recognise the input, run the job, tell its end.
+
+A message is acknowledged once its job has ended. Until then it is kept by signs of life. Those of a process that dies
+end, and the message is delivered to another worker.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+import anyio
+import msgspec
+import structlog
+
+from sandbox.pool import QueueTicket
+from sandbox.queue import State
+from service.blocking import INLINE_BYTES
+from service.errors import Rejection, RetryableFault, StorageUnavailable
+from service.ids import JobId
+from service.intake.form import Upload
+from service.jobs.handover import HandOver, read_handover
+from service.jobs.leases import Claim
+from service.jobs.records import Job
+from service.jobs.spec import JobSpec, source_spec
+from service.jobs.work_queue import Delivery, WorkQueue
+from service.metering.ledger import Release
+from service.storage.observed import observed
+from service.storage.port import ObjectKey, new_key
+from service.telemetry import events
+from service.usecases.detect_format import detect_format
+from service.usecases.ending import details_of, retry_while_unavailable
+from service.usecases.services import Services
+
+_log = structlog.get_logger()
+
+PLACES_EACH = 2
+"""Jobs per converter that a worker has at a time, so that it fetches and stores some while it converts others."""
+HELD_SECONDS = 1.0
+"""When to look again at a job whose worker may have died."""
+LATER_SECONDS = 5.0
+"""When another worker may try what this one cannot do now."""
+MOST_ATTEMPTS = 12
+"""After so many attempts whose input could not be fetched, the job fails."""
+UNFETCHED = "The file could not be fetched for its conversion. Nothing was counted; send the file again."
+_UPLOAD = "upload"
+
+
+class Worker:
+    """Takes jobs from the queue and runs them in the converters of this process."""
+
+    def __init__(self, queue: WorkQueue, *, converters: int, lease_seconds: float) -> None:
+        self._services: Services
+        self._queue = queue
+        self._converters = converters
+        self._sign_seconds = lease_seconds / 3
+        self._large = 0
+        self._tickets: dict[JobId, QueueTicket] = {}
+        self._finished = anyio.Event()
+
+    async def work(self, services: Services) -> None:
+        """Take and run jobs until `leave`."""
+        self._services = services
+        await self._queue.listen()
+        async with anyio.create_task_group() as tasks:
+            for _ in range(self._converters * PLACES_EACH):
+                tasks.start_soon(self._take_one_after_the_other)
+        self._finished.set()
+
+    async def leave(self) -> None:
+        """Take nothing any more, and give back what no converter has begun."""
+        self._queue.leave()
+        for job_id, ticket in list(self._tickets.items()):
+            if ticket.state is State.WAITING:
+                await self._services.runner.withdraw(job_id)
+
+    async def finished(self) -> None:
+        """Wait until every job that was taken has ended or was given back."""
+        await self._finished.wait()
+
+    async def _take_one_after_the_other(self) -> None:
+        while delivery := await self._queue.take(self._may_take_large):
+            self._large += delivery.is_large
+            try:
+                await self._see_to(delivery)
+            except RetryableFault:
+                await delivery.give_back(LATER_SECONDS)
+            except Exception:  # noqa: BLE001 -- one job must not end the others
+                _log.exception(events.DELIVERY_FAILED)
+                await delivery.give_back(LATER_SECONDS)
+            finally:
+                self._large -= delivery.is_large
+
+    def _may_take_large(self) -> bool:
+        """Whether small inputs have a converter left then, if there are several."""
+        return self._large < max(1, self._converters - 1)
+
+    async def _see_to(self, delivery: Delivery) -> None:
+        """Bring the job of a message to its end, or give the message back."""
+        handover = read_handover(delivery.data)
+        if handover is None or handover.job.id in self._services.runner.active:
+            await delivery.give_back(LATER_SECONDS)  # for a newer worker; or until this one knows that it has lost it
+            return
+        with self._services.runner.admitting(handover.job.id):
+            claim = await self._services.leases.claim(handover.job.id, new_key())
+            if claim.verdict == "ended":
+                await delivery.acknowledge()
+            elif claim.verdict == "held":
+                await delivery.give_back(HELD_SECONDS)
+            else:
+                async with _kept(delivery, self._sign_seconds):
+                    await self._end(delivery, handover, claim)
+
+    async def _end(self, delivery: Delivery, handover: HandOver, claim: Claim) -> None:
+        job = msgspec.structs.replace(handover.job, attempt=claim.attempt)
+        try:
+            ended = await self._run(msgspec.structs.replace(handover, job=job), claim)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self._give_back(delivery, job)
+            raise
+        await self._queue.tell_ended(handover.gateway, msgspec.msgpack.encode(ended))
+        await delivery.acknowledge()
+
+    async def _give_back(self, delivery: Delivery, job: Job) -> None:
+        """Let another worker have a job that this one has not ended."""
+        self._services.ledger.forget(job.id)
+        await retry_while_unavailable(lambda: self._services.leases.give_back(job.id, job.attempt))
+        await delivery.give_back()
+
+    async def _run(self, handover: HandOver, claim: Claim) -> Job:
+        """Run a claimed job and return it when it has ended.
+
+        Raises:
+            RetryableFault: it has not ended; this process stops, or lost it.
+        """
+        services, job = self._services, handover.job
+        services.ledger.note_durable(job.id)
+        [ticket] = services.runner.enqueue(handover.account_id)
+        directory = services.work_area.new_directory(small=job.input_size_bytes <= INLINE_BYTES)
+        submission = None
+        try:
+            spec = await self._prepare(handover, claim, directory)
+            submission = services.runner.submit(spec, directory, ticket)
+        except Rejection as rejection:
+            return await self._fail(job, rejection, rejection.message)
+        except StorageUnavailable as away:
+            if job.attempt < MOST_ATTEMPTS:
+                raise
+            return await self._fail(job, away, UNFETCHED)
+        finally:
+            if submission is None:
+                services.pool.release(ticket)
+                await services.work_area.remove(directory)
+        self._tickets[job.id] = ticket
+        try:
+            return await submission.outcome()
+        finally:
+            del self._tickets[job.id]
+
+    async def _prepare(self, handover: HandOver, claim: Claim, directory: Path) -> JobSpec:
+        """Fetch and recognise the input of a claimed job."""
+        job, path = handover.job, directory / _UPLOAD
+        if handover.content is not None:
+            path.write_bytes(handover.content)
+        else:
+            await self._fetch(ObjectKey(claim.input or ""), path)
+        source = await detect_format(
+            Upload(untrusted_name=job.original_file_name, path=path, size_bytes=job.input_size_bytes)
+        )
+        return JobSpec(
+            job=job,
+            account_id=handover.account_id,
+            upload=path.name,
+            source=source_spec(source, directory),
+            target=handover.target,
+            request=handover.request,
+            retention_hours=handover.retention_hours,
+            object_key=claim.output or "",
+        )
+
+    async def _fetch(self, key: ObjectKey, path: Path) -> None:
+        with observed("read"):
+            async with aclosing(self._services.storage.read(key)) as pieces, await anyio.open_file(path, "xb") as file:
+                async for piece in pieces:
+                    await file.write(piece)
+
+    async def _fail(self, job: Job, error: Exception, message: str) -> Job:
+        """Fail a job that did not get as far as a converter; return the ended job."""
+        change = Release(
+            job_id=job.id,
+            attempt=job.attempt,
+            error_message=message,
+            details=details_of(error).encode(),
+            interrupted=not isinstance(error, Rejection),
+        )
+        await retry_while_unavailable(lambda: self._services.ledger.release(change))
+        return await self._ended(job.id)
+
+    async def _ended(self, job_id: JobId) -> Job:
+        [job] = await retry_while_unavailable(lambda: self._services.jobs.ended([job_id]))
+        return job
+
+
+@asynccontextmanager
+async def _kept(delivery: Delivery, every_seconds: float) -> AsyncIterator[None]:
+    """Give signs of life for a message until the end of the block."""
+
+    async def give_signs() -> None:
+        while True:
+            await anyio.sleep(every_seconds)
+            await delivery.keep()
+
+    error: BaseException | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(give_signs)
+        try:
+            yield
+        except BaseException as raised:  # noqa: BLE001 -- raised below, without the group around it
+            error = raised
+        tasks.cancel_scope.cancel()
+    if error is not None:
+        raise error

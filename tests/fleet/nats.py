@@ -1,0 +1,62 @@
+"""A real NATS server with JetStream, which can be killed and lose its data."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+NATS_SERVER = Path(sys.executable).with_name("nats-server")
+START_SECONDS = 60.0
+
+
+class NatsServer:
+    """`nats-server` on a port of its own choice, which it keeps."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._port = "-1"
+        self.start()
+
+    def start(self) -> None:
+        """Start it; a second time on the port that it had."""
+        arguments = ["-js", "-sd", str(self._store), "-a", "127.0.0.1", "-p", self._port]
+        for old in self._directory.glob("*.ports"):
+            old.unlink()
+        with (self._directory / "log").open("a") as log:
+            self._process = subprocess.Popen(
+                [str(NATS_SERVER), *arguments, "--ports_file_dir", str(self._directory)], stderr=log, stdout=log
+            )
+        give_up_at = time.monotonic() + START_SECONDS
+        while not (found := "".join(file.read_text() for file in self._directory.glob("*.ports"))):
+            assert self._process.poll() is None, (self._directory / "log").read_text()
+            assert time.monotonic() < give_up_at, "the NATS server did not start"
+            time.sleep(0.01)
+        self.url: str = json.loads(found)["nats"][0]
+        self._port = self.url.rpartition(":")[2]
+
+    def kill(self) -> None:
+        """End it at once, as a crash does."""
+        self._process.kill()
+        self._process.wait()
+
+    def lose_data(self) -> None:
+        """Remove everything that it has stored, while it does not run."""
+        shutil.rmtree(self._store)
+
+    @property
+    def _store(self) -> Path:
+        return self._directory / "store"
+
+
+@contextmanager
+def nats_server(directory: Path) -> Iterator[NatsServer]:
+    """Run a server until the end of the block."""
+    server = NatsServer(directory)
+    try:
+        yield server
+    finally:
+        server.kill()

@@ -1,0 +1,146 @@
+"""A gateway and two workers as processes, with NATS, PostgreSQL and an S3 server."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+from anyio.from_thread import BlockingPortal
+
+from service.accounts.administration import Terms
+from service.app import open_storage
+from service.db.pool import Database, open_pool
+from service.jobs.register import JobRegister
+from service.settings import Settings
+from service.storage.port import ObjectKey, Storage
+from service.usecases.audit import audit
+from tests.fleet.nats import NatsServer
+from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server
+from tests.support.server import Client, Server, create_account, running_server
+
+LEASE_SECONDS = 3
+PATIENCE_SECONDS = 240.0
+"""How long anything may take on a host that has much else to do; nothing is judged by it but that it ends at all."""
+GATEWAY = ("serve", "--role", "gateway")
+WORKER = ("worker",)
+
+
+class Site:
+    """All of it, and what the tests ask the database and the store directly."""
+
+    def __init__(self, portal: BlockingPortal, directory: Path, dsn: str, s3: S3Server, nats: NatsServer) -> None:
+        self.nats = nats
+        self.s3 = s3
+        self.dsn = dsn
+        self.settings = {
+            "GEOMILL_NATS_URL": nats.url,
+            "GEOMILL_S3_ENDPOINT": s3.url,
+            "GEOMILL_S3_BUCKET": BUCKET,
+            "GEOMILL_S3_ACCESS_KEY": ACCESS_KEY,
+            "GEOMILL_S3_SECRET_KEY": SECRET_KEY,
+            "GEOMILL_LEASE_SECONDS": str(LEASE_SECONDS),
+            "GEOMILL_CONVERTERS": "1",
+        }
+        self._portal = portal
+        self._directory = directory
+        self._stack = ExitStack()
+        self._database: Database = self._enter(open_pool(dsn))
+        own = Settings(
+            s3_bucket=BUCKET, s3_access_key=ACCESS_KEY, s3_secret_key=SECRET_KEY, s3_endpoint=s3.url, data_dir="unused"
+        )
+        self._storage: Storage = self._enter(open_storage(own))
+        self.gateway = self.start("gateway", GATEWAY)
+        self.workers = [self.start(f"worker-{number}", WORKER) for number in (1, 2)]
+
+    def start(self, name: str, command: tuple[str, ...]) -> Server:
+        """Start a process; it is stopped at the end."""
+        settings = {**self.settings, "GEOMILL_PRIVATE_PORT": "0"}
+        return self._stack.enter_context(running_server(self._directory / name, self.dsn, settings, command=command))
+
+    def client(self, plan: str = "free") -> Client:
+        """Return a client of the gateway with a fresh account."""
+        return create_account(self.gateway, Terms(plan=plan))
+
+    @contextmanager
+    def frozen(self, *servers: Server) -> Iterator[None]:
+        """Stop processes in the middle of whatever they do, until the end of the block."""
+        for server in servers:
+            server.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for server in servers:
+                with suppress(ProcessLookupError):
+                    server.process.send_signal(signal.SIGCONT)
+
+    def frozen_workers(self) -> AbstractContextManager[None]:
+        """Stop all workers until the end of the block."""
+        return self.frozen(*self.workers)
+
+    def readiness(self) -> dict[str, Any]:
+        """What the gateway's probe says."""
+        answer: dict[str, Any] = httpx.get(f"{self.gateway.private_url}/readyz", timeout=60.0).json()
+        return answer
+
+    def revive(self) -> None:
+        """Replace what was killed, and wake what was frozen."""
+        for number, worker in enumerate(self.workers):
+            with suppress(ProcessLookupError):
+                worker.process.send_signal(signal.SIGCONT)
+            if worker.process.poll() is not None:
+                self.workers[number] = self.start(f"worker-{time.monotonic_ns()}", WORKER)
+        if self.gateway.process.poll() is not None:
+            self.gateway = self.start("gateway", GATEWAY)
+
+    def rows(self, query: str, *arguments: object) -> list[dict[str, Any]]:
+        """What the database says."""
+        return self._portal.call(self._rows, query, arguments)
+
+    def audit(self) -> list[str]:
+        """What is wrong with ledger, jobs and store."""
+        return self._portal.call(audit, self._database, self._storage)
+
+    def stored(self) -> set[str]:
+        """The keys of all objects in the store."""
+        return self._portal.call(self._stored)
+
+    def sweep(self) -> None:
+        """Remove inputs of ended jobs, as the service does every minute, and what appeared late."""
+        self._portal.call(self._sweep)
+
+    def end(self) -> None:
+        """End all."""
+        with suppress(ProcessLookupError):
+            for worker in self.workers:
+                worker.process.send_signal(signal.SIGCONT)
+        self._stack.close()
+
+    def _enter(self, context: Any) -> Any:
+        return self._stack.enter_context(self._portal.wrap_async_context_manager(context))
+
+    async def _rows(self, query: str, arguments: tuple[object, ...]) -> list[dict[str, Any]]:
+        async with self._database.connection() as connection:
+            return [dict(row) for row in await connection.fetch(query, *arguments)]
+
+    async def _stored(self) -> set[str]:
+        return {entry.key async for entry in self._storage.objects()}
+
+    async def _sweep(self) -> None:
+        register = JobRegister(self._database)
+
+        async def remove(keys: list[str]) -> None:
+            await self._storage.delete([ObjectKey(key) for key in keys])
+
+        await register.remove_inputs(remove, 500)
+        await register.remove_late(remove, 500)
+
+
+def wait_until(holds: Callable[[], object], pause_seconds: float = 0.05) -> None:
+    """Wait until something holds, which it does sooner or later."""
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < give_up_at, "it never came to that"
+        time.sleep(pause_seconds)

@@ -1,0 +1,95 @@
+"""A gateway receives and answers, workers convert: the results, charges and refusals of one process."""
+
+import io
+import zipfile
+
+import httpx
+import pytest
+
+from tests.fleet.site import Site, wait_until
+from tests.support.data import collection, feature, lakes, point
+
+pytestmark = pytest.mark.xdist_group("fleet")
+
+LARGE = collection(*(feature(point(number % 90, 1), name="x" * 100) for number in range(3000)))
+"""More than travels with a message."""
+
+
+def test_a_waiting_client_gets_the_result_of_a_worker(fleet: Site) -> None:
+    """The input travels with the message and is never stored; the job is charged once."""
+    with fleet.client() as client:
+        answer = client.convert("lakes.geojson", lakes(), outputFormat="csv")
+        assert (answer["success"], answer["status"]) == (True, "Completed")
+        assert client.download(answer)
+    [job] = fleet.rows("SELECT * FROM job WHERE id = $1", answer["jobId"])
+    assert (job["attempt"], job["input_key"], job["handover"]) == (2, None, None)
+    assert job["worker_id"] not in {None, job["server_id"]}
+    assert len(fleet.rows("SELECT FROM ledger WHERE job_id = $1", answer["jobId"])) == 1
+    assert fleet.audit() == []
+
+
+def test_a_large_input_goes_through_the_store_and_is_removed(fleet: Site) -> None:
+    """The audit knows it while it is there, and the sweep removes it once its job has ended."""
+    assert len(LARGE) > 256 * 1024
+    with fleet.client() as client:
+        answer = client.convert("large.geojson", LARGE, outputFormat="csv")
+    assert (answer["success"], answer["featureCount"]) == (True, 3000)
+    assert fleet.audit() == []
+    fleet.sweep()
+    assert not [key for key in fleet.stored() if "in-" in key]
+    assert fleet.audit() == []
+
+
+def test_an_archive_is_recognised_again_by_the_worker(fleet: Site) -> None:
+    """What the gateway has unpacked to recognise it is not handed over."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("folder/lakes.geojson", lakes())
+    with fleet.client() as client:
+        answer = client.convert("lakes.zip", packed.getvalue(), outputFormat="csv")
+        assert (answer["success"], answer["inputFormat"]) == (True, "geojson")
+
+
+def test_a_file_that_cannot_be_converted_fails_free(fleet: Site) -> None:
+    """The reason is that of a conversion without a fleet."""
+    with fleet.client() as client:
+        answer = client.convert("broken.geojson", b'{"type": "FeatureCollection", "features": [', outputFormat="csv")
+        assert (answer["success"], answer["status"]) == (False, "Failed")
+        assert answer["error"]
+        assert client.usage()[0] == 0
+
+
+def test_a_batch_is_converted_by_all_workers(fleet: Site) -> None:
+    """Each file has its own job and outcome."""
+    with fleet.client() as client:
+        answer = client.batch(*((f"{number}.geojson", lakes()) for number in range(4)), ("x.unknown", b"x"))
+    assert [entry["success"] for entry in answer["results"]] == [True] * 4 + [False]
+    assert fleet.audit() == []
+
+
+def test_a_promised_job_can_be_waited_for(fleet: Site) -> None:
+    """The client that comes back hears of the end as soon as its gateway does."""
+    with fleet.client() as client:
+        accepted = client.convert("a.geojson", lakes(), outputFormat="csv", headers={"Prefer": "respond-async"})
+        job = client.wait_for(accepted["jobId"], 120)
+        assert job["status"] == "Completed"
+        assert client.download(job)
+
+
+def test_a_waiting_job_can_be_cancelled(fleet: Site) -> None:
+    """No worker has it yet: it fails at once and is not charged, and its input is removed."""
+    with fleet.frozen_workers(), fleet.client() as client:
+        accepted = client.convert("a.geojson", lakes(), outputFormat="csv", headers={"Prefer": "respond-async"})
+        assert client.delete(f"/api/geo/convert/jobs/{accepted['jobId']}").status_code == httpx.codes.NO_CONTENT
+        assert client.wait_for(accepted["jobId"])["status"] == "Failed"
+    fleet.sweep()
+    assert fleet.audit() == []
+    assert fleet.rows("SELECT FROM ledger WHERE job_id = $1", accepted["jobId"]) == []
+
+
+def test_a_gateway_is_ready_with_its_queue(fleet: Site) -> None:
+    """The probe names the queue among the parts."""
+    wait_until(lambda: httpx.get(f"{fleet.gateway.private_url}/readyz").is_success)
+    checks = httpx.get(f"{fleet.gateway.private_url}/readyz").json()["checks"]
+    assert checks["queue"] == "ok"
+    assert httpx.get(f"{fleet.workers[0].url}/readyz").is_success

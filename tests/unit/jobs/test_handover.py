@@ -1,0 +1,89 @@
+"""What a gateway tells workers: plain data, of a version that they know; and the lanes that it waits in."""
+
+from datetime import UTC, date, datetime, timedelta
+from uuid import UUID, uuid4
+
+import msgspec
+
+from service.formats.request import ConversionRequest
+from service.ids import AccountId, JobId, ServerId
+from service.jobs.handover import LANES, LARGE_BYTES, HandOver, lane_of, read_handover, write_handover
+from service.jobs.lanes import Lanes
+from service.jobs.lifecycle import Status
+from service.jobs.records import Job
+
+DAY = date(2026, 5, 1)
+
+
+def handover(content: bytes | None = b"{}") -> HandOver:
+    """A job that was handed over."""
+    return HandOver(
+        job=Job(
+            id=JobId(uuid4()),
+            status=Status.PENDING,
+            original_file_name="a.geojson",
+            input_format="geojson",
+            output_format="csv",
+            input_size_bytes=2,
+            created_at=datetime(2026, 5, 1, tzinfo=UTC),
+        ),
+        account_id=AccountId(uuid4()),
+        request=ConversionRequest(output="csv"),
+        target="csv",
+        retention_hours=4,
+        gateway=ServerId(uuid4()),
+        content=content,
+    )
+
+
+def test_what_is_told_is_understood() -> None:
+    """With the input inside and without."""
+    for told in (handover(), handover(None)):
+        assert read_handover(write_handover(told)) == told
+
+
+def test_another_version_is_left_to_others() -> None:
+    """Whatever else it says."""
+    told = msgspec.msgpack.encode({"version": 2, "job": "of a kind that comes later"})
+    assert read_handover(told) is None
+
+
+def test_an_account_has_one_lane_a_day_and_large_inputs_others() -> None:
+    """Accounts are spread over all lanes."""
+    account = AccountId(UUID(int=7))
+    assert lane_of(account, DAY, 1) == lane_of(account, DAY, LARGE_BYTES)
+    assert lane_of(account, DAY, LARGE_BYTES + 1) == lane_of(account, DAY, 1).replace("small", "large")
+    assert len({lane_of(account, DAY + timedelta(days), 1) for days in range(200)}) == LANES
+    assert len({lane_of(AccountId(uuid4()), DAY, 1) for _ in range(1000)}) == LANES
+
+
+def test_lanes_are_looked_into_in_turn() -> None:
+    """A lane that always has something comes once in a round."""
+    lanes = Lanes()
+    seen = []
+    while lane := lanes.next(may_be_large=True):
+        seen.append(lane)
+    assert len(seen) == len(set(seen)) == 2 * LANES
+    for lane in ("small.3", "small.5", "large.4"):
+        lanes.stir(lane)
+    turns = []
+    for _ in range(6):
+        turn = lanes.next(may_be_large=True)
+        assert turn is not None
+        lanes.stir(turn)
+        turns.append(turn)
+    assert turns == ["small.3", "large.4", "small.5"] * 2
+
+
+def test_large_lanes_wait_until_they_may_come() -> None:
+    """They are not forgotten meanwhile; names that are no lanes stir nothing."""
+    lanes = Lanes()
+    while lanes.next(may_be_large=True):
+        pass
+    lanes.stir("large.1")
+    lanes.stir("another")
+    assert lanes.next(may_be_large=False) is None
+    assert lanes.next(may_be_large=True) == "large.1"
+    assert lanes.next(may_be_large=True) is None
+    lanes.stir_all()
+    assert lanes.next(may_be_large=False) is not None
