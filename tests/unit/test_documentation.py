@@ -55,6 +55,18 @@ def test_links_between_documents_lead_somewhere() -> None:
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
+def test_the_examples_of_tests_to_run_name_some() -> None:
+    """Each path in CONTRIBUTING.md exists, and `-k` selects tests of a file."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^\./just test (tests/\S+)(?: -k (\S+))?", text, re.MULTILINE)
+    assert examples
+    for path, word in examples:
+        named = ROOT / path
+        assert named.exists(), path
+        if word and named.is_file():
+            assert re.search(rf"def test_\w*{word}", named.read_text(encoding="utf-8")), (path, word)
+
+
 def test_every_exception_from_a_rule_has_its_reason() -> None:
     """It stands beside it."""
     bare = re.compile(r"(# noqa: [A-Z0-9, ]+|# type: ignore\[[a-z, -]+\])$", re.MULTILINE)
