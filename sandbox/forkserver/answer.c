@@ -1,6 +1,6 @@
 /*
- * What a session answers: a length of four bytes, and JSON. It grows in memory up to a limit; a run that would answer more,
- * or whose answers nobody reads any more, ends.
+ * The answers of a session: a length of four bytes, then JSON. An answer grows in memory up to a limit. A run that would
+ * exceed it, or whose answers are no longer read, ends.
  */
 #include <errno.h>
 #include <math.h>

@@ -1,22 +1,22 @@
 /*
- * Makes a fork server of the genuine ogr2ogr. Preloaded into it, this library stands before its main(): it registers the
- * drivers and opens PROJ's database once, and then, for every command that the spawner sends, forks a child that puts
- * itself behind the layers of the sandbox and goes on with the real main(). The server itself never runs main() and never
- * sees a byte of an untrusted file, so nothing is carried from one command to the next.
+ * Turns the genuine ogr2ogr into a fork server. This library is preloaded and runs before main(): it registers the drivers
+ * and opens PROJ's database once. For every command from the spawner, it then forks a child, which applies the isolation
+ * layers to itself and continues with the real main(). The server itself never runs main() and never sees a byte of an
+ * untrusted file, so nothing is carried from one command to the next.
  *
- * The child is made by clone(CLONE_PARENT): it is a child of the spawner, which watches and reaps it. Fork handlers do not
- * run; PROJ's and GDAL's would throw away what was just prepared. That is sound while the server has one thread.
+ * clone(CLONE_PARENT) makes the child a child of the spawner, which watches and reaps it. Fork handlers do not run: those
+ * of PROJ and GDAL would discard what was just prepared. This is safe while the server has one thread.
  *
- * What a command costs is mostly the copying of page tables, the faults of a copy's first steps and what main() does
- * besides converting: so drivers are registered once, nothing is cleared away by a process that is about to end, and
- * GDAL's code lies in large pages, which a copy has without a fault.
+ * Most of the cost of a command is the copying of page tables, the page faults of a new copy, and what main() does apart
+ * from converting. Therefore drivers are registered once, a process that is about to end frees nothing, and GDAL's code is
+ * in large pages, which a copy uses without a page fault.
  *
- * Nothing passes from one command to another: a child gets open file descriptions of its own, since those of a fork are
- * shared with their flags, locks and leases, and the text of a command is wiped as soon as its child has it.
+ * Nothing passes from one command to another: a child opens its own file descriptions, because those of a fork share
+ * flags, locks and leases, and the text of a command is wiped as soon as its child has read it.
  *
- * What the layers do, and why in this order, is written down in sandbox/isolation and sandbox/isolation/policy.py. The spawner
- * sends them as steps: system calls that are made here in order, whatever their purpose; see
- * sandbox/isolation/steps.py, and sandbox/launchers/ogr2ogr_server.py for the message around them.
+ * sandbox/isolation and sandbox/isolation/policy.py say what the layers do, and why in this order. The spawner sends them
+ * as steps: system calls that are made here in order, whatever their purpose. See sandbox/isolation/steps.py, and
+ * sandbox/launchers/ogr2ogr_server.py for the message that contains them.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -41,26 +41,26 @@
 #include "rehearsal.h"
 #include "session.h"
 
-/* Followed by the steps, and strings: arguments, environment. */
+/* The steps follow, then strings: arguments, environment. */
 struct request {
     uint32_t step_bytes, arguments, variables, unused;
 };
 
-/* One layer: followed by its steps, and the data that they point to. */
+/* One layer; its steps follow, then the data that they point to. */
 struct part {
     char layer[32];
     uint32_t steps, data_bytes;
 };
 
-/* A system call. It fails the run unless it returns `expected`, or anything where nothing is, or fails with `tolerated`. */
+/* A system call. It ends the run unless it returns `expected` (if that is set) or fails with `tolerated`. */
 struct step {
     int64_t number, arguments[6], expected, tolerated, result;
     uint8_t kinds[8];
 };
 
-/* What an argument stands for: itself, data at this offset, the result of this step, or this descriptor of those sent. */
+/* The meaning of an argument: a value, an offset of data, the number of a step for its result, or of a descriptor sent. */
 enum kind { VALUE, ADDRESS, RESULT, DESCRIPTOR };
-/* No call: writes as many bytes of a value as a third argument says to an address. */
+/* Not a system call: writes the given number of bytes of a value to an address. */
 enum { STORE = -1 };
 #define ANYTHING INT64_MIN
 
@@ -76,9 +76,9 @@ static main_function *real_main;
 static int is_child;
 static _Alignas(8) char message[MESSAGE_BYTES];
 static int control, error_end;
-/* What is sent after these two: descriptors that the steps need. */
+/* The descriptors that the steps need follow these two. */
 static int sent[MOST_SENT];
-/* PROJ's database: where it is, the descriptor by which PROJ reads it, and one for the next child alone. */
+/* PROJ's database: its path, the descriptor with which PROJ reads it, and one for the next child only. */
 static char database_path[PATH_MAX];
 static struct stat database_status;
 static int database = UNKNOWN, own_database = UNKNOWN;
@@ -125,7 +125,7 @@ static void take_step(struct step *step, const int64_t *values, const char *laye
     }
 }
 
-/* Get behind all layers. */
+/* Apply all layers. */
 static void take_steps(char *next, const char *end)
 {
     while (next < end) {
@@ -150,7 +150,7 @@ static char *take_strings(char *text, char **into, uint32_t count)
     return text;
 }
 
-/* Give this child open file descriptions of its own under the numbers of those that it shares with the server. */
+/* Reopen the files that this child shares with the server, under the same descriptor numbers. */
 static void own_descriptions(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -165,7 +165,7 @@ static void own_descriptions(void)
     }
 }
 
-/* The program, or a conversation with it. */
+/* Run the program, or a conversation with it. */
 static int run_main(int argc, char **argv, char **environment)
 {
     if (argc == SESSION_ARGUMENTS && strcmp(argv[1], SESSION) == 0)
@@ -222,7 +222,7 @@ static size_t receive(int link, int *descriptors, int most, int *count)
     return (size_t)size;
 }
 
-/* A function of GDAL by its name; the library is not linked with it, and versions differ in what they have. */
+/* Look up a function of GDAL by name: this library is not linked with it, and versions differ. */
 static void *gdal(const char *name)
 {
     return dlsym(RTLD_NEXT, name);
@@ -230,14 +230,14 @@ static void *gdal(const char *name)
 
 static void deregister(void *driver)
 {
-    /* Not destroyed: that would copy the pages which its memory is spread over, to free them. */
+    /* Not destroyed: freeing its memory would copy the pages that contain it. */
     void (*remove)(void *) = (void (*)(void *))gdal("GDALDeregisterDriver");
     if (driver && remove)
         remove(driver);
 }
 
-/* In a child, all that registering the drivers anew would change: the named ones are left out. Commas part names, or,
- * where there is none, `separators`. */
+/* In a child, the only effect of registering the drivers again: the named ones are skipped. Names are separated by commas
+ * or, without any comma, by `separators`. */
 static void skip_drivers(const char *option, const char *separators)
 {
     const char *(*get)(const char *, const char *) =
@@ -261,7 +261,7 @@ static void register_drivers(const char *function)
     }
 }
 
-/* What main() calls first and last, put before GDAL's own. A child ends by _exit(): its memory goes with it. */
+/* What main() calls first and last, in place of GDAL's own. A child ends with _exit(), so nothing needs to be freed. */
 void GDALAllRegister(void)
 {
     register_drivers("GDALAllRegister");
@@ -276,7 +276,7 @@ void GDALDestroy(void) {}
 void GDALDestroyDriverManager(void) {}
 void OGRCleanupAll(void) {}
 
-/* Drivers that open no vector data: ogr2ogr asks none of them, but looks at each for every file. */
+/* Drivers that open no vector data: ogr2ogr uses none of them, but goes through them for every file. */
 static void forget_raster_drivers(void)
 {
     int (*count)(void) = (int (*)(void))gdal("GDALGetDriverCount");
@@ -294,7 +294,7 @@ static int is_database(const struct stat *found)
     return found->st_dev == database_status.st_dev && found->st_ino == database_status.st_ino;
 }
 
-/* Ask PROJ where its database is. */
+/* Get the path of the database from PROJ. */
 static void find_database(void)
 {
     void *(*create)(void) = (void *(*)(void))gdal("proj_context_create");
@@ -309,7 +309,7 @@ static void find_database(void)
     destroy(context);
 }
 
-/* Open the database anew for a child. Where another file has taken its place the server ends; the next one reads that. */
+/* Open the database again for a child. If another file has replaced it, the server ends; the next one reads that. */
 static void open_own_database(void)
 {
     struct stat found;
@@ -320,7 +320,7 @@ static void open_own_database(void)
         _exit(1);
 }
 
-/* Whether nothing is open that a child could not get anew: beside the link, PROJ's database. */
+/* Whether all open files but the link can be reopened for a child: PROJ's database and no others. */
 static int knows_its_descriptors(int link)
 {
     struct stat found;
@@ -346,9 +346,9 @@ static long faults(void)
 }
 
 /*
- * Put code into large pages: a copy in them, executable and no longer writable, is moved over the code in one step. Where
- * the host has no large pages, or lets nothing become executable, all stays as it is: small pages of this process's own
- * would cost every child more than those of the file.
+ * Move code into large pages: a copy in them is made executable and read-only, and then replaces the code in one step. If
+ * the host has no large pages, or lets nothing become executable, nothing changes: small anonymous pages would cost every
+ * child more than those of the file.
  */
 static void move_code(char *from, size_t size)
 {
@@ -386,7 +386,7 @@ static int move_code_around(struct dl_phdr_info *library, size_t size, void *wan
     return 0;
 }
 
-/* Do once what every conversion does, so that it is done when a child is made. */
+/* Do once what every conversion does, so that children inherit the result. */
 static void get_ready(void)
 {
     int (*trim)(size_t) = (int (*)(size_t))dlsym(RTLD_DEFAULT, "malloc_trim");
@@ -420,7 +420,7 @@ static int serve(int argc, char **argv, char **environment)
         error_end = descriptors[1];
         memcpy(sent, descriptors + 2, sizeof sent);
         open_own_database();
-        /* The C library keeps the thread's id where the kernel is told to write it, as its own fork() does. */
+        /* The kernel writes the thread's id where the C library keeps it, as in its own fork(). */
         unsigned long flags = CLONE_PARENT | SIGCHLD | (thread_id ? CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID : 0);
 #ifdef __aarch64__
         long child = syscall(SYS_clone, flags, NULL, NULL, NULL, thread_id);
@@ -438,7 +438,7 @@ static int serve(int argc, char **argv, char **environment)
     }
 }
 
-/* The C library's entry into a program, put before the real one: hands it our main in place of the program's. */
+/* Replaces the C library's entry function: passes our main to the real one, in place of the program's. */
 int __libc_start_main(main_function *main, int argc, char **argv, void (*init)(void), void (*fini)(void),
                       void (*loader_fini)(void), void *stack_end)
 {

@@ -1,7 +1,7 @@
 /*
- * What libraries prepare at their first use, done once in the server: a child has it from there. PROJ keeps the statements
- * that it has prepared, and the definitions that it has read, of which one takes longer than a small file to be converted.
- * No file is touched but PROJ's database, and nothing here is a client's.
+ * Does once, in the server, what libraries prepare at their first use, so that children inherit it. PROJ keeps prepared
+ * statements and definitions; reading one definition takes longer than converting a small file. The only file that is read
+ * is PROJ's database, and nothing comes from a client.
  */
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 
 enum { DEGREES = 4326 };
 
-/* The transformation that most conversions ask for, from degrees to degrees. */
+/* The transformation that most conversions need, from degrees to degrees. */
 static void rehearse_transformation(handle degrees)
 {
     handle made = OCTNewCoordinateTransformation(degrees, degrees);
@@ -18,7 +18,7 @@ static void rehearse_transformation(handle degrees)
         OCTDestroyCoordinateTransformation(made);
 }
 
-/* The search for the code of a definition that does not say it, as no .prj does. */
+/* The search for the code of a definition without one, such as that of any .prj. */
 static void rehearse_search(handle degrees)
 {
     const char *const esri[] = {"FORMAT=WKT1_ESRI", NULL};
@@ -33,7 +33,7 @@ static void rehearse_search(handle degrees)
     free(definition);
 }
 
-/* A new GeoPackage: its driver reads the definitions of all systems that tiles could be in. */
+/* A new GeoPackage, whose driver reads the definitions of all systems for tiles. */
 static void rehearse_geopackage(handle degrees)
 {
     const char *path = "/vsimem/rehearsal.gpkg";

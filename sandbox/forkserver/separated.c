@@ -1,10 +1,10 @@
 /*
- * What a file of separated values is, told from the whole of it before a driver reads it: its delimiter, the row that
- * names its columns, and of each column its type and how many of its cells are filled, numbers and geometries. The same
- * as service/engine/jailed/delimited.py finds out, in a fraction of its time. Where the two could differ (other
- * encodings, odd line ends, digits of other scripts), the file is called odd, and that program has to look.
+ * Examines a whole file of separated values before a driver reads it: its delimiter, its header row, and for each column
+ * its type and how many of its cells are filled, numbers and geometries. The result is that of
+ * service/engine/jailed/delimited.py, in a fraction of its time. If the two could differ (other encodings, unusual line
+ * ends, digits of other scripts), the file counts as odd and is left to that program.
  *
- * Rows are read as Python's csv module reads them, and cells are compared as its regular expressions compare them.
+ * Rows are split as Python's csv module splits them, and cells are matched as its regular expressions match them.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 enum { MOST_CELLS = 2000, SAMPLE_ROWS = 30, SAMPLE_LINES = 120, SAMPLE_BYTES = 1 << 20, WKB_DIGITS = 18, UNSURE = 2 };
 static const char DELIMITERS[] = ",;\t|", NUMBERISH[] = "0123456789+-.,:/eETZ \t\r\n", SPACE[] = " \t\r\n";
 
-/* What a column may be, from the first in which all of its cells so far fit. */
+/* The possible types of a column: from the first one that fits all cells so far. */
 enum kind { UNSEEN, TEXT, WHOLE, DECIMAL, DAY, MOMENT };
 static const char *const KINDS[] = {"String", "String", "Integer64", "Real", "Date", "DateTime"};
 
@@ -39,7 +39,7 @@ struct table {
     struct cells columns[MOST_CELLS];
 };
 
-/* A row: its cells as texts that end with a zero byte, one after the other. */
+/* A row: its cells as zero-terminated texts, one after the other. */
 struct row {
     char *text, *cells[MOST_CELLS];
     size_t room;
@@ -48,7 +48,7 @@ struct row {
 
 /* ---- bytes ---- */
 
-/* The next character; -1 where the bytes are no UTF-8. */
+/* The next character; -1 if the bytes are not UTF-8. */
 static int32_t next_character(const unsigned char **at, const unsigned char *end)
 {
     static const int32_t least[] = {0, 0x80, 0x800, 0x10000};
@@ -65,7 +65,7 @@ static int32_t next_character(const unsigned char **at, const unsigned char *end
     return code < least[more] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ? -1 : code;
 }
 
-/* Whether lines may end where they do for some programs only, or the text is in another encoding. */
+/* Whether programs could disagree about where lines end, or the text is in another encoding. */
 static int has_odd_bytes(const char *start, const char *end)
 {
     for (const unsigned char *at = (const unsigned char *)start, *last = (const unsigned char *)end; at < last;) {
@@ -100,7 +100,7 @@ static int is_ascii(const char *text)
     return all < 0x80;
 }
 
-/* Whether a cell may be a number, a date or a geometry in other characters than those of ASCII. */
+/* Whether a cell may be a number, a date or a geometry written with characters outside ASCII. */
 static int is_odd_cell(const char *text)
 {
     int is_numberish = 1, is_odd = 0, is_first = 1;
@@ -138,7 +138,7 @@ static const char *past_space(const char *at)
     return at + strspn(at, SPACE);
 }
 
-/* Past an exponent; where there is none, where it was to begin. */
+/* The position after an exponent; without one, where it would begin. */
 static const char *past_exponent(const char *at)
 {
     if (*at != 'e' && *at != 'E')
@@ -182,7 +182,7 @@ static int is_decimal(const char *text)
     return end > at && !*end;
 }
 
-/* Past a pattern, in which a digit stands for those up to it, / for / or -, and other signs for themselves; or NULL. */
+/* The position after a match, or NULL. In a pattern, a digit matches digits up to it, / matches / and -. */
 static const char *past_pattern(const char *at, const char *pattern)
 {
     for (; *pattern; pattern++, at++) {
@@ -254,7 +254,7 @@ static int is_word(char letter)
     return is_digit(letter) || letter == '_' || (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z');
 }
 
-/* Whether the name of a type ends here, perhaps with its dimensions; UNSURE where a letter of another script follows. */
+/* Whether the name of a type ends here, possibly with dimensions; UNSURE if a letter of another script follows. */
 static int ends_type(const char *at)
 {
     size_t dimensions = strncasecmp(at, "zm", 2) == 0 ? 2 : *at && strchr("zZmM", *at) ? 1 : 0;
@@ -269,7 +269,7 @@ static const char *past_word(const char *at, const char *word)
     return strncasecmp(at, word, size) == 0 ? at + size : NULL;
 }
 
-/* Whether a cell begins as a geometry in WKT, or is one in WKB or GeoJSON; UNSURE where another program has to look. */
+/* Whether a cell begins like a geometry in WKT, or is one in WKB or GeoJSON; UNSURE if the other program must decide. */
 static int is_geometry(const char *text)
 {
     static const char *const simple[] = {"point", "linestring", "polygon", "curve", "surface"};
@@ -307,7 +307,7 @@ static void end_cell(struct row *row, size_t *size, size_t *begun)
     *begun = *size;
 }
 
-/* Read the row that begins at `at`, and return where it ends. A line without anything is a row of no cells. */
+/* Read the row that begins at `at`, and return where it ends. An empty line is a row without cells. */
 static const char *next_row(const char *at, const char *end, char delimiter, struct row *row)
 {
     enum { FIRST, PLAIN, QUOTED, AFTER_QUOTE } state = FIRST;
@@ -357,7 +357,7 @@ static const char *end_of_sample(const struct table *table)
     return at;
 }
 
-/* How many cells the first rows have under a delimiter; 0 where they are one each, or not as many as each other. */
+/* How many cells the first rows have with a delimiter; 0 if they have one each, or different numbers. */
 static int even_width(const struct table *table, const char *end, char delimiter, struct row *row, int *first)
 {
     int is_even = 1, rows = 0;
@@ -372,7 +372,7 @@ static int even_width(const struct table *table, const char *end, char delimiter
     return is_even && *first > 1 ? *first : 0;
 }
 
-/* The delimiter under which the first rows have the most columns, and all the same number. */
+/* The delimiter with which the first rows have the most columns, and all the same number. */
 static void find_delimiter(struct table *table, struct row *row)
 {
     const char *end = end_of_sample(table);
@@ -390,7 +390,7 @@ static void find_delimiter(struct table *table, struct row *row)
 
 /* ---- the whole ---- */
 
-/* Whether the cells of the first row name no columns; where that is hard to tell, the table is odd. */
+/* Whether the first row is data and not a header; if that is unclear, the table is odd. */
 static int holds_data(struct table *table, const struct row *row)
 {
     int found = 0;
@@ -437,7 +437,7 @@ static void tell_columns(const struct table *table)
     put("]");
 }
 
-/* The first row with anything in it, as the names of columns or as data. */
+/* The first row that is not empty, as a header or as data. */
 static const char *take_header(struct table *table, struct row *row)
 {
     const char *at = table->start;

@@ -1,12 +1,12 @@
 /*
- * A conversation with one run of ogr2ogr: it opens a file, copies it into memory and says what is in it, waits, converts
- * what it holds as often as it is told to, rereads what it wrote, and ends. So a file is parsed once, and one process is
- * enough where each of these steps would take one of its own.
+ * A conversation with one run of ogr2ogr: it opens a file, copies it into memory, reports its content, waits, converts
+ * what it holds as often as required, rereads what it wrote, and ends. A file is therefore parsed once, and one process
+ * does what would otherwise take one process per step.
  *
- * `ogr2ogr --session QUESTIONS ANSWERS` reads commands from the one pipe and writes answers to the other. Each is a length
- * of four bytes and a body: a command is texts that end with a zero byte, the first of which names it, and lists in it end
- * with an empty text; an answer is JSON. What is converted is copied without what only its driver knows (styles, feature
- * ids), empty geometries become null, and columns are told apart by their place, never by their name.
+ * `ogr2ogr --session QUESTIONS ANSWERS` reads commands from one pipe and writes answers to the other. Both consist of a
+ * length of four bytes and a body. A command is a sequence of zero-terminated texts, the first of which is its name; lists
+ * in it end with an empty text. An answer is JSON. Copies lack what only the driver knows (styles, feature ids), empty
+ * geometries become null, and columns are identified by position, never by name.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -30,7 +30,7 @@ enum { PATIENCE_MS = 180000, MOST_BYTES = 16 << 20, MOST_MESSAGES = 1 << 16, DBF
 enum { MOST_COLUMNS = 2000, MOST_LAYERS = 1000, BLOB_HEAD = 8, ENVELOPE = 32, MOST_AXES = 3, LEAST_WKB = 18 };
 enum { FITS_BOOLEAN = 1, FITS_INTEGER = 2, FITS_REAL = 4, FITS_DATE = 8, FITS_DATETIME = 16, FITS_ALL = 31 };
 
-/* What is open, what is held, and which of them was made last: that is what is converted. */
+/* What is open, what is held, and the more recent of the two, which is converted. */
 static handle source, memory, latest;
 static int questions, answers, tables_made;
 static char messages[MOST_MESSAGES];
@@ -70,7 +70,7 @@ static const char *digits(const char *at, int most)
     return at;
 }
 
-/* Numbers as people write them: no zero before them, 18 digits at most before the point. */
+/* Numbers without leading zeros, with at most 18 digits before the point. */
 static int fits_real(const char *text)
 {
     text += *text == '-';
@@ -98,7 +98,7 @@ static int fits_integer(const char *text, size_t size)
     return is_plain && size <= 18 && first[strspn(first, "0123456789")] == 0 && *first;
 }
 
-/* `pattern`: 0 stands for a digit up to the one that follows it, other signs for themselves. */
+/* In `pattern`, 0 matches a digit up to the one that follows it; other characters match themselves. */
 static int looks_like(const char *text, const char *pattern)
 {
     for (; *pattern; pattern++, text++)
@@ -146,7 +146,7 @@ static void see_looks(struct column *column, const char *text, size_t size)
     column->fits = fits;
 }
 
-/* Keep the first few different values, and what all begin with. */
+/* Keep the first few distinct values, and the common prefix of all. */
 static void see_value(struct column *column, const char *text)
 {
     int number = 0, most = column->distinct < DISTINCT ? column->distinct : DISTINCT;
@@ -187,7 +187,7 @@ static void see_real(struct column *column, double value)
     column->inexact += size != 0 && !isinf(value) && (size >= 1e23 || size < 5e-7);
 }
 
-/* Whether a text begins like a geometry in WKT, WKB or GeoJSON; street names may do so as well. */
+/* Whether a text begins like a geometry in WKT, WKB or GeoJSON; some street names do, too. */
 static int may_be_geometry(const char *text)
 {
     static const char *const words[] = {"srid=", "multi", "point", "linestring", "polygon", "curve", "surface", "tin",
@@ -313,7 +313,7 @@ static void forget_columns(struct column *columns, int count)
 
 /* ---- what is seen of geometries ---- */
 
-/* Degrees go around the Earth once more than it does, to cross the date line in one piece. */
+/* Longitudes may exceed 180 by another turn, so that a geometry can cross the date line in one piece. */
 static const double FARTHEST = 540.0, POLE = 90.001;
 
 struct shapes {
@@ -388,12 +388,12 @@ static void create_field(handle layer, const char *name, int type, int subtype, 
     OGR_Fld_Destroy(field);
 }
 
-/* The system by its code, as a database of systems has it, and what is known of it. */
-static handle system_of(handle layer, const char *told, const char **known, int *code)
+/* The coordinate system as the database has it for the code, and what is known of it. */
+static handle system_of(handle layer, const char *given, const char **known, int *code)
 {
     handle found = OGR_L_GetSpatialRef(layer), named;
     *known = "none";
-    *code = atoi(told);
+    *code = atoi(given);
     if (!*code) {
         const char *authority = found ? OSRGetAuthorityName(found, NULL) : NULL;
         const char *number = found ? OSRGetAuthorityCode(found, NULL) : NULL;
@@ -505,7 +505,7 @@ static void load_layer(handle layer, const char *told_system)
 
 /* ---- commands ---- */
 
-/* The texts up to an empty one. */
+/* The texts of a list, which ends with an empty one. */
 static char **take_list(char ***at)
 {
     char **list = *at;
@@ -543,7 +543,7 @@ static void look(char **at)
     tell_messages();
 }
 
-/* A file of separated values under a header of ours, and beside it the types of its columns. */
+/* Copy a file of separated values under a new header, and write the types of its columns beside it. */
 static void head(char **at)
 {
     int is_whole = at[0] && at[1] && at[2] && at[3] && at[4] && at[5];
@@ -612,7 +612,7 @@ static int type_of(const char *name, handle field, int *subtype)
     return type;
 }
 
-/* Whether no column of a table is to be left out, moved or of another type. */
+/* Whether all columns of a table stay in place with their types. */
 static int is_renaming(handle definition, char **at)
 {
     int number = 0;
@@ -691,8 +691,8 @@ static void make_anew(char **at)
     tell_messages();
 }
 
-/* A table with the columns that are named, by their places, under new names and as new types: anew, unless names alone
- * change, since a second copy takes as much memory as the first. */
+/* Give a table the columns at the given positions, with new names and types. It is copied unless only names change,
+ * because a second copy takes as much memory as the first. */
 static void alter(char **at)
 {
     const char *table = at[0], *name = at[1];
@@ -708,7 +708,7 @@ static void alter(char **at)
     make_anew(at);
 }
 
-/* The point that the columns `axes` of a feature hold; none where one of them is empty. */
+/* The point in the columns `axes` of a feature; none if one of them is empty. */
 static handle point_of(handle feature, const int *axes, int count)
 {
     double at[MOST_AXES] = {0};
@@ -725,7 +725,7 @@ static handle point_of(handle feature, const int *axes, int count)
     return point;
 }
 
-/* Copy the columns but those of `axes`, and say where each of them goes. */
+/* Copy all columns except `axes`, and record the new position of each. */
 static void copy_columns(handle definition, handle made, const int *axes, int count, int *map)
 {
     for (int field = 0, kept = 0; field < OGR_FD_GetFieldCount(definition) && field < MOST_COLUMNS; field++) {
@@ -742,7 +742,7 @@ static void copy_columns(handle definition, handle made, const int *axes, int co
     }
 }
 
-/* A table anew with points in the place of the columns that are named by their places: x, y, and z where there is one. */
+/* Copy a table with points in place of the columns at the given positions: x, y and optionally z. */
 static void place(char **at)
 {
     const char *table = *at++;
@@ -782,7 +782,7 @@ static void place(char **at)
     tell_messages();
 }
 
-/* What ogr2ogr's main() does with its arguments: the target's name comes first, and the source is what is open here. */
+/* Do what ogr2ogr's main() does with its arguments. The target's name comes first; the source is what is open or held. */
 static void translate(char **at)
 {
     const char *target = *at++;
@@ -801,7 +801,7 @@ static void translate(char **at)
     tell_messages();
 }
 
-/* Where there are too many values to be counted, they need not be read either. */
+/* If there are too many values to count, do not read them. */
 static void ignore_values(handle layer, const struct column *columns, int count)
 {
     const char **names = calloc((size_t)count + 1, sizeof *names);
@@ -909,7 +909,7 @@ static int read_all(char *into, size_t size)
     return 1;
 }
 
-/* The texts of the next command, none where there is no more. */
+/* The texts of the next command; none after the last one. */
 static char **next_command(void)
 {
     uint32_t size;

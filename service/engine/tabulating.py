@@ -1,7 +1,7 @@
-"""A CSV file looked through by the open run of a session, which makes a table of ours of it as `jailed.delimited` does.
+"""Has the open run of a session normalize a CSV file, with the same result as `jailed.delimited`.
 
-The run counts, and what follows from the names of the columns is decided here. It leaves files to that program in which
-it could see anything else.
+The run counts; this module decides what follows from the names of the columns. Files for which the two could differ are
+left to that program.
 """
 
 import io
@@ -35,7 +35,7 @@ TYPES_OF_OURS = f"{OURS}t"
 
 
 class Cells(msgspec.Struct, frozen=True):
-    """A column: how many of its cells are filled, look like numbers and like geometries; the type that fits all."""
+    """A column: how many cells are filled, look like numbers or like geometries; the type that fits all cells."""
 
     filled: Count
     numbers: Count
@@ -44,20 +44,20 @@ class Cells(msgspec.Struct, frozen=True):
 
 
 class Looked(Answer, frozen=True):
-    """What was seen of a file; not `ok` where another program has to look."""
+    """What was found in a file; not `ok` if the other program must examine it."""
 
     header: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)] = ()
-    """The first row, empty where it is data."""
+    """The header row; empty if the first row is data."""
     columns: Annotated[tuple[Cells, ...], Meta(max_length=MAX_COLUMNS)] = ()
     width: Annotated[int, Meta(ge=0, le=MAX_COLUMNS)] = 0
-    """How many cells the first row has; columns beyond it have no names."""
+    """The number of cells in the first row; columns beyond it have no names."""
     data_at: Count = 0
-    """Where the data begins, in bytes."""
+    """The offset of the data in bytes."""
     delimiter: Annotated[str, Meta(max_length=1)] = ""
 
 
 async def tabulate(place: Workplace, file: str, wanted: Wanted, delimiter: str, reading: Reading) -> Table | None:
-    """Make a table of ours of `file`, whose `delimiter` may be known; None where `jailed.delimited` has to."""
+    """Normalize `file`, whose `delimiter` may be known; return None if `jailed.delimited` has to do so."""
     session = place.session
     if session is None or not can_hold(place):
         return None
