@@ -118,6 +118,11 @@ docs: setup
     sed -i.old '/^| variable/,$d' docs/settings.md && rm docs/settings.md.old
     geomill settings >> docs/settings.md
 
+# Take the README's pictures again, with Chromium.
+[group('maintain')]
+pictures: setup
+    python -m tests.pictures docs/pictures
+
 # Format the code, and apply the fixes of ruff.
 [group('maintain')]
 format: (environment "dev")
