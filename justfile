@@ -230,7 +230,10 @@ image-check:
     inside() { {{ container }} exec "$container" "$@"; }
     inside curl -fsS --retry 30 --retry-delay 1 --retry-connrefused http://127.0.0.1:8080/readyz
     inside geomill doctor
-    inside sh -c "$({{ container }} logs "$container" 2>&1 | grep -E '^ +curl ')" | grep '"success": *true'
+    example=$({{ container }} logs "$container" 2>&1 | grep -E '^ +curl ')
+    for format in Shapefile GeoParquet; do # the second with libraries of which the image lacks parts
+        inside sh -c "$example -F outputFormat=$format" | grep '"success": *true'
+    done
     {{ container }} stop --time 30 "$container"
     test "$({{ container }} inspect --format '{{{{.State.ExitCode}}' "$container")" = 0
 
