@@ -49,10 +49,17 @@ def get(address: Address, path: str, headers: Mapping[str, str]) -> Request:
 
 
 def upload(
-    address: Address, path: str, headers: Mapping[str, str], *, name: str, content: bytes, copy: bool = True
+    address: Address,
+    path: str,
+    headers: Mapping[str, str],
+    *,
+    name: str,
+    content: bytes,
+    field: str = "file",
+    copy: bool = True,
 ) -> Request:
-    """Make a request with one file as a form; without `copy` the content is shared, which is for large ones."""
-    disposition = f'Content-Disposition: form-data; name="file"; filename="{name}"'
+    """Make a request with one file as a form, or one text without a `name`; without `copy` large content is shared."""
+    disposition = f'Content-Disposition: form-data; name="{field}"' + (f'; filename="{name}"' if name else "")
     before = f"--{_BOUNDARY}\r\n{disposition}\r\n\r\n".encode()
     after = f"\r\n--{_BOUNDARY}--\r\n".encode()
     form = {

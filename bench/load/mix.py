@@ -5,9 +5,7 @@ that belongs to a row, such as the refusal of a bad file, is what it waits for.
 """
 
 import asyncio
-import itertools
 import random
-import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,23 +18,26 @@ import msgspec
 from bench.load.client import Address, Request, upload
 from bench.load.documents import document, small_document
 from bench.load.load import OK
+from bench.load.page import PAGE
 from bench.load.scenarios import JOBS, WRONG_KEY
 from bench.load.site import Site
+from bench.load.visitor import (
+    ANALYZE,
+    BATCH,
+    SINGLE,
+    TARGETS,
+    Visitor,
+    converted,
+    first_wrong,
+    rejected,
+    what,
+    with_status,
+)
 
 MEGABYTE = 1_000_000
 LARGE_MB = (1, 2, 8)
 TIMEOUT_SECONDS = 180.0
 POLL_SECONDS = 0.05
-SINGLE, BATCH, ANALYZE = (f"/api/geo/convert/{name}" for name in ("file", "batch", "analyze"))
-TARGETS = {
-    "Shapefile": "shapefile",
-    "Csv": "csv",
-    "Kml": "kml",
-    "Gml": "gml",
-    "GeoPackage": "gpkg",
-    "FlatGeobuf": "flatgeobuf",
-}
-"""Formats that every GDAL has, by the names and tokens that the interface has for them."""
 BAD = {
     "cut.geojson": small_document()[:-40],
     "noise.gpkg": random.Random(1).randbytes(20_000),
@@ -44,84 +45,11 @@ BAD = {
     "liar.zip": b"PK\x03\x04" + bytes(200),
     "wrong.fgb": small_document(),
 }
-UNDERSTOOD = range(200, 300)
 ENDED = frozenset({"Completed", "Failed", "Expired"})
-_FILE_NAME = re.compile(r'filename="([^"]+)"')
-
-
-class Visitor:
-    """A client with the keys of several accounts and one file of each format."""
-
-    def __init__(self, site: Site, client: httpx.AsyncClient, seed: int) -> None:
-        self.site = site
-        self.client = client
-        self.random = random.Random(seed)
-        self.files: dict[str, tuple[str, bytes]] = {"geojson": ("places.geojson", small_document())}
-        self._keys = itertools.cycle((site.key, *site.crowd))
-
-    async def prepare(self) -> None:
-        """Get a file of each format: the results of first conversions.
-
-        Raises:
-            SystemExit: the server does not convert.
-        """
-        for target, token in TARGETS.items():
-            answer = await self.convert("places.geojson", small_document(), {"outputFormat": target})
-            if (verdict := _converted(answer)) != OK:
-                raise SystemExit(f"The server does not convert to {target}: {verdict}")
-            result = await self.client.get(answer.json()["downloadUrl"])
-            named = _FILE_NAME.search(result.headers["content-disposition"])
-            assert named is not None
-            self.files[token] = (named[1], result.content)
-
-    def key(self) -> dict[str, str]:
-        """The header of the next account's key."""
-        return {"X-API-Key": next(self._keys)}
-
-    async def convert(
-        self,
-        name: str,
-        content: bytes,
-        fields: Mapping[str, str] | None = None,
-        *,
-        headers: Mapping[str, str] | None = None,
-        path: str = SINGLE,
-    ) -> httpx.Response:
-        """Upload one file."""
-        files = {"file": (name, content)}
-        sent = {**self.key(), **(headers or {})}
-        return await self.client.post(self.site.prefix + path, files=files, data=fields, headers=sent)
-
-    async def get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
-        """Ask for a path of the service."""
-        return await self.client.get(self.site.prefix + path, headers=headers)
-
-
-def _converted(response: httpx.Response) -> str:
-    return OK if response.status_code in UNDERSTOOD and response.json().get("success") else _what(response)
-
-
-def _rejected(response: httpx.Response) -> str:
-    return OK if response.status_code == HTTPStatus.OK and response.json()["success"] is False else _what(response)
-
-
-def _with_status(response: httpx.Response, status: int) -> str:
-    return OK if response.status_code == status else _what(response)
-
-
-def _first_wrong(*verdicts: str) -> str:
-    return next((verdict for verdict in verdicts if verdict != OK), OK)
-
-
-def _what(response: httpx.Response) -> str:
-    if "json" not in response.headers.get("content-type", ""):
-        return f"status {response.status_code}"
-    members: dict[str, Any] = response.json()
-    return f"status {response.status_code}: {members.get('code') or members.get('error') or ''}"
 
 
 async def _small(visitor: Visitor) -> str:
-    return _converted(await visitor.convert("places.geojson", small_document()))
+    return converted(await visitor.convert("places.geojson", small_document()))
 
 
 async def _formats(visitor: Visitor) -> str:
@@ -129,18 +57,18 @@ async def _formats(visitor: Visitor) -> str:
     target = visitor.random.choice([name for name, token in TARGETS.items() if token != source])
     name, content = visitor.files[source]
     fields = {"outputFormat": target, "sourceEpsg": "4326", "targetEpsg": "3857"}
-    return _converted(await visitor.convert(name, content, fields))
+    return converted(await visitor.convert(name, content, fields))
 
 
 async def _large(visitor: Visitor) -> str:
     content = document(visitor.random.choice(LARGE_MB) * MEGABYTE)
     fields = {"outputFormat": visitor.random.choice(["Shapefile", "Csv"])}
-    return _converted(await visitor.convert("places.geojson", content, fields))
+    return converted(await visitor.convert("places.geojson", content, fields))
 
 
 async def _analysis(visitor: Visitor) -> str:
     size = visitor.random.choice((2_000, 200_000, 2_000_000))
-    return _converted(await visitor.convert("places.geojson", document(size), path=ANALYZE))
+    return converted(await visitor.convert("places.geojson", document(size), path=ANALYZE))
 
 
 async def _batch(visitor: Visitor) -> str:
@@ -150,7 +78,7 @@ async def _batch(visitor: Visitor) -> str:
     path = visitor.site.prefix + BATCH
     response = await visitor.client.post(path, files=files, data=fields, headers=visitor.key())
     if response.status_code != HTTPStatus.OK:
-        return _what(response)
+        return what(response)
     outcomes = [entry["success"] for entry in response.json()["results"]]
     return OK if outcomes == [True, True, True, False] else f"a batch ended as {outcomes}"
 
@@ -159,14 +87,14 @@ async def _repeat(visitor: Visitor) -> str:
     headers = {**visitor.key(), "Idempotency-Key": uuid.UUID(int=visitor.random.getrandbits(128)).hex}
     answers = [await visitor.convert("places.geojson", small_document(), headers=headers) for _ in range(2)]
     same = len({answer.json().get("jobId") for answer in answers}) == 1
-    return _first_wrong(*map(_converted, answers), OK if same else "a repeat made another job")
+    return first_wrong(*map(converted, answers), OK if same else "a repeat made another job")
 
 
 async def _asynchronous(visitor: Visitor) -> str:
     key = visitor.key()
     response = await visitor.convert("places.geojson", small_document(), headers={**key, "Prefer": "respond-async"})
     if response.status_code != HTTPStatus.ACCEPTED:
-        return _what(response)
+        return what(response)
     path, give_up_at = f"{JOBS}/{response.json()['jobId']}/status", time.monotonic() + TIMEOUT_SECONDS
     job = await _poll(visitor, path, key)
     while job["status"] not in ENDED and time.monotonic() < give_up_at:
@@ -181,45 +109,45 @@ async def _poll(visitor: Visitor, path: str, key: Mapping[str, str]) -> dict[str
 
 
 async def _jobs(visitor: Visitor) -> str:
-    return _with_status(await visitor.get(f"{JOBS}?limit=20", visitor.key()), HTTPStatus.OK)
+    return with_status(await visitor.get(f"{JOBS}?limit=20", visitor.key()), HTTPStatus.OK)
 
 
 async def _download(visitor: Visitor) -> str:
     answer = await visitor.convert("places.geojson", small_document(), {"outputFormat": "GeoPackage"})
-    if verdict := _first_wrong(_converted(answer)).removeprefix(OK):
+    if verdict := first_wrong(converted(answer)).removeprefix(OK):
         return verdict
     link = answer.json()["downloadUrl"]
     whole = await visitor.client.get(link)
     part = await visitor.client.get(link, headers={"Range": "bytes=0-99"})
     altered = await visitor.client.get(f"{link}0")
     right = whole.content[:100] == part.content
-    return _first_wrong(
-        _with_status(whole, HTTPStatus.OK),
-        _with_status(altered, HTTPStatus.FORBIDDEN),
+    return first_wrong(
+        with_status(whole, HTTPStatus.OK),
+        with_status(altered, HTTPStatus.FORBIDDEN),
         OK if right else "a part of a result is another",
     )
 
 
 async def _wrong_key(visitor: Visitor) -> str:
     response = await visitor.convert("places.geojson", document(MEGABYTE), headers={"X-API-Key": WRONG_KEY})
-    return _with_status(response, HTTPStatus.UNAUTHORIZED)
+    return with_status(response, HTTPStatus.UNAUTHORIZED)
 
 
 async def _rejection(visitor: Visitor) -> str:
     fields = visitor.random.choice(
         [{"outputFormat": "Dwg"}, {"outputFormat": "GeoJson"}, {"targetEpsg": "999999"}, {"layer": "nowhere"}]
     )
-    return _rejected(await visitor.convert("places.geojson", small_document(), fields))
+    return rejected(await visitor.convert("places.geojson", small_document(), fields))
 
 
 async def _without_credit(visitor: Visitor) -> str:
     key = {"X-API-Key": visitor.site.spent}
-    return _rejected(await visitor.convert("places.geojson", small_document(), headers=key))
+    return rejected(await visitor.convert("places.geojson", small_document(), headers=key))
 
 
 async def _bad_file(visitor: Visitor) -> str:
     name = visitor.random.choice(list(BAD))
-    return _rejected(await visitor.convert(name, BAD[name], {"outputFormat": "Csv"}))
+    return rejected(await visitor.convert(name, BAD[name], {"outputFormat": "Csv"}))
 
 
 async def _malformed(visitor: Visitor) -> str:
@@ -227,7 +155,7 @@ async def _malformed(visitor: Visitor) -> str:
     field = await visitor.convert("places.geojson", small_document(), wrong)
     path = visitor.site.prefix + SINGLE
     text = await visitor.client.post(path, content=small_document(), headers=visitor.key())
-    return _first_wrong(_with_status(field, HTTPStatus.BAD_REQUEST), _with_status(text, HTTPStatus.BAD_REQUEST))
+    return first_wrong(with_status(field, HTTPStatus.BAD_REQUEST), with_status(text, HTTPStatus.BAD_REQUEST))
 
 
 async def _too_large(visitor: Visitor) -> str:
@@ -279,8 +207,8 @@ async def _look_around(visitor: Visitor) -> str:
     paths = ("/api/geo/formats", "/api/geo/pricing/tiers")
     answers = [await visitor.get(path, key) for path in paths]
     nothing = await visitor.get("/api/geo/nothing", key)
-    return _first_wrong(
-        *(_with_status(answer, HTTPStatus.OK) for answer in answers), _with_status(nothing, HTTPStatus.NOT_FOUND)
+    return first_wrong(
+        *(with_status(answer, HTTPStatus.OK) for answer in answers), with_status(nothing, HTTPStatus.NOT_FOUND)
     )
 
 
@@ -310,6 +238,7 @@ MIX: dict[str, Row] = {
     "leaves during upload": Row(5, _leaves_during_upload),
     "leaves after upload": Row(4, _leaves_after_upload),
     "look around": Row(3, _look_around),
+    **{name: Row(weight, act) for name, (weight, act) in PAGE.items()},
 }
 
 

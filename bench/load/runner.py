@@ -46,13 +46,14 @@ class Runner:
         taken: dict[str, list[Round]] = {name: [] for name in names}
         for _ in range(rounds - 1):
             for name in names:
-                taken[name].append(self._one(name))
+                taken[name].append(self.one(name))
         for name in names:
-            taken[name].append(self._one(name))
+            taken[name].append(self.one(name))
             about = BASELINES[name].about if name in BASELINES else SCENARIOS[name].about
             yield name, figures_of(about, taken[name])
 
-    def _one(self, name: str) -> Round:
+    def one(self, name: str) -> Round:
+        """Run a scenario or a baseline once."""
         if name in BASELINES:
             tally, usage = run_baseline(BASELINES[name])
             return Round(tally=tally, usage=usage, generator_seconds=0.0)

@@ -20,12 +20,15 @@ ONLOOKERS_PER_SECOND = 40.0
 OVERLOAD, FLOOD = 10.0, 50.0
 REFUSED_UPLOADS = 300
 CONVERT = "/api/geo/convert/file"
+OGRE = "/convertJson"
 JOBS = "/api/geo/convert/jobs"
 MIXED_KB = ((1, 60), (100, 30), (1000, 9), (10_000, 1))
 """Sizes and how many of a hundred requests have them."""
 
 WRONG_KEY = "gm_" + "0" * 38
 SUCCEEDED = b'"success":true'
+ZIP = b"PK\x03\x04"
+"""How an archive begins, after the length of the first chunk if the response has any."""
 SUCCESS = range(200, 300)
 UNAUTHORIZED = 401
 
@@ -73,6 +76,11 @@ def converted(answer: Answer) -> str:
     return OK if answer.status in SUCCESS and SUCCEEDED in answer.body else _kind(answer)
 
 
+def delivered(answer: Answer) -> str:
+    """Every response is to be the result itself, a ZIP archive."""
+    return OK if answer.status in SUCCESS and ZIP in answer.body else _kind(answer)
+
+
 def answered(answer: Answer) -> str:
     """Every request is to be answered with success."""
     return OK if answer.status in SUCCESS else _kind(answer)
@@ -105,11 +113,11 @@ def _kind(answer: Answer) -> str:
     return str(members.get("code") or f"status {answer.status}: {members.get('error', '')}")
 
 
-def _conversion(site: Site, key: str, content: bytes) -> Request:
+def _conversion(site: Site, key: str, content: bytes, query: str = "") -> Request:
     large = len(content) > MEGABYTE
     return upload(
         site.address,
-        site.prefix + CONVERT,
+        site.prefix + CONVERT + query,
         {"X-API-Key": key},
         name="places.geojson",
         content=content,
@@ -119,6 +127,14 @@ def _conversion(site: Site, key: str, content: bytes) -> Request:
 
 def _small(site: Site) -> list[Request]:
     return [_conversion(site, site.key, small_document())]
+
+
+def _small_delivered(site: Site) -> list[Request]:
+    return [_conversion(site, site.key, small_document(), "?download=true")]
+
+
+def _ogre(site: Site) -> list[Request]:
+    return [upload(site.address, site.prefix + OGRE, {}, field="json", name="", content=small_document())]
 
 
 def _small_of_crowd(site: Site) -> list[Request]:
@@ -167,6 +183,16 @@ def _burst(clients: int) -> Scenario:
     return Scenario(about=about, shape=Shape(clients=clients), requests=_small, judge=converted)
 
 
+def _delivery(clients: int) -> Scenario:
+    about = f"as burst-{clients}, with the result in the response"
+    return Scenario(about=about, shape=Shape(clients=clients), requests=_small_delivered, judge=delivered)
+
+
+def _delivery_by_ogre(clients: int) -> Scenario:
+    about = f"the same by ogre, {clients} at a time: the response is the result"
+    return Scenario(about=about, shape=Shape(clients=clients), requests=_ogre, judge=delivered)
+
+
 def _size(megabytes: int) -> Scenario:
     about = f"one GeoJSON of {megabytes} MB to Shapefile"
     shape = Shape(clients=1, count=1)
@@ -181,6 +207,10 @@ SCENARIOS: dict[str, Scenario] = {
     "burst-8": _burst(8),
     "burst-64": _burst(64),
     "burst-256": _burst(256),
+    "delivery-1": _delivery(1),
+    "delivery-8": _delivery(8),
+    "ogre-1": _delivery_by_ogre(1),
+    "ogre-8": _delivery_by_ogre(8),
     "steady": Scenario(
         about="small conversions, arriving at half the best rate",
         shape=Shape(times_best=0.5),
@@ -272,5 +302,8 @@ SCENARIOS: dict[str, Scenario] = {
     ),
 }
 
-STANDARD = tuple(name for name in SCENARIOS if name not in {"dripping", "onlookers", "probe"})
+OF_OGRE = ("ogre-1", "ogre-8")
+"""What runs on a server of ogre, another service around `ogr2ogr` (`bench.parts.ogre`)."""
+
+STANDARD = tuple(name for name in SCENARIOS if name not in {"dripping", "onlookers", "probe", *OF_OGRE})
 """What runs where nothing is named; `dripping`, `onlookers` and `probe` go beside others."""

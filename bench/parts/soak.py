@@ -29,8 +29,9 @@ import httpx
 import msgspec
 
 from bench.load.load import OK
-from bench.load.mix import TIMEOUT_SECONDS, Visitor, act, rows_for
+from bench.load.mix import TIMEOUT_SECONDS, act, rows_for
 from bench.load.site import Site, add_site_arguments, open_site
+from bench.load.visitor import Visitor
 from bench.measure.meter import load_average
 from bench.measure.watch import QUARTERS, Sample, Verdict, judge, look
 from bench.report.results import DIRECTORY, commit, write_json
