@@ -1,10 +1,12 @@
 """A database of an earlier version, in the middle of its work, goes on under this one."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
 
 import anyio
+import msgspec
 import pytest
 
 from service.accounts.idempotency import Claim, IdempotencyKeys
@@ -19,9 +21,10 @@ from service.jobs.register import JobRegister
 from service.metering.audit import audit_books
 from service.metering.ledger import Ledger, Release
 from service.metering.pricing import Pricing
-from tests.integration.metering.test_interleavings import settlement
+from tests.integration.metering.test_interleavings import application, settlement
 
 LEASE = timedelta(seconds=30)
+Convert = Callable[[Database, AccountId, UUID, int], Awaitable[str]]
 OLD_ADMISSION = "SELECT * FROM admit_jobs($1, $2, true, '{}', $3, $4, $5, $6, $7, $8, $9, $10)"
 OLD_PLAN = "INSERT INTO plan VALUES ('free', 'user', 10, 50 << 20, 5 << 20, 4, false)"
 OLD_CLAIM = """
@@ -140,11 +143,29 @@ async def convert_as_before(database: Database, account_id: AccountId, server_id
     return status
 
 
+async def convert_by_ledger(database: Database, account_id: AccountId, server_id: UUID, number: int) -> str:
+    """Do the same as versions since the fourth migration do, whose statements are those of today."""
+    job_id, ledger = JobId(uuid7(datetime.now(UTC))), Ledger(database, Pricing())
+    request = msgspec.structs.replace(application(account_id, 1, job_id), server_id=ServerId(server_id))
+    await ledger.admit(request)
+    if number % 3:
+        assert await ledger.settle(settlement(job_id)) is not None
+    else:
+        assert await ledger.release(Release(job_id=job_id, attempt=1, error_message="no", details={})) is not None
+    async with database.connection() as connection:
+        status: str = await connection.fetchval(PREVIOUS_READING, job_id)
+    return status
+
+
+@pytest.mark.parametrize(
+    ("migrations", "convert"),
+    [(3, convert_as_before), (4, convert_by_ledger), (5, convert_by_ledger), (6, convert_by_ledger)],
+)
 async def test_the_previous_version_serves_while_the_database_is_migrated(
-    empty_database_url: str, tmp_path: Path
+    empty_database_url: str, tmp_path: Path, migrations: int, convert: Convert
 ) -> None:
     """Each of its statements works before, during and after, and the books agree with what it charged."""
-    await migrate(empty_database_url, old_migrations(tmp_path, 3))
+    await migrate(empty_database_url, old_migrations(tmp_path, migrations))
     done: list[str] = []
     begun, migrated = anyio.Event(), anyio.Event()
     async with open_pool(empty_database_url) as database:
@@ -154,7 +175,7 @@ async def test_the_previous_version_serves_while_the_database_is_migrated(
 
         async def convert_on() -> None:
             while not migrated.is_set() or len(done) < after + 20:
-                done.append(await convert_as_before(database, account_id, server_id, len(done)))
+                done.append(await convert(database, account_id, server_id, len(done)))
                 if len(done) == 20:
                     begun.set()
 
