@@ -1,4 +1,4 @@
-"""`geomill worker`: convert what gateways hand over; no port for clients (interface 10)."""
+"""`geomill worker`: run jobs that gateways hand over, without a port for clients (interface 10)."""
 
 import argparse
 import socket
@@ -23,7 +23,7 @@ _log = structlog.get_logger()
 
 
 async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
-    """Work until SIGINT or SIGTERM, then finish what was begun and give back the rest."""
+    """Work until SIGINT or SIGTERM, then finish jobs in progress and return the others to the queue."""
     configure_log(settings.log_format, settings.log_level)
     require_fleet(settings, "worker")
     try:
@@ -56,7 +56,7 @@ async def _work(settings: Settings, port: socket.socket | None) -> None:
 
 
 async def _finish(services: Services, seconds: float) -> None:
-    """Give back what was not begun, and finish the rest within `seconds`."""
+    """Return jobs that have not begun to the queue, and finish the others within `seconds`."""
     services.runner.begin_shutdown(seconds)
     if services.fleet is not None and services.fleet.worker is not None:
         await services.fleet.worker.leave()

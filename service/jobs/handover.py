@@ -19,7 +19,7 @@ VERSION: Final = 1
 LANES: Final = 16
 """Each account has one lane a day, so that the backlog of one account waits in one of them."""
 LARGE_BYTES: Final = 8 << 20
-"""Inputs above this size have lanes of their own, so that they do not hold up small ones."""
+"""Inputs above this size have separate lanes, so that they do not delay small ones."""
 SIZES: Final = ("small", "large")
 
 
@@ -39,12 +39,12 @@ class HandOver(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lane(self) -> str:
-        """The lane in which it waits."""
+        """The lane in which the job waits."""
         return lane_of(self.account_id, self.job.created_at.date(), self.job.input_size_bytes)
 
     @property
     def name(self) -> str:
-        """A name that nothing else handed over has."""
+        """A name that is unique among all handovers."""
         return f"{self.job.id}/{self.job.attempt}"
 
 
@@ -53,7 +53,7 @@ class _AnyVersion(msgspec.Struct, frozen=True):
 
 
 def read_handover(message: bytes) -> HandOver | None:
-    """Read what a gateway has told; None if it is of a version that this process does not know.
+    """Read a message from a gateway; None if its version is unknown to this process.
 
     Raises:
         msgspec.DecodeError: it is damaged, or not from a gateway.
@@ -64,7 +64,7 @@ def read_handover(message: bytes) -> HandOver | None:
 
 
 def write_handover(handover: HandOver) -> bytes:
-    """Return the message; `read_handover` is the other side."""
+    """Return the message, which `read_handover` reads."""
     return msgspec.msgpack.encode(handover)
 
 

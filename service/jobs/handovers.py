@@ -1,4 +1,4 @@
-"""What was handed over to workers, as the database has it: it survives the gateway and the queue."""
+"""The database's record of jobs that were handed over to workers, which survives the gateway and the queue."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -27,12 +27,12 @@ class HandOvers:
             return await connection.fetchval(_SQL["record_input"], job_id, key) is not None
 
     async def record(self, handover: HandOver) -> bool:
-        """Record what workers are told; return False if the job is not open."""
+        """Record the message to workers; return False if the job is not open."""
         async with self._database.connection() as connection:
             return await connection.fetchval(_SQL["hand_over"], handover.job.id, write_handover(handover)) is not None
 
     async def next_unclaimed(self, at_once: int) -> list[HandOver]:
-        """Return some of what was recorded and no living worker has; the next call continues, and then begins anew."""
+        """Return recorded handovers that no living worker has; each call continues, and finally starts over."""
         async with self._database.connection() as connection:
             rows = await connection.fetch(_SQL["handed_over"], self._after, self._lease, at_once)
         self._after = rows[-1]["id"] if len(rows) == at_once else _FIRST

@@ -1,10 +1,10 @@
-"""Which lane of the queue a worker looks into next: one after the other, those that may have something in them."""
+"""Chooses the lane from which a worker takes its next job: in turn, those that may contain one."""
 
 from service.jobs.handover import LANES, SIZES
 
 
 class Lanes:
-    """The lanes as one worker sees them. Pure: whatever changes is told."""
+    """The lanes as one worker knows them. Pure: callers report all changes."""
 
     def __init__(self) -> None:
         self._names = [f"{size}.{number}" for number in range(LANES) for size in SIZES]
@@ -12,7 +12,7 @@ class Lanes:
         self._last = -1
 
     def next(self, *, may_be_large: bool) -> str | None:
-        """Return the next lane after the last one that may have something in it; None if there is none.
+        """Return the lane after the last one that may contain a job; None if there is none.
 
         It counts as empty from now on, until it is stirred.
         """
@@ -26,12 +26,12 @@ class Lanes:
         return None
 
     def stir(self, name: str) -> None:
-        """Note that there may be something in a lane."""
+        """Note that a lane may contain a job."""
         if name in self._names:
             self._stirred.add(name)
 
     def stir_all(self) -> None:
-        """Note that there may be something in any lane."""
+        """Note that any lane may contain a job."""
         self._stirred.update(self._names)
 
 

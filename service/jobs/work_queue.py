@@ -33,7 +33,7 @@ _ASK: Final = b'{"batch":1,"no_wait":true}'
 CONNECT_SECONDS: Final = 10.0
 ANSWER_SECONDS: Final = 5.0
 LOOK_AGAIN_SECONDS: Final = 1.0
-"""How often an idle worker looks into all lanes: what is delivered again stirs none."""
+"""How often an idle worker checks all lanes: redelivered messages are not announced."""
 RETRY_AFTER_SECONDS: Final = 5
 MOST_UNACKNOWLEDGED: Final = 100_000
 _SAME_NAME_SECONDS: Final = 5.0
@@ -42,7 +42,7 @@ _SUBJECT_TAKEN: Final = 10077
 
 
 class Delivery:
-    """A message that this worker alone has until it is acknowledged or given back, or gives no sign of life."""
+    """A message that only this worker has, until it acknowledges or returns it or stops sending signs of life."""
 
     def __init__(self, message: Msg, lane: str) -> None:
         self._message = message
@@ -50,17 +50,17 @@ class Delivery:
         self.is_large = is_large(lane)
 
     async def acknowledge(self) -> None:
-        """Remove it from the queue. If that is not heard, it is delivered again."""
+        """Remove it from the queue. If this is lost, the message is delivered again."""
         with suppress(nats.errors.Error):
             await self._message.ack()
 
     async def give_back(self, seconds: float = 0.0) -> None:
-        """Let it be delivered again, after `seconds`."""
+        """Return it to the queue, to be delivered again after `seconds`."""
         with suppress(nats.errors.Error):
             await self._message.nak(delay=seconds or None)
 
     async def keep(self) -> None:
-        """Give a sign of life."""
+        """Tell the queue that this worker still works on the message."""
         with suppress(nats.errors.Error):
             await self._message.in_progress()
 
@@ -84,7 +84,7 @@ class WorkQueue:
             self._require_connection()
 
     async def check(self) -> int:
-        """Return how many jobs are in the queue, including those that workers have; create it if it is gone.
+        """Return how many jobs are in the queue, including those that workers have; create a missing queue.
 
         Raises:
             QueueUnavailable: the server cannot be reached.
@@ -98,7 +98,7 @@ class WorkQueue:
                 return 0
 
     async def create(self) -> None:
-        """Create the queue, unless it is there.
+        """Create the queue unless it exists.
 
         Raises:
             QueueUnavailable: the server cannot be reached, or has no room for it.
@@ -114,7 +114,7 @@ class WorkQueue:
                 await self._stream.add_consumer(STREAM, _consumer(lane, self._lease_seconds))
 
     async def offer(self, handover: HandOver) -> bool:
-        """Put a job into the queue, unless it is there; return whether it was not.
+        """Put a job into the queue unless it is in it already; return whether it was added.
 
         Raises:
             QueueUnavailable: it may or may not be there now.
@@ -138,16 +138,16 @@ class WorkQueue:
             return not receipt.duplicate
 
     async def listen(self) -> None:
-        """Hear from now on which lanes are stirred."""
+        """Subscribe to announcements of jobs in lanes."""
         await self._connection.subscribe(_STIRRED, cb=self._stir)
 
     def leave(self) -> None:
-        """Take nothing any more."""
+        """Take no further jobs."""
         self._is_left = True
         self._stirred.set()
 
     async def take(self, may_be_large: Callable[[], bool]) -> Delivery | None:
-        """Wait for a job, from the next lane that has one; of large inputs only while `may_be_large`.
+        """Wait for a job from the next lane that has one; jobs with large inputs only if `may_be_large`.
 
         None once the queue is left.
         """
@@ -170,12 +170,12 @@ class WorkQueue:
         return None
 
     async def tell_ended(self, gateway: ServerId, ended: bytes) -> None:
-        """Tell the gateway of a job that it has ended; it need not arrive."""
+        """Tell the gateway of a job that it has ended; the message may be lost."""
         with suppress(nats.errors.Error):
             await self._connection.publish(f"{_ENDED}.{gateway}", ended)
 
     async def hear_ended(self, gateway: ServerId, hear: Callable[[bytes], None]) -> None:
-        """Call `hear` with what workers tell this gateway."""
+        """Call `hear` with each message from a worker to this gateway."""
 
         async def pass_on(message: Msg) -> None:
             hear(message.data)
@@ -222,7 +222,7 @@ class WorkQueue:
 
 @asynccontextmanager
 async def open_work_queue(url: str, lease_seconds: float) -> AsyncIterator[WorkQueue]:
-    """Connect to the server at `url`, and again whenever the connection breaks.
+    """Connect to the server at `url`, and reconnect whenever the connection breaks.
 
     A message without a sign of life for `lease_seconds` is delivered again.
 
@@ -231,7 +231,7 @@ async def open_work_queue(url: str, lease_seconds: float) -> AsyncIterator[WorkQ
     """
 
     async def stay_quiet(_error: Exception) -> None:
-        """Readiness and metrics report a server that is away."""
+        """Readiness and metrics report an unreachable server."""
 
     with _faults():
         connection = await nats.connect(

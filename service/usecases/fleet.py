@@ -1,4 +1,4 @@
-"""The periodic tasks of a process of a fleet, beside those of `maintenance`."""
+"""The periodic tasks of the processes of a fleet, in addition to those of `maintenance`."""
 
 import structlog
 
@@ -11,7 +11,7 @@ _log = structlog.get_logger()
 
 
 async def hand_over_lost(services: Services) -> None:
-    """Hand over again what no worker has and what is not in the queue any more."""
+    """Hand over again jobs that no worker has and that are no longer in the queue."""
     fleet = services.fleet
     if fleet is None:
         return
@@ -21,7 +21,7 @@ async def hand_over_lost(services: Services) -> None:
 
 
 async def give_back_lost(services: Services) -> None:
-    """Give back what this process has claimed and does not run, and end runs of what it has not claimed any more."""
+    """Release claimed jobs that this process does not run, and end runs of jobs that it no longer claims."""
     before = services.runner.active
     claimed = {job.id: job.attempt for job in await services.leases.claimed()}
     given_back = 0
@@ -34,8 +34,8 @@ async def give_back_lost(services: Services) -> None:
 
 
 FLEET_TASKS: tuple[PeriodicTask, ...] = (PeriodicTask(hand_over_lost, lambda services: 2 * services.leases.heartbeat),)
-"""What every process of a fleet does."""
+"""The tasks of every process of a fleet."""
 WORKER_TASKS: tuple[PeriodicTask, ...] = (PeriodicTask(give_back_lost, lambda services: 2 * services.leases.heartbeat),)
-"""What workers do besides."""
+"""The additional tasks of workers."""
 
 metrics.start_at_zero(metrics.UPKEEP_FAILURES, (task.work.__name__ for task in (*FLEET_TASKS, *WORKER_TASKS)))

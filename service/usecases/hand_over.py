@@ -34,12 +34,12 @@ _log = structlog.get_logger()
 
 INPUT_MEDIA_TYPE = "application/octet-stream"
 AWAY_SECONDS = 0.5
-"""How long to wait for a queue that is away before the next try."""
+"""How long to wait before retrying while the queue is unreachable."""
 _AT_ONCE = 200
 
 
 class _Awaited:
-    """The end of a job, once it is heard of."""
+    """The end of a job, once it is known."""
 
     def __init__(self) -> None:
         self.event = anyio.Event()
@@ -47,12 +47,12 @@ class _Awaited:
 
 
 class Gateway:
-    """Hands over the jobs that this process admits."""
+    """Hands the jobs that this process admits over to workers."""
 
     def __init__(
         self, parts: JobParts, handovers: HandOvers, queue: WorkQueue, *, inline_bytes: int, again_seconds: float
     ) -> None:
-        """Let inputs of up to `inline_bytes` travel with the message.
+        """Send inputs of up to `inline_bytes` within the message.
 
         A job that has not ended is handed over again every `again_seconds`, which changes nothing while its message is
         in the queue.
@@ -96,14 +96,14 @@ class Gateway:
             await self._parts.work_area.remove(directory, inline=spec.job.input_size_bytes <= INLINE_BYTES)
 
     def hear(self, message: bytes) -> None:
-        """Take note of an end that a worker tells."""
+        """Note the end of a job that a worker reports."""
         try:
             self.tell(msgspec.msgpack.decode(message, type=Job))
         except msgspec.DecodeError:  # of another version: the next look into the database finds the end
             return
 
     def tell(self, ended: Job) -> bool:
-        """Pass an ended job to whoever waits for it; return whether it was handed over by this process."""
+        """Pass an ended job to its waiters; return whether this process handed it over."""
         awaited = self._awaited.get(ended.id)
         if awaited is None:
             return False
@@ -147,7 +147,7 @@ class Gateway:
         )
 
     async def _fail(self, spec: JobSpec, outcome: Outcome, message: str) -> Job:
-        """Fail a job that no worker has claimed; return the ended job, which somebody else may have ended."""
+        """Fail a job that no worker has claimed; return the ended job, which another process may have ended."""
         failed = msgspec.structs.replace(spec.job, status=Status.FAILED, error_message=message)
         interrupted = outcome != "storage"
         ended, is_ours = await release(self._parts, spec, failed, interrupted=interrupted, may_have_stored=False)
@@ -167,7 +167,7 @@ class Gateway:
 
 
 async def hand_over_again(handovers: HandOvers, queue: WorkQueue) -> int:
-    """Hand over what was recorded, has no living worker, and is not in the queue; return how many jobs.
+    """Hand recorded jobs over again that have no living worker and are not in the queue; return their number.
 
     Looks at some of it, and at more for as long as it finds any.
 

@@ -1,4 +1,4 @@
-"""A worker's part of a job that was handed over: claim it, fetch and recognise the input, run the job, tell its end.
+"""The worker's part of a job that was handed over: claim it, fetch and detect the input, run the job, report its end.
 
 A message is acknowledged once its job has ended. Until then it is kept by signs of life. Those of a process that dies
 end, and the message is delivered to another worker.
@@ -34,13 +34,13 @@ from service.usecases.services import Services
 _log = structlog.get_logger()
 
 PLACES_EACH = 2
-"""Jobs per converter that a worker has at a time, so that it fetches and stores some while it converts others."""
+"""Jobs per converter that a worker holds at a time, so that it can fetch and store some while it converts others."""
 HELD_SECONDS = 1.0
-"""When to look again at a job whose worker may have died."""
+"""When to check again a job whose worker may have died."""
 LATER_SECONDS = 5.0
-"""When another worker may try what this one cannot do now."""
+"""When another worker may try a job that this one cannot run now."""
 MOST_ATTEMPTS = 12
-"""After so many attempts whose input could not be fetched, the job fails."""
+"""The job fails after this many attempts to fetch its input."""
 UNFETCHED = "The file could not be fetched for its conversion. Nothing was counted; send the file again."
 _UPLOAD = "upload"
 
@@ -67,14 +67,14 @@ class Worker:
         self._finished.set()
 
     async def leave(self) -> None:
-        """Take nothing any more, and give back what no converter has begun."""
+        """Take no further jobs, and return those that no converter has begun."""
         self._queue.leave()
         for job_id, ticket in list(self._tickets.items()):
             if ticket.state is State.WAITING:
                 await self._services.runner.withdraw(job_id)
 
     async def finished(self) -> None:
-        """Wait until every job that was taken has ended or was given back."""
+        """Wait until every job that was taken has ended or was returned."""
         await self._finished.wait()
 
     async def _take_one_after_the_other(self) -> None:
@@ -95,7 +95,7 @@ class Worker:
         return self._large < max(1, self._converters - 1)
 
     async def _see_to(self, delivery: Delivery) -> None:
-        """Bring the job of a message to its end, or give the message back."""
+        """Run the job of a message to its end, or return the message."""
         handover = read_handover(delivery.data)
         if handover is None or handover.job.id in self._services.runner.active:
             await delivery.give_back(LATER_SECONDS)  # for a newer worker; or until this one knows that it has lost it
@@ -158,7 +158,7 @@ class Worker:
             del self._tickets[job.id]
 
     async def _prepare(self, handover: HandOver, claim: Claim, directory: Path) -> JobSpec:
-        """Fetch and recognise the input of a claimed job."""
+        """Fetch the input of a claimed job and detect its format."""
         job, path = handover.job, directory / _UPLOAD
         if handover.content is not None:
             path.write_bytes(handover.content)
@@ -203,7 +203,7 @@ class Worker:
 
 @asynccontextmanager
 async def _kept(delivery: Delivery, every_seconds: float) -> AsyncIterator[None]:
-    """Give signs of life for a message until the end of the block."""
+    """Keep a message claimed until the end of the block."""
 
     async def give_signs() -> None:
         while True:
