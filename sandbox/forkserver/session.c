@@ -56,7 +56,7 @@ static void hear(int kind, int number, const char *text)
 struct column {
     const char *name;
     int type, subtype, fits, distinct, begins_empty;
-    int64_t filled, over, empty, geometries, blanks, zeros, infinite, beyond_32, beyond_53, inexact_whole, inexact;
+    int64_t filled, over, empty, geometries, blanks, zeros, infinite, old, beyond_32, beyond_53, inexact_whole, inexact;
     size_t longest;
     double total;
     char *values[DISTINCT], *prefix;
@@ -225,13 +225,23 @@ static void see_text(struct column *column, const char *text)
     see_value(column, text);
 }
 
+/* Whether a date that begins with year and month is one that spreadsheets cannot count from their first day. */
+static int is_before_march_1900(const char *text)
+{
+    int year = strncmp(text, "1900", 4);
+    return year < 0 || (year == 0 && text[4] && text[5] == '0' && text[6] < '3');
+}
+
 static void see(struct column *column, handle feature, int field)
 {
     column->filled++;
     if (column->type == STRING) {
-        see_text(column, OGR_F_GetFieldAsString(feature, field));
+        const char *text = OGR_F_GetFieldAsString(feature, field);
+        see_text(column, text);
+        column->old += column->fits & FITS_DATE && is_before_march_1900(text);
         return;
     }
+    column->old += column->type == DATE && is_before_march_1900(OGR_F_GetFieldAsString(feature, field));
     if (column->type == REAL)
         see_real(column, OGR_F_GetFieldAsDouble(feature, field));
     else if ((column->type == INTEGER || column->type == INTEGER64) && column->subtype != BOOLEAN)
@@ -274,10 +284,10 @@ static void tell_column(const struct column *column)
     put_text(column->name);
     put(",\"type\":\"%s\",\"filled\":%lld,\"longest_bytes\":%zu,\"over_dbf_limit\":%lld,\"empty\":%lld,"
         "\"trailing_blanks\":%lld,\"leading_zeros\":%lld,\"infinite\":%lld,\"beyond_32_bits\":%lld,"
-        "\"beyond_53_bits\":%lld,\"inexact_in_dbf\":%lld,\"like_geometries\":%lld,\"begins_empty\":%s,\"total\":",
+        "\"beyond_53_bits\":%lld,\"before_march_1900\":%lld,\"inexact_in_dbf\":%lld,\"like_geometries\":%lld,\"begins_empty\":%s,\"total\":",
         type_name(column), (long long)column->filled, column->longest, (long long)column->over,
         (long long)column->empty, (long long)column->blanks, (long long)column->zeros, (long long)column->infinite,
-        (long long)column->beyond_32, (long long)column->beyond_53,
+        (long long)column->beyond_32, (long long)column->beyond_53, (long long)column->old,
         (long long)(is_whole ? column->inexact_whole : column->inexact), (long long)column->geometries,
         column->begins_empty ? "true" : "false");
     put_number(is_number ? column->total : NAN);

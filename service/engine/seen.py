@@ -166,6 +166,7 @@ _COUNTED: Mapping[FieldType, tuple[str, ...]] = MappingProxyType(
         FieldType.TEXT: _TEXT_COUNTS,
         FieldType.INTEGER: ("total", "beyond_32_bits", "beyond_53_bits", "inexact_in_dbf"),
         FieldType.REAL: ("total", "infinite", "inexact_in_dbf"),
+        FieldType.DATE: ("before_march_1900",),
     }
 )
 """What is counted in a column, by its type."""

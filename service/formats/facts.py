@@ -64,6 +64,8 @@ class Field(msgspec.Struct, frozen=True):
     """Times with fractional seconds."""
     zoned: Count = 0
     """Times with a time zone."""
+    before_march_1900: Count = 0
+    """Dates and times that spreadsheets cannot count from their first day."""
     offsets: Count = 0
     """Times in a zone other than UTC."""
 

@@ -78,6 +78,11 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
             "dates without a time",
             "{target} stores dates with times only; midnight was added to {values}.",
         ),
+        "old_dates": Loss(
+            lambda field, _: field.before_march_1900,
+            "dates before March 1900",
+            "{target} has no dates before March 1900; {values} may be shown as other days, or as numbers.",
+        ),
         "leading_zeros": Loss(
             lambda field, _: field.leading_zeros,
             "texts that look like numbers, as distinct from numbers",

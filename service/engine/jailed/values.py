@@ -9,6 +9,7 @@ EXPRESSIONS_A_QUERY = 1000
 """SQLite allows at most 2,000 columns in a result."""
 NUMBERS = {"integer", "real"}
 INFINITE = "abs({0}) > 1.7976931348623157e308"
+BEFORE_MARCH_1900 = "{0} < '1900-03-01'"
 COUNTED: Mapping[str, Mapping[str, str]] = {
     "text": {
         "empty": "{0} = ''",
@@ -25,7 +26,9 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
         "infinite": INFINITE,
         "inexact_in_dbf": f"{{0}} <> 0 AND (abs({{0}}) >= 1e23 OR abs({{0}}) < 5e-7) AND NOT {INFINITE}",
     },
+    "date": {"before_march_1900": BEFORE_MARCH_1900},
     "datetime": {
+        "before_march_1900": BEFORE_MARCH_1900,
         "fractions": "{0} GLOB '*.[0-9]*' AND NOT ({0} GLOB '*.000' OR {0} GLOB '*.000[Z+-]*')",
         "offsets": "{0} GLOB '*[+-][0-9][0-9]:[0-9][0-9]'",
         "zoned": "{0} GLOB '*Z' OR {0} GLOB '*[+-][0-9][0-9]:[0-9][0-9]'",

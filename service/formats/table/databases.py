@@ -116,6 +116,7 @@ FLATGEOBUF = Format(
         driver="FlatGeobuf",
         reread=Reread(drivers=("FlatGeobuf",)),
         value_losses=frozenset({"dates"}),
+        options=("-mapFieldType", "Time=String"),
         extension=".fgb",
         media_type="application/vnd.flatgeobuf",
         m=True,

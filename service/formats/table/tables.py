@@ -74,7 +74,7 @@ XLSX = Format(
         driver="XLSX",
         reread=Reread(drivers=("XLSX",), environment=MappingProxyType({"OGR_XLSX_HEADERS": "FORCE"}), geometries=False),
         empty_is_null=True,
-        value_losses=frozenset({"infinite", "beyond_53_bits", "zones", "empty_texts"}),
+        value_losses=frozenset({"infinite", "beyond_53_bits", "zones", "old_dates", "empty_texts"}),
         extension=".xlsx",
         media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         writer=Writer.WORKBOOK,

@@ -11,6 +11,7 @@ import pytest
 from service.dataloss.rules import report
 from service.dataloss.tables import findings_of
 from service.dataloss.warnings import extra_warnings
+from service.formats.facts import Crs, Facts, Field, FieldType, Layer
 from service.formats.plan import plan_conversion
 from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
@@ -284,3 +285,32 @@ async def test_texts_of_topojson_that_look_like_times_are_told(pipeline: Pipelin
         assert [f"T1234 ({count})" in warning for warning in warnings if "look or begin" in warning] == [True] * (
             count > 0
         )
+
+
+@pytest.mark.parametrize("has_sessions", [False, True])
+@pytest.mark.parametrize("extension", ["csv", "gml"])
+async def test_days_that_a_workbook_cannot_count_are_told(
+    converters: Converters, tmp_path: Path, extension: str, *, has_sessions: bool
+) -> None:
+    """The calendar of spreadsheets has a day that was none in February 1900; days before are shifted."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = tmp_path / "a.csv"
+    path.write_text("id,x,y,day,late\n1,1,2,0001-01-01,1900-03-01\n2,1,2,1900-02-28,2024-01-01\n")
+    source = path if extension == "csv" else (await pipeline.to("Gml", path, source_epsg=4326)).path
+    told = (await pipeline.to("Xlsx", source, source_epsg=4326)).output.warnings
+    assert [warning for warning in told if "1900" in warning] == [
+        "XLSX has no dates before March 1900; 2 values of 'day' may be shown as other days, or as numbers."
+    ]
+    assert not any(
+        "1900" in warning for warning in (await pipeline.to("Ods", source, source_epsg=4326)).output.warnings
+    )
+
+
+async def test_times_of_day_are_text_in_flatgeobuf(pipeline: Pipeline, tmp_path: Path) -> None:
+    """It has no type for them, and its driver would write nothing."""
+    source = write_geojson(tmp_path / "a.geojson", [point(1, 2, at="10:11:12"), point(3, 4, at="23:59:59")])
+    crs, fields = Crs(known=True, epsg=4326), (Field("at", FieldType.TIME),)
+    layer = Layer(name="a", features=2, geometry_types={"Point": 2}, crs=crs, fields=fields)
+    done = await pipeline.convert_directly(source, "FlatGeobuf", Facts(layers=(layer,)))
+    assert done is not None
+    assert (await read_again(pipeline, done))["at"] in {"10:11:12", "23:59:59"}
