@@ -6,7 +6,7 @@ the same tests, without which it refuses to run.
 
 import pytest
 
-LONGEST_FIRST = ("schedules", "e2e", "adversary", "api", "sandbox", "hostile", "integration", "unit")
+LONGEST_FIRST = ("schedules", "fleet", "e2e", "adversary", "api", "sandbox", "hostile", "integration", "unit")
 """Directories of tests."""
 
 
