@@ -159,7 +159,13 @@ async def convert_by_ledger(database: Database, account_id: AccountId, server_id
 
 @pytest.mark.parametrize(
     ("migrations", "convert"),
-    [(3, convert_as_before), (4, convert_by_ledger), (5, convert_by_ledger), (6, convert_by_ledger)],
+    [
+        (3, convert_as_before),
+        (4, convert_by_ledger),
+        (5, convert_by_ledger),
+        (6, convert_by_ledger),
+        (7, convert_by_ledger),
+    ],
 )
 async def test_the_previous_version_serves_while_the_database_is_migrated(
     empty_database_url: str, tmp_path: Path, migrations: int, convert: Convert
