@@ -40,4 +40,5 @@ def parse(text: str) -> TraceParent | None:
 
 def fresh() -> TraceParent:
     """Return the first span of a new trace."""
-    return TraceParent(secrets.token_hex(16), secrets.token_hex(8))
+    both = secrets.token_hex(16 + 8)
+    return TraceParent(both[:32], both[32:])

@@ -6,7 +6,7 @@ conversion, because any other request would need an extra round trip to the data
 """
 
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 
 import msgspec
@@ -31,7 +31,7 @@ NOTHING_KNOWN = Remaining()
 
 def rate_limits(queue: AdmissionQueue, caller: Caller, remaining: Remaining, now: datetime) -> Iterator[Header]:
     """Return both headers for a response to `caller` at `now`."""
-    month = _seconds_of_month(now)
+    month = _seconds_of_month(now.replace(microsecond=0))
     yield b"ratelimit-policy", _policy(queue.per_tenant, caller.allowance, sum(month))
     yield b"ratelimit", ", ".join(_limits(queue.left(str(caller.account_id)), remaining, month[1])).encode("ascii")
 
@@ -54,14 +54,9 @@ def _policy(most_at_once: int, allowance: Allowance | None, seconds: int) -> byt
     return ", ".join(policies).encode("ascii")
 
 
+@lru_cache(maxsize=4)
 def _seconds_of_month(now: datetime) -> tuple[int, int]:
     """How much of the month, the metering period (interface 6), has passed, and how much is left."""
-    first, following = _month(period_of(now))
-    passed = int((now - first).total_seconds())
-    return passed, int((following - first).total_seconds()) - passed
-
-
-@lru_cache(maxsize=4)
-def _month(first: date) -> tuple[datetime, datetime]:
+    first = datetime.combine(period_of(now), time(), UTC)
     following = (first + timedelta(days=31)).replace(day=1)
-    return datetime.combine(first, time(), UTC), datetime.combine(following, time(), UTC)
+    return int((now - first).total_seconds()), int((following - now).total_seconds())
