@@ -8,6 +8,18 @@
 typedef void *handle;
 typedef const char *const *options;
 
+/* The value of a field that is neither unset nor null, by the type of the field. */
+union value {
+    int integer;
+    int64_t integer64;
+    double real;
+    char *string;
+    struct {
+        int count;
+        void *bytes;
+    } binary; /* no other is larger */
+};
+
 GDAL void GDALAllRegister(void);
 GDAL handle GDALGetDriverByName(const char *);
 GDAL handle GDALCreate(handle, const char *, int, int, int, int, options);
@@ -65,8 +77,9 @@ GDAL void OGR_F_SetFieldInteger(handle, int, int);
 GDAL void OGR_F_SetFieldInteger64(handle, int, long long);
 GDAL void OGR_F_SetFieldString(handle, int, const char *);
 GDAL void OGR_F_SetFieldDouble(handle, int, double);
+GDAL void OGR_F_SetFID(handle, int64_t);
+GDAL union value *OGR_F_GetRawFieldRef(handle, int);
 GDAL int OGR_F_SetFromWithMap(handle, handle, int, const int *);
-GDAL void OGR_F_SetStyleString(handle, const char *);
 GDAL int OGR_G_GetGeometryType(handle);
 GDAL int OGR_G_IsEmpty(handle);
 GDAL int OGR_G_WkbSize(handle);
@@ -95,5 +108,5 @@ GDAL void OCTDestroyCoordinateTransformation(handle);
 
 enum { OF_UPDATE = 1, OF_VECTOR = 4, OF_VERBOSE = 0x40 };
 enum { INTEGER = 0, REAL = 2, STRING = 4, BINARY = 8, DATE = 9, TIME = 10, DATETIME = 11, INTEGER64 = 12 };
-enum { PLAIN = 0, BOOLEAN = 1, FLOAT32 = 3, UNCHANGED = -1 };
+enum { NO_FID = -1, PLAIN = 0, BOOLEAN = 1, FLOAT32 = 3, UNCHANGED = -1 };
 enum { POINT = 1, POINT_IN_SPACE = (int)0x80000001, NO_GEOMETRY = 100, FAILURE = 3, DEBUG = 1, TRADITIONAL_ORDER = 0, ALTER_NAME = 1 };

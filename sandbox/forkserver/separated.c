@@ -266,7 +266,7 @@ static int ends_type(const char *at)
 static const char *past_word(const char *at, const char *word)
 {
     size_t size = strlen(word);
-    return strncasecmp(at, word, size) == 0 ? at + size : NULL;
+    return (*at | ' ') == *word && strncasecmp(at, word, size) == 0 ? at + size : NULL; /* most differ at once */
 }
 
 /* Whether a cell begins like a geometry in WKT, or is one in WKB or GeoJSON; UNSURE if the other program must decide. */

@@ -25,6 +25,7 @@
 #include "gdal.h"
 #include "separated.h"
 #include "session.h"
+#include "tally.h"
 
 enum { PATIENCE_MS = 180000, MOST_BYTES = 16 << 20, MOST_MESSAGES = 1 << 16, DBF_BYTES = 254, DISTINCT = 3, TYPES = 32 };
 enum { MOST_COLUMNS = 2000, MOST_LAYERS = 1000, BLOB_HEAD = 8, ENVELOPE = 32, MOST_AXES = 3, LEAST_WKB = 18 };
@@ -200,15 +201,23 @@ static int may_be_geometry(const char *text)
     if (*text == '0' && strlen(text) >= LEAST_WKB) /* each byte is two digits, the first of which says the order */
         return text[1] == '0' || text[1] == '1';
     for (size_t number = 0; number < sizeof words / sizeof *words; number++)
-        if (strncasecmp(text, words[number], strlen(words[number])) == 0)
+        if (tolower((unsigned char)*text) == *words[number] && strncasecmp(text, words[number], strlen(words[number])) == 0)
             return 1;
     return 0;
+}
+
+static int is_ascii(const char *text, size_t size)
+{
+    unsigned char all = 0;
+    for (size_t at = 0; at < size; at++)
+        all |= (unsigned char)text[at];
+    return all < 0x80;
 }
 
 static void see_text(struct column *column, const char *text)
 {
     size_t size = strlen(text);
-    if (!CPLIsUTF8(text, (int)size))
+    if (!is_ascii(text, size) && !CPLIsUTF8(text, (int)size))
         refused = "encoding";
     column->longest = size > column->longest ? size : column->longest;
     column->over += size > DBF_BYTES;
@@ -232,20 +241,19 @@ static int is_before_march_1900(const char *text)
     return year < 0 || (year == 0 && text[4] && text[5] == '0' && text[6] < '3');
 }
 
-static void see(struct column *column, handle feature, int field)
+static void see(struct column *column, handle feature, int field, const union value *value)
 {
     column->filled++;
     if (column->type == STRING) {
-        const char *text = OGR_F_GetFieldAsString(feature, field);
-        see_text(column, text);
-        column->old += column->fits & FITS_DATE && is_before_march_1900(text);
+        see_text(column, value->string);
+        column->old += column->fits & FITS_DATE && is_before_march_1900(value->string);
         return;
     }
     column->old += column->type == DATE && is_before_march_1900(OGR_F_GetFieldAsString(feature, field));
     if (column->type == REAL)
-        see_real(column, OGR_F_GetFieldAsDouble(feature, field));
-    else if ((column->type == INTEGER || column->type == INTEGER64) && column->subtype != BOOLEAN)
-        see_integer(column, OGR_F_GetFieldAsInteger64(feature, field));
+        see_real(column, value->real);
+    else if (column->type == INTEGER64 || (column->type == INTEGER && column->subtype != BOOLEAN))
+        see_integer(column, column->type == INTEGER ? value->integer : value->integer64);
     if (column->type != BINARY && (column->distinct <= DISTINCT || (column->prefix && *column->prefix)))
         see_value(column, OGR_F_GetFieldAsString(feature, field));
 }
@@ -439,34 +447,35 @@ static struct column *make_columns(handle definition, handle layer, int count)
     return columns;
 }
 
-static void load_feature(handle layer, handle from, handle definition, struct shapes *shapes, struct column *columns,
-                         const int *map, int count)
+/* Put a feature into a layer. Its values pass through `carrier`, a feature of the layer, which leaves those of the feature
+ * before in their place to be freed: the layer copies what it is given, and one copy is enough. */
+static void load_feature(handle layer, handle from, handle carrier, struct shapes *shapes, struct column *columns, int count)
 {
-    handle geometry = OGR_F_StealGeometry(from), copy = OGR_F_Create(definition);
+    handle geometry = OGR_F_StealGeometry(from);
     shapes->features++;
     if (geometry && OGR_G_IsEmpty(geometry)) {
         OGR_G_DestroyGeometry(geometry);
         geometry = NULL;
     }
-    if (OGR_F_SetFromWithMap(copy, from, 1, map) != 0)
-        refused = "memory";
-    OGR_F_SetStyleString(copy, NULL);
     for (int field = 0; field < count; field++) {
-        int is_filled = OGR_F_IsFieldSetAndNotNull(copy, field);
-        if (is_filled && !(columns[field].type == REAL && isnan(OGR_F_GetFieldAsDouble(copy, field))))
-            see(columns + field, copy, field);
-        else {
+        union value *value = OGR_F_GetRawFieldRef(from, field);
+        int is_filled = OGR_F_IsFieldSetAndNotNull(from, field);
+        if (is_filled && !(columns[field].type == REAL && isnan(value->real))) {
+            union value *place = OGR_F_GetRawFieldRef(carrier, field), old = *place;
+            see(columns + field, from, field, value);
+            *place = *value;
+            *value = old;
+        } else {
             columns[field].begins_empty |= shapes->features == 1;
-            OGR_F_SetFieldNull(copy, field);
+            OGR_F_SetFieldNull(carrier, field);
         }
     }
-    if (geometry) {
+    if (geometry)
         see_geometry(shapes, geometry);
-        OGR_F_SetGeometryDirectly(copy, geometry);
-    }
-    if (OGR_L_CreateFeature(layer, copy) != 0)
+    OGR_F_SetGeometryDirectly(carrier, geometry);
+    OGR_F_SetFID(carrier, NO_FID);
+    if (OGR_L_CreateFeature(layer, carrier) != 0)
         refused = "memory";
-    OGR_F_Destroy(copy);
 }
 
 static void load_layer(handle layer, const char *told_system)
@@ -489,15 +498,13 @@ static void load_layer(handle layer, const char *told_system)
     GDALSetMetadata(copy, GDALGetMetadata(layer, NULL), NULL);
     struct shapes shapes = {.west = INFINITY, .south = INFINITY, .east = -INFINITY, .north = -INFINITY};
     struct column *columns = make_columns(definition, copy, count);
-    int *map = calloc((size_t)count + 1, sizeof *map);
-    for (int field = 0; map && field < count; field++)
-        map[field] = field;
-    handle own = OGR_L_GetLayerDefn(copy);
+    handle carrier = OGR_F_Create(OGR_L_GetLayerDefn(copy));
     OGR_L_ResetReading(layer);
     while (!refused && (feature = OGR_L_GetNextFeature(layer))) {
-        load_feature(copy, feature, own, &shapes, columns, map, count);
+        load_feature(copy, feature, carrier, &shapes, columns, count);
         OGR_F_Destroy(feature);
     }
+    OGR_F_Destroy(carrier);
     put("{\"name\":");
     put_text(OGR_L_GetName(layer));
     put(",\"table\":\"%s\",\"has_geometry_column\":%s,\"system\":\"%s\",\"epsg\":%d", table,
@@ -510,7 +517,6 @@ static void load_layer(handle layer, const char *told_system)
     }
     put("]}");
     forget_columns(columns, count);
-    free(map);
 }
 
 /* ---- commands ---- */
@@ -896,10 +902,17 @@ static void count(char **at)
         GDALClose(written);
 }
 
+static void tally(char **at)
+{
+    tally_features(at[0]);
+    tell_messages();
+}
+
 static const struct {
     const char *name;
     void (*carry_out)(char **);
-} commands[] = {{"open", open_source}, {"look", look}, {"head", head}, {"load", load}, {"alter", alter}, {"place", place}, {"translate", translate}, {"count", count}};
+} commands[] = {{"open", open_source}, {"look", look}, {"head", head}, {"load", load}, {"alter", alter}, {"place", place},
+                {"translate", translate}, {"count", count}, {"tally", tally}};
 
 /* ---- the conversation ---- */
 

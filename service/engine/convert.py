@@ -24,7 +24,7 @@ from service.engine.preview import JAILED as PREVIEW_JAILED
 from service.engine.preview import write_preview
 from service.engine.reading import INTO_WORK_FILE, JAILED, WorkFile, read_into_work_file
 from service.engine.recount import count_unreachable
-from service.engine.rereading import reread
+from service.engine.rereading import reread, tally
 from service.engine.session import Session, SessionOver, session
 from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Run, Workplace
 from service.engine.writing import JAILED as WRITERS_JAILED
@@ -115,9 +115,14 @@ class Engine:
             raise await count_unreachable(place, plan, origin, failure) from None
 
     async def read_back(self, run: Run, source: Source, plan: Plan, directory: Path) -> Verified | None:
-        """Count in the sandbox what `convert` wrote; None if this host cannot read such results."""
+        """Count in the sandbox what `convert` wrote; None if this host cannot read such results.
+
+        Results of JSON are counted by the run that wrote them alone; None if that is over.
+        """
         place = self._place(run, directory, source, Subject(input=plan.target.title))
         how = plan.writing.reread
+        if plan.writing.json:
+            return await tally(place, plan)
         if how is not None and self._is_reread(place, plan, how):
             return await reread(place, plan, how)
         if plan.writing.read_back in READERS:

@@ -51,6 +51,33 @@ class Counted(Answer, frozen=True):
     layers: Annotated[tuple[CountedLayer, ...], Meta(max_length=2 * MAX_LAYERS)]
 
 
+class Tallied(Answer, frozen=True):
+    """A result in GeoJSON by its text: for each column how many values are not null."""
+
+    features: Count = 0
+    geometries: Count = 0
+    has_z: bool = False
+    columns: Annotated[Mapping[Name, Count], Meta(max_length=2 * MAX_COLUMNS)] = {}
+
+
+async def tally(place: Workplace, plan: Plan) -> Verified | None:
+    """Count in the run that wrote it what the result of `plan` in JSON holds; None if that run is over or cannot."""
+    if place.session is None or not place.session.is_open:
+        return None
+    try:
+        told = await place.session.ask(Tallied, "tally", result_name(plan))
+    except SessionOver as over:
+        if not over.is_no_loss:
+            raise
+        return None
+    if not told.ok:
+        return None
+    columns = {name: VerifiedColumn(filled) for name, filled in told.columns.items()} if told.features else None
+    (dataset,) = plan.datasets
+    found = VerifiedLayer(features=told.features, geometries=told.geometries, has_z=told.has_z, columns=columns)
+    return Verified({dataset.name: found})
+
+
 async def reread(place: Workplace, plan: Plan, how: Reread) -> Verified:
     """Count the content of the result of `plan`; unreadable layers are left out."""
     found: dict[str, VerifiedLayer] = {}

@@ -20,10 +20,9 @@ async def verify_output(engine: Engine, run: Run, source: Source, plan: Plan, di
     Raises:
         Rejection: the result is unusable, or reading it exceeds the limits.
     """
-    if plan.writing.read_back == JSON:
+    found = await engine.read_back(run, source, plan, directory)
+    if found is None and plan.writing.read_back == JSON:
         found = await _scan(engine, run, plan, directory)
-    else:
-        found = await engine.read_back(run, source, plan, directory)
     return () if found is None else compare(plan, found)
 
 

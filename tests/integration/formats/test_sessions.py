@@ -4,6 +4,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
+import tempfile
 import zipfile
 from collections.abc import Mapping
 from contextlib import closing
@@ -282,19 +283,51 @@ async def test_a_run_that_answers_nothing_is_no_loss(
     assert await told_after(pipeline, path, output) == await told_after(Pipeline(converters), path, output)
 
 
-@pytest.mark.parametrize("output", ["Kml", "Gml", "Gpx", "Dxf", "FlatGeobuf", "MapInfo", "Xlsx", "Ods", "OpenFileGdb"])
+OUTPUTS = ("Kml", "Gml", "Gpx", "Dxf", "FlatGeobuf", "MapInfo", "Xlsx", "Ods", "OpenFileGdb", "GeoJson", "GeoJsonSeq")
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
 async def test_a_result_that_lacks_features_is_told(ways: Ways, tmp_path: Path, output: str) -> None:
     """Whichever way it was written: the whole is replaced by the result of a file with one feature less."""
     rows = [point(number, 2, name="a", n=number) for number in range(3)]
+    kind = "fgb" if output.startswith("GeoJson") else "geojson"  # between JSON formats ogr2ogr takes over more
     for pipeline in (ways.held, ways.filed):
-        whole = write_geojson(tmp_path / "in.geojson", rows)
+        whole = as_source(kind, rows, new_directory(tmp_path))
+        assert whole is not None
         assert await told_after(pipeline, whole, output) == ()
-        lesser = tmp_path / "lesser"
-        lesser.mkdir(exist_ok=True)
-        directory, _ = pipeline.receive(write_geojson(lesser / "in.geojson", rows[:2]))
-        await told_after(pipeline, lesser / "in.geojson", output, directory)
+        lesser = as_source(kind, rows[:2], new_directory(tmp_path))
+        assert lesser is not None
+        directory, _ = pipeline.receive(lesser)
+        await told_after(pipeline, lesser, output, directory)
         told = await told_after(pipeline, whole, output, replaced_by=directory / FOLDER / OUT)
         assert any("holds 2 features; 3 were expected" in warning for warning in told), told
+
+
+TALLIED: Mapping[str, tuple[list[Json], str]] = {
+    "a value": ([point(1, 2, name="a", n=1), point(3, 4, name="b")], "'n' has 1 filled values"),
+    "a column": ([point(1, 2, name="a"), point(3, 4, name="b")], "lacks columns: 'n'"),
+    "a geometry": ([point(1, 2, name="a", n=1), feature(None, name="b", n=2)], "1 features of 'in' have geometry"),
+    "elevations": ([point(1, 2, name="a", n=1), point(3, 4, name='"b"', n=2)], "has no elevations"),
+}
+"""Results that differ from what is written, and what tells it."""
+
+
+@pytest.mark.parametrize("name", TALLIED)
+async def test_what_a_result_of_json_lacks_is_told(ways: Ways, tmp_path: Path, name: str) -> None:
+    """In the same words, whether the run that wrote it counts or another program does."""
+    in_space = [feature(geometry("Point", [x, 2, 5]), name='ä"', n=x) for x in (1, 2)]
+    source = as_source("gpkg", in_space if name == "elevations" else [point(1, 2, name="ä", n=1)] * 2, tmp_path)
+    rows, sentence = TALLIED[name]
+    replacement = new_directory(tmp_path)
+    write_geojson(replacement / "result.geojson", rows)
+    assert source is not None
+    told = [await told_after(way, source, "GeoJson", replaced_by=replacement) for way in (ways.held, ways.filed)]
+    assert told[0] == told[1]
+    assert any(sentence in warning for warning in told[0]), told
+
+
+def new_directory(parent: Path) -> Path:
+    return Path(tempfile.mkdtemp(dir=parent))
 
 
 async def told_after(
