@@ -4,8 +4,11 @@ import os
 import sys
 from functools import cache
 
+from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from httpx._transports import default
 from hypothesis import HealthCheck, settings
+
+from tests.support.patience import PATIENCE_SECONDS
 
 # A test run starts hundreds of Pythons: they compile once, whatever is set here.
 sys.dont_write_bytecode = False
@@ -14,6 +17,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # A client of httpx reads all authorities that this host trusts, though it will speak plain HTTP: that takes most of
 # the time of a small test. Once is enough for all clients.
 default.create_ssl_context = cache(default.create_ssl_context)  # type: ignore[attr-defined]  # where clients look it up
+
+# Nor does it wait for longer than five seconds, unless it is told to.
+for phase in ("connect", "read", "write", "pool"):
+    setattr(DEFAULT_TIMEOUT_CONFIG, phase, PATIENCE_SECONDS)
 
 pytest_plugins = ["tests.database", "tests.support.order", "tests.support.skips"]
 

@@ -14,6 +14,7 @@ import pytest
 
 from service.accounts.administration import Terms
 from tests.support.data import lakes
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Client, Server, create_account, running_server
 
 POST = b"POST /api/geo/convert/file HTTP/1.1\r\nHost: here\r\n"
@@ -129,7 +130,7 @@ def read_answers(text: bytes) -> list[Answer]:
 def connected(server: Server) -> Iterator[socket.socket]:
     """A connection."""
     address = urlsplit(server.url)
-    with socket.create_connection((str(address.hostname), address.port or 80), timeout=30) as connection:
+    with socket.create_connection((str(address.hostname), address.port or 80), timeout=PATIENCE_SECONDS) as connection:
         yield connection
 
 

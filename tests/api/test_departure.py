@@ -11,6 +11,7 @@ import pytest
 
 from service.accounts.administration import Terms
 from tests.support.data import lakes, lengthy
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Server, create_account, running_server
 
 FILE = "/api/geo/convert/file"
@@ -71,7 +72,7 @@ def test_operators_can_watch_the_last_jobs_end(tmp_path: Path, database_url: str
         wait_for_event(server, "server.stopping")
         wait_until_closed(server)
         assert httpx.get(f"{private}/readyz").status_code == 503
-        assert server.process.wait(60) == 0
+        assert server.process.wait(PATIENCE_SECONDS) == 0
         assert len(server.events("job.completed")) == 1
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from service.accounts.keys import new_key
 from tests.support.data import lakes
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Client, Server
 
 FILE = "/api/geo/convert/file"
@@ -150,7 +151,7 @@ def test_an_upload_above_the_ceiling_is_refused(client: Client) -> None:
 def test_a_declared_length_above_the_ceiling_is_refused_before_the_body(server: Server, client: Client) -> None:
     """Nobody has to send 300 MB to learn that they are too many."""
     address = urlsplit(server.url)
-    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=10)
+    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=PATIENCE_SECONDS)
     connection.putrequest("POST", FILE)
     connection.putheader("X-API-Key", client.key.api_key)
     connection.putheader("Content-Type", "multipart/form-data; boundary=x")

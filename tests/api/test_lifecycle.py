@@ -19,6 +19,7 @@ import pytest
 from service.accounts.administration import Terms
 from service.accounts.keys import new_key
 from tests.support.data import lakes, lengthy
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Client, Server, create_account, running_server
 
 ASYNC = {"Prefer": "respond-async"}
@@ -101,7 +102,7 @@ def test_jobs_of_a_killed_server_are_ended_by_the_next(tmp_path: Path, database_
         wait_for_status(client, jobs[0], "Processing")
         below = children_of(server)
         server.stop(signal.SIGKILL)
-    _, alive = psutil.wait_procs(below, timeout=10)
+    _, alive = psutil.wait_procs(below, timeout=PATIENCE_SECONDS)
     assert alive == []
     anyio.run(_expire_leases, database_url)
     with running_server(tmp_path, database_url) as server, Client(server, client.account, client.key) as again:
@@ -131,7 +132,7 @@ def test_the_embedded_database_survives_what_happens_to_the_server(tmp_path: Pat
             assert done["success"]
             below = children_of(server)
             server.stop(number)
-        _, alive = psutil.wait_procs(below, timeout=15)
+        _, alive = psutil.wait_procs(below, timeout=PATIENCE_SECONDS)
         assert alive == []
 
 
@@ -147,7 +148,7 @@ def test_a_killed_database_is_back_without_a_restart(tmp_path: Path) -> None:
         assert convert().json()["success"]
         pid_file = next((tmp_path / "postgres").rglob("postmaster.pid"))
         os.kill(int(pid_file.read_text().split()[0]), signal.SIGKILL)
-        give_up_at = time.monotonic() + 30
+        give_up_at = time.monotonic() + PATIENCE_SECONDS
         while (response := convert()).status_code != 200 and time.monotonic() < give_up_at:
             assert response.status_code == 503, response.text
             assert "retry-after" in response.headers
@@ -193,7 +194,7 @@ def test_readiness_falls_while_no_converter_can_be_started(tmp_path: Path, datab
 
 
 def _wait_for_sandbox(server: Server, status: int) -> str:
-    give_up_at = time.monotonic() + 30
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
     while (response := httpx.get(f"{server.url}/readyz")).status_code != status:
         assert time.monotonic() < give_up_at
     verdict: str = response.json()["checks"]["sandbox"]

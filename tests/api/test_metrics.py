@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from service.accounts.administration import Terms
 from tests.support.data import lakes, lengthy
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Client, Server, create_account, running_server
 
 FILE = "/api/geo/convert/file"
@@ -39,7 +40,7 @@ def value(samples: Samples, name: str, **labels: str) -> float:
 
 def until(holds: Callable[[], bool]) -> None:
     """Wait for a condition to hold."""
-    give_up_at = time.monotonic() + 60
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
     while not holds():
         assert time.monotonic() < give_up_at
         time.sleep(0.05)

@@ -22,6 +22,7 @@ from tests.api.test_metrics import scrape, until, value
 from tests.database import TestServer
 from tests.support.data import lakes, lengthy
 from tests.support.load import Load
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Client, Server, create_account, running_server
 
 CLIENTS = 8
@@ -210,7 +211,7 @@ def test_a_second_signal_ends_the_service_at_once(tmp_path: Path, database_url: 
         sender.join()
         assert answers[0].status_code == 503
         assert server.events("job.completed") == []
-        _, alive = psutil.wait_procs(below, timeout=10)
+        _, alive = psutil.wait_procs(below, timeout=PATIENCE_SECONDS)
         assert alive == []
         assert server.work_files() == []
         assert not list(tmp_path.glob("processes-*"))
@@ -237,5 +238,5 @@ def test_no_process_outlives_its_parent(server: Server) -> None:
     below = psutil.Process(server.process.pid).children(recursive=True)
     assert len(members(server)) == 2
     server.stop(signal.SIGKILL)
-    _, alive = psutil.wait_procs(below, timeout=15)
+    _, alive = psutil.wait_procs(below, timeout=PATIENCE_SECONDS)
     assert alive == []

@@ -17,10 +17,10 @@ import pytest
 from service.accounts.administration import Terms
 from tests.database import TestServer
 from tests.support.data import lakes
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Server, create_account, running_server
 
 EXAMPLES = Path(__file__).parents[2] / "deploy" / "proxy"
-START_SECONDS = 30.0
 UNTRUSTED = ssl.create_default_context()
 UNTRUSTED.check_hostname = False
 UNTRUSTED.verify_mode = ssl.CERT_NONE
@@ -125,7 +125,7 @@ def _running(command: tuple[str, ...], here: Path, port: int) -> Iterator[None]:
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=here, env=environment, stdout=output, stderr=output)
     try:
-        give_up_at = time.monotonic() + START_SECONDS
+        give_up_at = time.monotonic() + PATIENCE_SECONDS
         while not _answers(port):
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < give_up_at, log.read_text()
@@ -133,7 +133,7 @@ def _running(command: tuple[str, ...], here: Path, port: int) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        process.wait(START_SECONDS)
+        process.wait(PATIENCE_SECONDS)
 
 
 def _answers(port: int) -> bool:

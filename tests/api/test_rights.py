@@ -19,6 +19,7 @@ from service.postgres_embedded.home import open_home
 from service.postgres_embedded.server_user import own_name
 from tests.sandbox.processes import command_line
 from tests.support.data import collection, feature, point
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Client, Server, create_account, running_server
 
 TEAM = Terms(plan="team", plan_owner="organization")
@@ -93,7 +94,7 @@ def require_few_rights(server: Server) -> None:
 
 def wait_for_other_helpers(server: Server, before: tuple[int, int]) -> None:
     """Wait until others have taken the place of those that were killed."""
-    give_up_at = time.monotonic() + 30
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < give_up_at:
         try:
             if set(helpers(server)).isdisjoint(before):
@@ -115,7 +116,7 @@ def end_database(server: Server) -> None:
     pid_file = next((server.data_dir / "postgres").glob("*/postmaster.pid"))
     postgres = int(pid_file.read_text().split()[0])
     os.kill(int(status(postgres)["PPid"]), signal.SIGKILL)
-    give_up_at = time.monotonic() + 60
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < give_up_at:
         with suppress(Exception):  # no file yet, or not all of it, or nobody answers
             if int(pid_file.read_text().split()[0]) != postgres:

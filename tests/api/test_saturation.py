@@ -18,6 +18,7 @@ import pytest
 from service.accounts.administration import Terms
 from tests.database import TestServer
 from tests.support.data import collection, feature, lakes, point
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Client, Server, create_account, running_server
 
 FILE = "/api/geo/convert/file"
@@ -86,7 +87,7 @@ def occupy(client: Client) -> str:
 def announce_upload(client: Client) -> tuple[http.client.HTTPResponse, dict[str, object]]:
     """Announce fifty megabytes, send none of them, and return the answer."""
     address = urlsplit(client.server.url)
-    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=30)
+    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=PATIENCE_SECONDS)
     connection.putrequest("POST", FILE)
     connection.putheader("X-API-Key", client.key.api_key)
     connection.putheader("Content-Type", "multipart/form-data; boundary=x")
@@ -169,7 +170,7 @@ def test_who_is_refused_unread_is_told_as_anybody_else(full: tuple[Server, Clien
     """With the id that the request brought; what follows a small body is the next request of the connection."""
     server, client = full
     address = urlsplit(server.url)
-    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=30)
+    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=PATIENCE_SECONDS)
     inner = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
     for name in ("first", "second"):
         headers = {"X-API-Key": client.key.api_key, "X-Request-Id": name}
@@ -195,7 +196,7 @@ def test_nobody_is_asked_for_a_body_that_would_be_refused(full: tuple[Server, Cl
     """A full service says 503 first and ends the connection, also before a body that is large or has no length."""
     server, client = full
     address = urlsplit(server.url)
-    with socket.create_connection((str(address.hostname), address.port or 80), timeout=30) as connection:
+    with socket.create_connection((str(address.hostname), address.port or 80), timeout=PATIENCE_SECONDS) as connection:
         key = f"X-API-Key: {client.key.api_key}\r\n".encode()
         connection.sendall(b"POST /api/geo/convert/file HTTP/1.1\r\nHost: x\r\n" + key + lines + b"\r\n")
         answer = b"".join(iter(partial(connection.recv, 65_536), b""))
@@ -209,7 +210,7 @@ def test_whoever_is_refused_unread_may_send_the_rest_late(full: tuple[Server, Cl
     server, client = full
     address = urlsplit(server.url)
     head = f"POST {FILE} HTTP/1.1\r\nHost: x\r\nX-API-Key: {client.key.api_key}\r\nContent-Length: 9000000\r\n\r\n"
-    with socket.create_connection((str(address.hostname), address.port or 80), timeout=30) as connection:
+    with socket.create_connection((str(address.hostname), address.port or 80), timeout=PATIENCE_SECONDS) as connection:
         connection.sendall(head.encode())
         time.sleep(BUSY_SECONDS)
         for _ in range(4):

@@ -15,6 +15,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from service.accounts.administration import Terms
 from tests.support.data import lakes
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Client, Server, create_account, running_server
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -50,7 +51,7 @@ def test_the_log_of_a_request_and_its_job_names_the_trace(client: Client) -> Non
     for name in ("job.admitted", "job.completed"):
         [event] = [event for event in client.server.events(name) if event["job_id"] == job_id]
         assert event["trace_id"] == trace
-    give_up_at = time.monotonic() + 5
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
     while not (finished := traced(client.server)) and time.monotonic() < give_up_at:
         time.sleep(0.01)  # the line is written once the answer is
     assert finished == [trace]

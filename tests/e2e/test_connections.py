@@ -21,6 +21,7 @@ from service.jobs.promises import FEW_EACH, PROMPT_SECONDS
 from service.server.serving import KEEP_ALIVE_SECONDS
 from tests.database import TestServer
 from tests.support.data import lakes
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Client, Server, create_account, running_server
 
 IDLE = 1000
@@ -53,7 +54,9 @@ def connected(server: Server, number: int) -> Iterator[list[socket.socket]]:
     address = urlsplit(server.url)
     with ExitStack() as stack:
         yield [
-            stack.enter_context(socket.create_connection((str(address.hostname), address.port or 80), timeout=30))
+            stack.enter_context(
+                socket.create_connection((str(address.hostname), address.port or 80), timeout=PATIENCE_SECONDS)
+            )
             for _ in range(number)
         ]
 

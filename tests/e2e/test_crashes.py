@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from tests.support.data import collection, feature, lakes, point
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Server, running_server
 
 CRASHES = int(os.environ.get("CRASHES", "5"))
@@ -53,7 +54,7 @@ class Load:
 
     def _run(self, number: int) -> None:
         choose = random.Random(number)
-        with httpx.Client(headers={"X-API-Key": self._key}, timeout=30) as client:
+        with httpx.Client(headers={"X-API-Key": self._key}, timeout=PATIENCE_SECONDS) as client:
             while not self._stop.is_set():
                 try:
                     self._send(client, choose)
@@ -147,7 +148,9 @@ def test_whatever_is_killed_the_books_agree(tmp_path: Path) -> None:
 
 
 def _assert_all_is_well(server: Server, load: Load) -> None:
-    with httpx.Client(base_url=server.url, headers={"X-API-Key": _demo_key(server.data_dir)}, timeout=30) as client:
+    with httpx.Client(
+        base_url=server.url, headers={"X-API-Key": _demo_key(server.data_dir)}, timeout=PATIENCE_SECONDS
+    ) as client:
         give_up_at = time.monotonic() + SETTLING_SECONDS
         while True:
             ended = dict(_open_jobs(client, load.promised + load.completed))

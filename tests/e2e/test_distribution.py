@@ -20,6 +20,7 @@ from service.accounts.administration import Administration, Terms
 from service.clock import utc_now
 from service.db.pool import open_pool
 from service.metering.ledger import publish_plans
+from tests.support.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
@@ -175,7 +176,7 @@ def test_the_command_serves_from_an_empty_directory(installation: Installation, 
         answer = json.loads(subprocess.run(["sh", "-c", command], check=True, capture_output=True).stdout)
     finally:
         process.send_signal(signal.SIGTERM)
-        ended = process.wait(60)
+        ended = process.wait(PATIENCE_SECONDS)
     assert answer["success"], answer
     assert json.loads(ready)["launcher"] == "fork server"
     assert ended == 0

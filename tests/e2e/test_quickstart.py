@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
+
 ROOT = Path(__file__).parents[2]
 CURL_LINE = re.compile(r"^\s+(curl .*/api/geo/convert/file)$", re.MULTILINE)
 START_SECONDS = 240
@@ -80,8 +82,8 @@ def test_one_command_serves_and_one_line_converts(clone: Path, tmp_path: Path) -
         assert urlsplit(answer["downloadUrl"]).hostname == "127.0.0.1"
         below = psutil.Process(process.pid).children(recursive=True)
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(60) == 0
-    _, alive = psutil.wait_procs(below, timeout=15)
+        assert process.wait(PATIENCE_SECONDS) == 0
+    _, alive = psutil.wait_procs(below, timeout=PATIENCE_SECONDS)
     assert alive == []
 
 
@@ -100,5 +102,5 @@ def test_a_second_start_has_the_same_account_and_jobs(clone: Path, tmp_path: Pat
             listed = json.loads(shell(f"curl -sS -H 'X-API-Key: {key[1]}' {url}/jobs", tmp_path))["jobs"]
             assert [job["jobId"] for job in listed][: len(jobs)] == jobs[::-1]
             process.terminate()
-            assert process.wait(60) == 0
+            assert process.wait(PATIENCE_SECONDS) == 0
     assert len(keys) == 1

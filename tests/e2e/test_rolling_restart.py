@@ -13,11 +13,11 @@ from service.accounts.administration import Terms
 from tests.support.balancer import Balancer, running_balancer
 from tests.support.data import lakes, lengthy
 from tests.support.load import Load
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Server, create_account, running_server
 
 CLIENTS = 4
 PAUSE_SECONDS = 0.03
-READY_SECONDS = 30.0
 SETTINGS = {"GEOMILL_DRAIN_DELAY_SECONDS": "1.5", "GEOMILL_DRAIN_SECONDS": "30"}
 FILE = "/api/geo/convert/file"
 
@@ -53,7 +53,7 @@ class Conversions(Load):
 
 def wait_until_ready(balancer: Balancer, server: Server) -> None:
     """Wait until the balancer leads connections there."""
-    give_up_at = time.monotonic() + READY_SECONDS
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
     while not balancer.is_ready(server.url):
         assert time.monotonic() < give_up_at
         time.sleep(0.02)
@@ -87,13 +87,13 @@ def test_a_rolling_restart_loses_no_request(tmp_path: Path, database_url: str, b
                 assert len(load.jobs) > done
             _wait_for_more(load)
         assert load.failures == []
-        with httpx.Client(base_url=balancer.url, headers=dict(client.headers), timeout=30) as again:
+        with httpx.Client(base_url=balancer.url, headers=dict(client.headers), timeout=PATIENCE_SECONDS) as again:
             for job_id in load.jobs[:: max(1, len(load.jobs) // 20)]:
                 job = again.get(f"/api/geo/convert/jobs/{job_id}/status").json()
                 assert again.get(job["downloadUrl"]).is_success, job
 
 
 def _wait_for_more(load: Conversions) -> None:
-    enough, give_up_at = len(load.jobs) + 10, time.monotonic() + READY_SECONDS
+    enough, give_up_at = len(load.jobs) + 10, time.monotonic() + PATIENCE_SECONDS
     while len(load.jobs) < enough and time.monotonic() < give_up_at:
         time.sleep(0.02)

@@ -19,8 +19,7 @@ from service.intake.form import Form, FormSpec, IntakeLimits
 from service.intake.spool import receive
 from service.intake.workspace import WorkArea
 from service.server.serving import ServerLimits, serve
-
-PATIENCE_SECONDS = 20.0
+from tests.support.patience import PATIENCE_SECONDS
 
 
 @asynccontextmanager

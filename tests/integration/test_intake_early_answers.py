@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.http.middleware.draining import DrainingMiddleware
 from tests.integration.intake_server import eventually, open_descriptors, resident_bytes, serving
+from tests.support.patience import PATIENCE_SECONDS
 
 MEBIBYTE = 1024 * 1024
 REFUSAL = b'{"error": "refused"}'
@@ -59,7 +60,7 @@ async def forget_to_answer(path: str, send: Send) -> None:
 
 
 async def with_httpx(url: str, body: bytes) -> int:
-    async with httpx.AsyncClient(timeout=20) as client:
+    async with httpx.AsyncClient(timeout=PATIENCE_SECONDS) as client:
         return (await client.post(url, content=body)).status_code
 
 
@@ -72,7 +73,7 @@ async def with_aiohttp(url: str, body: bytes) -> int:
 async def with_urllib3(url: str, body: bytes) -> int:
     def post() -> int:
         with urllib3.PoolManager() as pool:
-            return pool.request("POST", url, body=body, retries=False, timeout=20).status
+            return pool.request("POST", url, body=body, retries=False, timeout=PATIENCE_SECONDS).status
 
     return await to_thread.run_sync(post)
 

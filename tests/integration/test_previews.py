@@ -18,9 +18,9 @@ from service.ids import JobId
 from service.storage.port import READ_BYTES, ObjectKey, new_key
 from service.usecases.preview_result import AT_ONCE, MEDIA_TYPE, PER_ACCOUNT
 from tests.support.data import lakes
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.world import World, world
 
-PATIENCE_SECONDS = 30
 FAULTS = get_args(StorageFault)
 
 

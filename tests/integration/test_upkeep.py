@@ -9,6 +9,7 @@ from prometheus_client import REGISTRY
 
 from service.db.connection import open_connection
 from service.usecases.maintenance import PeriodicTask, forget, run_periodically, sweep
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.world import world
 
 
@@ -22,7 +23,7 @@ async def test_a_chore_that_fails_of_anything_is_tried_again(database_url: str, 
     async with world(database_url, tmp_path) as here, open_connection(database_url) as operator:
         before = failures("forget")
         await operator.execute("ALTER TABLE idempotency_key RENAME TO away")
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE_SECONDS):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(
                     run_periodically, here.services, PeriodicTask(forget, lambda _services: timedelta(milliseconds=10))

@@ -21,6 +21,7 @@ from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Mode, Ogr2ogr, PythonServer
 from sandbox.process.connection import Connection
 from sandbox.verdict import Ending, Verdict
+from tests.support.patience import PATIENCE_SECONDS
 
 SOURCE = Path(__file__).with_name("hijacked.c")
 PROJ = Path("/usr/share/proj/proj.db")
@@ -121,7 +122,7 @@ class Hijacker:
         """One run; returns its verdict and its directory."""
         directory = Path(tempfile.mkdtemp(dir=self._place.work_root))
         command = self._command(directory, arguments)
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while not (verdict := await self._connection.run(0, command, self._launcher)).launcher:  # noqa: ASYNC110 - polls
                 await anyio.sleep(0.005)
         return verdict, directory

@@ -20,6 +20,7 @@ from sandbox.config import Config, LauncherName, PythonServer
 from sandbox.process.connection import Connection
 from sandbox.verdict import Verdict
 from tests.sandbox.processes import command_line, processes_below
+from tests.support.patience import PATIENCE_SECONDS
 
 PYTHON = {"PYTHONSAFEPATH": "1", "LC_ALL": "C.UTF-8"}
 TARGETS = {"paths": {}, "tcp": 1, "udp": 1, "unix": "none", "abstract": "none"}
@@ -48,7 +49,7 @@ async def run(connection: Connection, work_root: Path, launcher: LauncherName | 
 
 async def until_served(connection: Connection, work_root: Path) -> Verdict:
     """A command by the Python server, once that is there again."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while not (verdict := await run(connection, work_root, LauncherName.PYTHON_SERVER)).launcher:  # noqa: ASYNC110 - polls
             await anyio.sleep(0.05)
     return verdict

@@ -18,6 +18,7 @@ from sandbox.config import Config, LauncherName, Mode, Ogr2ogr, PythonServer
 from sandbox.process.connection import Connection
 from sandbox.verdict import Ending, Verdict
 from tests.adversary.hijack import hijacked_ogr2ogr, orders, taken
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("ogr2ogr") is None, reason="no ogr2ogr"),
@@ -109,7 +110,7 @@ class Runs:
         (directory / "in.geojson").write_bytes(content)
         allowed = Limits(**{"wall_seconds": 20, **limits})  # type: ignore[arg-type]  # limits of several types
         command = Command(argv=argv, directory=directory, environment=environment, limits=allowed)
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while not (verdict := await self._connection.run(0, command, launcher)).launcher:  # noqa: ASYNC110 - polls
                 await anyio.sleep(0.005)
         return verdict, directory

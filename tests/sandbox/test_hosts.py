@@ -19,6 +19,7 @@ from sandbox.pool import SandboxUnavailable, open_pool
 from sandbox.report import Guard, LauncherReport, LayerReport, Report
 from sandbox.verdict import Ending
 from tests.sandbox.processes import processes_below
+from tests.support.patience import PATIENCE_SECONDS
 
 NOBODY = 65534
 ROOT_OF_PROJECT = Path(__file__).parents[2]
@@ -177,7 +178,7 @@ async def test_memory_beyond_the_address_space_limit_is_the_memory_groups(work_r
             limits = Limits(memory_bytes=80 << 20, wall_seconds=30)
             verdict = await worker.run(Command(argv=(sys.executable, "-c", hog), directory=directory, limits=limits))
     assert verdict.ending is Ending.MEMORY
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while any(group.exists() for group in own):  # noqa: ASYNC110 -- the keeper removes them while it ends
             await anyio.sleep(0.01)
 

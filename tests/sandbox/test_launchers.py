@@ -21,6 +21,7 @@ from sandbox.launchers.environment import Started
 from sandbox.process.connection import Connection
 from sandbox.verdict import Ending, Verdict
 from tests.sandbox.processes import command_line, processes_below
+from tests.support.patience import PATIENCE_SECONDS
 
 OGR2OGR = shutil.which("ogr2ogr")
 NEEDS_OGR2OGR = pytest.mark.skipif(OGR2OGR is None, reason="GDAL is not installed")
@@ -114,7 +115,7 @@ class Pool:
             environment=environment,
             limits=Limits(**{"wall_seconds": 20, **limits}),  # type: ignore[arg-type]  # limits of several types
         )
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while not (verdict := await self._connection.run(slot, command, launcher)).launcher:  # noqa: ASYNC110 - polls
                 await anyio.sleep(0.005)
         return verdict, directory
@@ -333,7 +334,7 @@ async def test_a_server_is_replaced_after_its_commands_and_none_is_lost(place: P
             seen.update(servers())
         assert len(seen) > 2
         # The last that was replaced may be on its way out.
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while len(servers()) > 2:  # noqa: ASYNC110 - other processes end
                 await anyio.sleep(0.01)
 
@@ -378,7 +379,7 @@ async def test_a_run_outlives_a_dead_or_silent_server(place: Place, loss: signal
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run)
-            with anyio.fail_after(20):
+            with anyio.fail_after(PATIENCE_SECONDS):
                 while len(servers()) < 2:  # noqa: ASYNC110 - another process forks
                     await anyio.sleep(0.005)
             os.kill(server, loss)

@@ -10,6 +10,8 @@ import anyio.abc
 import httpx
 from anyio.from_thread import start_blocking_portal
 
+from tests.support.patience import PATIENCE_SECONDS
+
 PROBE_SECONDS = 0.1
 
 
@@ -46,7 +48,7 @@ class Balancer:
             task_status.started()
 
     async def _probe(self) -> None:
-        async with httpx.AsyncClient(timeout=5) as client:
+        async with httpx.AsyncClient(timeout=PATIENCE_SECONDS) as client:
             while True:
                 for url in list(self._ready):
                     ready = await self._ask(client, url)

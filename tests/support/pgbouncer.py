@@ -17,8 +17,8 @@ import pytest
 from service.postgres_embedded.home import handed_over
 from service.postgres_embedded.server_user import find_server_user
 from tests.database import TestServer, database_name
+from tests.support.patience import PATIENCE_SECONDS
 
-START_SECONDS = 30.0
 SERVERS = 3
 """So few connections to PostgreSQL that clients share them, and so many that a statement may meet another one."""
 
@@ -62,7 +62,7 @@ def pgbouncer(server: TestServer) -> Iterator[int]:
             yield port
         finally:
             process.terminate()
-            process.wait(START_SECONDS)
+            process.wait(PATIENCE_SECONDS)
 
 
 def through(port: int, dsn: str) -> str:
@@ -102,7 +102,7 @@ def free_port() -> int:
 
 
 def _wait_for(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    give_up_at = time.monotonic() + START_SECONDS
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < give_up_at and process.poll() is None:
         if re.search(rf"listening on 127\.0\.0\.1:{port}", log.read_text()):
             return

@@ -21,10 +21,10 @@ from service.db.pool import open_pool
 from service.ids import AccountId
 from service.intake.areas import sweep
 from service.intake.memory import memory_path
+from tests.support.patience import PATIENCE_SECONDS
 
 READY_SECONDS = 180.0
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 -- where the service makes a directory of its own
-STOP_SECONDS = 30.0
 
 
 class Server:
@@ -54,7 +54,7 @@ class Server:
         roots = (self.data_dir / "work" / "uploads", memory_path(SHARED_MEMORY, self.data_dir))
         return [path for root in roots for path in root.glob("*/*")]
 
-    def wait_until_idle(self, seconds: float = 20.0) -> list[Path]:
+    def wait_until_idle(self, seconds: float = PATIENCE_SECONDS) -> list[Path]:
         """Wait for the work directory to be empty; return what is still in it after `seconds`."""
         give_up_at = time.monotonic() + seconds
         while (left := self.work_files()) and time.monotonic() < give_up_at:
@@ -64,7 +64,7 @@ class Server:
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal, wait for the end and return the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(STOP_SECONDS)
+        return self.process.wait(PATIENCE_SECONDS)
 
     def _wait_until_ready(self) -> str:
         give_up_at = time.monotonic() + READY_SECONDS
@@ -109,7 +109,7 @@ def running_server(
         if process.poll() is None:
             process.terminate()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(STOP_SECONDS)
+            process.wait(PATIENCE_SECONDS)
         if process.poll() is None:
             process.kill()
             process.wait()
@@ -168,7 +168,7 @@ class Client(httpx.Client):
         answer: dict[str, Any] = response.json()
         return answer
 
-    def wait_for(self, job_id: str, seconds: float = 30.0) -> dict[str, Any]:
+    def wait_for(self, job_id: str, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
         """Poll a job until it has ended."""
         give_up_at = time.monotonic() + seconds
         while True:

@@ -17,10 +17,10 @@ from service.postgres_embedded.home import Home
 from service.postgres_embedded.locks import can_lock
 from service.postgres_embedded.server_user import SpawnIdentity
 from tests.database import fast_directory
+from tests.support.patience import PATIENCE_SECONDS
 
 PROJECT = Path(__file__).parents[3]
 PROGRAM = "tests.integration.db.user_of_embedded"
-PATIENCE_SECONDS = 30.0
 
 
 def eventually(holds: Callable[[], bool]) -> bool:

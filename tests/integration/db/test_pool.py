@@ -15,6 +15,7 @@ from service.db.connection import open_connection
 from service.db.pool import Database, open_pool
 from service.errors import DatabaseUnavailable, Overloaded
 from service.postgres_embedded.home import SOCKET_NAME
+from tests.support.patience import PATIENCE_SECONDS
 
 ADMIN_SHUTDOWN = b"57P01"
 
@@ -98,7 +99,7 @@ async def test_idle_connections_are_closed_but_for_one(empty_database_url: str) 
     async with open_pool(empty_database_url, max_size=4, idle_seconds=0.2) as database:
         async with database.connection(), database.connection(), database.connection() as connection:
             assert await connection.fetchval(opened) == 3
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_SECONDS):
             count = 3
             while count > 1:
                 await anyio.sleep(0.3)

@@ -40,9 +40,10 @@ REFUSED = {400, 403, 410}
 """How a store refuses a link: AWS and the local store with 403 or 410, the S3 server of these tests also with 400."""
 STATUS = {DownloadRefused: 403, DownloadExpired: 410, NotFound: 404, RangeNotSatisfiable: 416}
 
-PATIENT = Effort(timeout_seconds=30)
-HASTY = Effort(timeout_seconds=30, attempts=2)
-"""Gives up soon where a server is away, and has the patience that a busy host needs where it is there."""
+PATIENT = Effort(timeout_seconds=200)
+"""As long as a busy host takes: rclone says too early that it has a part that is sent again while it writes it."""
+HASTY = msgspec.structs.replace(PATIENT, attempts=2)
+"""Gives up soon where a server is away."""
 
 
 class MovableClock:

@@ -19,6 +19,7 @@ from service.storage.clients import Effort
 from service.storage.port import ObjectKey, new_key
 from service.storage.s3 import open_s3
 from service.storage.upload import PART_BYTES
+from tests.support.patience import PATIENCE_SECONDS
 
 from .conftest import HASTY, MovableClock, Stage, failing, place, s3_stage, small_disk
 from .servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, Wire, s3_server, wire_to
@@ -51,7 +52,7 @@ async def hasty(wire: Wire, tmp_path: Path, clock: MovableClock) -> AsyncIterato
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait until it holds."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while not condition():  # noqa: ASYNC110 - what is waited for happens in another process
             await anyio.sleep(0.01)
 
@@ -177,7 +178,7 @@ async def test_a_server_that_stalls_is_given_up_and_found_again(
 
 async def put_at_last(stage: Stage, content: bytes) -> ObjectKey:
     """Store it in as many attempts as a busy host takes."""
-    with anyio.fail_after(120):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while True:
             with suppress(StorageUnavailable):
                 return await stage.put(content)
