@@ -19,6 +19,9 @@ from tests.support.data import lakes
 from tests.support.server import Client, Server, create_account, running_server
 
 PARALLEL = 500
+"""So many are an overload, of which those that come again take turns."""
+SIDE_BY_SIDE = 100
+"""So many are admitted side by side."""
 POOLS = 20
 LEFT = 10
 IMPATIENCE_SECONDS = 1.0
@@ -36,7 +39,7 @@ def server(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> It
         yield running
 
 
-async def _send_all(server: Server, key: str) -> list[dict[str, Any]]:
+async def _send_all(server: Server, key: str, requests: int) -> list[dict[str, Any]]:
     answers: list[dict[str, Any]] = []
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
 
@@ -60,7 +63,7 @@ async def _send_all(server: Server, key: str) -> list[dict[str, Any]]:
             for _ in range(POOLS)
         ]
         tasks = await stack.enter_async_context(anyio.create_task_group())
-        for number in range(PARALLEL):
+        for number in range(requests):
             tasks.start_soon(send, clients[number % POOLS])
     return answers
 
@@ -91,7 +94,7 @@ async def _audit(dsn: str) -> list[str]:
 def test_exactly_the_conversions_that_are_left_succeed(server: Server) -> None:
     """Ten are left and five hundred come: ten succeed, the others are refused by conversions, nothing else counts."""
     with create_account(server, Terms(plan="free")) as client:
-        answers = anyio.run(_send_all, server, client.key.api_key)
+        answers = anyio.run(_send_all, server, client.key.api_key, PARALLEL)
         assert _outcomes(answers) == {(True, None): LEFT, (False, "conversions"): PARALLEL - LEFT}
         assert client.usage() == (LEFT, LEFT * len(lakes()))
     assert anyio.run(_audit, server.dsn) == []
@@ -100,8 +103,8 @@ def test_exactly_the_conversions_that_are_left_succeed(server: Server) -> None:
 def test_exactly_the_files_that_a_wallet_covers_are_converted(server: Server) -> None:
     """Sixty-five cents cover ten files at six: ten succeed, the others are refused by wallet."""
     with create_account(server, Terms(wallet_cents=6 * LEFT + 5)) as client:
-        answers = anyio.run(_send_all, server, client.key.api_key)
-        assert _outcomes(answers) == {(True, None): LEFT, (False, "wallet"): PARALLEL - LEFT}
+        answers = anyio.run(_send_all, server, client.key.api_key, SIDE_BY_SIDE)
+        assert _outcomes(answers) == {(True, None): LEFT, (False, "wallet"): SIDE_BY_SIDE - LEFT}
         assert client.batch(("x.unknown", b"x"))["newWalletBalanceCents"] == 5
     assert anyio.run(_audit, server.dsn) == []
 
@@ -111,5 +114,5 @@ def test_exactly_the_bytes_that_are_left_are_converted(server: Server) -> None:
     with create_account(server, Terms(plan="personal")) as client:
         left = LEFT * len(lakes()) + len(lakes()) - 1
         anyio.run(_arrange, server.dsn, client, 0, 2**30 - left)
-        answers = anyio.run(_send_all, server, client.key.api_key)
-        assert _outcomes(answers) == {(True, None): LEFT, (False, "data"): PARALLEL - LEFT}
+        answers = anyio.run(_send_all, server, client.key.api_key, SIDE_BY_SIDE)
+        assert _outcomes(answers) == {(True, None): LEFT, (False, "data"): SIDE_BY_SIDE - LEFT}
