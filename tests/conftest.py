@@ -1,6 +1,7 @@
 """What every test may use: see the plugins."""
 
 import os
+import signal
 import sys
 from functools import cache
 
@@ -13,6 +14,10 @@ from tests.support.patience import PATIENCE_SECONDS
 # A test run starts hundreds of Pythons: they compile once, whatever is set here.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A shell has what it starts in the background ignore SIGINT, which the commands that tests interrupt would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A client of httpx reads all authorities that this host trusts, though it will speak plain HTTP: that takes most of
 # the time of a small test. Once is enough for all clients.

@@ -232,7 +232,7 @@ def test_a_service_of_low_priority_converts(tmp_path: Path, database_url: str) -
     """As under `nice`, or a unit that says so: its converters keep that priority, which they may not raise."""
 
     def convert() -> tuple[str, bool]:
-        os.setpriority(os.PRIO_PROCESS, 0, 15)  # of this thread, and of what it starts
+        os.setpriority(os.PRIO_PROCESS, 0, 11)  # one below that of converters; this thread's, and of what it starts
         with running_server(tmp_path, database_url) as server, create_account(server, TEAM) as client:
             [ready] = server.events("server.ready")
             return ready["launcher"], client.convert("a.geojson", lakes())["success"]
