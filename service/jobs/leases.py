@@ -19,6 +19,12 @@ from service.ids import JobId, ServerId
 _SQL = load("jobs")
 
 BEATS_PER_LEASE = 6
+MOST_DEATHS = 3
+"""After so many workers have died while they converted a file, it is not tried again."""
+POISON = (
+    "The conversion ended three times without a result, and with it the process that did it. Nothing was counted; the "
+    "file may be damaged in a way that the converter cannot handle."
+)
 _AT_ONCE = 500
 
 
@@ -33,14 +39,15 @@ class HeldJob(msgspec.Struct, frozen=True):
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """What came of claiming a job; only a job that was `claimed` has an attempt and the key of its output.
 
-    `input` is the key of its input if that is in the store; `former_worker` is the process that died with the job.
+    `input` is the key of its input if that is in the store. A process has died with a job that `is_suspect`. If too
+    many have, while they converted it, the job is `given up`: it has failed.
     """
 
-    verdict: Literal["claimed", "held", "ended"]
+    verdict: Literal["claimed", "held", "ended", "given up"]
     attempt: int | None
     output: str | None
     input: str | None
-    former_worker: ServerId | None
+    is_suspect: bool
 
 
 class Leases:
@@ -92,8 +99,15 @@ class Leases:
         The output of any attempt but the first is to be stored as `new_name`.
         """
         async with self._database.connection() as connection:
-            row = await connection.fetchrow(_SQL["claim"], job_id, self.server_id, self._lease, new_name)
+            row = await connection.fetchrow(
+                _SQL["claim"], job_id, self.server_id, self._lease, new_name, MOST_DEATHS, POISON
+            )
         return msgspec.convert(dict(row or {}), Claim)
+
+    async def mark_begun(self, job_id: JobId, attempt: int) -> None:
+        """Record that a converter begins on a claimed job, before it does."""
+        async with self._database.connection() as connection:
+            await connection.execute(_SQL["mark_begun"], job_id, attempt)
 
     async def claimed(self) -> list[HeldJob]:
         """Return the open jobs that this process has claimed."""

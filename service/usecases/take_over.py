@@ -26,7 +26,8 @@ from service.jobs.work_queue import Delivery, WorkQueue
 from service.metering.ledger import Release
 from service.storage.observed import observed
 from service.storage.port import ObjectKey, new_key
-from service.telemetry import events
+from service.telemetry import events, metrics
+from service.usecases.company import Company
 from service.usecases.detect_format import detect_format
 from service.usecases.ending import details_of, retry_while_unavailable
 from service.usecases.services import Services
@@ -44,6 +45,8 @@ MOST_ATTEMPTS = 12
 UNFETCHED = "The file could not be fetched for its conversion. Nothing was counted; send the file again."
 _UPLOAD = "upload"
 
+metrics.start_at_zero(metrics.JOBS_ENDED, ("poison",))
+
 
 class Worker:
     """Takes jobs from the queue and runs them in the converters of this process."""
@@ -54,6 +57,7 @@ class Worker:
         self._converters = converters
         self._sign_seconds = lease_seconds / 3
         self._large = 0
+        self._company = Company()
         self._tickets: dict[JobId, QueueTicket] = {}
         self._finished = anyio.Event()
 
@@ -84,6 +88,9 @@ class Worker:
                 await self._see_to(delivery)
             except RetryableFault:
                 await delivery.give_back(LATER_SECONDS)
+            except StorageUnavailable as away:
+                _log.warning(events.STORAGE_FAILED, fault=away.fault, detail=away.detail)
+                await delivery.give_back(LATER_SECONDS)
             except Exception:  # noqa: BLE001 -- one job must not end the others
                 _log.exception(events.DELIVERY_FAILED)
                 await delivery.give_back(LATER_SECONDS)
@@ -106,6 +113,10 @@ class Worker:
                 await delivery.acknowledge()
             elif claim.verdict == "held":
                 await delivery.give_back(HELD_SECONDS)
+            elif claim.verdict == "given up":
+                _log.error(events.JOB_POISONOUS, job_id=handover.job.id, input=handover.job.input_format)
+                metrics.JOBS_ENDED.labels("poison").inc()
+                await self._tell(delivery, handover, await self._ended(handover.job.id))
             else:
                 async with _kept(delivery, self._sign_seconds):
                     await self._end(delivery, handover, claim)
@@ -113,11 +124,17 @@ class Worker:
     async def _end(self, delivery: Delivery, handover: HandOver, claim: Claim) -> None:
         job = msgspec.structs.replace(handover.job, attempt=claim.attempt)
         try:
-            ended = await self._run(msgspec.structs.replace(handover, job=job), claim)
+            async with self._company.joined(alone=claim.is_suspect):
+                if claim.is_suspect:
+                    await self._services.leases.mark_begun(job.id, job.attempt)
+                ended = await self._run(msgspec.structs.replace(handover, job=job), claim)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self._give_back(delivery, job)
             raise
+        await self._tell(delivery, handover, ended)
+
+    async def _tell(self, delivery: Delivery, handover: HandOver, ended: Job) -> None:
         await self._queue.tell_ended(handover.gateway, msgspec.msgpack.encode(ended))
         await delivery.acknowledge()
 

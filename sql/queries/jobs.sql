@@ -82,7 +82,12 @@ SELECT id, attempt, object_key FROM job
 
 -- name: claim
 -- Give a job to a worker in a new attempt, or say why not; see the function.
-SELECT verdict, claimed_attempt AS attempt, output, input, former_worker FROM claim_job($1, $2, $3, $4);
+SELECT verdict, claimed_attempt AS attempt, output, input, coalesce(is_suspect, false) AS is_suspect
+  FROM claim_job($1, $2, $3, $4, $5, $6);
+
+-- name: mark_begun
+-- Record that a converter begins on a claimed job, before it does: if the worker dies now, the job may be the cause.
+UPDATE job SET status = 'Processing' WHERE id = $1 AND attempt = $2 AND completed_at IS NULL;
 
 -- name: claimed
 -- Open jobs that this process claimed.

@@ -111,6 +111,11 @@ class Site:
         """Remove inputs of ended jobs, as the service does every minute, and what appeared late."""
         self._portal.call(self._sweep)
 
+    def is_clean(self) -> bool:
+        """Whether nothing is wrong once what may appear late was removed: a process that wakes up stores once more."""
+        self.sweep()
+        return self.audit() == []
+
     def end(self) -> None:
         """End all."""
         with suppress(ProcessLookupError):
@@ -135,6 +140,8 @@ class Site:
             await self._storage.delete([ObjectKey(key) for key in keys])
 
         await register.remove_inputs(remove, 500)
+        async with self._database.connection() as connection:
+            await connection.execute("UPDATE late_object SET next_at = now()")
         await register.remove_late(remove, 500)
 
 

@@ -26,8 +26,7 @@ def assert_each_ended_once(fleet: Site, jobs: list[str]) -> None:
     states = fleet.rows("SELECT status FROM job WHERE id = ANY($1)", jobs)
     assert [row["status"] for row in states] == ["Completed"] * MANY
     assert len(fleet.rows("SELECT FROM ledger WHERE job_id = ANY($1)", jobs)) == MANY
-    fleet.sweep()
-    assert fleet.audit() == []
+    wait_until(fleet.is_clean)
 
 
 def test_jobs_of_a_killed_worker_run_again_elsewhere(fleet: Site) -> None:

@@ -1,0 +1,83 @@
+"""A file with which workers die is given up; one that only waited on them is not."""
+
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from service.clock import utc_now
+from service.ids import JobId, ServerId, uuid7
+from service.jobs.leases import MOST_DEATHS, POISON, Claim, Leases
+from service.jobs.lifecycle import Status
+from service.metering.ledger import AdmissionRequest
+from service.storage.port import new_key
+from tests.support.world import World, world
+
+LEASE = timedelta(seconds=30)
+
+
+async def admitted(here: World) -> JobId:
+    """A job with a reservation, of a gateway that lives."""
+    job_id = JobId(uuid7(utc_now()))
+    await here.services.ledger.admit(
+        AdmissionRequest(
+            job_id=job_id,
+            account_id=here.account.account_id,
+            server_id=here.services.leases.server_id,
+            file_name="a.geojson",
+            input_format="geojson",
+            output_format="csv",
+            size_bytes=2,
+            object_name=new_key(),
+        )
+    )
+    return job_id
+
+
+async def claim(here: World, job_id: JobId, *, begins: bool) -> Claim:
+    """A worker claims the job, begins on it if it does, and dies: it sends no heartbeat."""
+    worker = Leases(here.services.database, ServerId(uuid4()), LEASE)
+    claimed = await worker.claim(job_id, new_key())
+    if begins and claimed.attempt is not None:
+        await worker.mark_begun(job_id, claimed.attempt)
+    return claimed
+
+
+async def test_a_file_that_ends_its_workers_is_given_up(database_url: str, tmp_path: Path) -> None:
+    """It runs alone after the first of them; the reservation is returned, and a repeat gets the same answer."""
+    async with world(database_url, tmp_path) as here:
+        job_id = await admitted(here)
+        claims = [await claim(here, job_id, begins=True) for _ in range(MOST_DEATHS + 2)]
+        assert [one.verdict for one in claims] == ["claimed"] * MOST_DEATHS + ["given up", "ended"]
+        assert [one.is_suspect for one in claims[:MOST_DEATHS]] == [False] + [True] * (MOST_DEATHS - 1)
+        assert len({one.output for one in claims[:MOST_DEATHS]}) == MOST_DEATHS
+        job = await here.services.jobs.find(job_id, here.account.account_id)
+        assert (job.status, job.error_message) == (Status.FAILED, POISON)
+        assert await here.services.ledger.reservations() == 0
+
+
+async def test_a_file_that_only_waited_is_not_blamed(database_url: str, tmp_path: Path) -> None:
+    """However many workers die with it."""
+    async with world(database_url, tmp_path) as here:
+        job_id = await admitted(here)
+        claims = [await claim(here, job_id, begins=False) for _ in range(MOST_DEATHS + 3)]
+        assert {one.verdict for one in claims} == {"claimed"}
+        assert [one.attempt for one in claims] == list(range(2, MOST_DEATHS + 5))
+
+
+@pytest.mark.parametrize("begins", [False, True])
+async def test_a_worker_that_lives_keeps_its_job(database_url: str, tmp_path: Path, *, begins: bool) -> None:
+    """And one that gives a job back is not counted as dead."""
+    async with world(database_url, tmp_path) as here:
+        job_id = await admitted(here)
+        worker = Leases(here.services.database, ServerId(uuid4()), LEASE)
+        await worker.beat()
+        for _ in range(MOST_DEATHS + 1):
+            claimed = await worker.claim(job_id, new_key())
+            assert (claimed.verdict, claimed.is_suspect) == ("claimed", False)
+            assert (await claim(here, job_id, begins=True)).verdict == "held"
+            assert claimed.attempt is not None
+            if begins:
+                await worker.mark_begun(job_id, claimed.attempt)
+            assert await worker.give_back(job_id, claimed.attempt)
