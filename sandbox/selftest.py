@@ -28,7 +28,8 @@ from sandbox.verdict import Ending, Verdict
 RunBy = Callable[[Command, LauncherName | None], Awaitable[Verdict]]
 
 _LIMITS = Limits(wall_seconds=20, cpu_seconds=15)
-_STARTING_SECONDS = 8
+_STARTING_SECONDS = 30
+"""How long a launcher may take to start on a busy host. One that is given up stays out of use."""
 _TRY_SECONDS = 0.02
 _LOOKED_AT = 50
 _OUTSIDE = "a file outside"
