@@ -283,7 +283,9 @@ static int is_geometry(const char *text)
         return strcasestr(at, "\"coordinates\"") != NULL;
     if (*at == '0') {
         size_t size = strspn(at, "0123456789abcdefABCDEF");
-        return size >= WKB_DIGITS && (at[1] == '0' || at[1] == '1') && !*past_space(at + size);
+        if (size < WKB_DIGITS || (at[1] != '0' && at[1] != '1') || *past_space(at + size))
+            return 0;
+        return strchr("2367aAbBeEfF", at[at[1] == '0' ? 2 : 8]) ? UNSURE : 1; /* extended WKB may name its system */
     }
     const char *bare = past_word(at, "multi");
     bare = bare ? bare : at;
