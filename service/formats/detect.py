@@ -156,10 +156,12 @@ def _documents(path: Path, extension: str, stem: str, unpack_into: Path) -> tupl
         names = unique([safe_name(PurePosixPath(member.path).stem) for member in members])
         for number, member in enumerate(members):
             archive.unpack(member, unpack_into / f"document{number}{extension}")
-    files = [_not_empty(unpack_into / f"document{number}{extension}", "ZIP") for number in range(len(members))]
-    return tuple(
-        Part({extension: file}, name) for file, name in zip(files, names if len(files) > 1 else (stem,), strict=True)
-    )
+    files = [unpack_into / f"document{number}{extension}" for number in range(len(members))]
+    named = zip(files, names if len(files) > 1 else (stem,), strict=True)
+    documents = tuple(Part({extension: file}, name) for file, name in named if file.stat().st_size)
+    if not documents:
+        raise Rejection("The file in the ZIP is empty.")
+    return documents
 
 
 def _gunzip(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds) -> Source:

@@ -137,6 +137,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The members of the outermost JSON object, with their values or "" for any, that distinguish it from GeoJSON."""
     feature_word: bytes = b""
     """A word in the text of every file with features."""
+    outline_word: bytes = b""
+    """A word in the text of files that hold something else whose outline becomes a feature."""
     left_out: tuple[LeftOut, ...] = ()
     trailer: bytes = b""
     """How a complete file ends, apart from white space, if the driver does not detect truncated files."""

@@ -14,11 +14,12 @@ UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def has_features(row: Format, path: Path) -> bool:
-    """Whether the file at `path` may hold features: by the word that every one with features has in it. Blocking."""
-    word = reading_of(row).feature_word
+    """Whether the file at `path` may hold features: by the words of which every one with features has one. Blocking."""
+    reading = reading_of(row)
+    words = [word for word in (reading.feature_word, reading.outline_word) if word]
     with path.open("rb") as file:
         is_wide = file.read(2) in UTF16
-    return not word or is_wide or bool(_count(path, [word])[0])
+    return not words or is_wide or any(_count(path, words))
 
 
 def warn_of_left_out(row: Format, paths: Sequence[Path]) -> Mapping[str, str]:

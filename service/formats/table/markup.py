@@ -183,6 +183,7 @@ KMZ = Format(
         member=".kml",
         noise_columns=_KML_NOISE,
         feature_word=b"Placemark",
+        outline_word=b"GroundOverlay",
         left_out=_KML_LEFT_OUT,
     ),
     writing=msgspec.structs.replace(

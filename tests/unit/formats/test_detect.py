@@ -116,17 +116,21 @@ def test_the_documents_of_a_kmz_are_unpacked(tmp_path: Path) -> None:
         "doc.kml": b"<kml><NetworkLink></kml>",
         "a/x.kml": b"<Placemark/>",
         "b/x.KML": "\ufeff<Placemark/>".encode("utf-16-le"),
+        "c/map.kml": b"<GroundOverlay/>",
+        "d/empty.kml": b"",
     }
     several = detect(zipped(tmp_path / "several", documents), "Tour.kmz", tmp_path / "two")
-    assert [part.layer for part in several.parts] == ["x", "x_2"]
-    assert [part.path.read_bytes() for part in several.parts] == [documents["a/x.kml"], documents["b/x.KML"]]
+    assert [part.layer for part in several.parts] == ["x", "x_2", "map"]
+    assert [part.path.read_bytes() for part in several.parts] == list(documents.values())[1:4]
     assert any("Network links (1)" in warning for warning in several.warnings)
 
 
 def test_a_kmz_without_a_document_is_refused(tmp_path: Path) -> None:
-    """It is no KMZ, whatever it is called."""
+    """It is no KMZ, whatever it is called; nor is one of which all documents are empty."""
     with pytest.raises(Rejection, match=r"no \.kml document"):
         received(tmp_path, {"a.txt": b"x"}, "Tour.kmz")
+    with pytest.raises(Rejection, match="is empty"):
+        detect(zipped(tmp_path / "empty", {"doc.kml": b""}), "Tour.kmz", tmp_path / "two")
 
 
 @pytest.mark.parametrize("extra", [{"a.kml": b"x"}, SHAPE])
