@@ -121,6 +121,7 @@ class Exchange:
             if self._leaves_body():
                 self._connection.ignore_rest()
                 self._response.is_closing = True
+            self._waits_to_be_asked = False  # an interim response cannot follow
             self._head = self._response.start(int(message["status"]), headers)
         elif message["type"] == "http.response.body":
             data, self._head = self._head, b""

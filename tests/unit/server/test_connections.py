@@ -53,6 +53,10 @@ class Application:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
         if scope["path"] == "/broken":
             raise RuntimeError
+        if scope["path"] == "/late":
+            await send({"type": "http.response.body", "body": body[:1], "more_body": True})
+            await receive()
+            body = body[1:]
         await send({"type": "http.response.body", "body": body})
 
 
@@ -318,6 +322,18 @@ async def test_a_client_that_sends_first_and_reads_later_gets_a_large_answer() -
             await client.writer.drain()
             answer = await client.reader.read()
         assert len(answer) > 100 * len(LARGE)
+
+
+async def test_no_interim_response_is_sent_within_a_response() -> None:
+    """An application that has begun its response before it reads does not ask for the body any more."""
+    async with connection() as client:
+        client.writer.write(UPLOAD.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n") % (b"/late", 10))
+        async with asyncio.timeout(20):
+            begun = await client.reader.readuntil(b"\r\n\r\nd")
+            client.writer.write_eof()
+            rest = await client.reader.read()
+        assert begun.startswith(b"HTTP/1.1 200 ")
+        assert b"HTTP/1.1" not in rest
 
 
 async def test_an_application_that_reads_is_told_that_its_client_has_gone() -> None:
