@@ -134,7 +134,7 @@ class _Loan(AbstractAsyncContextManager[Connection]):
             await self._database.give_back(connection)
         except LOST as failure:
             lost = lost or failure
-        if lost is not None:
+        if lost is not None and isinstance(error, Exception):  # a cancellation stays one
             raise unavailable(lost) from lost
 
 
