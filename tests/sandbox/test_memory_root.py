@@ -106,7 +106,7 @@ async def test_every_launcher_converts_below_either_root(
                 verdict = await worker.run(Command(argv=argv, directory=directory, environment=ENVIRONMENT))
             assert verdict.ending is Ending.OK, verdict
             written = (directory / "out.csv").read_text()
-            assert written.replace(",", "").replace('"', "") == "n\n1\n"  # as GDAL's version delimits and quotes
+            assert written in {'n,\n"1"\n', 'n\n"1"\n', "n\n1\n"}  # as GDAL's version delimits and quotes
             assert verdict.launcher == launcher
 
 

@@ -177,7 +177,7 @@ async def test_a_dxf_that_is_cut_off_is_refused(pipeline: Pipeline, tmp_path: Pa
     (tmp_path / "whole.dxf").write_bytes(whole + ending)
     assert len(await features(pipeline, tmp_path / "whole.dxf", source_epsg=4326)) == 2
     (tmp_path / "cut.dxf").write_bytes(whole[: whole.rindex(b"POINT")] + ending)
-    with pytest.raises(Rejection, match="not a valid DXF file: the mark EOF at its end is missing, so it is cut off"):
+    with pytest.raises(Rejection, match="not a valid DXF file: the mark EOF at its end is missing, so it is truncated"):
         await features(pipeline, tmp_path / "cut.dxf", source_epsg=4326)
 
 

@@ -132,7 +132,8 @@ def gateway(storage: Storage) -> Callable[..., Awaitable[None]]:
     app = Starlette(routes=routes, exception_handlers={RequestFault: fault})
 
     async def with_services(scope: dict[str, Any], receive: Any, send: Any) -> None:
-        await app({**scope, "state": {"services": SimpleNamespace(storage=storage)}}, receive, send)
+        state = {"services": SimpleNamespace(storage=storage), "request_id": "0" * 32}
+        await app({**scope, "state": state}, receive, send)
 
     return with_services
 
