@@ -23,16 +23,16 @@ class JobRegister:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._stages: dict[JobId, Callable[[], Stage]] = {}
+        self._begun: dict[JobId, tuple[int, Callable[[], Stage]]] = {}
         self._shown: dict[JobId, Stage | None] = {}
 
-    def begin(self, job_id: JobId, stage: Callable[[], Stage]) -> None:
-        """Note that a converter has started on this job; `stage` says what happens to it at any time."""
-        self._stages[job_id] = stage
+    def begin(self, job: Job, stage: Callable[[], Stage]) -> None:
+        """Note that a converter has started on this attempt; `stage` says what happens to it at any time."""
+        self._begun[job.id] = job.attempt, stage
 
     def end(self, job_id: JobId) -> None:
         """Note that this process no longer works on this job."""
-        self._stages.pop(job_id, None)
+        self._begun.pop(job_id, None)
         self._shown.pop(job_id, None)
 
     async def show_begun(self) -> None:
@@ -40,13 +40,14 @@ class JobRegister:
 
         Called periodically, so that a very short conversion costs no extra statement.
         """
-        now = {job_id: stage() for job_id, stage in self._stages.items()}
+        now = {job_id: stage() for job_id, (_, stage) in self._begun.items()}
         due = {job_id: stage for job_id, stage in now.items() if self._shown.get(job_id, stage) != stage}
         if due:
+            attempts = [self._begun[job_id][0] for job_id in due]
             async with self._database.connection() as connection:
-                await connection.execute(_SQL["show_processing"], list(due), list(due.values()))
+                await connection.execute(_SQL["show_processing"], list(due), list(due.values()), attempts)
         # A job that has begun since the previous call is due at the next one.
-        self._shown = {job_id: due.get(job_id, self._shown.get(job_id)) for job_id in now if job_id in self._stages}
+        self._shown = {job_id: due.get(job_id, self._shown.get(job_id)) for job_id in now if job_id in self._begun}
 
     async def insert_failed(
         self, job: Job, account_id: AccountId, *, key: str | None = None, interrupted: bool = False

@@ -26,6 +26,7 @@ from service.jobs.lanes import Lanes, is_large
 
 STREAM: Final = "GEOMILL"
 _JOBS: Final = "geomill.convert"
+_LANES: Final = [f"{size}.{number}" for size in SIZES for number in range(LANES)]
 _STIRRED: Final = "geomill.stirred"
 _ENDED: Final = "geomill.ended"
 _ASK: Final = b'{"batch":1,"no_wait":true}'
@@ -38,7 +39,9 @@ RETRY_AFTER_SECONDS: Final = 5
 MOST_UNACKNOWLEDGED: Final = 100_000
 _SAME_NAME_SECONDS: Final = 5.0
 _NAME_TAKEN: Final = 10058
-_SUBJECT_TAKEN: Final = 10077
+_NOT_STORED: Final = 10077
+_SUBJECT_TAKEN: Final = "per subject"
+"""What the server says if a message was not stored because its subject has one, and not for want of space."""
 
 
 class Delivery:
@@ -84,7 +87,7 @@ class WorkQueue:
             self._require_connection()
 
     async def check(self) -> int:
-        """Return how many jobs are in the queue, including those that workers have; create a missing queue.
+        """Return how many jobs are in the queue, including those that workers have; create what is missing of it.
 
         Raises:
             QueueUnavailable: the server cannot be reached.
@@ -92,13 +95,16 @@ class WorkQueue:
         with _faults():
             self._require_connection()
             try:
-                return (await self._stream.stream_info(STREAM)).state.messages
+                state = (await self._stream.stream_info(STREAM)).state
             except NotFoundError:
                 await self.create()
                 return 0
+            if state.consumer_count < len(_LANES):  # whoever created the queue did not finish
+                await self.create()
+            return state.messages
 
     async def create(self) -> None:
-        """Create the queue unless it exists.
+        """Create the queue, or those of its lanes that are missing.
 
         Raises:
             QueueUnavailable: the server cannot be reached, or has no room for it.
@@ -110,14 +116,14 @@ class WorkQueue:
             except BadRequestError as error:
                 if error.err_code != _NAME_TAKEN:  # otherwise the operator has given it other replicas or limits
                     raise
-            for lane in (f"{size}.{number}" for size in SIZES for number in range(LANES)):
+            for lane in _LANES:
                 await self._stream.add_consumer(STREAM, _consumer(lane, self._lease_seconds))
 
     async def offer(self, handover: HandOver) -> bool:
         """Put a job into the queue unless it is in it already; return whether it was added.
 
         Raises:
-            QueueUnavailable: it may or may not be there now.
+            QueueUnavailable: the queue is full, or cannot be reached: the job may or may not be there now.
         """
         with _faults():
             self._require_connection()
@@ -131,7 +137,7 @@ class WorkQueue:
                 await self.create()
                 raise
             except APIError as error:
-                if error.err_code != _SUBJECT_TAKEN:
+                if error.err_code != _NOT_STORED or _SUBJECT_TAKEN not in (error.description or ""):
                     raise
                 return False
             await self._connection.publish(_STIRRED, handover.lane.encode())

@@ -92,13 +92,12 @@ async def _convert(
     If memory does not suffice or a run crashes, start over in a new directory on disk.
     """
     progress.record = begun = start(progress.record.spec, progress.record.directory)
-    job_id = begun.job.id
     with ExitStack() as held:
 
         def on_started() -> None:
             stopwatch.restart()
             held.enter_context(stage("convert", input=begun.source.format.token, output=begun.target.token))
-            parts.jobs.begin(job_id, progress.stage)
+            parts.jobs.begin(begun.job, progress.stage)
 
         async with converter(parts.pool, ticket, on_started) as run:
             while True:

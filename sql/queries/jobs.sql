@@ -1,9 +1,9 @@
 -- name: show_processing
--- Mark jobs that have a converter, and what happens to them. Skips jobs that are being ended, so that it never waits for
--- another statement.
+-- Mark jobs that have a converter in this attempt, and what happens to them. Skips jobs that are being ended, so that it
+-- never waits for another statement.
 UPDATE job j SET status = 'Processing', stage = given.stage
-  FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::text[]) AS stage) AS given
- WHERE j.id = given.id
+  FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::text[]) AS stage, unnest($3::int[]) AS attempt) AS given
+ WHERE j.id = given.id AND j.attempt = given.attempt
    AND j.id IN (SELECT id FROM job WHERE id = ANY($1) AND completed_at IS NULL FOR UPDATE SKIP LOCKED);
 
 -- name: insert_failed

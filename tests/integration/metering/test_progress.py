@@ -1,10 +1,15 @@
 """Which jobs are shown as Processing: those that have had a converter for a while, and no longer have ended."""
 
+from datetime import timedelta
+from uuid import uuid4
+
 from service.accounts.administration import Administration, Terms
 from service.clock import utc_now
-from service.ids import JobId, uuid7
+from service.ids import JobId, ServerId, uuid7
+from service.jobs.leases import Leases
 from service.jobs.lifecycle import Stage, Status
 from service.jobs.register import JobRegister
+from service.storage.port import new_key
 from tests.integration.metering.test_interleavings import START, application, open_ledger, settlement
 
 
@@ -26,7 +31,7 @@ async def test_what_has_its_converter_for_a_while_is_shown(database_url: str) ->
             return (await jobs.find(job_id, account.account_id)).status
 
         for job_id in (short, long, ended):
-            jobs.begin(job_id, lambda: stages[-1])
+            jobs.begin(await jobs.find(job_id, account.account_id), lambda: stages[-1])
         await jobs.show_begun()
         assert {await status_of(job_id) for job_id in (waits, short, long, ended)} == {Status.PENDING}
         jobs.end(short)
@@ -41,3 +46,20 @@ async def test_what_has_its_converter_for_a_while_is_shown(database_url: str) ->
         assert await ledger.settle(settlement(long)) is not None
         await jobs.show_begun()
         assert await status_of(long) is Status.COMPLETED
+
+
+async def test_a_process_that_lost_a_job_does_not_show_what_it_does(database_url: str) -> None:
+    """The worker that has it now has not begun: if it dies, the file is not to blame."""
+    async with open_ledger(database_url) as (database, ledger):
+        jobs = JobRegister(database)
+        account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
+        job_id = JobId(uuid7(START))
+        await ledger.admit(application(account.account_id, 1, job_id))
+        workers = [Leases(database, ServerId(uuid4()), timedelta(seconds=30)) for _ in range(3)]
+        await workers[0].claim(job_id, new_key())
+        jobs.begin(await jobs.find(job_id, account.account_id), lambda: "reading")
+        await jobs.show_begun()
+        await workers[1].claim(job_id, new_key())
+        await jobs.show_begun()
+        job = await jobs.find(job_id, account.account_id)
+        assert (job.attempt, job.status, job.stage) == (3, Status.PENDING, None)

@@ -7,11 +7,27 @@ import msgspec
 
 from service.formats.request import ConversionRequest
 from service.ids import AccountId, JobId, ServerId
-from service.jobs.handover import LANES, LARGE_BYTES, HandOver, lane_of, read_handover, write_handover
+from service.jobs.handover import LANES, LARGE_BYTES, VERSION, HandOver, lane_of, read_handover, write_handover
 from service.jobs.lanes import Lanes
 from service.jobs.lifecycle import Status
-from service.jobs.records import Job
+from service.jobs.records import Details, Job
 
+FIELDS = {
+    1: {
+        HandOver: "version job account_id request target retention_hours gateway content",
+        Job: (
+            "id status original_file_name input_format output_format input_size_bytes created_at attempt completed_at "
+            "feature_count geometry_type processing_time_ms output_size_bytes object_key download_name media_type "
+            "expires_at error_message details stage"
+        ),
+        Details: (
+            "warnings output_epsg truncation_report limit needs_upgrade payment_past_due target_format layers "
+            "remaining_conversions remaining_bytes wallet_cents"
+        ),
+        ConversionRequest: ("output target_epsg source_epsg layer x_field y_field z_field wkt_field keep_coordinates"),
+    }
+}
+"""The fields of a handover by version. Workers drop those that they do not know, so new ones need a new version."""
 DAY = date(2026, 5, 1)
 
 
@@ -46,6 +62,12 @@ def test_another_version_is_left_to_others() -> None:
     """Whatever else it says."""
     told = msgspec.msgpack.encode({"version": 2, "job": "of a kind that comes later"})
     assert read_handover(told) is None
+
+
+def test_each_version_has_its_fields() -> None:
+    """A worker of the same version would convert without a field that it does not know, and not as the client asked."""
+    told = {kind: " ".join(kind.__struct_fields__) for kind in FIELDS[VERSION]}
+    assert told == FIELDS[VERSION]
 
 
 def test_an_account_has_one_lane_a_day_and_large_inputs_others() -> None:

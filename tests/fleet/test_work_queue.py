@@ -1,0 +1,71 @@
+"""The queue on a real server: it is repaired, and says so when it has not taken a job."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import msgspec
+import nats
+import pytest
+from nats.js import JetStreamContext
+
+from service.errors import QueueUnavailable
+from service.jobs.handover import LANES, SIZES
+from service.jobs.work_queue import STREAM, WorkQueue, open_work_queue
+from tests.fleet.nats import NatsServer, nats_server
+from tests.unit.jobs.test_handover import handover
+
+pytestmark = pytest.mark.xdist_group("queue")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """One server for all tests of this module."""
+    with nats_server(tmp_path_factory.mktemp("nats")) as running:
+        yield running
+
+
+@asynccontextmanager
+async def fresh_queue(server: NatsServer) -> AsyncIterator[tuple[WorkQueue, JetStreamContext]]:
+    """An empty queue, and what its operator uses."""
+    async with open_work_queue(server.url, 30.0) as queue:
+        operator = await nats.connect(server.url)
+        try:
+            yield queue, operator.jetstream()
+        finally:
+            await operator.jetstream().purge_stream(STREAM)
+            await operator.close()
+
+
+async def test_lanes_that_are_missing_are_created_by_the_next_check(server: NatsServer) -> None:
+    """As after a process that died while it created the queue; the jobs in it remain."""
+    async with fresh_queue(server) as (queue, operator):
+        offered = handover()
+        assert await queue.offer(offered)
+        await operator.delete_consumer(STREAM, offered.lane.replace(".", "-"))
+        assert await queue.check() == 1
+        assert (await operator.stream_info(STREAM)).state.consumer_count == LANES * len(SIZES)
+        delivery = await queue.take(lambda: True)
+        assert delivery is not None
+        await delivery.acknowledge()
+
+
+async def test_a_job_is_in_the_queue_once(server: NatsServer) -> None:
+    """Whichever attempt is offered again."""
+    async with fresh_queue(server) as (queue, _):
+        offered = handover()
+        again = msgspec.structs.replace(offered, job=msgspec.structs.replace(offered.job, attempt=2))
+        assert await queue.offer(offered)
+        assert not await queue.offer(offered)
+        assert not await queue.offer(again)
+        assert await queue.check() == 1
+
+
+async def test_a_full_queue_has_not_taken_the_job(server: NatsServer) -> None:
+    """The operator has limited its size: the refusal is not that of a job that it has already."""
+    async with fresh_queue(server) as (queue, operator):
+        config = (await operator.stream_info(STREAM)).config
+        await operator.update_stream(config.evolve(max_bytes=4096))
+        with pytest.raises(QueueUnavailable):
+            await queue.offer(handover(bytes(8192)))
+        assert await queue.check() == 0
+        await operator.update_stream(config)
