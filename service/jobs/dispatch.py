@@ -27,6 +27,7 @@ from service.jobs.spec import JobSpec
 from service.telemetry import events
 
 RETRY_AFTER_SECONDS = 2
+RESTARTING = "The service is restarting. Send the request again."
 CANCEL_SECONDS = 5.0
 """How long a caller that cancels a job waits for its run to end; the run ends in any case."""
 _log = structlog.get_logger()
@@ -51,19 +52,27 @@ class Submission:
         self._kept = asyncio.Event()
         self._ended = asyncio.Event()
         self._lost = False
+        self._was_kept = False
 
     def keep(self) -> None:
         """Note that the client may be told of the job, which will end whatever happens to this process."""
+        self._was_kept = True
         self._kept.set()
 
     async def kept(self) -> None:
-        """Wait until the client may be told of the job."""
+        """Wait until the client may be told of the job.
+
+        Raises:
+            Overloaded: it may never be; the job is not going to be converted.
+        """
         await self._kept.wait()
+        if not self._was_kept:
+            raise Overloaded(RESTARTING, RETRY_AFTER_SECONDS)
 
     def finish(self, job: Job) -> None:
         """Pass the ended job to all waiting callers."""
         self.job = job
-        self._kept.set()
+        self.keep()
         self._ended.set()
 
     def mark_lost(self) -> None:
@@ -212,8 +221,7 @@ class JobRunner:
     def _refusals(self) -> Iterator[None]:
         """Refuse requests while draining, and turn refusals of the queue into errors for the client."""
         if self.draining:
-            message = "The service is restarting. Send the request again."
-            raise Overloaded(message, RETRY_AFTER_SECONDS)
+            raise Overloaded(RESTARTING, RETRY_AFTER_SECONDS)
         try:
             yield
         except TenantLimit as limit:

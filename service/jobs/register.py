@@ -91,6 +91,12 @@ class JobRegister:
             rows = await connection.fetch(_SQL["find_all"], job_ids, account_id)
         return [job_from(dict(row)) for row in rows]
 
+    async def of_any(self, job_ids: Sequence[JobId]) -> list[Job]:
+        """Return those of these jobs that exist, of any account."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["of_any"], job_ids)
+        return [job_from(dict(row)) for row in rows]
+
     async def ended(self, job_ids: Iterable[JobId]) -> list[Job]:
         """Return the jobs among these that have ended, of any account."""
         async with self._database.connection() as connection:

@@ -25,6 +25,7 @@ async def accept_upload(services: Services, order: ConversionOrder, ticket: Queu
 
     Raises:
         IdempotencyKeyInUse: another request has taken over the key; nothing was recorded for this file.
+        Overloaded: the job cannot be promised, because this process stops or the database is away.
     """
     progress = Progress(_received(services, order))
     submission: Submission | None = None

@@ -5,7 +5,7 @@ for as long as the client waits. Any other input is put into the store first, un
 before, and what workers are told is recorded after that: from then on the job survives this process.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -15,11 +15,12 @@ import structlog
 
 from sandbox.pool import QueueTicket
 from service.blocking import INLINE_BYTES
+from service.db.batching import Batcher
 from service.errors import QueueUnavailable, RetryableFault, StorageUnavailable
 from service.ids import JobId
 from service.jobs.handover import HandOver
 from service.jobs.handovers import HandOvers
-from service.jobs.lifecycle import Status
+from service.jobs.lifecycle import ENDED, Status
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec
 from service.jobs.work_queue import WorkQueue
@@ -36,10 +37,17 @@ INPUT_MEDIA_TYPE = "application/octet-stream"
 AWAY_SECONDS = 0.5
 """How long to wait before retrying while the queue is unreachable."""
 _AT_ONCE = 200
+_LOOKED_UP_AT_ONCE = 500
+
+
+class _Ended(msgspec.Struct, frozen=True):
+    """What a gateway reads of a worker's message; the rest it reads from the database."""
+
+    id: JobId
 
 
 class _Awaited:
-    """The end of a job, once it is known."""
+    """The end of a job, once it is known; `event` says that it may be."""
 
     def __init__(self) -> None:
         self.event = anyio.Event()
@@ -63,6 +71,7 @@ class Gateway:
         self._inline_bytes = inline_bytes
         self._again_seconds = again_seconds
         self._awaited: dict[JobId, _Awaited] = {}
+        self._look_up = Batcher(self._look_all_up, _LOOKED_UP_AT_ONCE)
 
     async def run(self, spec: JobSpec, directory: Path, ticket: QueueTicket, keep: Callable[[], None]) -> Job:
         """Hand a job over and return it when it has ended; see `RunJob`.
@@ -71,11 +80,13 @@ class Gateway:
             RetryableFault: another process has the job, and has not ended it.
         """
         is_stored = spec.is_promised or spec.job.input_size_bytes > self._inline_bytes
+        is_recorded = False
         try:
             with self._awaiting(spec.job.id) as awaited:
                 handover = self._handover(spec)
                 if is_stored:
                     await self._store(spec, handover, directory)
+                    is_recorded = True
                     keep()
                 else:
                     content = await self._read(directory / spec.upload)
@@ -87,20 +98,20 @@ class Gateway:
         except ForgottenError:
             return await self._fail(spec, "forgotten", FORGOTTEN)
         except anyio.get_cancelled_exc_class():
-            if not is_stored:  # nobody could hand it over again
+            if not is_recorded:  # nobody could hand it over again
                 with anyio.CancelScope(shield=True), suppress(RetryableFault):
                     await self._fail(spec, "stopped", STOPPED)
             raise
         finally:
+            self._parts.ledger.forget(spec.job.id)
             self._parts.pool.release(ticket)
             await self._parts.work_area.remove(directory, inline=spec.job.input_size_bytes <= INLINE_BYTES)
 
     def hear(self, message: bytes) -> None:
-        """Note the end of a job that a worker reports."""
-        try:
-            self.tell(msgspec.msgpack.decode(message, type=Job))
-        except msgspec.DecodeError:  # of another version: the next look into the database finds the end
-            return
+        """Look for the end of a job that a worker reports. Whoever can publish could send this message."""
+        with suppress(msgspec.DecodeError):  # of another version: a later look finds the end
+            if awaited := self._awaited.get(msgspec.msgpack.decode(message, type=_Ended).id):
+                awaited.event.set()
 
     def tell(self, ended: Job) -> bool:
         """Pass an ended job to its waiters; return whether this process handed it over."""
@@ -120,7 +131,28 @@ class Gateway:
                 pause = AWAY_SECONDS
             with anyio.move_on_after(pause):
                 await awaited.event.wait()
+            awaited.event = anyio.Event()
+            if found := await self._find_end(handover.job.id):
+                return found
         return awaited.job
+
+    async def _find_end(self, job_id: JobId) -> Job | None:
+        """Look for the end of a job in the database; None if it has not ended, or the database is away.
+
+        Raises:
+            ForgottenError: a crash of the database has undone the job's admission.
+        """
+        try:
+            found = await self._look_up.submit(job_id)
+        except RetryableFault:
+            return None
+        if found is None:
+            raise ForgottenError
+        return found if found.status in ENDED else None
+
+    async def _look_all_up(self, job_ids: Sequence[JobId]) -> list[Job | None]:
+        found = {job.id: job for job in await self._parts.jobs.of_any(job_ids)}
+        return [found.get(job_id) for job_id in job_ids]
 
     async def _store(self, spec: JobSpec, handover: HandOver, directory: Path) -> None:
         key = new_input_key(ObjectKey(spec.object_key))

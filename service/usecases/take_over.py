@@ -173,6 +173,7 @@ class Worker:
             return await submission.outcome()
         finally:
             del self._tickets[job.id]
+            services.ledger.forget(job.id)
 
     async def _prepare(self, handover: HandOver, claim: Claim, directory: Path) -> JobSpec:
         """Fetch the input of a claimed job and detect its format."""

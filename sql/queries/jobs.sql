@@ -28,6 +28,10 @@ SELECT *, shown_status(job) FROM job WHERE id = $1 AND account_id = $2;
 -- Some jobs of one account.
 SELECT *, shown_status(job) FROM job WHERE id = ANY($1) AND account_id = $2;
 
+-- name: of_any
+-- Some jobs of any account.
+SELECT *, shown_status(job) FROM job WHERE id = ANY($1);
+
 -- name: ended
 -- Those of these jobs that have ended, of any account.
 SELECT *, shown_status(job) FROM job WHERE id = ANY($1) AND completed_at IS NOT NULL;

@@ -1,0 +1,202 @@
+"""A gateway's part of a job that it hands over, when what it relies on fails: in this process, with a real queue."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+import anyio
+import msgspec
+import pytest
+
+from service.errors import Overloaded
+from service.formats.request import ConversionRequest
+from service.ids import JobId, ServerId, uuid7
+from service.jobs.dispatch import Submission
+from service.jobs.handovers import HandOvers
+from service.jobs.leases import Leases
+from service.jobs.lifecycle import Status
+from service.jobs.records import Job
+from service.jobs.spec import JobSpec, SourceSpec
+from service.jobs.work_queue import WorkQueue, open_work_queue
+from service.metering.ledger import AdmissionRequest, Release
+from service.storage.port import new_key
+from service.usecases.ending import JobParts
+from service.usecases.hand_over import Gateway
+from service.usecases.pipeline import FORGOTTEN
+from tests.fleet.nats import NatsServer, nats_server
+from tests.support.world import MAY, World, world
+
+pytestmark = pytest.mark.xdist_group("fleet")
+
+LEASE = timedelta(seconds=30)
+SOON = 0.05
+NEVER = 3600.0
+
+
+@pytest.fixture(scope="module")
+def nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """A queue without workers."""
+    with nats_server(tmp_path_factory.mktemp("nats")) as server:
+        yield server
+
+
+class Here(NamedTuple):
+    """A gateway, and the service in this process that it belongs to."""
+
+    world: World
+    gateway: Gateway
+    queue: WorkQueue
+    handovers: HandOvers
+
+    async def admit(self, *, is_promised: bool = False) -> JobSpec:
+        """Admit a file."""
+        services, job_id, key = self.world.services, JobId(uuid7(MAY)), new_key()
+        await services.ledger.admit(
+            AdmissionRequest(
+                job_id=job_id,
+                account_id=self.world.account.account_id,
+                server_id=services.leases.server_id,
+                file_name="a.geojson",
+                input_format="geojson",
+                output_format="csv",
+                size_bytes=2,
+                object_name=key,
+            )
+        )
+        return JobSpec(
+            job=await services.jobs.find(job_id, self.world.account.account_id),
+            account_id=self.world.account.account_id,
+            upload="a.geojson",
+            source=SourceSpec(
+                format="geojson", parts=(), stem="a", prefix="", options=(), warnings=(), warnings_without={}
+            ),
+            target="csv",
+            request=ConversionRequest(output="csv"),
+            retention_hours=4,
+            object_key=key,
+            is_promised=is_promised,
+        )
+
+    async def run(self, spec: JobSpec) -> Job:
+        """Hand it over, and wait for its end."""
+        services = self.world.services
+        directory = services.work_area.new_directory()
+        (directory / spec.upload).write_bytes(b"{}")
+        [ticket] = services.runner.enqueue(spec.account_id)
+        with services.runner.admitting(spec.job.id):
+            return await self.gateway.run(spec, directory, ticket, lambda: None)
+
+    async def execute(self, statement: str, *arguments: object) -> None:
+        """Change the database."""
+        async with self.world.services.database.connection() as connection:
+            await connection.execute(statement, *arguments)
+
+    async def messages(self, number: int) -> None:
+        """Wait until so many jobs are in the queue."""
+        while await self.queue.check() != number:  # noqa: ASYNC110 -- nothing announces it
+            await anyio.sleep(SOON)
+
+
+@asynccontextmanager
+async def opened(dsn: str, directory: Path, nats: NatsServer, again_seconds: float) -> AsyncIterator[Here]:
+    """Open it with an empty queue."""
+    async with world(dsn, directory) as here, open_work_queue(nats.url, LEASE.total_seconds()) as queue:
+        services = here.services
+        parts = JobParts(
+            ledger=services.ledger,
+            jobs=services.jobs,
+            engine=services.engine,
+            pool=services.pool,
+            storage=services.storage,
+            work_area=services.work_area,
+        )
+        handovers = HandOvers(services.database, services.leases.server_id, LEASE)
+        gateway = Gateway(parts, handovers, queue, inline_bytes=1000, again_seconds=again_seconds)
+        await queue.hear_ended(handovers.gateway, gateway.hear)
+        yield Here(here, gateway, queue, handovers)
+
+
+async def test_a_job_that_a_crash_has_undone_fails(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
+    """Its client hears of it, though no worker can claim it."""
+    async with opened(database_url, tmp_path, nats, SOON) as here:
+        spec = await here.admit()
+        await here.execute("DELETE FROM job WHERE id = $1", spec.job.id)  # as asynchronous commits are lost
+        ended = await here.run(spec)
+        assert (ended.status, ended.error_message) == (Status.FAILED, FORGOTTEN)
+        found = await here.world.services.jobs.find(spec.job.id, spec.account_id)
+        assert (found.status, found.error_message) == (Status.FAILED, FORGOTTEN)
+
+
+async def test_the_end_of_a_job_is_what_the_database_says(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
+    """Whatever a message says; and the gateway then forgets what it knew of the admission."""
+    async with opened(database_url, tmp_path, nats, NEVER) as here, anyio.create_task_group() as tasks:
+        services, ends = here.world.services, list[Job]()
+        spec = await here.admit()
+
+        async def wait() -> None:
+            ends.append(await here.run(spec))
+
+        already = await here.queue.check()
+        tasks.start_soon(wait)
+        await here.messages(already + 1)
+        forged = msgspec.structs.replace(spec.job, status=Status.COMPLETED, object_key="of another account")
+        for told in (forged, b"damaged"):
+            await here.queue.tell_ended(here.handovers.gateway, msgspec.msgpack.encode(told))
+        await services.ledger.release(Release(job_id=spec.job.id, attempt=1, error_message="no", details={}))
+        await here.queue.tell_ended(here.handovers.gateway, msgspec.msgpack.encode(forged))
+    assert [(job.status, job.error_message) for job in ends] == [(Status.FAILED, "no")]
+
+
+async def test_an_ended_job_is_forgotten(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
+    """A gateway would otherwise keep something of each job for ever."""
+    async with opened(database_url, tmp_path, nats, SOON) as here:
+        spec, services = await here.admit(), here.world.services
+        worker = Leases(services.database, ServerId(uuid4()), LEASE)
+        await worker.claim(spec.job.id, new_key())
+        release = "SELECT release_job($1, 2, 'no', '{}', NULL, NULL, NULL, NULL, false)"
+        await here.execute(release, spec.job.id)  # by the worker, in its process
+        assert (await here.run(spec)).status is Status.FAILED
+        assert not await services.ledger.is_durable(spec.job.id)  # it asks the database, because it knows nothing
+
+
+async def test_a_job_that_was_not_handed_over_yet_fails(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
+    """Its gateway stops while it stores the input of a job to be promised."""
+    async with opened(database_url, tmp_path, nats, NEVER) as here:
+        spec, services = await here.admit(is_promised=True), here.world.services
+        waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        stopped = anyio.CancelScope()
+
+        async def run() -> None:
+            with stopped:
+                await here.run(spec)
+
+        async with anyio.create_task_group() as tasks, services.database.transaction() as connection:
+            await connection.execute("SELECT FROM job WHERE id = $1 FOR UPDATE", spec.job.id)
+            tasks.start_soon(run)
+            while not await connection.fetch(waiting):  # noqa: ASYNC110 -- nothing announces it
+                await anyio.sleep(SOON)
+            stopped.cancel()
+        assert (await services.jobs.find(spec.job.id, spec.account_id)).status is Status.FAILED
+
+
+async def test_a_job_that_is_lost_before_it_is_kept_is_not_promised() -> None:
+    """The client gets a 503 instead of a 202; a job that is lost later stays promised."""
+    job = Job(
+        id=JobId(uuid4()),
+        status=Status.PENDING,
+        original_file_name="a",
+        input_format=None,
+        output_format=None,
+        input_size_bytes=1,
+        created_at=MAY,
+    )
+    lost, kept = Submission(job), Submission(job)
+    lost.mark_lost()
+    with pytest.raises(Overloaded, match="again"):
+        await lost.kept()
+    kept.keep()
+    kept.mark_lost()
+    await kept.kept()
