@@ -14,7 +14,7 @@ import msgspec
 
 from service.db.pool import Database
 from service.db.queries import load
-from service.ids import JobId, ServerId
+from service.ids import AccountId, JobId, ServerId
 
 _SQL = load("jobs")
 
@@ -93,14 +93,15 @@ class Leases:
             rows = await connection.fetch(_SQL["held"], self.server_id, self._lease)
         return [HeldJob(row["id"], row["attempt"], row["object_key"]) for row in rows]
 
-    async def claim(self, job_id: JobId, new_name: str) -> Claim:
+    async def claim(self, job_id: JobId, account_id: AccountId, gateway: ServerId, new_name: str) -> Claim:
         """Claim a job for this process; it and its admission are durable then.
 
+        A job that another process than `gateway` has admitted, or for another account, counts as ended.
         The output of any attempt but the first is to be stored as `new_name`.
         """
         async with self._database.connection() as connection:
             row = await connection.fetchrow(
-                _SQL["claim"], job_id, self.server_id, self._lease, new_name, MOST_DEATHS, POISON
+                _SQL["claim"], job_id, account_id, gateway, self.server_id, self._lease, new_name, MOST_DEATHS, POISON
             )
         return msgspec.convert(dict(row or {}), Claim)
 

@@ -108,7 +108,7 @@ class Worker:
             await delivery.give_back(LATER_SECONDS)  # for a newer worker; or until this one knows that it has lost it
             return
         with self._services.runner.admitting(handover.job.id):
-            claim = await self._services.leases.claim(handover.job.id, new_key())
+            claim = await self._services.leases.claim(handover.job.id, handover.account_id, handover.gateway, new_key())
             if claim.verdict == "ended":
                 await delivery.acknowledge()
             elif claim.verdict == "held":

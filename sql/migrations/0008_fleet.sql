@@ -3,11 +3,8 @@
 ALTER TABLE job
     ADD COLUMN worker_id uuid,  -- the process that claimed this attempt, if another than the one that admitted the job
     ADD COLUMN input_key text,  -- of the input in the store: recorded before there is one, gone once it is removed
-    ADD COLUMN handover  bytea; -- what workers are told; from then on, the job survives the process that admitted it
-CREATE INDEX job_handed_over ON job (id) WHERE completed_at IS NULL AND handover IS NOT NULL;
-CREATE INDEX job_by_worker ON job (worker_id) WHERE completed_at IS NULL AND worker_id IS NOT NULL;
-CREATE INDEX job_input_left ON job (id) WHERE completed_at IS NOT NULL AND input_key IS NOT NULL;
-CREATE UNIQUE INDEX job_input ON job (input_key) WHERE input_key IS NOT NULL;
+    ADD COLUMN handover  bytea, -- what workers are told; from then on, the job survives the process that admitted it
+    ADD COLUMN deaths    int NOT NULL DEFAULT 0; -- workers that died while a converter had begun on it
 
 -- Whether a process has sent a heartbeat within the lease.
 CREATE FUNCTION is_alive(of_server uuid, lease interval) RETURNS boolean LANGUAGE sql STABLE AS $$
@@ -23,28 +20,41 @@ $$;
 -- Give a job to a worker in a new attempt, or say why not:
 --   claimed   the worker is to run this attempt, whose output nobody else may have stored under `output`
 --   held      another process that is alive has it
---   ended     there is nothing left to do
--- The commit is synchronous, and so the admission that it builds on is on the disk as well.
+--   ended     there is nothing left to do, or no job of this account and gateway
+--   given up  the last of `most_deaths` workers has died with it: it failed just now, for `reason`
+-- `is_suspect`: a worker has died with it, whether or not the job had to do with that; what only waited there is counted no
+-- death. The commit is synchronous, and so the admission that it builds on is on the disk as well.
 CREATE FUNCTION claim_job(
-    of_job uuid, on_worker uuid, lease interval, new_name text,
-    OUT verdict text, OUT claimed_attempt int, OUT output text, OUT input text, OUT former_worker uuid
+    of_job uuid, of_account uuid, of_gateway uuid, on_worker uuid, lease interval, new_name text, most_deaths int, reason text,
+    OUT verdict text, OUT claimed_attempt int, OUT output text, OUT input text, OUT is_suspect boolean
 ) LANGUAGE plpgsql AS $$
+DECLARE
+    former job;
+    died int;
 BEGIN
-    SELECT j.worker_id INTO former_worker FROM job j
-     WHERE j.id = of_job AND j.completed_at IS NULL FOR UPDATE;
+    SELECT * INTO former FROM job j
+     WHERE j.id = of_job AND j.account_id = of_account AND j.server_id = of_gateway AND j.completed_at IS NULL FOR UPDATE;
     IF NOT FOUND THEN
         verdict := 'ended';
-    ELSIF is_alive(former_worker, lease) THEN
+        RETURN;
+    ELSIF is_alive(former.worker_id, lease) THEN
         verdict := 'held';
-    ELSE
-        UPDATE job j
-           SET attempt = j.attempt + 1, worker_id = on_worker, status = 'Pending', stage = NULL,
-               object_key = CASE WHEN j.attempt = 1 THEN j.object_key -- by which nothing was stored
-                                 ELSE regexp_replace(j.object_key, '[^/]*$', new_name) END
-         WHERE j.id = of_job
-     RETURNING j.attempt, j.object_key, j.input_key INTO claimed_attempt, output, input;
-        verdict := 'claimed';
+        RETURN;
     END IF;
+    died := former.deaths + (former.worker_id IS NOT NULL AND former.status = 'Processing')::int;
+    is_suspect := died > 0 OR former.worker_id IS NOT NULL;
+    IF died >= most_deaths THEN
+        PERFORM release_job(of_job, former.attempt, reason, '{}', NULL, NULL, NULL, former.object_key, false);
+        verdict := 'given up';
+        RETURN;
+    END IF;
+    UPDATE job j
+       SET attempt = j.attempt + 1, worker_id = on_worker, status = 'Pending', stage = NULL, deaths = died,
+           object_key = CASE WHEN j.attempt = 1 THEN j.object_key -- by which nothing was stored
+                             ELSE regexp_replace(j.object_key, '[^/]*$', new_name) END
+     WHERE j.id = of_job
+ RETURNING j.attempt, j.object_key, j.input_key INTO claimed_attempt, output, input;
+    verdict := 'claimed';
 END $$;
 
 -- As before, but a job that a worker has or will have is not abandoned.

@@ -47,9 +47,10 @@ SELECT *, shown_status(job) FROM job
 
 -- name: anonymise
 -- Remove from the ended jobs of one account whatever could identify a person or a file.
-UPDATE job SET original_file_name = '', download_name = NULL, details = '{}',
+UPDATE job SET original_file_name = '', download_name = NULL, details = '{}', handover = NULL,
                error_message = CASE WHEN status = 'Failed' THEN $2 END
- WHERE account_id = $1 AND completed_at IS NOT NULL AND (original_file_name <> '' OR download_name IS NOT NULL);
+ WHERE account_id = $1 AND completed_at IS NOT NULL
+   AND (original_file_name <> '' OR download_name IS NOT NULL OR handover IS NOT NULL);
 
 -- name: recent
 -- The newest jobs of one account; ids are ordered by time.
@@ -87,7 +88,7 @@ SELECT id, attempt, object_key FROM job
 -- name: claim
 -- Give a job to a worker in a new attempt, or say why not; see the function.
 SELECT verdict, claimed_attempt AS attempt, output, input, coalesce(is_suspect, false) AS is_suspect
-  FROM claim_job($1, $2, $3, $4, $5, $6);
+  FROM claim_job($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: mark_begun
 -- Record that a converter begins on a claimed job, before it does: if the worker dies now, the job may be the cause.
@@ -95,7 +96,7 @@ UPDATE job SET status = 'Processing' WHERE id = $1 AND attempt = $2 AND complete
 
 -- name: claimed
 -- Open jobs that this process claimed.
-SELECT id, attempt, object_key FROM job WHERE worker_id = $1 AND completed_at IS NULL;
+SELECT id, attempt, object_key FROM job WHERE worker_id = $1 AND status IN ('Pending', 'Processing');
 
 -- name: superseded
 -- Those of these open jobs that another process has claimed meanwhile.

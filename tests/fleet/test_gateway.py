@@ -155,7 +155,7 @@ async def test_an_ended_job_is_forgotten(database_url: str, tmp_path: Path, nats
     async with opened(database_url, tmp_path, nats, SOON) as here:
         spec, services = await here.admit(), here.world.services
         worker = Leases(services.database, ServerId(uuid4()), LEASE)
-        await worker.claim(spec.job.id, new_key())
+        await worker.claim(spec.job.id, spec.account_id, services.leases.server_id, new_key())
         release = "SELECT release_job($1, 2, 'no', '{}', NULL, NULL, NULL, NULL, false)"
         await here.execute(release, spec.job.id)  # by the worker, in its process
         assert (await here.run(spec)).status is Status.FAILED

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from service.clock import utc_now
-from service.ids import JobId, ServerId, uuid7
+from service.ids import AccountId, JobId, ServerId, uuid7
 from service.jobs.leases import MOST_DEATHS, POISON, Claim, Leases
 from service.jobs.lifecycle import Status
 from service.metering.ledger import AdmissionRequest
@@ -35,10 +35,15 @@ async def admitted(here: World) -> JobId:
     return job_id
 
 
+async def claim_as(worker: Leases, here: World, job_id: JobId) -> Claim:
+    """A worker claims the job, as its handover says."""
+    return await worker.claim(job_id, here.account.account_id, here.services.leases.server_id, new_key())
+
+
 async def claim(here: World, job_id: JobId, *, begins: bool) -> Claim:
     """A worker claims the job, begins on it if it does, and dies: it sends no heartbeat."""
     worker = Leases(here.services.database, ServerId(uuid4()), LEASE)
-    claimed = await worker.claim(job_id, new_key())
+    claimed = await claim_as(worker, here, job_id)
     if begins and claimed.attempt is not None:
         await worker.mark_begun(job_id, claimed.attempt)
     return claimed
@@ -74,10 +79,20 @@ async def test_a_worker_that_lives_keeps_its_job(database_url: str, tmp_path: Pa
         worker = Leases(here.services.database, ServerId(uuid4()), LEASE)
         await worker.beat()
         for _ in range(MOST_DEATHS + 1):
-            claimed = await worker.claim(job_id, new_key())
+            claimed = await claim_as(worker, here, job_id)
             assert (claimed.verdict, claimed.is_suspect) == ("claimed", False)
             assert (await claim(here, job_id, begins=True)).verdict == "held"
             assert claimed.attempt is not None
             if begins:
                 await worker.mark_begun(job_id, claimed.attempt)
             assert await worker.give_back(job_id, claimed.attempt)
+
+
+async def test_a_forged_handover_takes_nothing(database_url: str, tmp_path: Path) -> None:
+    """Neither with another account, whose limits and retention would apply, nor of a job that nobody handed over so."""
+    async with world(database_url, tmp_path) as here:
+        job_id, worker = await admitted(here), Leases(here.services.database, ServerId(uuid4()), LEASE)
+        account_id, gateway = here.account.account_id, here.services.leases.server_id
+        assert (await worker.claim(job_id, AccountId(uuid4()), gateway, new_key())).verdict == "ended"
+        assert (await worker.claim(job_id, account_id, ServerId(uuid4()), new_key())).verdict == "ended"
+        assert (await claim_as(worker, here, job_id)).attempt == 2

@@ -53,13 +53,14 @@ async def test_a_process_that_lost_a_job_does_not_show_what_it_does(database_url
     async with open_ledger(database_url) as (database, ledger):
         jobs = JobRegister(database)
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
-        job_id = JobId(uuid7(START))
-        await ledger.admit(application(account.account_id, 1, job_id))
+        file = application(account.account_id, 1)
+        job_id = file.job_id
+        await ledger.admit(file)
         workers = [Leases(database, ServerId(uuid4()), timedelta(seconds=30)) for _ in range(3)]
-        await workers[0].claim(job_id, new_key())
+        await workers[0].claim(job_id, file.account_id, file.server_id, new_key())
         jobs.begin(await jobs.find(job_id, account.account_id), lambda: "reading")
         await jobs.show_begun()
-        await workers[1].claim(job_id, new_key())
+        await workers[1].claim(job_id, file.account_id, file.server_id, new_key())
         await jobs.show_begun()
         job = await jobs.find(job_id, account.account_id)
         assert (job.attempt, job.status, job.stage) == (3, Status.PENDING, None)
