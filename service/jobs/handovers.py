@@ -3,6 +3,8 @@
 from datetime import timedelta
 from uuid import UUID
 
+import msgspec
+
 from service.db.pool import Database
 from service.db.queries import load
 from service.ids import JobId, ServerId
@@ -10,6 +12,13 @@ from service.jobs.handover import HandOver, read_handover, write_handover
 
 _SQL = load("jobs")
 _FIRST = UUID(int=0)
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Some recorded handovers, in the order of their jobs; `last` is the job that others may follow."""
+
+    handovers: list[HandOver]
+    last: JobId | None
 
 
 class HandOvers:
@@ -31,9 +40,26 @@ class HandOvers:
         async with self._database.connection() as connection:
             return await connection.fetchval(_SQL["hand_over"], handover.job.id, write_handover(handover)) is not None
 
-    async def next_unclaimed(self, at_once: int) -> list[HandOver]:
-        """Return recorded handovers that no living worker has; each call continues, and finally starts over."""
+    async def count(self) -> int:
+        """Return how many open jobs were handed over."""
+        async with self._database.connection() as connection:
+            return int(await connection.fetchval(_SQL["count_handed_over"]))
+
+    async def unclaimed(self, at_once: int) -> Page:
+        """Return the next recorded handovers that no living worker has; the same ones until `turn` is called."""
         async with self._database.connection() as connection:
             rows = await connection.fetch(_SQL["handed_over"], self._after, self._lease, at_once)
-        self._after = rows[-1]["id"] if len(rows) == at_once else _FIRST
-        return [found for row in rows if (found := read_handover(row["handover"]))]
+        found = [found for row in rows if (found := _readable(row["handover"]))]
+        return Page(found, rows[-1]["id"] if len(rows) == at_once else None)
+
+    def turn(self, page: Page) -> None:
+        """Continue after a page, or start over after the last one."""
+        self._after = page.last or _FIRST
+
+
+def _readable(message: bytes) -> HandOver | None:
+    """Read a handover; None if this process cannot, which must not keep it from those that follow."""
+    try:
+        return read_handover(message)
+    except msgspec.DecodeError:
+        return None

@@ -16,7 +16,9 @@ async def hand_over_lost(services: Services) -> None:
     if fleet is None:
         return
     await fleet.queue.check()
-    if await services.leases.lead("hand over") and (jobs := await hand_over_again(fleet.handovers, fleet.queue)):
+    if not await services.leases.lead("hand over"):
+        return
+    if jobs := await hand_over_again(fleet.handovers, fleet.queue, services.leases.heartbeat.total_seconds()):
         _log.warning(events.JOBS_HANDED_OVER_AGAIN, jobs=jobs)
 
 

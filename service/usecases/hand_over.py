@@ -198,15 +198,22 @@ class Gateway:
             del self._awaited[job_id]
 
 
-async def hand_over_again(handovers: HandOvers, queue: WorkQueue) -> int:
+async def hand_over_again(handovers: HandOvers, queue: WorkQueue, seconds: float, at_once: int = _AT_ONCE) -> int:
     """Hand recorded jobs over again that have no living worker and are not in the queue; return their number.
 
-    Looks at some of it, and at more for as long as it finds any.
+    Looks at some, and at more while any were missing or the queue has fewer messages than there are recorded jobs, but
+    begins with no more after `seconds`.
 
     Raises:
         QueueUnavailable: the queue is away.
     """
+    end_by = anyio.current_time() + seconds
+    some_are_missing = await queue.check() < await handovers.count()
     count = 0
-    while missing := sum([await queue.offer(handover) for handover in await handovers.next_unclaimed(_AT_ONCE)]):
+    while True:
+        page = await handovers.unclaimed(at_once)
+        missing = sum([await queue.offer(handover) for handover in page.handovers])
+        handovers.turn(page)
         count += missing
-    return count
+        if page.last is None or not (missing or some_are_missing) or anyio.current_time() > end_by:
+            return count

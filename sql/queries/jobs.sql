@@ -122,6 +122,10 @@ SELECT id, handover FROM job
  WHERE completed_at IS NULL AND handover IS NOT NULL AND id > $1 AND NOT is_alive(worker_id, $2::interval)
  ORDER BY id LIMIT $3;
 
+-- name: count_handed_over
+-- How many open jobs were handed over.
+SELECT count(*) FROM job WHERE completed_at IS NULL AND handover IS NOT NULL;
+
 -- name: inputs_left
 -- Inputs of jobs that have ended.
 SELECT id, input_key FROM job WHERE completed_at IS NOT NULL AND input_key IS NOT NULL LIMIT $1;

@@ -15,6 +15,7 @@ from service.errors import Overloaded
 from service.formats.request import ConversionRequest
 from service.ids import JobId, ServerId, uuid7
 from service.jobs.dispatch import Submission
+from service.jobs.handover import HandOver
 from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
@@ -24,7 +25,7 @@ from service.jobs.work_queue import WorkQueue, open_work_queue
 from service.metering.ledger import AdmissionRequest, Release
 from service.storage.port import new_key
 from service.usecases.ending import JobParts
-from service.usecases.hand_over import Gateway
+from service.usecases.hand_over import Gateway, hand_over_again
 from service.usecases.pipeline import FORGOTTEN
 from tests.fleet.nats import NatsServer, nats_server
 from tests.support.world import MAY, World, world
@@ -88,6 +89,20 @@ class Here(NamedTuple):
         [ticket] = services.runner.enqueue(spec.account_id)
         with services.runner.admitting(spec.job.id):
             return await self.gateway.run(spec, directory, ticket, lambda: None)
+
+    async def record(self) -> HandOver:
+        """Admit a file and record its handover, but tell nobody."""
+        spec = await self.admit(is_promised=True)
+        handover = HandOver(
+            job=spec.job,
+            account_id=spec.account_id,
+            request=spec.request,
+            target=spec.target,
+            retention_hours=spec.retention_hours,
+            gateway=self.handovers.gateway,
+        )
+        assert await self.handovers.record(handover)
+        return handover
 
     async def execute(self, statement: str, *arguments: object) -> None:
         """Change the database."""
@@ -200,3 +215,16 @@ async def test_a_job_that_is_lost_before_it_is_kept_is_not_promised() -> None:
     kept.keep()
     kept.mark_lost()
     await kept.kept()
+
+
+async def test_a_lost_queue_is_filled_again_at_once(database_url: str, tmp_path: Path) -> None:
+    """All of it, although what is looked at first is there; a look that breaks off is repeated."""
+    (directory := tmp_path / "nats").mkdir()
+    with nats_server(directory) as nats:
+        async with opened(database_url, tmp_path / "service", nats, NEVER) as here:
+            jobs = sorted([await here.record() for _ in range(4)], key=lambda one: one.job.id)
+            assert await here.queue.offer(jobs[0])
+            assert await here.handovers.unclaimed(at_once=1) == await here.handovers.unclaimed(at_once=1)
+            assert await hand_over_again(here.handovers, here.queue, NEVER, at_once=1) == len(jobs) - 1
+            assert await hand_over_again(here.handovers, here.queue, NEVER, at_once=1) == 0
+            assert await here.queue.check() == len(jobs)
