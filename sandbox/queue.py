@@ -122,6 +122,20 @@ class AdmissionQueue:
             TenantLimit, QueueFull: see `require`.
         """
         self.require(tenant, tickets)
+        return self._take(tenant, tickets)
+
+    def readmit(self, tenant: str) -> QueueTicket:
+        """Take a place for what was admitted elsewhere, however many the tenant has; it must be released.
+
+        Raises:
+            QueueFull: no place is free.
+        """
+        if self.places_taken >= self.places:
+            raise QueueFull
+        [ticket] = self._take(tenant, 1)
+        return ticket
+
+    def _take(self, tenant: str, tickets: int) -> list[QueueTicket]:
         self.places_taken += tickets
         self._places[tenant] += tickets
         self._turns.setdefault(tenant, next(self._numbers))

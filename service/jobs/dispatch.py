@@ -158,6 +158,15 @@ class JobRunner:
         with self._refusals():
             return self._pool.queue.enqueue(str(account_id), files)
 
+    def readmit(self, account_id: AccountId) -> QueueTicket:
+        """Take a place for a job that another process has admitted, whatever its account has in progress here.
+
+        Raises:
+            Overloaded: the queue has no place for it, or the service is shutting down.
+        """
+        with self._refusals():
+            return self._pool.queue.readmit(str(account_id))
+
     def refuse_if_full(self, account_id: AccountId) -> None:
         """Refuse a request before its body is read, if it would be refused afterwards; raises what `enqueue` raises."""
         with self._refusals():

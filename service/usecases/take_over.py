@@ -4,8 +4,8 @@ A message is acknowledged once its job has ended. Until then it is kept by signs
 end, and the message is delivered to another worker.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import anyio
@@ -18,6 +18,7 @@ from service.blocking import INLINE_BYTES
 from service.errors import Rejection, RetryableFault, StorageUnavailable
 from service.ids import JobId
 from service.intake.form import Upload
+from service.jobs.dispatch import Submission
 from service.jobs.handover import HandOver, read_handover
 from service.jobs.leases import Claim
 from service.jobs.records import Job
@@ -39,9 +40,9 @@ PLACES_EACH = 2
 HELD_SECONDS = 1.0
 """When to check again a job whose worker may have died."""
 LATER_SECONDS = 5.0
-"""When another worker may try a job that this one cannot run now."""
+"""When a worker may try again a job that this one cannot run now."""
 MOST_ATTEMPTS = 12
-"""The job fails after this many attempts to fetch its input."""
+"""The job fails after this many attempts to fetch its input and detect its format."""
 UNFETCHED = "The file could not be fetched for its conversion. Nothing was counted; send the file again."
 _UPLOAD = "upload"
 
@@ -59,6 +60,7 @@ class Worker:
         self._large = 0
         self._company = Company()
         self._tickets: dict[JobId, QueueTicket] = {}
+        self._leaves = False
         self._finished = anyio.Event()
 
     async def work(self, services: Services) -> None:
@@ -72,6 +74,7 @@ class Worker:
 
     async def leave(self) -> None:
         """Take no further jobs, and return those that no converter has begun."""
+        self._leaves = True
         self._queue.leave()
         for job_id, ticket in list(self._tickets.items()):
             if ticket.state is State.WAITING:
@@ -86,14 +89,12 @@ class Worker:
             self._large += delivery.is_large
             try:
                 await self._see_to(delivery)
-            except RetryableFault:
-                await delivery.give_back(LATER_SECONDS)
-            except StorageUnavailable as away:
-                _log.warning(events.STORAGE_FAILED, fault=away.fault, detail=away.detail)
-                await delivery.give_back(LATER_SECONDS)
-            except Exception:  # noqa: BLE001 -- one job must not end the others
-                _log.exception(events.DELIVERY_FAILED)
-                await delivery.give_back(LATER_SECONDS)
+            except BaseException as error:
+                _report(error)
+                with anyio.CancelScope(shield=True):  # others may have at once what this worker leaves behind
+                    await delivery.give_back(0.0 if self._leaves else LATER_SECONDS)
+                if not isinstance(error, Exception):  # one job must not end the others
+                    raise
             finally:
                 self._large -= delivery.is_large
 
@@ -103,11 +104,16 @@ class Worker:
 
     async def _see_to(self, delivery: Delivery) -> None:
         """Run the job of a message to its end, or return the message."""
-        handover = read_handover(delivery.data)
+        try:
+            handover = read_handover(delivery.data)
+        except msgspec.DecodeError:
+            _log.exception(events.DELIVERY_DAMAGED)
+            await delivery.acknowledge()  # its job is handed over again
+            return
         if handover is None or handover.job.id in self._services.runner.active:
             await delivery.give_back(LATER_SECONDS)  # for a newer worker; or until this one knows that it has lost it
             return
-        with self._services.runner.admitting(handover.job.id):
+        with self._services.runner.admitting(handover.job.id), self._place(handover) as ticket:
             claim = await self._services.leases.claim(handover.job.id, handover.account_id, handover.gateway, new_key())
             if claim.verdict == "ended":
                 await delivery.acknowledge()
@@ -119,61 +125,68 @@ class Worker:
                 await self._tell(delivery, handover, await self._ended(handover.job.id))
             else:
                 async with _kept(delivery, self._sign_seconds):
-                    await self._end(delivery, handover, claim)
+                    ended = await self._end(handover, claim, ticket)
+                await self._tell(delivery, handover, ended)
 
-    async def _end(self, delivery: Delivery, handover: HandOver, claim: Claim) -> None:
+    @contextmanager
+    def _place(self, handover: HandOver) -> Iterator[QueueTicket]:
+        """Take a place before the job is claimed; the run of the job releases it if there is one."""
+        ticket = self._services.runner.readmit(handover.account_id)
+        try:
+            yield ticket
+        finally:
+            if self._tickets.pop(handover.job.id, None) is None:
+                self._services.pool.release(ticket)
+
+    async def _end(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> Job:
+        """Run a claimed job and return it when it has ended; otherwise give it up, so that any worker can claim it."""
         job = msgspec.structs.replace(handover.job, attempt=claim.attempt)
         try:
             async with self._company.joined(alone=claim.is_suspect):
                 if claim.is_suspect:
                     await self._services.leases.mark_begun(job.id, job.attempt)
-                ended = await self._run(msgspec.structs.replace(handover, job=job), claim)
+                return await self._run(msgspec.structs.replace(handover, job=job), claim, ticket)
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await self._give_back(delivery, job)
+                await retry_while_unavailable(lambda: self._services.leases.give_back(job.id, job.attempt))
             raise
-        await self._tell(delivery, handover, ended)
+        finally:
+            self._services.ledger.forget(job.id)
 
     async def _tell(self, delivery: Delivery, handover: HandOver, ended: Job) -> None:
         await self._queue.tell_ended(handover.gateway, msgspec.msgpack.encode(ended))
         await delivery.acknowledge()
 
-    async def _give_back(self, delivery: Delivery, job: Job) -> None:
-        """Let another worker have a job that this one has not ended."""
-        self._services.ledger.forget(job.id)
-        await retry_while_unavailable(lambda: self._services.leases.give_back(job.id, job.attempt))
-        await delivery.give_back()
-
-    async def _run(self, handover: HandOver, claim: Claim) -> Job:
+    async def _run(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> Job:
         """Run a claimed job and return it when it has ended.
 
         Raises:
             RetryableFault: it has not ended; this process stops, or lost it.
         """
+        job = handover.job
+        self._services.ledger.note_durable(job.id)
+        try:
+            submission = await self._submit(handover, claim, ticket)
+        except Rejection as rejection:
+            return await self._fail(job, rejection, rejection.message)
+        except Exception as error:
+            if job.attempt < MOST_ATTEMPTS:
+                raise
+            _report(error)
+            return await self._fail(job, error, UNFETCHED)
+        return await submission.outcome()
+
+    async def _submit(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> Submission:
         services, job = self._services, handover.job
-        services.ledger.note_durable(job.id)
-        [ticket] = services.runner.enqueue(handover.account_id)
         directory = services.work_area.new_directory(small=job.input_size_bytes <= INLINE_BYTES)
-        submission = None
         try:
             spec = await self._prepare(handover, claim, directory)
             submission = services.runner.submit(spec, directory, ticket)
-        except Rejection as rejection:
-            return await self._fail(job, rejection, rejection.message)
-        except StorageUnavailable as away:
-            if job.attempt < MOST_ATTEMPTS:
-                raise
-            return await self._fail(job, away, UNFETCHED)
-        finally:
-            if submission is None:
-                services.pool.release(ticket)
-                await services.work_area.remove(directory)
+        except BaseException:
+            await services.work_area.remove(directory)
+            raise
         self._tickets[job.id] = ticket
-        try:
-            return await submission.outcome()
-        finally:
-            del self._tickets[job.id]
-            services.ledger.forget(job.id)
+        return submission
 
     async def _prepare(self, handover: HandOver, claim: Claim, directory: Path) -> JobSpec:
         """Fetch the input of a claimed job and detect its format."""
@@ -217,6 +230,14 @@ class Worker:
     async def _ended(self, job_id: JobId) -> Job:
         [job] = await retry_while_unavailable(lambda: self._services.jobs.ended([job_id]))
         return job
+
+
+def _report(error: BaseException) -> None:
+    """Log why a job could not be run here, unless that is an ordinary part of a worker's life."""
+    if isinstance(error, StorageUnavailable):
+        _log.warning(events.STORAGE_FAILED, fault=error.fault, detail=error.detail)
+    elif isinstance(error, Exception) and not isinstance(error, RetryableFault):
+        _log.exception(events.DELIVERY_FAILED, exc_info=error)
 
 
 @asynccontextmanager

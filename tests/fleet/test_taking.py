@@ -1,0 +1,137 @@
+"""What a worker does with jobs that it cannot run: it leaves them for later, and does not try them without end."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import msgspec
+import pytest
+
+from service.clock import utc_now
+from service.errors import TooManyRequests
+from service.ids import JobId, uuid7
+from service.jobs import work_queue
+from service.jobs.handover import HandOver
+from service.jobs.lifecycle import Status
+from service.jobs.work_queue import WorkQueue, open_work_queue
+from service.metering.ledger import AdmissionRequest
+from service.storage.port import new_key
+from service.usecases import take_over
+from service.usecases.take_over import UNFETCHED, Worker
+from tests.fleet.nats import NatsServer, nats_server
+from tests.support.world import World, world
+from tests.unit.jobs.test_handover import handover
+
+pytestmark = pytest.mark.xdist_group("queue")
+PATIENCE_SECONDS = 240.0
+NEVER = 3600.0
+ATTEMPTS = 4
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NatsServer]:
+    """A server of its own, whose stream is empty, and into which workers look more often than usual."""
+    monkeypatch.setattr(work_queue, "LOOK_AGAIN_SECONDS", 0.2)
+    monkeypatch.setattr(take_over, "MOST_ATTEMPTS", ATTEMPTS)
+    (tmp_path / "nats").mkdir()
+    with nats_server(tmp_path / "nats") as running:
+        yield running
+
+
+@asynccontextmanager
+async def working(here: World, server: NatsServer) -> AsyncIterator[WorkQueue]:
+    """A worker with one converter, and the queue that it takes jobs from."""
+    async with open_work_queue(server.url, 30.0) as queue, anyio.create_task_group() as tasks:
+        worker = Worker(queue, converters=1, lease_seconds=30.0)
+        tasks.start_soon(worker.work, here.services)
+        with anyio.fail_after(PATIENCE_SECONDS):
+            yield queue
+        await worker.leave()
+
+
+async def admitted(here: World, content: bytes | None) -> HandOver:
+    """A job with a reservation, which another process hands over; without content, its input is nowhere."""
+    job_id, told = JobId(uuid7(utc_now())), handover(content)
+    admission = await here.services.ledger.admit(
+        AdmissionRequest(
+            job_id=job_id,
+            account_id=here.account.account_id,
+            server_id=told.gateway,
+            file_name="a.geojson",
+            input_format="geojson",
+            output_format="csv",
+            size_bytes=2,
+            object_name=new_key(),
+        )
+    )
+    assert admission is not None
+    async with here.services.database.connection() as connection:  # so that it survives who admitted it
+        await connection.execute("UPDATE job SET handover = '' WHERE id = $1", job_id)
+    job = msgspec.structs.replace(told.job, id=job_id)
+    return msgspec.structs.replace(told, job=job, account_id=here.account.account_id)
+
+
+async def until_empty(queue: WorkQueue, left: int = 0) -> None:
+    """Wait until all messages but some are acknowledged."""
+    while await queue.check() > left:  # noqa: ASYNC110 -- the server does not tell
+        await anyio.sleep(0.02)
+
+
+async def test_what_cannot_be_fetched_is_left_for_later(
+    database_url: str, tmp_path: Path, server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker sees to other messages meanwhile, of which it removes those that nobody can read."""
+    monkeypatch.setattr(take_over, "LATER_SECONDS", NEVER)
+    async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
+        unfetchable = await admitted(here, None)
+        await queue.offer(unfetchable)
+        job_id, account_id = unfetchable.job.id, here.account.account_id
+        async with here.services.database.connection() as connection:
+            while not await connection.fetchval(  # noqa: ASYNC110 -- another process comes there
+                "SELECT attempt = 2 AND worker_id IS NULL FROM job WHERE id = $1", job_id
+            ):
+                await anyio.sleep(0.02)
+        for _ in range(ATTEMPTS):
+            await queue._stream.publish(f"geomill.convert.{unfetchable.lane}.{uuid7(utc_now())}", b"damaged")
+            await until_empty(queue, left=1)
+        job = await here.services.jobs.find(job_id, account_id)
+        assert (job.status, job.attempt) == (Status.PENDING, 2)
+
+
+@pytest.mark.parametrize("has_disk", [True, False])
+async def test_no_cause_is_tried_without_end(
+    database_url: str, tmp_path: Path, server: NatsServer, monkeypatch: pytest.MonkeyPatch, *, has_disk: bool
+) -> None:
+    """Neither a store without the input nor a host without its work area; nothing is charged, no place is kept."""
+    monkeypatch.setattr(take_over, "LATER_SECONDS", 0.0)
+    async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
+        if not has_disk:
+            monkeypatch.setattr(here.services.work_area, "_in_memory", tmp_path / "gone")
+            monkeypatch.setattr(here.services.work_area, "_on_disk", tmp_path / "gone")
+        told = await admitted(here, None if has_disk else b"{}")
+        await queue.offer(told)
+        await until_empty(queue)
+        job = await here.services.jobs.find(told.job.id, here.account.account_id)
+        assert (job.status, job.attempt, job.error_message) == (Status.FAILED, ATTEMPTS, UNFETCHED)
+        assert await here.services.ledger.reservations() == 0
+        assert not here.services.pool.queue.places_taken
+
+
+async def test_an_account_at_its_limit_is_served_nevertheless(
+    database_url: str, tmp_path: Path, server: NatsServer
+) -> None:
+    """The gateway has applied the limit; the worker has a place, and takes the job in the first attempt it makes."""
+    settings = {"max_per_account": 1}
+    async with world(database_url, tmp_path / "data", settings=settings) as here, working(here, server) as queue:
+        [other] = here.services.runner.enqueue(here.account.account_id)
+        with pytest.raises(TooManyRequests):
+            here.services.runner.enqueue(here.account.account_id)
+        told = await admitted(
+            here, b'{"type":"Feature","properties":{},"geometry":{"type":"Point","coordinates":[1,2]}}'
+        )
+        await queue.offer(told)
+        await until_empty(queue)
+        job = await here.services.jobs.find(told.job.id, here.account.account_id)
+        assert (job.status, job.attempt) == (Status.COMPLETED, 2)
+        here.services.pool.release(other)
