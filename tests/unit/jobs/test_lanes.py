@@ -1,0 +1,50 @@
+"""A worker looks into the lanes in turn, so that the backlog of one delays no other."""
+
+import pytest
+
+from service.jobs.handover import LANES
+from service.jobs.lanes import Lanes, is_large
+
+
+def found(lanes: Lanes, *, may_be_large: bool = True) -> list[str]:
+    """All lanes that may contain a job, in the order in which they are looked into."""
+    names = []
+    while (name := lanes.next(may_be_large=may_be_large)) is not None:
+        names.append(name)
+    return names
+
+
+def test_every_lane_may_contain_a_job_at_first() -> None:
+    """Then none of them, until one is stirred or all are."""
+    lanes = Lanes()
+    assert len(set(found(lanes))) == 2 * LANES
+    assert found(lanes) == []
+    lanes.stir("small.3")
+    assert found(lanes) == ["small.3"]
+    lanes.stir_all()
+    assert len(found(lanes)) == 2 * LANES
+
+
+def test_a_lane_that_is_stirred_again_waits_for_its_turn() -> None:
+    """The others come first."""
+    lanes = Lanes()
+    first = lanes.next(may_be_large=True)
+    assert first is not None
+    lanes.stir(first)
+    assert found(lanes)[-1] == first
+
+
+def test_large_inputs_wait_for_a_worker_that_may_take_them() -> None:
+    """Their lanes stay stirred meanwhile."""
+    lanes = Lanes()
+    assert not any(map(is_large, found(lanes, may_be_large=False)))
+    assert all(map(is_large, found(lanes)))
+
+
+@pytest.mark.parametrize("name", ["", "small.99", "other.1"])
+def test_a_lane_that_does_not_exist_is_not_looked_into(name: str) -> None:
+    """Whatever a message says."""
+    lanes = Lanes()
+    found(lanes)
+    lanes.stir(name)
+    assert found(lanes) == []
