@@ -247,12 +247,12 @@ async def _open_fleet(
     if role == "all":
         yield None
         return
-    try:  # loading the client of the queue is of no use without a fleet
-        from service.jobs.work_queue import open_work_queue  # noqa: PLC0415 -- see above
+    try:
+        from service.jobs.work_queue import open_work_queue  # noqa: PLC0415 -- it needs an extra
     except ImportError:
         raise SettingsError("GEOMILL_NATS_URL needs the extra `fleet`: pip install 'geomill[fleet]'.") from None
-    from service.usecases.hand_over import Gateway  # noqa: PLC0415 -- see above
-    from service.usecases.take_over import Worker  # noqa: PLC0415 -- see above
+    from service.usecases.hand_over import Gateway  # noqa: PLC0415 -- it loads the client of the queue
+    from service.usecases.take_over import Worker  # noqa: PLC0415 -- it loads the client of the queue
 
     async with open_work_queue(settings.nats_url, settings.lease_seconds) as queue:
         if role == "worker":

@@ -8,6 +8,7 @@ one message, so that handing a job over again changes nothing while its message 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
+from uuid import UUID
 
 import anyio
 import nats
@@ -20,7 +21,7 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, BadRequestError, NoStreamResponseError, NotFoundError
 
 from service.errors import QueueUnavailable
-from service.ids import ServerId
+from service.ids import JobId, ServerId
 from service.jobs.handover import LANES, SIZES, HandOver, write_handover
 from service.jobs.lanes import Lanes, is_large
 
@@ -175,16 +176,17 @@ class WorkQueue:
                 return found
         return None
 
-    async def tell_ended(self, gateway: ServerId, ended: bytes) -> None:
-        """Tell the gateway of a job that it has ended; the message may be lost."""
+    async def tell_ended(self, gateway: ServerId, job_id: JobId) -> None:
+        """Tell the gateway of a job that it has ended; it need not arrive."""
         with suppress(nats.errors.Error):
-            await self._connection.publish(f"{_ENDED}.{gateway}", ended)
+            await self._connection.publish(f"{_ENDED}.{gateway}", job_id.bytes)
 
-    async def hear_ended(self, gateway: ServerId, hear: Callable[[bytes], None]) -> None:
-        """Call `hear` with each message from a worker to this gateway."""
+    async def hear_ended(self, gateway: ServerId, hear: Callable[[JobId], None]) -> None:
+        """Call `hear` with each job of this gateway that is said to have ended. Anyone who can publish could say so."""
 
         async def pass_on(message: Msg) -> None:
-            hear(message.data)
+            with suppress(ValueError):  # no id of a job
+                hear(JobId(UUID(bytes=message.data)))
 
         await self._connection.subscribe(f"{_ENDED}.{gateway}", cb=pass_on)
 

@@ -2,8 +2,12 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import aclosing
+from pathlib import Path
 from types import TracebackType
 from typing import Literal, get_args
+
+import anyio
 
 from service.errors import StorageFault, StorageUnavailable
 from service.storage.port import ObjectKey, Storage
@@ -40,3 +44,15 @@ async def delete_observed(storage: Storage, keys: Sequence[str]) -> None:
     """
     with observed("delete"):
         await storage.delete([ObjectKey(key) for key in keys])
+
+
+async def copy_observed(storage: Storage, key: ObjectKey, path: Path) -> None:
+    """Copy an object to a new file, which a converter may own.
+
+    Raises:
+        StorageUnavailable: the store is, or there is no such object; a part of the file may be there.
+    """
+    with observed("read"):
+        async with aclosing(storage.read(key)) as pieces, await anyio.open_file(path, "xb") as file:
+            async for piece in pieces:
+                await file.write(piece)

@@ -15,8 +15,8 @@ async def hand_over_lost(services: Services) -> None:
     fleet = services.fleet
     if fleet is None:
         return
-    await fleet.queue.check()
     if not await services.leases.lead("hand over"):
+        await fleet.queue.check()  # which creates it if it is gone
         return
     if jobs := await hand_over_again(fleet.handovers, fleet.queue, services.leases.heartbeat.total_seconds()):
         _log.warning(events.JOBS_HANDED_OVER_AGAIN, jobs=jobs)

@@ -40,12 +40,6 @@ _AT_ONCE = 200
 _LOOKED_UP_AT_ONCE = 500
 
 
-class _Ended(msgspec.Struct, frozen=True):
-    """What a gateway reads of a worker's message; the rest it reads from the database."""
-
-    id: JobId
-
-
 class _Awaited:
     """The end of a job, once it is known; `event` says that it may be."""
 
@@ -107,11 +101,10 @@ class Gateway:
             self._parts.pool.release(ticket)
             await self._parts.work_area.remove(directory, inline=spec.job.input_size_bytes <= INLINE_BYTES)
 
-    def hear(self, message: bytes) -> None:
-        """Look for the end of a job that a worker reports. Whoever can publish could send this message."""
-        with suppress(msgspec.DecodeError):  # of another version: a later look finds the end
-            if awaited := self._awaited.get(msgspec.msgpack.decode(message, type=_Ended).id):
-                awaited.event.set()
+    def hear(self, job_id: JobId) -> None:
+        """Look for the end of a job that a worker reports."""
+        if awaited := self._awaited.get(job_id):
+            awaited.event.set()
 
     def tell(self, ended: Job) -> bool:
         """Pass an ended job to its waiters; return whether this process handed it over."""

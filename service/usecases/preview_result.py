@@ -24,7 +24,7 @@ from service.intake.form import MEBIBYTE, Upload
 from service.jobs.dispatch import RETRY_AFTER_SECONDS
 from service.jobs.lifecycle import Status
 from service.jobs.records import Job
-from service.storage.observed import observed
+from service.storage.observed import copy_observed, observed
 from service.storage.port import ObjectKey, new_key, split_key
 from service.usecases.converter import RunCrashed, converter
 from service.usecases.detect_format import detect_format
@@ -173,7 +173,7 @@ async def _preview(services: Services, run: Run, job: Job, directory: Path) -> P
         message = f"The result is larger than {most // MEBIBYTE} MB, too large for a preview."
         raise Rejection(message)
     result = directory / "result"
-    await _fetch(services, ObjectKey(job.object_key or ""), result)
+    await copy_observed(services.storage, ObjectKey(job.object_key or ""), result)
     upload = Upload(untrusted_name=job.download_name or "", path=result, size_bytes=size_bytes)
     source = await detect_format(upload)
     try:
@@ -194,12 +194,3 @@ def _without_features(directory: Path, job: Job, reason: str) -> Path:
     path = directory / "reason.json"
     path.write_bytes(msgspec.json.encode(Preview(about)))
     return path
-
-
-async def _fetch(services: Services, key: ObjectKey, path: Path) -> None:
-    """Copy an object to a file of its own, which a converter may own."""
-    with observed("read"):
-        async with aclosing(services.storage.read(key)) as pieces:
-            with path.open("xb") as file:
-                async for piece in pieces:
-                    file.write(piece)

@@ -5,7 +5,8 @@ end, and the message is delivered to another worker.
 """
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -25,7 +26,7 @@ from service.jobs.records import Job
 from service.jobs.spec import JobSpec, source_spec
 from service.jobs.work_queue import Delivery, WorkQueue
 from service.metering.ledger import Release
-from service.storage.observed import observed
+from service.storage.observed import copy_observed
 from service.storage.port import ObjectKey, new_key
 from service.telemetry import events, metrics
 from service.usecases.company import Company
@@ -122,11 +123,11 @@ class Worker:
             elif claim.verdict == "given up":
                 _log.error(events.JOB_POISONOUS, job_id=handover.job.id, input=handover.job.input_format)
                 metrics.JOBS_ENDED.labels("poison").inc()
-                await self._tell(delivery, handover, await self._ended(handover.job.id))
+                await self._tell(delivery, handover)
             else:
                 async with _kept(delivery, self._sign_seconds):
-                    ended = await self._end(handover, claim, ticket)
-                await self._tell(delivery, handover, ended)
+                    await self._end(handover, claim, ticket)
+                await self._tell(delivery, handover)
 
     @contextmanager
     def _place(self, handover: HandOver) -> Iterator[QueueTicket]:
@@ -138,14 +139,14 @@ class Worker:
             if self._tickets.pop(handover.job.id, None) is None:
                 self._services.pool.release(ticket)
 
-    async def _end(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> Job:
-        """Run a claimed job and return it when it has ended; otherwise give it up, so that any worker can claim it."""
+    async def _end(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> None:
+        """Run a claimed job to its end; otherwise give it up, so that any worker can claim it."""
         job = msgspec.structs.replace(handover.job, attempt=claim.attempt)
         try:
             async with self._company.joined(alone=claim.is_suspect):
                 if claim.is_suspect:
                     await self._services.leases.mark_begun(job.id, job.attempt)
-                return await self._run(msgspec.structs.replace(handover, job=job), claim, ticket)
+                await self._run(msgspec.structs.replace(handover, job=job), claim, ticket)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await retry_while_unavailable(lambda: self._services.leases.give_back(job.id, job.attempt))
@@ -153,12 +154,12 @@ class Worker:
         finally:
             self._services.ledger.forget(job.id)
 
-    async def _tell(self, delivery: Delivery, handover: HandOver, ended: Job) -> None:
-        await self._queue.tell_ended(handover.gateway, msgspec.msgpack.encode(ended))
+    async def _tell(self, delivery: Delivery, handover: HandOver) -> None:
+        await self._queue.tell_ended(handover.gateway, handover.job.id)
         await delivery.acknowledge()
 
-    async def _run(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> Job:
-        """Run a claimed job and return it when it has ended.
+    async def _run(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> None:
+        """Run a claimed job to its end.
 
         Raises:
             RetryableFault: it has not ended; this process stops, or lost it.
@@ -168,13 +169,14 @@ class Worker:
         try:
             submission = await self._submit(handover, claim, ticket)
         except Rejection as rejection:
-            return await self._fail(job, rejection, rejection.message)
+            await self._fail(job, rejection, rejection.message)
         except Exception as error:
             if job.attempt < MOST_ATTEMPTS:
                 raise
             _report(error)
-            return await self._fail(job, error, UNFETCHED)
-        return await submission.outcome()
+            await self._fail(job, error, UNFETCHED)
+        else:
+            await submission.outcome()
 
     async def _submit(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> Submission:
         services, job = self._services, handover.job
@@ -192,9 +194,10 @@ class Worker:
         """Fetch the input of a claimed job and detect its format."""
         job, path = handover.job, directory / _UPLOAD
         if handover.content is not None:
-            path.write_bytes(handover.content)
+            is_little = len(handover.content) <= INLINE_BYTES
+            await self._services.work_area.run_blocking(partial(path.write_bytes, handover.content), inline=is_little)
         else:
-            await self._fetch(ObjectKey(claim.input or ""), path)
+            await copy_observed(self._services.storage, ObjectKey(claim.input or ""), path)
         source = await detect_format(
             Upload(untrusted_name=job.original_file_name, path=path, size_bytes=job.input_size_bytes)
         )
@@ -209,14 +212,8 @@ class Worker:
             object_key=claim.output or "",
         )
 
-    async def _fetch(self, key: ObjectKey, path: Path) -> None:
-        with observed("read"):
-            async with aclosing(self._services.storage.read(key)) as pieces, await anyio.open_file(path, "xb") as file:
-                async for piece in pieces:
-                    await file.write(piece)
-
-    async def _fail(self, job: Job, error: Exception, message: str) -> Job:
-        """Fail a job that did not get as far as a converter; return the ended job."""
+    async def _fail(self, job: Job, error: Exception, message: str) -> None:
+        """Fail a job that did not get as far as a converter."""
         change = Release(
             job_id=job.id,
             attempt=job.attempt,
@@ -225,11 +222,6 @@ class Worker:
             interrupted=not isinstance(error, Rejection),
         )
         await retry_while_unavailable(lambda: self._services.ledger.release(change))
-        return await self._ended(job.id)
-
-    async def _ended(self, job_id: JobId) -> Job:
-        [job] = await retry_while_unavailable(lambda: self._services.jobs.ended([job_id]))
-        return job
 
 
 def _report(error: BaseException) -> None:
