@@ -28,7 +28,7 @@ MARGIN = 8
 
 
 def lakes() -> bytes:
-    """A file that a Shapefile cannot hold whole: long names of columns, and a long text."""
+    """A file that a Shapefile cannot hold completely: long column names, and a long text."""
     return collection(
         *(
             feature(
@@ -50,7 +50,7 @@ def _outline(centre: tuple[float, float], extent: tuple[float, float]) -> dict[s
 
 
 def convert(page: Page, link: str) -> None:
-    """Convert the lakes, as a person does, and show one of them."""
+    """Convert the lakes as a person does, and show one of them."""
     page.goto(link)
     page.get_by_role("button", name="Use this key").click()
     payload: Any = {"name": "lakes.geojson", "mimeType": "application/geo+json", "buffer": lakes()}
@@ -63,7 +63,7 @@ def convert(page: Page, link: str) -> None:
 
 
 def shoot(page: Page, path: Path, *, first: str, last: str) -> None:
-    """Take a picture of the page from the top of one element to the bottom of another."""
+    """Take a screenshot from the top of one element to the bottom of another."""
     top, bottom = page.locator(first).first.bounding_box(), page.locator(last).first.bounding_box()
     assert top is not None
     assert bottom is not None

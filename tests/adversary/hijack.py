@@ -1,4 +1,4 @@
-"""Makes a copy of the genuine ogr2ogr with the adversary linked in, and gives it its orders."""
+"""Builds a copy of the real ogr2ogr with the adversary linked in, and gives it its orders."""
 
 import json
 import os
@@ -17,7 +17,7 @@ _SHORT_PLACE = Path("/tmp")  # noqa: S108 -- the name of the library has to fit 
 
 @contextmanager
 def hijacked_ogr2ogr(directory: Path) -> Iterator[Path]:
-    """The path of a program that is ogr2ogr but for what it does with files that hold orders.
+    """The path of a program that behaves like ogr2ogr, except with files that contain orders.
 
     Its entry for GDAL's library names the adversary's, which is linked with GDAL's in turn.
     """
@@ -48,7 +48,7 @@ def hijacked_ogr2ogr(directory: Path) -> Iterator[Path]:
 
 
 def orders(wanted: Mapping[str, list[str]]) -> bytes:
-    """A GeoJSON file of one point that tells the adversary what to try: arguments by verb."""
+    """A GeoJSON file with one point that tells the adversary what to try; arguments by verb."""
     text = "".join(f"{verb}={argument};" for verb, arguments in wanted.items() for argument in arguments)
     point = {"type": "Point", "coordinates": [14.45, 50.08]}
     feature = {"type": "Feature", "properties": {"note": f"ADVERSARY:{text}END"}, "geometry": point}
@@ -56,7 +56,7 @@ def orders(wanted: Mapping[str, list[str]]) -> bytes:
 
 
 def loot(result: bytes) -> dict[str, str]:
-    """What the adversary says of each order, `verb=argument`, in what became of the file."""
+    """What the adversary reported in the output for each order, `verb=argument`."""
     found = re.search(r"LOOT:(.*?)END", result.decode())
     assert found, result[:500]
     told = [entry.rpartition("=") for entry in found[1].split(";") if entry]
@@ -64,5 +64,5 @@ def loot(result: bytes) -> dict[str, str]:
 
 
 def taken(result: bytes) -> dict[str, str]:
-    """The orders that it could carry out, and what they brought."""
+    """The orders that succeeded, with their results."""
     return {order: answer for order, answer in loot(result).items() if answer != "held"}

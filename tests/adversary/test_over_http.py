@@ -1,4 +1,4 @@
-"""A converter that has been taken over, in the running service, set on by an upload: it finds and changes nothing.
+"""A hijacked converter in the running service, controlled through an upload, finds nothing and changes nothing.
 
 Once with the service as root, once as an ordinary user who runs it from a checkout.
 """
@@ -31,7 +31,7 @@ pytestmark = [
 
 
 class Attack(msgspec.Struct, frozen=True, kw_only=True):
-    """What the adversary was told to try, what it got, what it found later, and another's result before and after."""
+    """The adversary's orders, its results, what it found later, and another account's result before and after."""
 
     launcher: str
     tried: dict[str, list[str]]
@@ -42,13 +42,13 @@ class Attack(msgspec.Struct, frozen=True, kw_only=True):
     after: bytes
 
     def got(self, *verbs: str) -> dict[str, str]:
-        """What these verbs brought."""
+        """The results of these verbs."""
         return {order: answer for order, answer in self.taken.items() if order.partition("=")[0] in verbs}
 
 
 @pytest.fixture(scope="module", params=list(KINDS.values()), ids=list(KINDS))
 def attack(request: pytest.FixtureRequest) -> Iterator[Attack]:
-    """One upload with all orders, between two of another account."""
+    """One upload with all orders, between two uploads of another account."""
     with (
         tempfile.TemporaryDirectory() as name,
         tempfile.TemporaryDirectory() as elsewhere,
@@ -80,7 +80,7 @@ def _open_to_all(name: str) -> Path:
 
 
 def _all_orders(here: Serving, elsewhere: Path) -> dict[str, list[str]]:
-    """Everything, the names of what is there included: whoever guesses them must get no further."""
+    """Every order, including attempts to list names: a name that can be guessed must be of no use either."""
     victim, pid = here.victim, here.process.pid
     (elsewhere / "writable").mkdir()
     (elsewhere / "writable").chmod(0o777)
@@ -110,7 +110,7 @@ def _all_orders(here: Serving, elsewhere: Path) -> dict[str, list[str]]:
 
 
 def test_the_adversary_tried_everything(attack: Attack) -> None:
-    """Its orders arrived through the fastest launcher, each has its answer, and what is its own it has."""
+    """The fastest launcher delivered its orders, every order has a result, and it can reach its own files."""
     assert attack.launcher == "fork server"
     wanted = {f"{verb}={argument}" for verb, arguments in attack.tried.items() for argument in arguments}
     assert {order.partition("|")[0] for order in attack.told} == {order.partition("|")[0] for order in wanted}
@@ -118,40 +118,40 @@ def test_the_adversary_tried_everything(attack: Attack) -> None:
 
 
 def test_it_reads_nothing_but_its_own(attack: Attack) -> None:
-    """No key, secret, file of the database, result, checkout, history, process or environment of the service."""
+    """No key, secret, database file, result, checkout, process, environment or history of the service."""
     assert set(attack.got("read", "list", "find", "environment")) == {"list=."}
 
 
 def test_it_writes_to_nothing_but_its_own(attack: Attack) -> None:
-    """Nor does it create anything."""
+    """It cannot create anything elsewhere either."""
     assert attack.got("write") == {}
 
 
 def test_it_speaks_to_nobody(attack: Attack) -> None:
-    """No socket, no signal, no tracing."""
+    """No sockets, no signals, no tracing."""
     assert attack.got("connect", "tcp", "signal", "trace") == {}
 
 
 def test_the_next_job_of_another_account_is_as_ever(attack: Attack) -> None:
-    """Another system of coordinates and a .prj take PROJ's database, which runs used to share."""
+    """A different coordinate system and a .prj use PROJ's database, which runs once shared."""
     before, after = members(attack.before), members(attack.after)
     assert any(name.endswith(".prj") for name in before)
     assert after == before
 
 
 def test_it_shares_no_file_that_it_could_spoil(attack: Attack) -> None:
-    """No flag, lock or lease of an open file outlives a run."""
+    """No flag, lock or lease on an open file outlives a run."""
     assert attack.later == {}
 
 
 def test_its_threads_are_bounded(attack: Attack) -> None:
-    """Long before they are a burden to the host."""
+    """The limit applies long before threads burden the host."""
     (made,) = attack.got("threads").values()
     assert int(made.removeprefix("got ")) < MOST_THREADS // 4
 
 
 def members(archive: bytes) -> dict[str, bytes]:
-    """The files of a ZIP; what is none, as an answer that there is none, as it is."""
+    """The members of a ZIP archive; a result that is not an archive is returned whole, as an error."""
     if not zipfile.is_zipfile(io.BytesIO(archive)):
         return {"answer": archive}
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:

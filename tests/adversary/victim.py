@@ -1,4 +1,4 @@
-"""The service as somebody runs it from a checkout: all that it keeps lies in there, and its converter is taken over."""
+"""The service as a user runs it from a checkout that holds all its data, with a hijacked converter."""
 
 import json
 import os
@@ -25,7 +25,7 @@ SHARED_MEMORY = "/dev/shm"  # noqa: S108 -- where the service makes a directory 
 
 
 class Victim:
-    """A running `serve`, and what an operator of it can do."""
+    """A running `serve`, with its operator's commands."""
 
     def __init__(self, checkout: Path, program: Path, user: int) -> None:
         self.checkout = checkout
@@ -45,7 +45,7 @@ class Victim:
         }
 
     def started(self, *arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
-        """A command of Geomill's."""
+        """A running `geomill` command."""
         other: dict[str, Any] = {} if self.user == os.geteuid() else {"user": self.user, "group": self.user}
         return subprocess.Popen(
             [_python(self.user), "-m", "service", *arguments],
@@ -61,20 +61,20 @@ class Victim:
         return Customer(url, json.loads((self.data_dir / "demo.json").read_text())["apiKey"])
 
     def customer(self, url: str, name: str) -> "Customer":
-        """A new account."""
+        """A new account with a client."""
         command = ("account", "create", "--name", name, "--plan", "business", "--json")
         output, _ = self.started(*command, stdout=subprocess.PIPE).communicate(timeout=SECONDS)
         return Customer(url, json.loads(output)["apiKey"])
 
 
 class Customer(httpx.Client):
-    """Somebody with a key."""
+    """A client with an account."""
 
     def __init__(self, url: str, key: str) -> None:
         super().__init__(base_url=url, headers={"X-API-Key": key}, timeout=SECONDS)
 
     def converted(self, content: bytes, **fields: str) -> bytes:
-        """What becomes of a file of GeoJSON, or the answer that says why nothing does."""
+        """The converted GeoJSON file, or the response that explains the failure."""
         files = {"file": ("in.geojson", content)}
         response = self.post("/api/geo/convert/file", files=files, data=fields)
         answer = response.json()
@@ -82,7 +82,7 @@ class Customer(httpx.Client):
 
 
 class Serving:
-    """The victim while it serves."""
+    """The victim while it is serving."""
 
     def __init__(self, victim: Victim, process: subprocess.Popen[bytes], log: Path) -> None:
         self.victim = victim
@@ -112,7 +112,7 @@ def _python(user: int) -> str:
 
 
 def check_out(directory: Path, user: int) -> Path:
-    """A copy of this checkout that belongs to `user`, with a history in it, and a secret beside it."""
+    """A copy of this checkout owned by `user`, with a Git history and a secret file beside it."""
     checkout = directory / "geomill"
     for part in PARTS:
         shutil.copytree(SOURCE / part, checkout / part, ignore=shutil.ignore_patterns("__pycache__"))
@@ -128,7 +128,7 @@ def check_out(directory: Path, user: int) -> Path:
 
 @contextmanager
 def serving(victim: Victim) -> Iterator[Serving]:
-    """Serve until the block ends."""
+    """Run the server inside the block."""
     log = victim.checkout.parent / f"log-{time.monotonic_ns()}"
     with log.open("wb") as output:
         process = victim.started("serve", stdout=output, stderr=output)

@@ -1,4 +1,4 @@
-"""A real server for the whole run, and an account of its own for each test."""
+"""A real server for the whole test run, and a fresh account for each test."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.support.server import Client, Server, create_account, running_server
 
 @pytest.fixture(scope="session")
 def server(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The service over HTTP, in a process of its own, on a fresh database."""
+    """The service over HTTP, in a separate process, on a fresh database."""
     dsn = postgres.create_database(postgres.migrated_template())
     with running_server(tmp_path_factory.mktemp("server"), dsn) as running:
         yield running
@@ -24,7 +24,7 @@ NewClient = Callable[..., Client]
 
 @pytest.fixture
 def new_client(server: Server) -> Iterator[NewClient]:
-    """Makes clients, each of a fresh account: `new_client("free")`, `new_client(wallet_cents=10)`."""
+    """Creates clients with fresh accounts: `new_client("free")`, `new_client(wallet_cents=10)`."""
     clients: list[Client] = []
 
     def make(plan: str | None = None, *, wallet_cents: int | None = None, organization: str | None = None) -> Client:

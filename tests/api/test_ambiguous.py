@@ -1,4 +1,4 @@
-"""What a server and a gateway in front of it may read in two ways is refused, and what follows it is not read."""
+"""Requests that the server and a gateway in front of it could read differently are refused, with all that follows."""
 
 import json
 import socket
@@ -106,7 +106,7 @@ UNDERSTOOD = {
 
 
 class Answer(NamedTuple):
-    """An answer that was read from a socket."""
+    """A response that was read from a socket."""
 
     status: int
     headers: dict[str, str]
@@ -114,7 +114,7 @@ class Answer(NamedTuple):
 
 
 def read_answers(text: bytes) -> list[Answer]:
-    """All answers of a connection; each has its length."""
+    """All responses of a connection; each has a length."""
     answers = []
     while text:
         head, _, rest = text.partition(b"\r\n\r\n")
@@ -128,14 +128,14 @@ def read_answers(text: bytes) -> list[Answer]:
 
 @contextmanager
 def connected(server: Server) -> Iterator[socket.socket]:
-    """A connection."""
+    """An open connection."""
     address = urlsplit(server.url)
     with socket.create_connection((str(address.hostname), address.port or 80), timeout=PATIENCE_SECONDS) as connection:
         yield connection
 
 
 def answers_to(server: Server, *pieces: bytes) -> list[Answer]:
-    """Send pieces, one by one, and read until the server closes the connection."""
+    """Send the pieces one by one, then read until the server closes the connection."""
     with connected(server) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for piece in pieces:
@@ -144,7 +144,7 @@ def answers_to(server: Server, *pieces: bytes) -> list[Answer]:
 
 
 def assert_refused(answer: Answer) -> None:
-    """With 400, as a problem with a request id, and the end of the connection."""
+    """With status 400 and a problem that has a request id; the connection ends."""
     problem = json.loads(answer.body)
     assert (answer.status, problem["status"], problem["code"]) == (400, 400, "malformed_request")
     assert answer.headers["content-type"] == "application/problem+json"
@@ -154,7 +154,7 @@ def assert_refused(answer: Answer) -> None:
 
 @pytest.mark.parametrize("name", AMBIGUOUS)
 def test_an_ambiguous_head_is_refused_and_nothing_after_it_is_read(server: Server, name: str) -> None:
-    """However it is cut."""
+    """However the bytes are divided among packets."""
     text = AMBIGUOUS[name]
     for pieces in ([text + HIDDEN], [text[:-3], text[-3:] + HIDDEN]):
         [refused] = answers_to(server, *pieces)
@@ -163,7 +163,7 @@ def test_an_ambiguous_head_is_refused_and_nothing_after_it_is_read(server: Serve
 
 @pytest.mark.parametrize("name", CHUNKS)
 def test_an_ambiguous_chunk_is_refused_and_nothing_after_it_is_read(server: Server, client: Client, name: str) -> None:
-    """Also where the key is good, so that the body is read."""
+    """Even with a valid key, so that the server reads the body."""
     key = f"X-API-Key: {client.key.api_key}\r\n".encode()
     form = b"Content-Type: multipart/form-data; boundary=x\r\n"
     [refused] = answers_to(server, POST + key + form + CHUNKED + b"\r\n" + CHUNKS[name] + HIDDEN)
@@ -178,7 +178,7 @@ def test_what_has_one_meaning_is_understood(server: Server, name: str) -> None:
 
 
 def test_what_follows_a_body_and_is_no_request_is_refused(server: Server, client: Client) -> None:
-    """After the answer to the request before it."""
+    """The response to the preceding request comes first."""
     content = httpx.Request("POST", "http://x", files={"file": ("a.geojson", lakes())})
     fields = {"X-API-Key": client.key.api_key, **content.headers, "host": "here"}
     head = b"POST /api/geo/convert/file HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in fields.items()).encode()
@@ -193,7 +193,7 @@ TOO_LARGE = b"Content-Length: 1000000000\r\n"
 
 @pytest.mark.parametrize("key", [b"", b"X-API-Key: gm_wrong\r\n", b"X-API-Key: gm_" + b"0" * 38 + b"\r\n"])
 def test_nobody_without_a_key_is_told_to_go_on(server: Server, key: bytes) -> None:
-    """The first that is said is 401."""
+    """The first response is 401, without 100 Continue."""
     for length in (b"Content-Length: 5\r\n", TOO_LARGE, CHUNKED):
         with connected(server) as connection:
             connection.sendall(POST + key + EXPECT + length + b"\r\n")
@@ -201,14 +201,14 @@ def test_nobody_without_a_key_is_told_to_go_on(server: Server, key: bytes) -> No
 
 
 def test_nobody_is_told_to_send_a_body_that_is_too_large(server: Server, client: Client) -> None:
-    """The first that is said is 413."""
+    """The first response is 413, without 100 Continue."""
     with connected(server) as connection:
         connection.sendall(POST + f"X-API-Key: {client.key.api_key}\r\n".encode() + EXPECT + TOO_LARGE + b"\r\n")
         assert connection.recv(65_536).startswith(b"HTTP/1.1 413")
 
 
 def test_who_may_send_is_told_to_go_on(server: Server, client: Client) -> None:
-    """Once, and then answered."""
+    """One 100 Continue, then the response."""
     content = httpx.Request("POST", "http://x", files={"file": ("a.geojson", lakes())})
     body = content.read()
     fields = f"X-API-Key: {client.key.api_key}\r\nContent-Type: {content.headers['content-type']}\r\n"
@@ -225,7 +225,7 @@ def test_who_may_send_is_told_to_go_on(server: Server, client: Client) -> None:
 
 
 def test_http2_is_spoken_where_the_setting_says_so(tmp_path: Path, database_url: str) -> None:
-    """With few streams per connection and the header limits of HTTP/1.1; no connection is upgraded to it."""
+    """With few streams per connection and HTTP/1.1's header limits; connections are never upgraded to it."""
     settings = {"GEOMILL_HTTP2": "true", "GEOMILL_MAX_HEADER_BYTES": "4096"}
     with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM):
         with connected(server) as connection:

@@ -1,4 +1,4 @@
-"""The analysis says what a Shapefile would lose, and the conversion says the same (interface 2.4, 4.4)."""
+"""The analysis reports what a Shapefile would lose, and the conversion reports the same (interface 2.4, 4.4)."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ LOSSY = collection(
 
 
 def analyze(client: Client, name: str, content: bytes) -> dict[str, Any]:
-    """The answer of the analysis."""
+    """The response of the analysis."""
     response = client.post("/api/geo/convert/analyze", files={"file": (name, content)})
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()
@@ -23,7 +23,7 @@ def analyze(client: Client, name: str, content: bytes) -> dict[str, Any]:
 
 
 def test_the_report_names_every_loss(client: Client) -> None:
-    """Renamed, colliding and over-long fields, and mixed geometry families."""
+    """Renamed, colliding and overlong fields, and mixed geometry families."""
     answer = analyze(client, "a.geojson", LOSSY)
     report = answer["report"]
     assert answer["success"] is True
@@ -41,7 +41,7 @@ def test_the_report_names_every_loss(client: Client) -> None:
 
 
 def test_a_conversion_brings_the_same_report(client: Client) -> None:
-    """Whether or not analyze was called; and only when the target is Shapefile."""
+    """Whether or not the analysis was requested, and only if the target is Shapefile."""
     assert client.convert("a.geojson", LOSSY)["truncationReport"] == analyze(client, "a.geojson", LOSSY)["report"]
     assert client.convert("a.geojson", LOSSY, outputFormat="GeoPackage")["truncationReport"] is None
 
@@ -55,7 +55,7 @@ def test_the_analysis_counts_nothing_and_makes_no_job(client: Client) -> None:
 
 
 def test_a_large_document_is_analysed_in_the_jail(client: Client) -> None:
-    """The report is the same as that of a small one, but for its counts."""
+    """The report equals that of a small document, except for the counts."""
     many = json.loads(LOSSY)
     many["features"] *= 2000
     report = analyze(client, "a.geojson", json.dumps(many).encode())["report"]
@@ -64,7 +64,7 @@ def test_a_large_document_is_analysed_in_the_jail(client: Client) -> None:
 
 
 def test_other_inputs_are_not_applicable(client: Client) -> None:
-    """A shapefile, or any other format, loses nothing that this report is about."""
+    """Shapefiles and all formats other than GeoJSON lose nothing that this report covers."""
     shapefile = client.download(client.convert("lakes.geojson", lakes()))
     for name, content in (("a.zip", shapefile), ("a.kml", b"<kml/>"), ("a.csv", b"a,b\n1,2\n")):
         answer = analyze(client, name, content)
@@ -72,7 +72,7 @@ def test_other_inputs_are_not_applicable(client: Client) -> None:
 
 
 def test_a_conversion_of_another_input_to_shapefile_has_a_report(client: Client) -> None:
-    """Whatever the input, the report says what the Shapefile cut, renamed and split."""
+    """Whatever the input, the report lists what the Shapefile truncated, renamed and split."""
     rows = collection(feature(point(1, 2), a_long_name_indeed="x" * 300), feature(square(), a_long_name_indeed="y"))
     database = client.download(client.convert("a.geojson", rows, outputFormat="GeoPackage"))
     report = client.convert("a.gpkg", database, outputFormat="Shapefile")["truncationReport"]
@@ -86,7 +86,7 @@ def test_a_conversion_of_another_input_to_shapefile_has_a_report(client: Client)
 
 
 def test_a_broken_document_is_a_clear_failure(client: Client) -> None:
-    """Not a report."""
+    """It gets an error rather than a report."""
     for content in (b"{", b"[]", b"", b"\xff\xfe"):
         answer = analyze(client, "a.geojson", content)
         assert answer["success"] is False
@@ -103,7 +103,7 @@ ESRI_JSON = b"""{"geometryType": "esriGeometryPoint", "spatialReference": {"wkid
 
 @pytest.mark.parametrize(("title", "content"), [("TopoJSON", TOPOJSON), ("Esri JSON", ESRI_JSON)])
 def test_json_that_is_no_geojson_is_called_by_its_name(client: Client, title: str, content: bytes) -> None:
-    """The analysis is of GeoJSON alone, and says so; a conversion has its report all the same."""
+    """Analysis supports only GeoJSON, and says so; a conversion has its report nonetheless."""
     answer = analyze(client, "a.json", content)
     assert (answer["success"], answer["report"]["applicable"]) == (True, False)
     (sentence,) = answer["warnings"]
@@ -118,7 +118,7 @@ def test_json_that_is_no_geojson_is_called_by_its_name(client: Client, title: st
 
 
 def test_geojson_of_a_feature_a_line_is_analysed_by_its_name(client: Client) -> None:
-    """As a document; the format of lines has no report, but warns of the same losses."""
+    """It is treated as one document. Newline-delimited GeoJSON has no report, but the same warnings."""
     lines = b"".join(json.dumps(row).encode() + b"\n" for row in json.loads(LOSSY)["features"])
     report = analyze(client, "a.geojson", lines)["report"]
     assert report == analyze(client, "a.geojson", LOSSY)["report"]
@@ -127,7 +127,7 @@ def test_geojson_of_a_feature_a_line_is_analysed_by_its_name(client: Client) -> 
 
 
 def test_what_the_report_has_no_member_for_is_told_beside_it(client: Client) -> None:
-    """In the words of the conversion."""
+    """In the same words as in the conversion."""
     odd = collection({**feature(point(1, 2), a={"b": 1}), "style": 1})
     told = analyze(client, "a.geojson", odd)["warnings"]
     assert len(told) == 2

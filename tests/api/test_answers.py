@@ -1,4 +1,4 @@
-"""What every answer says of itself, and how the less common methods are answered."""
+"""Headers of every response, and responses to the less common methods."""
 
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ JOBS = "/api/geo/convert/jobs"
 
 @pytest.mark.parametrize("path", PATHS)
 def test_no_answer_can_be_taken_for_a_page_or_kept(client: Client, path: str) -> None:
-    """Headers forbid sniffing, framing, caching and referrers."""
+    """Headers forbid content sniffing, framing, caching and referrers."""
     headers = client.get(path).headers
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["content-security-policy"].startswith("default-src 'none'")
@@ -27,7 +27,7 @@ def test_no_answer_can_be_taken_for_a_page_or_kept(client: Client, path: str) ->
 
 
 def test_a_result_keeps_what_it_says_of_itself(client: Client) -> None:
-    """Each header is there once, as the store of results has set it."""
+    """Each header appears once, as the result store set it."""
     headers = httpx.get(client.convert("a.geojson", lakes())["downloadUrl"]).headers
     assert headers.get_list("cache-control") == ["private, no-cache"]
     assert headers.get_list("x-content-type-options") == ["nosniff"]
@@ -44,7 +44,7 @@ def items(field: str) -> dict[str, dict[str, str]]:
 
 
 def test_answers_tell_how_much_more_the_account_may_have_under_way(client: Client) -> None:
-    """As the fields RateLimit and RateLimit-Policy; without a key there is nothing to tell."""
+    """In the fields RateLimit and RateLimit-Policy, which responses without a key do not have."""
     response = client.post(FILE, files={"file": ("a.geojson", lakes())})
     assert items(response.headers["ratelimit-policy"])["concurrency"] == {"q": "384", "qu": '"concurrent-requests"'}
     assert items(response.headers["ratelimit"])["concurrency"] == {"r": "384"}
@@ -52,7 +52,7 @@ def test_answers_tell_how_much_more_the_account_may_have_under_way(client: Clien
 
 
 def test_answers_tell_what_a_plan_allows_and_what_is_left_of_the_month(client: Client) -> None:
-    """The policy always, what is left after conversions: as a balance says it, until the month ends."""
+    """Every response states the policy; after a conversion, also what is left until the end of the month."""
     now = datetime.now(UTC)
     following = (now.replace(day=1, hour=0, minute=0, second=0, microsecond=0) + timedelta(days=31)).replace(day=1)
     seconds = monthrange(now.year, now.month)[1] * 86_400
@@ -71,7 +71,7 @@ def test_answers_tell_what_a_plan_allows_and_what_is_left_of_the_month(client: C
 
 
 def test_answers_tell_that_no_conversion_is_left(new_client: NewClient) -> None:
-    """When that is why a file was refused."""
+    """When that is the reason for a refusal."""
     client = new_client("free")
     for _ in range(10):
         assert client.convert("a.geojson", lakes())["success"]
@@ -81,7 +81,7 @@ def test_answers_tell_that_no_conversion_is_left(new_client: NewClient) -> None:
 
 
 def test_prepaid_credit_knows_no_month(new_client: NewClient) -> None:
-    """An account without a plan has no policy but that for concurrency."""
+    """An account without a plan has only the concurrency policy."""
     response = new_client(wallet_cents=10).post(FILE, files={"file": ("a.geojson", lakes())})
     assert response.json()["success"]
     assert set(items(response.headers["ratelimit-policy"])) == {"concurrency"}
@@ -89,7 +89,7 @@ def test_prepaid_credit_knows_no_month(new_client: NewClient) -> None:
 
 
 def test_a_repeat_does_not_tell_what_was_left_then(client: Client) -> None:
-    """The answer is the first one again; what is left now is another thing."""
+    """The response is repeated as it was; what is left may have changed since."""
     key = {"Idempotency-Key": "once"}
     first, again = [client.post(FILE, files={"file": ("a.geojson", lakes())}, headers=key) for _ in range(2)]
     assert first.json()["jobId"] == again.json()["jobId"]
@@ -108,7 +108,7 @@ def test_head_is_get_without_the_body(client: Client) -> None:
     ("path", "allowed"), [(FILE, {"POST"}), (JOBS, {"GET", "HEAD"}), ("/healthz", {"GET", "HEAD"})]
 )
 def test_options_tells_the_methods(server: Server, path: str, allowed: set[str]) -> None:
-    """Without a key; an unknown address has none."""
+    """No key is needed; an unknown path has no methods."""
     response = httpx.options(server.url + path)
     assert (response.status_code, response.content) == (204, b"")
     assert set(response.headers["allow"].split(", ")) == {*allowed, "OPTIONS"}
@@ -116,26 +116,26 @@ def test_options_tells_the_methods(server: Server, path: str, allowed: set[str])
 
 
 def test_pages_of_other_origins_are_told_nothing(client: Client) -> None:
-    """Unless the operator allows some."""
+    """Unless the operator allows their origin."""
     headers = client.get(JOBS, headers={"Origin": "https://example.org"}).headers
     assert not [name for name in headers if name.startswith("access-control-")]
 
 
 @pytest.mark.parametrize("size", [17_000, 60_000])
 def test_a_head_that_is_too_long_is_refused(client: Client, size: int) -> None:
-    """Whether it comes in one piece or in many."""
+    """Whether it arrives in one piece or in several."""
     response = client.get(JOBS, headers={"X-Padding": "x" * size})
     assert (response.status_code, response.json()["code"]) == (431, "headers_too_large")
 
 
 def test_a_head_that_does_not_end_is_refused(client: Client) -> None:
-    """Nobody reads on for ever."""
+    """The server stops reading."""
     response = client.get(JOBS, headers={f"X-Padding-{number}": "x" * 10_000 for number in range(100)})
     assert response.status_code == 431
 
 
 def test_forwarded_headers_of_strangers_mean_nothing(client: Client) -> None:
-    """Links lead where the request came."""
+    """Links use the address that the request was sent to."""
     forged = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "X-Geomill-Identity": "account=x"}
     answer = client.convert("a.geojson", lakes(), headers=forged)
     assert answer["downloadUrl"].startswith(str(client.base_url))

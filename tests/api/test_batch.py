@@ -1,4 +1,4 @@
-"""Several files in one request, each on its own (interface 4.2, 6)."""
+"""Several files in one request, each handled on its own (interface 4.2, 6)."""
 
 from tests.api.conftest import NewClient
 from tests.support.data import lakes
@@ -18,7 +18,7 @@ def padded(size: int) -> bytes:
 
 
 def test_each_file_has_an_entry_in_the_order_of_the_request(client: Client) -> None:
-    """Every entry has every field, and its output is its own."""
+    """Every entry has every field and its own output."""
     names = [f"{number}.geojson" for number in range(5)]
     answer = client.batch(*((name, lakes()) for name in names), outputFormats=["Kml", "", "Csv"])
     assert answer["success"] is True
@@ -32,7 +32,7 @@ def test_each_file_has_an_entry_in_the_order_of_the_request(client: Client) -> N
 
 
 def test_a_failure_touches_no_other_file(client: Client) -> None:
-    """A damaged file, an unknown format and a bad output name are entries among successes; only these are counted."""
+    """A damaged file, an unknown format and an invalid output name sit among successes; only successes are counted."""
     answer = client.batch(
         ("a.geojson", lakes()),
         ("b.geojson", b"{"),
@@ -47,7 +47,7 @@ def test_a_failure_touches_no_other_file(client: Client) -> None:
 
 
 def test_source_systems_are_aligned_with_the_files(client: Client) -> None:
-    """An empty entry leaves a file to what it records."""
+    """An empty entry means that the file states its own system."""
     answer = client.batch(
         ("a.geojson", lakes()), ("b.csv", b"x,y\n1,2\n"), ("c.csv", b"x,y\n1,2\n"), sourceEpsgs=["", "4326", ""]
     )
@@ -56,13 +56,13 @@ def test_source_systems_are_aligned_with_the_files(client: Client) -> None:
 
 
 def test_a_batch_without_a_success_is_none(client: Client) -> None:
-    """Success is true when at least one file converted."""
+    """`success` is true if at least one file was converted."""
     answer = client.batch(("a.geojson", b"{"))
     assert answer["success"] is False
 
 
 def test_once_a_limit_is_reached_every_later_file_is_refused_by_it(new_client: NewClient) -> None:
-    """The outcome is that of a sequential run: the failure of the third file leaves its place to the eleventh."""
+    """The outcome equals that of a sequential run: the third file fails, so the eleventh gets its place."""
     free = new_client("free")
     files = [(f"{number}.geojson", b"{" if number == 2 else lakes()) for number in range(14)]
     answer = free.batch(*files, outputFormats=["Csv"] * 14)
@@ -74,7 +74,7 @@ def test_once_a_limit_is_reached_every_later_file_is_refused_by_it(new_client: N
 
 
 def test_after_a_limit_it_is_named_for_whatever_comes(new_client: NewClient) -> None:
-    """Broken, of an unknown kind, equal to its target or above the cap: no later file is looked at any more."""
+    """Whether broken, unknown, equal to its target or above the cap: later files are not examined."""
     free = new_client("free")
     later = [
         ("a.geojson", b"{"),
@@ -93,14 +93,14 @@ def test_after_a_limit_it_is_named_for_whatever_comes(new_client: NewClient) -> 
 
 
 def test_a_refusal_by_size_concerns_its_own_file(new_client: NewClient) -> None:
-    """A file above the plan's cap does not stop the next."""
+    """A file above the plan's cap does not stop the files after it."""
     free = new_client("free")
     answer = free.batch(("a.geojson", padded(6 * MIB)), ("b.geojson", lakes()))
     assert [(entry["success"], entry["limit"]) for entry in answer["results"]] == [(False, "fileSize"), (True, None)]
 
 
 def test_a_wallet_pays_file_by_file(new_client: NewClient) -> None:
-    """Three files at six cents out of fifteen: the third is refused, and nothing later is tried."""
+    """Three files at six cents with fifteen cents left: the third is refused, and so is everything after it."""
     wallet = new_client(wallet_cents=15)
     answer = wallet.batch(*((f"{number}.geojson", lakes()) for number in range(4)))
     assert [entry["limit"] for entry in answer["results"]] == [None, None, "wallet", "wallet"]
@@ -109,7 +109,7 @@ def test_a_wallet_pays_file_by_file(new_client: NewClient) -> None:
 
 
 def test_a_file_above_the_ceiling_is_an_entry_of_its_batch(client: Client) -> None:
-    """Within the batch's own limit it fails alone (interface 7.1)."""
+    """It fails alone if the batch as a whole is within its limit (interface 7.1)."""
     answer = client.batch(("a.geojson", b" " * (100 * MIB + 1)), ("b.geojson", lakes()))
     assert [entry["success"] for entry in answer["results"]] == [False, True]
     assert "100 MB" in answer["results"][0]["error"]

@@ -1,4 +1,4 @@
-"""`geomill` works on the running server's database, embedded or not, at any time (interface 10)."""
+"""`geomill` works at any time on the running server's database, embedded or not (interface 10)."""
 
 import time
 import tomllib
@@ -23,24 +23,24 @@ pytestmark = pytest.mark.xdist_group("cli")  # one server for all
 
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server on its embedded database."""
+    """A server with an embedded database."""
     with running_server(tmp_path_factory.mktemp("embedded")) as server:
         yield server
 
 
 @pytest.fixture
 def geomill(embedded: Server) -> Geomill:
-    """The command beside that server."""
+    """The command, run beside that server."""
     return Geomill(embedded.data_dir)
 
 
 def tiers(server: Server, key: str) -> int:
-    """The status of a key check."""
+    """The response to a key check."""
     return httpx.get(f"{server.url}/api/geo/pricing/tiers", headers={"X-API-Key": key}).status_code
 
 
 def test_an_account_comes_with_a_key_that_works_at_once(embedded: Server, geomill: Geomill) -> None:
-    """Beside a running server on an embedded database."""
+    """While a server runs on the embedded database."""
     created = geomill.json("account", "create", "--name", "Anna", "--plan", "free")
     assert set(created) == {"accountId", "name", "organizationId", "plan", "walletCents", "keyId", "apiKey"}
     assert (created["plan"], created["organizationId"], created["walletCents"]) == ("free", None, None)
@@ -48,7 +48,7 @@ def test_an_account_comes_with_a_key_that_works_at_once(embedded: Server, geomil
 
 
 def test_members_join_an_organization_by_name_or_id(geomill: Geomill) -> None:
-    """The first makes it; one on another plan cannot join."""
+    """The first member creates it; a member on another plan cannot join."""
     first = geomill.json("account", "create", "--name", "a", "--plan", "team", "--organization", "Surveyors")
     by_name = geomill.json("account", "create", "--name", "b", "--plan", "team", "--organization", "Surveyors")
     by_id = geomill.json(
@@ -77,12 +77,12 @@ def test_terms_that_contradict_each_other_are_refused(geomill: Geomill, argument
 
 @pytest.mark.parametrize("arguments", [("--plan", "gold"), ("--wallet-cents", "-1"), ("--wallet-cents", "ten")])
 def test_a_value_that_cannot_be_is_refused_with_the_usage(geomill: Geomill, arguments: tuple[str, ...]) -> None:
-    """Exit code 2."""
+    """With exit code 2."""
     assert geomill("account", "create", "--name", "x", *arguments).returncode == 2
 
 
 def test_an_account_is_changed_and_shown(embedded: Server, geomill: Geomill) -> None:
-    """Plan, access, payment and credit; `usage` shows what was used and is left."""
+    """Plan, access, payment and credit; `usage` shows what was used and what is left."""
     account = geomill.json("account", "create", "--name", "w", "--wallet-cents", "20")
     headers = {"X-API-Key": account["apiKey"]}
     url = f"{embedded.url}/api/geo/convert/file"
@@ -101,7 +101,7 @@ def test_an_account_is_changed_and_shown(embedded: Server, geomill: Geomill) -> 
 
 
 def test_a_revoked_key_is_refused_within_five_seconds(embedded: Server, geomill: Geomill) -> None:
-    """Also one that was just used; the account's other keys go on."""
+    """Even a key that was just used; the account's other keys keep working."""
     account = geomill.json("account", "create", "--name", "k", "--plan", "free")
     second = geomill.json("key", "create", account["accountId"])
     assert tiers(embedded, account["apiKey"]) == tiers(embedded, second["apiKey"]) == 200
@@ -122,7 +122,7 @@ def test_an_unknown_id_is_told(geomill: Geomill, command: tuple[str, ...]) -> No
 
 
 def test_accounts_and_keys_are_listed_shown_and_deleted(embedded: Server, geomill: Geomill) -> None:
-    """A deleted one is gone from the list, its keys work no more, and its usage is still exported."""
+    """A deleted account leaves the list and its keys stop working; its usage is still exported."""
     account = geomill.json("account", "create", "--name", "Berta", "--plan", "free")
     account_id, headers = account["accountId"], {"X-API-Key": account["apiKey"]}
     url = f"{embedded.url}/api/geo/convert/file"
@@ -142,17 +142,17 @@ def test_accounts_and_keys_are_listed_shown_and_deleted(embedded: Server, geomil
 
 
 def test_the_books_agree_while_the_server_runs(geomill: Geomill) -> None:
-    """`audit` finds nothing."""
+    """`audit` finds no differences."""
     assert geomill.json("audit") == {"differences": []}
 
 
 def test_migrations_may_be_applied_again(geomill: Geomill) -> None:
-    """Nothing is left to do."""
+    """The second run has nothing to do."""
     assert geomill("migrate").returncode == 0
 
 
 def test_doctor_says_that_this_host_can_serve(geomill: Geomill) -> None:
-    """With every format, the isolation, database and store."""
+    """It lists the formats, the isolation layers, the database and the store."""
     done = geomill("doctor")
     assert done.returncode == 0, done.stdout + done.stderr
     for expected in ("GDAL", "Shapefile", "resource limits", "PostgreSQL", "This host can serve"):
@@ -160,7 +160,7 @@ def test_doctor_says_that_this_host_can_serve(geomill: Geomill) -> None:
 
 
 def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
-    """A wrong path of ogr2ogr and an unreachable database are both reported, and the exit code is 1."""
+    """An invalid ogr2ogr path and an unreachable database are both reported; the exit code is 1."""
     broken = Geomill(
         tmp_path, {"GEOMILL_OGR2OGR": "/nonexistent/ogr2ogr", "GEOMILL_DATABASE_URL": "postgresql://127.0.0.1:1/x"}
     )
@@ -171,7 +171,7 @@ def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_the_version_is_the_packages(embedded: Server, geomill: Geomill) -> None:
-    """The command and the metrics name the one that pyproject.toml has."""
+    """The command and the metrics report the version in pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert geomill("--version").stdout == f"geomill {project['version']}\n"
     shown = httpx.get(f"{embedded.url}/metrics").text
@@ -179,7 +179,7 @@ def test_the_version_is_the_packages(embedded: Server, geomill: Geomill) -> None
 
 
 def test_without_a_command_the_usage_is_shown(geomill: Geomill) -> None:
-    """Help is there for every level."""
+    """Every level of commands has help."""
     assert geomill().returncode == 2
     for level in ((), ("account",), ("account", "create"), ("serve",)):
         assert geomill(*level, "--help").returncode == 0
@@ -198,7 +198,7 @@ def test_without_a_command_the_usage_is_shown(geomill: Geomill) -> None:
 def test_no_command_of_operators_makes_a_database(
     tmp_path: Path, empty_database_url: str, command: tuple[str, ...]
 ) -> None:
-    """It says that there is none: a key that no server knows, or books that agree with nothing, would mislead."""
+    """It says that there is no database: a key that no server knows, or an empty audit, would mislead."""
     elsewhere = Geomill(tmp_path)(*command)
     assert (elsewhere.returncode, elsewhere.stdout, elsewhere.stderr.count("\n")) == (1, "", 1)
     assert "There is no database in" in elsewhere.stderr
@@ -209,7 +209,7 @@ def test_no_command_of_operators_makes_a_database(
 
 
 def test_migrate_makes_a_database_and_doctor_does_not(tmp_path: Path) -> None:
-    """After it commands work; before it doctor says that serving would make one."""
+    """Afterwards, commands work; before, doctor says that serving would create the database."""
     geomill = Geomill(tmp_path)
     before = geomill("doctor")
     assert before.returncode == 0, before.stdout + before.stderr
@@ -220,7 +220,7 @@ def test_migrate_makes_a_database_and_doctor_does_not(tmp_path: Path) -> None:
 
 
 def test_a_command_never_changes_the_schema(tmp_path: Path, empty_database_url: str) -> None:
-    """On a database that lacks a migration it says what to do."""
+    """If the database lacks a migration, the command says what to do."""
     migrations = tmp_path / "older"
     migrations.mkdir()
     (migrations / FIRST_MIGRATION.name).write_bytes(FIRST_MIGRATION.read_bytes())

@@ -1,4 +1,4 @@
-"""Hundreds of conversions at once, over two processes, on one allowance. Clients that are refused come again."""
+"""Hundreds of concurrent conversions on one allowance, across two processes; refused clients retry."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ async def _send_all(server: Server, key: str, requests: int) -> list[dict[str, A
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
 
     async def send(client: httpx.AsyncClient) -> None:
-        """Come again while the server refuses, since hundreds at once are an overload; every request has its answer.
+        """Retry while the server refuses, since hundreds of clients are an overload; every request gets a response.
 
         This process, with all clients in one loop, may come too late with one: that is an answer too.
         """
@@ -69,7 +69,7 @@ async def _send_all(server: Server, key: str, requests: int) -> list[dict[str, A
 
 
 async def _arrange(dsn: str, client: Client, conversions: int, size_bytes: int) -> None:
-    """Let the account have used so much of this month already."""
+    """Record usage for this month in the account."""
     connection = await asyncpg.connect(dsn)
     await connection.execute(
         "INSERT INTO usage SELECT a.payer_id, date_trunc('month', now() AT TIME ZONE 'UTC')::date, $2, $3,"
@@ -92,7 +92,7 @@ async def _audit(dsn: str) -> list[str]:
 
 
 def test_exactly_the_conversions_that_are_left_succeed(server: Server) -> None:
-    """Ten are left and five hundred come: ten succeed, the others are refused by conversions, nothing else counts."""
+    """Ten are left of five hundred: ten succeed, the rest are refused by `conversions`, nothing else counts."""
     with create_account(server, Terms(plan="free")) as client:
         answers = anyio.run(_send_all, server, client.key.api_key, PARALLEL)
         assert _outcomes(answers) == {(True, None): LEFT, (False, "conversions"): PARALLEL - LEFT}
@@ -101,7 +101,7 @@ def test_exactly_the_conversions_that_are_left_succeed(server: Server) -> None:
 
 
 def test_exactly_the_files_that_a_wallet_covers_are_converted(server: Server) -> None:
-    """Sixty-five cents cover ten files at six: ten succeed, the others are refused by wallet."""
+    """Sixty-five cents cover ten files at six cents: ten succeed, the rest are refused by `wallet`."""
     with create_account(server, Terms(wallet_cents=6 * LEFT + 5)) as client:
         answers = anyio.run(_send_all, server, client.key.api_key, SIDE_BY_SIDE)
         assert _outcomes(answers) == {(True, None): LEFT, (False, "wallet"): SIDE_BY_SIDE - LEFT}
@@ -110,7 +110,7 @@ def test_exactly_the_files_that_a_wallet_covers_are_converted(server: Server) ->
 
 
 def test_exactly_the_bytes_that_are_left_are_converted(server: Server) -> None:
-    """Room for ten files of this size: ten succeed. The last test, because what it arranges is not in the books."""
+    """Ten files of this size fit, and ten succeed. This test comes last, since its usage is not in the ledger."""
     with create_account(server, Terms(plan="personal")) as client:
         left = LEFT * len(lakes()) + len(lakes()) - 1
         anyio.run(_arrange, server.dsn, client, 0, 2**30 - left)

@@ -1,4 +1,4 @@
-"""One file in, one file out, and everything that the answer says (interface 2.1, 4.1, 4.3)."""
+"""One file in, one file out, and everything that the response reports (interface 2.1, 4.1, 4.3)."""
 
 import io
 import json
@@ -30,7 +30,7 @@ def names_in(document: bytes) -> set[str]:
 
 
 def test_geojson_becomes_a_zipped_shapefile_by_default(client: Client) -> None:
-    """GeoJSON gives Shapefile, and the archive holds what a shapefile needs."""
+    """GeoJSON becomes Shapefile, and the archive contains all its parts."""
     answer = client.convert("lakes.geojson", lakes())
     with zipfile.ZipFile(io.BytesIO(client.download(answer))) as archive:
         suffixes = {name.rpartition(".")[2] for name in archive.namelist()}
@@ -39,7 +39,7 @@ def test_geojson_becomes_a_zipped_shapefile_by_default(client: Client) -> None:
 
 
 def test_a_zipped_shapefile_becomes_geojson_by_default(client: Client) -> None:
-    """Shapefile gives GeoJSON; names that are not ASCII survive the way there and back."""
+    """Shapefile becomes GeoJSON; non-ASCII names survive the round trip."""
     shapefile = client.download(client.convert("lakes.geojson", lakes()))
     answer = client.convert("lakes.zip", shapefile)
     assert (answer["inputFormat"], answer["outputFormat"]) == ("shapefile", "geojson")
@@ -47,7 +47,7 @@ def test_a_zipped_shapefile_becomes_geojson_by_default(client: Client) -> None:
 
 
 def test_the_answer_has_every_field_of_the_specification(client: Client) -> None:
-    """All fields are there with their types, those that accompany failures are not."""
+    """All fields are present with their types; fields of failures are absent."""
     answer = client.convert("lakes.geojson", lakes())
     assert set(answer) == ALWAYS
     assert answer["success"] is True
@@ -63,7 +63,7 @@ def test_the_answer_has_every_field_of_the_specification(client: Client) -> None
 
 @pytest.mark.parametrize("output", ["Kml", "GEOPACKAGE", "flatgeobuf", "Csv", "shapefile"])
 def test_the_output_format_is_matched_in_any_case(client: Client, output: str) -> None:
-    """The field is case-insensitive, and the result reads back with the same features."""
+    """The field is case-insensitive, and the result has the same features."""
     answer = client.convert("lakes.geojson", lakes(), outputFormat=output)
     assert answer["success"], answer
     name = {"Kml": "a.kml", "GEOPACKAGE": "a.gpkg", "flatgeobuf": "a.fgb", "Csv": "a.csv", "shapefile": "a.zip"}[output]
@@ -92,7 +92,7 @@ def test_fields_may_come_before_or_after_the_file(client: Client) -> None:
 
 
 def test_a_body_may_come_in_chunks_without_a_length(client: Client) -> None:
-    """Chunked transfer is taken like any other."""
+    """Chunked transfer encoding is accepted."""
     request = httpx.Request("POST", "http://x/", files={"file": ("a.geojson", lakes())})
     body = request.read()
 
@@ -106,7 +106,7 @@ def test_a_body_may_come_in_chunks_without_a_length(client: Client) -> None:
 
 
 def test_include_wallet_fills_the_usage_fields(client: Client) -> None:
-    """With includeWallet the answer says what is left after this conversion."""
+    """With `includeWallet`, the response reports what is left after the conversion."""
     content = lakes()
     answer = client.convert("lakes.geojson", content, includeWallet="true")
     assert answer["remainingConversions"] == 5000 - 1
@@ -115,14 +115,14 @@ def test_include_wallet_fills_the_usage_fields(client: Client) -> None:
 
 
 def test_the_legacy_endpoint_always_fills_them(client: Client) -> None:
-    """convert/upload is convert/file with the usage fields."""
+    """`convert/upload` is `convert/file` with the usage fields."""
     answer = client.convert("lakes.geojson", lakes(), endpoint="upload")
     assert set(answer) == ALWAYS
     assert answer["remainingConversions"] == 5000 - 1
 
 
 def test_prepaid_credit_shows_the_balance_and_no_allowance(new_client: NewClient) -> None:
-    """On a wallet account the allowance fields are null and the balance is what is left."""
+    """For a wallet account, the allowance fields are null and the balance is what is left."""
     wallet = new_client(wallet_cents=100)
     answer = wallet.convert("lakes.geojson", lakes(), endpoint="upload")
     assert (answer["remainingConversions"], answer["remainingBytes"]) == (None, None)
@@ -130,13 +130,13 @@ def test_prepaid_credit_shows_the_balance_and_no_allowance(new_client: NewClient
 
 
 def test_a_target_system_is_kept_where_the_format_can(client: Client) -> None:
-    """TargetEpsg is what GeoPackage is written in, and outputEpsg says so."""
+    """GeoPackage is written in `targetEpsg`, and `outputEpsg` reports it."""
     answer = client.convert("lakes.geojson", lakes(), outputFormat="GeoPackage", targetEpsg=3857)
     assert answer["outputEpsg"] == 3857
 
 
 def test_a_target_system_that_the_format_overrides_is_told(client: Client) -> None:
-    """KML is always WGS84: no error, but a warning and the true outputEpsg (interface 9)."""
+    """KML is always in WGS 84: a warning rather than an error, and the true `outputEpsg` (interface 9)."""
     answer = client.convert("lakes.geojson", lakes(), outputFormat="Kml", targetEpsg=3857)
     assert answer["success"]
     assert answer["outputEpsg"] == 4326
@@ -144,14 +144,14 @@ def test_a_target_system_that_the_format_overrides_is_told(client: Client) -> No
 
 
 def test_the_dominant_geometry_type_is_reported(client: Client) -> None:
-    """GeometryType is the most frequent type of the input."""
+    """`geometryType` is the most frequent type in the input."""
     mixed = collection(feature(square(), n=1), feature(square(2), n=2), feature(point(1, 1), n=3))
     answer = client.convert("mixed.geojson", mixed, outputFormat="GeoPackage")
     assert (answer["geometryType"], answer["featureCount"]) == ("Polygon", 3)
 
 
 def test_a_file_name_that_is_not_ascii_is_kept(client: Client) -> None:
-    """The job shows the name as it was sent, and the download carries its base name."""
+    """The job shows the name as sent, and the download carries its base name."""
     answer = client.convert("Seen größer.geojson", lakes(), outputFormat="Kml")
     job = client.get(f"/api/geo/convert/jobs/{answer['jobId']}/status").json()
     assert job["originalFileName"] == "Seen größer.geojson"
@@ -160,7 +160,7 @@ def test_a_file_name_that_is_not_ascii_is_kept(client: Client) -> None:
 
 
 def test_a_link_lasts_as_long_as_the_plan_keeps_outputs(new_client: NewClient) -> None:
-    """On plan free that is four hours."""
+    """On plan free, four hours."""
     free = new_client("free")
     before = datetime.now().astimezone()
     answer = free.convert("lakes.geojson", lakes())

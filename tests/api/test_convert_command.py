@@ -1,4 +1,4 @@
-"""`geomill convert` converts on this machine as through a server, and leaves nothing half done."""
+"""`geomill convert` converts locally or through a server, and never leaves partial results."""
 
 import json
 import os
@@ -25,7 +25,7 @@ BROKEN = 'br\u00f6ken "1".geojson'
 
 
 class Command:
-    """The command in a directory of its own, whose temporary files can be looked at."""
+    """The command in its own directory, with temporary files that tests can inspect."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -46,32 +46,32 @@ class Command:
         )
 
     def json(self, *arguments: str) -> tuple[int, dict[str, Any]]:
-        """Run it; return its exit code and its one JSON object."""
+        """Run the command; return its exit code and its JSON object."""
         process = self.start(*arguments, "--json")
         out, err = process.communicate(timeout=MOST_SECONDS)
         assert err == ""
         return process.returncode, json.loads(out)
 
     def files(self) -> set[str]:
-        """What is in the directory."""
+        """The names of the files in the directory."""
         return {path.name for path in self.directory.iterdir()} - {self.temporary.name}
 
 
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
-    """The command, with a file to convert."""
+    """The command and a file to convert."""
     (tmp_path / "lakes.geojson").write_bytes(lakes())
     return Command(tmp_path)
 
 
 def through(client: Client) -> tuple[str, ...]:
-    """The arguments that name the server."""
+    """The arguments that select the server."""
     return "--url", str(client.base_url), "--key", client.key.api_key
 
 
 @pytest.mark.parametrize("is_remote", [False, True], ids=["here", "through a server"])
 def test_several_files_are_converted_with_a_summary(command: Command, client: Client, *, is_remote: bool) -> None:
-    """Each on its own: the parts of a Shapefile together, a broken file with the reason."""
+    """Each file on its own; the parts of a Shapefile together; a broken file with its reason."""
     where = through(client) if is_remote else ()
     (command.directory / BROKEN).write_bytes(b"{")
     code, told = command.json("lakes.geojson", BROKEN, "none.csv", "--to", "shapefile", *where)
@@ -116,7 +116,7 @@ def test_what_cannot_work_is_said_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Before anything is sent or converted; a result that exists stays as it is."""
+    """Before anything is sent or converted; existing results stay unchanged."""
     existing = command.directory / "lakes.csv"
     existing.write_bytes(b"mine")
     monkeypatch.chdir(command.directory)
@@ -130,7 +130,7 @@ def test_what_cannot_work_is_said_in_one_line(
 def test_a_refusal_of_the_server_is_told(
     command: Command, client: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In the server's words."""
+    """With the server's message."""
     monkeypatch.chdir(command.directory)
     assert main(("convert", "lakes.geojson", "--url", str(client.base_url), "--key", "wrong")) == 1
     _, err = capsys.readouterr()
@@ -138,7 +138,7 @@ def test_a_refusal_of_the_server_is_told(
 
 
 def test_an_interrupted_conversion_leaves_nothing(command: Command, client: Client) -> None:
-    """Neither a file nor a job that goes on; the account pays nothing."""
+    """No file remains, no job continues, and the account pays nothing."""
     (command.directory / "lengthy.geojson").write_bytes(lengthy(200_000))
     process = command.start("lengthy.geojson", "--to", "gpkg", *through(client))
     until(lambda: bool(jobs(client)))
@@ -159,7 +159,7 @@ def test_an_interrupted_conversion_leaves_nothing(command: Command, client: Clie
 
 
 def test_a_job_whose_response_is_still_on_its_way_is_cancelled(command: Command, client: Client) -> None:
-    """The server has accepted the file, and the command does not know of the job yet."""
+    """The server has accepted the file, but the command does not know the job yet."""
     (command.directory / "lengthy.geojson").write_bytes(lengthy(200_000))
     with delayed(client) as (url, arrives):
         process = command.start("lengthy.geojson", "--to", "gpkg", "--url", url, "--key", client.key.api_key)
@@ -177,7 +177,7 @@ def test_a_job_whose_response_is_still_on_its_way_is_cancelled(command: Command,
 
 @contextmanager
 def delayed(client: Client) -> Iterator[tuple[str, threading.Event]]:
-    """Another address of the server, whose responses arrive from the moment on at which the event is set."""
+    """A second address of the server that holds back responses until the event is set."""
     arrives = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=relay, args=(listener, client, arrives), daemon=True).start()
@@ -188,7 +188,7 @@ def delayed(client: Client) -> Iterator[tuple[str, threading.Event]]:
 
 
 def relay(listener: socket.socket, client: Client, arrives: threading.Event) -> None:
-    """Connect every client with the server, until the listener is shut down."""
+    """Relay every client's connection to the server until the listener is closed."""
     with suppress(OSError):
         while True:
             near, _ = listener.accept()
@@ -198,7 +198,7 @@ def relay(listener: socket.socket, client: Client, arrives: threading.Event) -> 
 
 
 def pump(source: socket.socket, target: socket.socket, when: threading.Event | None) -> None:
-    """Pass on what arrives, at the earliest when the event is set."""
+    """Pass on what arrives once the event is set."""
     with suppress(OSError), source:
         while piece := source.recv(1 << 16):
             if when is not None:
@@ -208,12 +208,12 @@ def pump(source: socket.socket, target: socket.socket, when: threading.Event | N
 
 
 def jobs(client: Client) -> list[dict[str, Any]]:
-    """The jobs of the account."""
+    """The account's jobs."""
     found: list[dict[str, Any]] = client.get("/api/geo/convert/jobs").json()["jobs"]
     return found
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Wait until it does."""
+    """Wait until the condition holds."""
     while not holds():
         time.sleep(0.02)

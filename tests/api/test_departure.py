@@ -1,4 +1,4 @@
-"""A server that stops says so first, then closes its door, and ends what does not end in time (docs/operating.md)."""
+"""A server that stops announces it, then closes its port, and ends what does not finish in time (docs/operating.md)."""
 
 import signal
 import threading
@@ -20,18 +20,18 @@ TEAM = Terms(plan="team", plan_owner="organization")
 
 @pytest.fixture(scope="module")
 def slow_file() -> bytes:
-    """A document that takes seconds to convert."""
+    """A document whose conversion takes seconds."""
     return lengthy(200_000)
 
 
 def wait_for_event(server: Server, name: str) -> None:
-    """Wait until the log has an event."""
+    """Wait until the log contains the event."""
     while not server.events(name):
         time.sleep(0.01)
 
 
 def wait_until_closed(server: Server) -> None:
-    """Wait until the door for clients is closed."""
+    """Wait until the public port is closed."""
     with pytest.raises(httpx.ConnectError):
         _ask_for_ever(server)
 
@@ -43,7 +43,7 @@ def _ask_for_ever(server: Server) -> None:
 
 
 def test_readiness_falls_while_work_is_still_taken(tmp_path: Path, database_url: str) -> None:
-    """For as long as a balancer needs to notice; every answer asks its client to come back elsewhere."""
+    """For as long as a load balancer needs to notice; every response asks its client to close the connection."""
     settings = {"GEOMILL_DRAIN_DELAY_SECONDS": "30"}
     with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
         assert httpx.get(f"{server.url}/readyz").is_success
@@ -77,7 +77,7 @@ def test_operators_can_watch_the_last_jobs_end(tmp_path: Path, database_url: str
 
 
 def test_what_does_not_end_in_time_is_ended_and_told(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
-    """The waiting client learns that the service restarts; the job is Failed and costs nothing."""
+    """The waiting client learns that the service is restarting; the job is Failed and free."""
     settings = {"GEOMILL_DRAIN_SECONDS": "0.2", "GEOMILL_CONVERTERS": "1"}
     with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
         answers: list[httpx.Response] = []
@@ -101,7 +101,7 @@ def test_what_does_not_end_in_time_is_ended_and_told(tmp_path: Path, database_ur
 
 
 def test_idle_connections_do_not_hold_up_the_end(tmp_path: Path, database_url: str) -> None:
-    """They are closed when the door is."""
+    """They are closed with the port."""
     with running_server(tmp_path, database_url) as server:
         address = urlsplit(server.url)
         with httpx.Client(base_url=f"http://{address.netloc}") as client:

@@ -1,4 +1,4 @@
-"""A start that fails says in one sentence what is wrong, which variable it is, and what it may be (interface 10)."""
+"""A failed start says in one sentence what is wrong, which variable causes it, and its valid values (interface 10)."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from tests.support.geomill import Geomill
 
 @pytest.fixture
 def taken_port() -> Iterator[int]:
-    """A port on which somebody listens."""
+    """A port on which another process listens."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield listening.getsockname()[1]
 
@@ -41,7 +41,7 @@ WRONG: dict[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_setting_is_named(name: str, database_url: str, tmp_path: Path) -> None:
-    """With the values that it may have; a password is not shown."""
+    """With the values that it may have; passwords are not shown."""
     settings, expected = WRONG[name]
     given = {"DATABASE_URL": database_url, "PORT": "0", "LOG_LEVEL": "error", **settings}
     is_listening = "HOST" in settings or "PRIVATE_HOST" in settings
@@ -52,14 +52,14 @@ def test_a_wrong_setting_is_named(name: str, database_url: str, tmp_path: Path) 
 
 
 def test_a_taken_port_is_named(taken_port: int, tmp_path: Path) -> None:
-    """With the variable that chooses another one."""
+    """With the variable that selects another port."""
     done = Geomill(tmp_path, {"GEOMILL_PORT": str(taken_port), "GEOMILL_LOG_LEVEL": "error"})("serve")
     assert done.returncode == 1
     assert_one_sentence(done.stderr, str(taken_port), "Set GEOMILL_PORT")
 
 
 def test_a_host_that_cannot_convert_is_told(tmp_path: Path, database_url: str) -> None:
-    """There is no ogr2ogr, it does not run, or converters could read what is private."""
+    """ogr2ogr is missing or does not run, or converters could read private files."""
     broken, prefix = tmp_path / "broken", tmp_path / "prefix"
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
@@ -81,7 +81,7 @@ def test_a_host_that_cannot_convert_is_told(tmp_path: Path, database_url: str) -
 
 
 def assert_one_sentence(told: str, *expected: str) -> None:
-    """One line, which has all of it, and neither a traceback nor a password."""
+    """One line that contains all of it, with neither a traceback nor a password."""
     assert told.startswith("geomill: ")
     assert told.count("\n") == 1, told
     assert "u:secret" not in told

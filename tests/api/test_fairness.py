@@ -1,4 +1,4 @@
-"""Converters are shared between accounts: one that has none gets one soon, whatever the others have under way."""
+"""Accounts share the converters: an account without one gets one soon, whatever others have in progress."""
 
 import re
 import sqlite3
@@ -21,7 +21,7 @@ UNDER_WAY = {"Pending", "Processing"}
 
 
 def endless_file() -> bytes:
-    """A GeoPackage of some kilobytes that is read until a limit ends it, in little memory."""
+    """A GeoPackage of a few kilobytes whose conversion runs until a limit ends it, in little memory."""
     database = sqlite3.connect(":memory:")
     database.execute("PRAGMA application_id = 1196444487")
     database.execute("PRAGMA user_version = 10200")
@@ -31,7 +31,7 @@ def endless_file() -> bytes:
 
 
 def begin(client: Client, files: int) -> list[str]:
-    """Begin conversions that do not end; return their jobs' ids."""
+    """Start conversions that do not end; return their job ids."""
     content = endless_file()
     answers = [client.convert("a.gpkg", content, headers=ASYNC, outputFormat="Csv") for _ in range(files)]
     return [answer["jobId"] for answer in answers]
@@ -43,7 +43,7 @@ def status(client: Client, job_id: str) -> str:
 
 
 def wait_until_running(client: Client, jobs: list[str], running: int) -> None:
-    """Wait until so many of the jobs have a converter."""
+    """Wait until this many of the jobs have a converter."""
     while sum(status(client, job_id) == "Processing" for job_id in jobs) < running:
         time.sleep(0.05)
 
@@ -55,7 +55,7 @@ def metric(server: Server, name: str) -> float:
 
 
 def use_everything(client: Client) -> int:
-    """Convert a small file, a batch, and a document that is scanned in a converter; return what it cost."""
+    """Convert a small file, a batch, and a document that is scanned in a converter; return the cost."""
     for _ in range(3):
         assert client.convert("a.geojson", collection(feature(point(1, 2))))["success"]
     assert all(entry["success"] for entry in client.batch(("a.geojson", lakes()), ("b.geojson", lakes()))["results"])
@@ -65,7 +65,7 @@ def use_everything(client: Client) -> int:
 
 
 def test_one_account_cannot_keep_all_converters(tmp_path: Path, database_url: str) -> None:
-    """Twelve files that go on and on: all of another account's are converted before any of them has ended."""
+    """Twelve endless files of one account: all files of another are converted before any of the twelve ends."""
     settings = {"GEOMILL_CONVERTERS": "2", "GEOMILL_DRAIN_SECONDS": "0"}
     with (
         running_server(tmp_path, database_url, settings) as server,
@@ -83,7 +83,7 @@ def test_one_account_cannot_keep_all_converters(tmp_path: Path, database_url: st
 
 
 def test_more_accounts_than_converters_take_turns(tmp_path: Path, database_url: str) -> None:
-    """On one converter: each of three accounts goes on and on, and a fourth gets its turn all the same."""
+    """On one converter, three accounts with endless files do not keep a fourth from its turn."""
     settings = {"GEOMILL_CONVERTERS": "1", "GEOMILL_SUSPENDED": "3", "GEOMILL_DRAIN_SECONDS": "0"}
     with running_server(tmp_path, database_url, settings) as server:
         heavy = {name: create_account(server, TEAM, name) for name in ("one", "two", "three")}

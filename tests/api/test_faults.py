@@ -1,4 +1,4 @@
-"""A request that is wrong gets its status and its problem, and leaves nothing behind (interface 7.1)."""
+"""An invalid request gets the right status and problem, and leaves nothing behind (interface 7.1)."""
 
 import http.client
 import socket
@@ -36,7 +36,7 @@ def _nothing_is_left(server: Server) -> Iterator[None]:
 
 
 def assert_problem(response: httpx.Response, status: int, code: str) -> dict[str, object]:
-    """The answer is a problem of RFC 9457 with the members of interface 7.1."""
+    """The response is a problem of RFC 9457 with the members of interface 7.1."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     problem: dict[str, object] = response.json()
@@ -52,7 +52,7 @@ def assert_problem(response: httpx.Response, status: int, code: str) -> dict[str
 
 @pytest.mark.parametrize(("method", "path"), KEYED)
 def test_every_endpoint_needs_a_key(server: Server, method: str, path: str) -> None:
-    """Without X-API-Key the answer is 401 and says how to authenticate."""
+    """Without X-API-Key, the response is 401 and says how to authenticate."""
     response = httpx.request(method, server.url + path)
     assert_problem(response, 401, "missing_api_key")
     assert "X-API-Key" in response.headers["www-authenticate"]
@@ -68,7 +68,7 @@ def test_an_unknown_key_is_refused(server: Server, key: str) -> None:
 
 
 def test_a_refused_upload_is_told_so_though_its_body_is_long(server: Server) -> None:
-    """A client that is still sending megabytes sees the 401."""
+    """A client in the middle of sending megabytes receives the 401."""
     response = httpx.post(server.url + FILE, files={"file": ("a.geojson", b" " * 8_000_000)})
     assert_problem(response, 401, "missing_api_key")
 
@@ -87,7 +87,7 @@ def test_a_refused_upload_is_told_so_though_its_body_is_long(server: Server) -> 
     ids=["json", "no boundary", "empty", "no part", "truncated", "nonsense", "no type"],
 )
 def test_a_body_that_is_no_complete_form_is_malformed(client: Client, content_type: str, body: bytes) -> None:
-    """The answer is 400."""
+    """The status is 400."""
     response = client.post(FILE, content=body, headers={"Content-Type": content_type})
     assert_problem(response, 400, MALFORMED)
 
@@ -99,14 +99,14 @@ def test_a_form_without_a_file_is_malformed(client: Client) -> None:
 
 
 def test_a_file_part_without_a_name_is_malformed(client: Client) -> None:
-    """Without the name there is no format."""
+    """The format follows from the name."""
     body = b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\n{}\r\n--x--\r\n'
     response = client.post(FILE, content=body, headers={"Content-Type": "multipart/form-data; boundary=x"})
     assert_problem(response, 400, MALFORMED)
 
 
 def test_two_files_in_a_single_call_are_malformed(client: Client) -> None:
-    """Several files are a batch."""
+    """Several files need the batch endpoint."""
     files = [("file", ("a.geojson", lakes())), ("file", ("b.geojson", lakes()))]
     assert_problem(client.post(FILE, files=files), 400, MALFORMED)
 
@@ -130,26 +130,26 @@ def test_a_field_of_the_wrong_kind_is_named(client: Client, field: str, value: s
 
 
 def test_more_files_than_a_batch_may_carry_are_refused(client: Client) -> None:
-    """Twenty are taken, not one more."""
+    """Twenty files are accepted, twenty-one are not."""
     files = [("files", (f"{number}.geojson", b"{}")) for number in range(21)]
     assert_problem(client.post(BATCH, files=files), 400, "too_many_files")
 
 
 @pytest.mark.parametrize("field", ["outputFormats", "sourceEpsgs"])
 def test_more_formats_or_systems_than_files_are_refused(client: Client, field: str) -> None:
-    """They are aligned with the files by their place."""
+    """Entries correspond to files by position."""
     response = client.post(BATCH, files={"files": ("a.geojson", lakes())}, data={field: ["", ""]})
     assert_problem(response, 400, "invalid_parameter")
 
 
 def test_an_upload_above_the_ceiling_is_refused(client: Client) -> None:
-    """100 MB, declared or not."""
+    """100 MB, with or without Content-Length."""
     big = b" " * (100 * 2**20 + 1)
     assert_problem(client.post(FILE, files={"file": ("a.geojson", big)}), 413, "upload_too_large")
 
 
 def test_a_declared_length_above_the_ceiling_is_refused_before_the_body(server: Server, client: Client) -> None:
-    """Nobody has to send 300 MB to learn that they are too many."""
+    """A client need not send 300 MB to learn that they are too many."""
     address = urlsplit(server.url)
     connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=PATIENCE_SECONDS)
     connection.putrequest("POST", FILE)
@@ -168,20 +168,20 @@ def test_a_batch_above_its_ceiling_is_refused(client: Client) -> None:
 
 
 def test_an_unknown_path_is_not_found(client: Client) -> None:
-    """Key or no key."""
+    """With or without a key."""
     assert_problem(client.get("/api/geo/nothing"), 404, "not_found")
     assert_problem(httpx.get(f"{client.base_url}/nothing"), 404, "not_found")
 
 
 def test_a_wrong_method_is_told_the_right_one(client: Client) -> None:
-    """With the header Allow."""
+    """In the header Allow."""
     response = client.get(FILE)
     assert_problem(response, 405, "method_not_allowed")
     assert response.headers["allow"] == "POST"
 
 
 def test_a_well_formed_request_id_is_taken_up(client: Client) -> None:
-    """Another one is replaced."""
+    """Any other id is replaced."""
     path = "/api/geo/pricing/tiers"
     assert client.get(path, headers={"X-Request-Id": "abc-1.2_3"}).headers["x-request-id"] == "abc-1.2_3"
     for bad in ("a b", "x" * 65, "<script>"):

@@ -1,4 +1,4 @@
-"""Fields of the form: unknown ones, names of formats, columns of tables (interface 2.6)."""
+"""Form fields: unknown names, names of formats, columns of tables (interface 2.6)."""
 
 import pytest
 
@@ -9,7 +9,7 @@ GTFS = b"stop_id,oben,rechts\nA,50.93,6.95\n"
 
 
 def test_unknown_fields_are_named_with_the_nearest_known_one(client: Client) -> None:
-    """They change nothing, in a success as in a failure; a known field is not named."""
+    """They change nothing, whether the conversion succeeds or fails; known fields are not listed."""
     answer = client.convert("lakes.geojson", lakes(), targetEPSG="3857", includeWallet="true", foo="x")
     assert answer["success"]
     assert answer["outputEpsg"] == 4326
@@ -22,14 +22,14 @@ def test_unknown_fields_are_named_with_the_nearest_known_one(client: Client) -> 
 
 
 def test_a_batch_names_unknown_fields_in_every_entry(client: Client) -> None:
-    """Each entry stands for itself."""
+    """Each entry lists them on its own."""
     answer = client.batch(("a.geojson", lakes()), ("b.geojson", lakes()), outputFormat="Kml")
     for entry in answer["results"]:
         assert "did you mean outputFormats?" in entry["warnings"][0]
 
 
 def test_the_analysis_names_unknown_fields(client: Client) -> None:
-    """It takes none but the file."""
+    """It has no fields except the file."""
     response = client.post("/api/geo/convert/analyze", files={"file": ("a.geojson", lakes())}, data={"foo": "x"})
     assert response.json()["warnings"][0] == "The field foo is unknown and was ignored."
 
@@ -41,7 +41,7 @@ def test_formats_are_named_by_name_token_or_extension(client: Client, name: str)
 
 
 def test_columns_are_named_by_fields(client: Client) -> None:
-    """In a pair; half of one is a wrong request."""
+    """In pairs; half of a pair is an invalid request."""
     answer = client.convert("a.csv", GTFS, sourceEpsg="4326", xField="rechts", yField="oben")
     assert (answer["geometryType"], answer["featureCount"]) == ("Point", 1)
     response = client.post("/api/geo/convert/file", files={"file": ("a.csv", GTFS)}, data={"xField": "rechts"})

@@ -1,11 +1,11 @@
-"""The format list says what this host can convert."""
+"""The format list shows what this host can convert."""
 
 from service.formats.table import FORMATS
 from tests.support.server import Client
 
 
 def test_every_format_has_a_row(client: Client) -> None:
-    """All of them, with what they can be; a format that lacks something says what."""
+    """Each format, with the directions that it supports; an unavailable format states what is missing."""
     rows = client.get("/api/geo/formats").json()["formats"]
     assert [row["token"] for row in rows] == [entry.token for entry in FORMATS]
     for row in rows:

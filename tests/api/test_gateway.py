@@ -1,4 +1,4 @@
-"""The service behind a gateway: under its address, with its word for who calls, and a door apart for operators."""
+"""The service behind a gateway: the gateway's address, its authentication, and a private port for operators."""
 
 import time
 from collections.abc import Iterator
@@ -49,12 +49,12 @@ def client(server: Server) -> Iterator[Client]:
 
 
 def private_url(server: Server) -> str:
-    """Where operators reach the service."""
+    """The address of the private port."""
     return str(server.events("server.ready")[0]["private_url"])
 
 
 def identity(account_id: object, *, secret: str = SECRET, path: str = TIERS, method: str = "GET", age: int = 0) -> str:
-    """The header of a gateway that has authenticated the client itself."""
+    """The header of a gateway that authenticates clients itself."""
     seconds = str(int(time.time()) - age)
     signature = sign_identity(secret.encode(), str(account_id), seconds, method, path)
     return f"account={account_id},time={seconds},v1={signature}"
@@ -67,7 +67,7 @@ def convert(client: Client, path: str, **headers: str) -> httpx.Response:
 
 @pytest.mark.parametrize("path", [FILE, f"/geo{FILE}"], ids=["taken off", "passed on"])
 def test_links_lead_through_the_gateway(client: Client, path: str) -> None:
-    """They have its scheme, host and root path, and work when it passes them on."""
+    """They have its scheme, host and root path, and work through it."""
     answer = convert(client, path).json()
     assert answer["success"], answer
     url = answer["downloadUrl"]
@@ -78,7 +78,7 @@ def test_links_lead_through_the_gateway(client: Client, path: str) -> None:
 
 
 def test_the_place_of_an_accepted_job_leads_through_the_gateway(client: Client) -> None:
-    """Location is a full address that the client can ask."""
+    """Location is an absolute address that the client can request."""
     response = convert(client, FILE, Prefer="respond-async")
     location = response.headers["location"]
     assert location == f"{OUTSIDE}/api/geo/convert/jobs/{response.json()['jobId']}/status"
@@ -86,13 +86,13 @@ def test_the_place_of_an_accepted_job_leads_through_the_gateway(client: Client) 
 
 
 def test_without_a_gateway_links_lead_to_where_the_request_came(server: Server, client: Client) -> None:
-    """The header Host, and the root path."""
+    """They use the Host header and the root path."""
     response = client.post(FILE, files={"file": ("a.geojson", lakes())})
     assert response.json()["downloadUrl"].startswith(f"{server.url}/geo/files/")
 
 
 def test_the_gateways_word_takes_the_place_of_a_key(server: Server, client: Client) -> None:
-    """The account is the one that it names; the job is that account's."""
+    """The account is the one that the gateway names, and the job belongs to it."""
     word = identity(client.account.account_id, path=FILE, method="POST")
     files = {"file": ("a.geojson", lakes())}
     answer = httpx.post(f"{server.url}/geo{FILE}", files=files, headers={"X-Geomill-Identity": word}, timeout=60)
@@ -101,7 +101,7 @@ def test_the_gateways_word_takes_the_place_of_a_key(server: Server, client: Clie
 
 
 def test_a_word_that_cannot_be_believed_is_refused_whatever_key_comes_with_it(client: Client) -> None:
-    """Forged, for another request, too old, doubled, or for an account that does not exist."""
+    """Forged, for another request, expired, repeated, or for an account that does not exist."""
     account = client.account.account_id
     wrong = (
         identity(account, secret="x" * 40),
@@ -117,13 +117,13 @@ def test_a_word_that_cannot_be_believed_is_refused_whatever_key_comes_with_it(cl
 
 
 def test_without_the_gateways_word_the_key_is_needed(server: Server, client: Client) -> None:
-    """And enough."""
+    """A valid key is enough."""
     assert client.get(TIERS).is_success
     assert httpx.get(server.url + TIERS).json()["code"] == "missing_api_key"
 
 
 def test_operators_have_a_port_of_their_own(server: Server, client: Client) -> None:
-    """What is for them is there and nowhere else; what is for clients is not there."""
+    """Operators' endpoints exist only there; clients' endpoints do not exist there."""
     for path in OPERATIONS:
         assert httpx.get(private_url(server) + path).is_success, path
         assert client.get(path).status_code == 404, path
@@ -131,7 +131,7 @@ def test_operators_have_a_port_of_their_own(server: Server, client: Client) -> N
 
 
 def test_scripts_of_an_allowed_origin_may_call(client: Client) -> None:
-    """The preflight and the actual response allow it and list the headers that scripts may read."""
+    """Preflight and actual responses allow it and list the headers that scripts may read."""
     asks = {"Origin": ORIGIN, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-api-key"}
     before = client.options(FILE, headers=asks)
     assert (before.status_code, before.headers["access-control-allow-origin"]) == (200, ORIGIN)
@@ -142,7 +142,7 @@ def test_scripts_of_an_allowed_origin_may_call(client: Client) -> None:
 
 
 def test_scripts_of_another_origin_may_not(client: Client) -> None:
-    """Their browser keeps the answer from them."""
+    """Their browser withholds the response from them."""
     other = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
     assert "access-control-allow-origin" not in client.options(FILE, headers=other).headers
     assert "access-control-allow-origin" not in client.get(TIERS, headers=other).headers
@@ -157,7 +157,7 @@ def test_scripts_of_another_origin_may_not(client: Client) -> None:
     ],
 )
 def test_a_setting_without_meaning_is_named(tmp_path: Path, server: Server, name: str, value: str) -> None:
-    """At start-up, in a sentence."""
+    """At start-up, in one sentence."""
     with (
         pytest.raises(AssertionError, match=name) as told,
         running_server(tmp_path, server.dsn, {name: value}),

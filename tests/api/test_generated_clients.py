@@ -1,4 +1,4 @@
-"""Typed clients that others' generators make from the description of the interface (docs/api.md, interface 10)."""
+"""Typed clients that third-party generators make from the OpenAPI description (docs/api.md, interface 10)."""
 
 import json
 import os
@@ -20,7 +20,7 @@ TYPESCRIPT = {"strict": True, "target": "es2024", "module": "nodenext", "types":
 
 
 class Place:
-    """A directory with a file to convert, in which the commands of the documentation run."""
+    """A directory with a file to convert, where the documented commands run."""
 
     def __init__(self, path: Path, client: Client) -> None:
         self.path = path
@@ -34,11 +34,11 @@ class Place:
         (path / "lakes.geojson").write_bytes(lakes())
 
     def write(self, name: str, content: str) -> None:
-        """Put a file here."""
+        """Write a file into the directory."""
         (self.path / name).write_text(content, encoding="utf-8")
 
     def run(self, *command: str, **environment: str) -> str:
-        """Run a command here; what it printed."""
+        """Run a command in the directory; return its output."""
         done = subprocess.run(
             command,
             cwd=self.path,
@@ -54,14 +54,14 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path, client: Client) -> Place:
-    """A directory with the generators on its path."""
+    """Such a directory, with the generators on its PATH."""
     if not (GENERATORS / "stamp").exists():
         pytest.skip("The generators of clients are not installed: ./just clients")
     return Place(tmp_path, client)
 
 
 def documented() -> dict[str, str]:
-    """The blocks of the documentation about typed clients, by their languages."""
+    """The code blocks about typed clients in the documentation, by language."""
     text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     section = text.partition("## Generate a typed client")[2].partition("\n## ")[0]
     return dict(re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL))
@@ -72,7 +72,7 @@ def assert_is_the_result(link: str) -> None:
 
 
 def test_a_generated_python_client_converts_a_file(place: Place) -> None:
-    """It takes a file, and all of it has the types that it says."""
+    """The file is accepted, and all values have their declared types."""
     blocks = documented()
     place.run("sh", "-c", blocks["sh"], PYTHONPATH=str(GENERATORS))
     place.write("use.py", blocks["python"])
@@ -81,7 +81,7 @@ def test_a_generated_python_client_converts_a_file(place: Place) -> None:
 
 
 def test_a_generated_typescript_client_converts_a_file(place: Place) -> None:
-    """It takes a file, and all of it has the types that it says."""
+    """The file is accepted, and all values have their declared types."""
     blocks = documented()
     place.write("package.json", '{"type": "module"}')
     place.write("tsconfig.json", json.dumps({"compilerOptions": TYPESCRIPT, "files": ["use.ts"]}))

@@ -1,4 +1,4 @@
-"""Jobs can be asked for singly and as a list, by their owner alone (interface 2.3, 4.6, 4.7)."""
+"""Owners, and nobody else, can read single jobs and lists of jobs (interface 2.3, 4.6, 4.7)."""
 
 import pytest
 
@@ -13,7 +13,7 @@ COMPLETED = {
 
 
 def test_a_job_shows_what_its_conversion_answered(client: Client) -> None:
-    """The status endpoint has every field of the record, and a link that works."""
+    """The status endpoint returns every field of the record and a working link."""
     answer = client.convert("lakes.geojson", lakes(), outputFormat="Kml")
     job = client.get(f"/api/geo/convert/jobs/{answer['jobId']}/status").json()
     assert set(job) == COMPLETED
@@ -25,7 +25,7 @@ def test_a_job_shows_what_its_conversion_answered(client: Client) -> None:
 
 
 def test_a_refused_file_has_a_job_that_says_why(client: Client) -> None:
-    """A lost refusal can be recovered too (interface 3)."""
+    """A client can recover a refusal that it did not receive (interface 3)."""
     answer = client.convert("a.geojson", lakes(), outputFormat="GeoJson")
     job = client.get(f"/api/geo/convert/jobs/{answer['jobId']}/status").json()
     assert job["status"] == "Failed"
@@ -46,7 +46,7 @@ def test_recent_jobs_come_newest_first(client: Client) -> None:
 
 @pytest.mark.parametrize("limit", ["0", "101", "-1", "ten", "", "1.5", "9" * 40])
 def test_a_limit_outside_its_bounds_is_refused(client: Client, limit: str) -> None:
-    """Limit is a whole number from 1 to 100."""
+    """`limit` is a whole number from 1 to 100."""
     response = client.get("/api/geo/convert/jobs", params={"limit": limit})
     assert response.status_code == 400
     assert response.json()["code"] == "invalid_parameter"
@@ -55,14 +55,14 @@ def test_a_limit_outside_its_bounds_is_refused(client: Client, limit: str) -> No
 
 @pytest.mark.parametrize("job_id", ["0193f1c2-0000-7000-8000-000000000000", "nonsense", "0", "%00"])
 def test_an_unknown_job_is_not_found(client: Client, job_id: str) -> None:
-    """Whatever stands in its place."""
+    """Whatever the id looks like."""
     response = client.get(f"/api/geo/convert/jobs/{job_id}/status")
     assert response.status_code == 404
     assert response.json()["code"] == "job_not_found"
 
 
 def test_the_job_of_another_account_is_not_found(client: Client, new_client: NewClient) -> None:
-    """The response does not even reveal that it exists, and no other account's list contains it."""
+    """The response does not reveal that the job exists, and it is in no other account's list."""
     answer = client.convert("lakes.geojson", lakes())
     other = new_client("free")
     assert other.get(f"/api/geo/convert/jobs/{answer['jobId']}/status").status_code == 404

@@ -1,4 +1,4 @@
-"""A server starts, stops and dies: every accepted job ends, once, and data are kept (interface 3)."""
+"""A server starts, stops and dies: every accepted job ends exactly once, and data persist (interface 3)."""
 
 import http.client
 import json
@@ -28,17 +28,17 @@ TEAM = Terms(plan="team", plan_owner="organization")
 
 @pytest.fixture(scope="module")
 def slow_file() -> bytes:
-    """A document that takes a second or more to convert."""
+    """A document whose conversion takes a second or more."""
     return lengthy(150_000)
 
 
 def children_of(server: Server) -> list[psutil.Process]:
-    """Every process below the server, its database's included."""
+    """Every process below the server, including its database's."""
     return psutil.Process(server.process.pid).children(recursive=True)
 
 
 def accept(client: Client, content: bytes) -> str:
-    """Send a file without waiting for its end; return the job's id."""
+    """Submit a file without waiting for the result; return the job id."""
     response = client.post("/api/geo/convert/file", files={"file": ("a.geojson", content)}, headers=ASYNC)
     assert response.status_code == 202, response.text
     job_id: str = response.json()["jobId"]
@@ -46,7 +46,7 @@ def accept(client: Client, content: bytes) -> str:
 
 
 def wait_for_status(client: Client, job_id: str, status: str) -> None:
-    """Wait until the job has a status on its way."""
+    """Wait until the job has the status."""
     while client.get(f"/api/geo/convert/jobs/{job_id}/status").json()["status"] != status:
         time.sleep(0.01)
 
@@ -63,7 +63,7 @@ async def _expire_leases(dsn: str) -> None:
 
 
 def test_a_stopping_server_finishes_what_it_has_accepted(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
-    """SIGTERM while a client waits: the client gets its result, then the process ends in order."""
+    """SIGTERM while a client waits: the client receives its result, then the process exits in order."""
     with running_server(tmp_path, database_url) as server, create_account(server, TEAM) as client:
         answers: list[httpx.Response] = []
 
@@ -81,7 +81,7 @@ def test_a_stopping_server_finishes_what_it_has_accepted(tmp_path: Path, databas
 
 
 def test_an_accepted_job_outlives_its_client(client: Client, slow_file: bytes) -> None:
-    """A client that leaves after its upload finds the job completed (interface 3)."""
+    """A client that disconnects after its upload finds the job completed (interface 3)."""
     request = httpx.Request("POST", "http://x", files={"file": ("a.geojson", slow_file)})
     address = urlsplit(client.server.url)
     connection = http.client.HTTPConnection(str(address.hostname), address.port)
@@ -95,7 +95,7 @@ def test_an_accepted_job_outlives_its_client(client: Client, slow_file: bytes) -
 
 
 def test_jobs_of_a_killed_server_are_ended_by_the_next(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
-    """Kill -9 with one job running and one waiting: both end Failed, nothing is counted, nothing is left on disk."""
+    """Kill -9 with one job running and one waiting: both become Failed, nothing is counted, nothing is left on disk."""
     one = {"GEOMILL_CONVERTERS": "1"}
     with running_server(tmp_path, database_url, one) as server, create_account(server, TEAM) as client:
         jobs = [accept(client, slow_file), accept(client, lakes())]
@@ -115,7 +115,7 @@ def test_jobs_of_a_killed_server_are_ended_by_the_next(tmp_path: Path, database_
 
 
 def test_the_embedded_database_survives_what_happens_to_the_server(tmp_path: Path) -> None:
-    """Accounts, jobs and outputs are there after an orderly stop and after kill -9, and no process is left."""
+    """Accounts, jobs and outputs survive an orderly stop and a kill -9, and no process remains."""
     key = ""
     done: dict[str, str] = {}
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGTERM):
@@ -137,7 +137,7 @@ def test_the_embedded_database_survives_what_happens_to_the_server(tmp_path: Pat
 
 
 def test_a_killed_database_is_back_without_a_restart(tmp_path: Path) -> None:
-    """Kill -9 of PostgreSQL: meanwhile 503 with Retry-After, afterwards conversions as before."""
+    """Kill -9 of PostgreSQL: 503 with Retry-After at first, then conversions as before."""
     with running_server(tmp_path) as server:
         headers = {"X-API-Key": json.loads((tmp_path / "demo.json").read_bytes())["apiKey"]}
 
@@ -167,7 +167,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path, server: Server) -> None:
 
 
 def test_a_setting_without_meaning_is_named(tmp_path: Path, server: Server) -> None:
-    """At start-up, before anything is opened; tests/unit/test_settings.py has which have none."""
+    """At start-up, before anything is opened; tests/unit/test_settings.py lists such values."""
     with (
         pytest.raises(AssertionError, match="GEOMILL_PORT"),
         running_server(tmp_path, server.dsn, {"GEOMILL_PORT": "many"}),
@@ -176,7 +176,7 @@ def test_a_setting_without_meaning_is_named(tmp_path: Path, server: Server) -> N
 
 
 def test_health_and_readiness_need_no_key(server: Server) -> None:
-    """Alive, and ready with every part."""
+    """The server is alive, and every part is ready."""
     assert httpx.get(f"{server.url}/healthz").json() == {"status": "alive"}
     ready = httpx.get(f"{server.url}/readyz")
     assert ready.status_code == 200
@@ -184,7 +184,7 @@ def test_health_and_readiness_need_no_key(server: Server) -> None:
 
 
 def test_readiness_falls_while_no_converter_can_be_started(tmp_path: Path, database_url: str) -> None:
-    """The process that starts them is gone; when another is up, readiness is back."""
+    """The process that starts converters dies; when it is replaced, readiness returns."""
     with running_server(tmp_path, database_url) as server:
         below = psutil.Process(server.process.pid).children()
         [keeper] = [process for process in below if "sandbox.process.keeper" in process.cmdline()]
@@ -202,7 +202,7 @@ def _wait_for_sandbox(server: Server, status: int) -> str:
 
 
 def test_the_log_has_a_line_for_each_request_and_job_and_no_secret(tmp_path: Path, database_url: str) -> None:
-    """No key, good or bad, no signature of a link and no path of this host, whatever is asked for."""
+    """No key, valid or not, no link signature and no host path, whatever is requested."""
     terms = Terms(plan="team", plan_owner="organization")
     with running_server(tmp_path, database_url) as server, create_account(server, terms) as client:
         link = client.convert("a.geojson", lakes())["downloadUrl"]
@@ -229,7 +229,7 @@ def test_the_log_has_a_line_for_each_request_and_job_and_no_secret(tmp_path: Pat
 
 
 def test_a_service_of_low_priority_converts(tmp_path: Path, database_url: str) -> None:
-    """As under `nice`, or a unit that says so: its converters keep that priority, which they may not raise."""
+    """Under `nice`, or with Nice= in a systemd unit, converters keep that priority, which they cannot raise."""
 
     def convert() -> tuple[str, bool]:
         os.setpriority(os.PRIO_PROCESS, 0, 11)  # one below that of converters; this thread's, and of what it starts

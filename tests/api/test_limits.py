@@ -1,4 +1,4 @@
-"""Plan limits refuse a file in their order, say so in flags, and count nothing (interface 7, 6)."""
+"""Plan limits refuse files in order, report it in flags, and count nothing (interface 7, 6)."""
 
 import pytest
 
@@ -17,12 +17,12 @@ def padded(size: int) -> bytes:
 
 
 def flags(answer: dict[str, object]) -> tuple[object, object, object]:
-    """What a client acts upon."""
+    """The flags that clients act upon."""
     return answer["needsUpgrade"], answer["limit"], answer["paymentPastDue"]
 
 
 def test_a_file_above_the_plans_cap_is_refused(new_client: NewClient) -> None:
-    """On plan free that is 5 MiB."""
+    """On plan free, 5 MiB."""
     free = new_client("free")
     answer = free.convert("a.geojson", padded(5 * MIB + 1))
     assert answer["success"] is False
@@ -31,7 +31,7 @@ def test_a_file_above_the_plans_cap_is_refused(new_client: NewClient) -> None:
 
 
 def test_conversions_of_a_month_are_used_up(new_client: NewClient) -> None:
-    """Ten on plan free; failures count as nothing; the eleventh success is refused."""
+    """Ten on plan free; failures do not count; the eleventh success is refused."""
     free = new_client("free")
     assert free.convert("bad.geojson", b"{")["success"] is False
     answers = [free.convert("a.geojson", lakes(), outputFormat="Csv") for _ in range(11)]
@@ -40,7 +40,7 @@ def test_conversions_of_a_month_are_used_up(new_client: NewClient) -> None:
 
 
 def test_data_of_a_month_is_used_up(new_client: NewClient) -> None:
-    """50 MiB on plan free: ten files of 5 MiB fit, so a smaller rest is refused by data before conversions are."""
+    """50 MiB on plan free: ten files of 5 MiB fit, so a smaller rest is refused by `data` before `conversions`."""
     free = new_client("free")
     for _ in range(9):
         assert free.convert("a.geojson", padded(5 * MIB), outputFormat="Csv")["success"] is True
@@ -51,7 +51,7 @@ def test_data_of_a_month_is_used_up(new_client: NewClient) -> None:
 
 
 def test_a_wallet_pays_the_price_of_each_file(new_client: NewClient) -> None:
-    """Five cents and one for each started MiB; what it cannot cover is refused; failures cost nothing."""
+    """Five cents plus one per started MiB; what the balance does not cover is refused; failures are free."""
     wallet = new_client(wallet_cents=13)
     assert wallet.convert("bad.geojson", b"{")["success"] is False
     assert wallet.convert("a.geojson", lakes(), endpoint="upload")["newWalletBalanceCents"] == 7
@@ -61,7 +61,7 @@ def test_a_wallet_pays_the_price_of_each_file(new_client: NewClient) -> None:
 
 
 def test_an_account_without_access_may_not_convert(client: Client) -> None:
-    """Limit is access, and no upgrade helps."""
+    """The limit is `access`, and no upgrade is suggested."""
     client.change(Changes(may_convert=False))
     assert flags(client.convert("a.geojson", lakes())) == (False, "access", False)
     client.change(Changes(may_convert=True))
@@ -69,7 +69,7 @@ def test_an_account_without_access_may_not_convert(client: Client) -> None:
 
 
 def test_a_payment_past_due_refuses_until_it_is_paid(client: Client) -> None:
-    """PaymentPastDue is true, and limit is null."""
+    """`paymentPastDue` is true, and `limit` is null."""
     client.change(Changes(past_due=True))
     assert flags(client.convert("a.geojson", lakes())) == (False, None, True)
     client.change(Changes(past_due=False))
@@ -77,7 +77,7 @@ def test_a_payment_past_due_refuses_until_it_is_paid(client: Client) -> None:
 
 
 def test_the_first_limit_in_order_is_reported(new_client: NewClient) -> None:
-    """Access, then payment, then the file's size (interface 6)."""
+    """Access, then payment, then file size (interface 6)."""
     free = new_client("free")
     free.change(Changes(past_due=True, may_convert=False))
     assert flags(free.convert("a.geojson", padded(6 * MIB))) == (False, "access", False)
@@ -88,7 +88,7 @@ def test_the_first_limit_in_order_is_reported(new_client: NewClient) -> None:
 
 
 def test_members_of_an_organization_share_its_allowance(new_client: NewClient) -> None:
-    """What one uses the other has less; jobs stay each member's own."""
+    """What one member uses reduces what the others have; jobs stay with each member."""
     one, other = (new_client("team", organization="Lake Survey") for _ in range(2))
     one.convert("a.geojson", lakes())
     assert other.convert("a.geojson", lakes(), includeWallet="true")["remainingConversions"] == 5000 - 2
@@ -97,7 +97,7 @@ def test_members_of_an_organization_share_its_allowance(new_client: NewClient) -
 
 @pytest.mark.parametrize("plan", ["free", "personal", "team", "business"])
 def test_the_plan_list_is_that_of_the_specification(new_client: NewClient, plan: str) -> None:
-    """Every figure of section 8."""
+    """Every figure of section 8 of the interface."""
     answer = new_client(plan).get("/api/geo/pricing/tiers").json()
     assert (answer["currency"], answer["maxFileSizeBytes"]) == ("usd", 104857600)
     columns = (

@@ -1,4 +1,4 @@
-"""The metrics count what has happened (interface 10)."""
+"""The metrics count what happened (interface 10)."""
 
 import http.client
 import signal
@@ -26,7 +26,7 @@ Samples: TypeAlias = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def scrape(server: Server) -> Samples:
-    """Every sample that the server shows, by name and labels."""
+    """Every sample that the server exposes, by name and labels."""
     response = httpx.get(f"{server.url}/metrics")
     assert response.headers["content-type"].startswith("text/plain; version=")
     families = text_string_to_metric_families(response.text)
@@ -34,12 +34,12 @@ def scrape(server: Server) -> Samples:
 
 
 def value(samples: Samples, name: str, **labels: str) -> float:
-    """One sample; 0 while nothing was counted."""
+    """One sample; 0 if nothing was counted."""
     return samples.get((name, frozenset(labels.items())), 0.0)
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Wait for a condition to hold."""
+    """Wait until a condition holds."""
     give_up_at = time.monotonic() + PATIENCE_SECONDS
     while not holds():
         assert time.monotonic() < give_up_at
@@ -51,7 +51,7 @@ Growth: TypeAlias = Callable[..., float]
 
 @pytest.fixture
 def growth(server: Server) -> Growth:
-    """How much a sample has grown since the test began."""
+    """How much a sample has grown since the start of the test."""
     before = scrape(server)
 
     def grown(name: str, **labels: str) -> float:
@@ -61,7 +61,7 @@ def growth(server: Server) -> Growth:
 
 
 def test_a_conversion_is_counted_at_every_stage(growth: Growth, client: Client) -> None:
-    """Its request, its job, its bytes, and how long each stage took."""
+    """The request, its job, its bytes, and the duration of each stage."""
     answer = client.convert("a.geojson", lakes())
     assert growth("geomill_request_seconds_count", method="POST", route=FILE, status="200") == 1
     assert growth("geomill_jobs_admitted_total", input="geojson") == 1
@@ -81,7 +81,7 @@ def test_a_conversion_is_counted_at_every_stage(growth: Growth, client: Client) 
 
 
 def test_refusals_are_counted_by_what_refused(growth: Growth, new_client: Callable[..., Client]) -> None:
-    """A limit, or the file itself, before or after its admission."""
+    """A plan limit, or the file itself, before or after admission."""
     poor = new_client("free")
     poor.convert("a.geojson", lakes() + b" " * 6_000_000)
     assert growth("geomill_jobs_refused_total", limit="fileSize") == 1
@@ -93,19 +93,19 @@ def test_refusals_are_counted_by_what_refused(growth: Growth, new_client: Callab
 
 
 def test_the_lag_of_the_event_loop_is_looked_at_all_the_time(growth: Growth) -> None:
-    """Without any request that asks for it."""
+    """Without any request for it."""
     until(lambda: growth("geomill_event_loop_lag_seconds_count") >= 10)
 
 
 def test_problems_are_counted_by_their_code(growth: Growth, server: Server) -> None:
-    """As a request without a key."""
+    """For example, a request without a key."""
     httpx.post(server.url + FILE)
     assert growth("geomill_problems_total", code="missing_api_key") == 1
     assert growth("geomill_request_seconds_count", method="POST", route=FILE, status="401") == 1
 
 
 def test_strangers_cannot_make_labels(growth: Growth, server: Server) -> None:
-    """Whatever methods and paths they invent, the metrics do not grow by them."""
+    """Invented methods and paths do not add time series."""
     address = urlsplit(server.url)
     for number in range(3):
         connection = http.client.HTTPConnection(str(address.hostname), address.port)
@@ -116,7 +116,7 @@ def test_strangers_cannot_make_labels(growth: Growth, server: Server) -> None:
 
 
 def test_what_is_under_way_is_shown_and_is_gone_in_the_end(tmp_path: Path, database_url: str) -> None:
-    """With one converter one file runs, others wait; they hold seats and reservations until they end."""
+    """With one converter, one file runs and others wait; they hold places and reservations until they end."""
     slow = lengthy(5_000)
     one = {"GEOMILL_CONVERTERS": "1", "GEOMILL_WAITING_ROOM": "7"}
     with running_server(tmp_path, database_url, one) as server, create_account(server, TEAM) as client:
@@ -140,7 +140,10 @@ def test_what_is_under_way_is_shown_and_is_gone_in_the_end(tmp_path: Path, datab
 
 
 def test_processes_that_share_a_directory_show_their_sum(tmp_path: Path, database_url: str) -> None:
-    """Whichever is asked. What a process counted outlives it; what it held does not, be it stopped or killed."""
+    """Every process reports the sum.
+
+    Counters of a process outlive it; gauges do not, whether it was stopped or killed.
+    """
     settings = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path / "metrics"), "GEOMILL_CONVERTERS": "2"}
 
     def start(name: str) -> AbstractContextManager[Server]:

@@ -1,4 +1,4 @@
-"""The service is an ASGI application that another one can mount, with its lifespan, under any path."""
+"""The service is an ASGI application that others can mount, with its lifespan, under any path."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ def geomill(tmp_path: Path, database_url: str) -> Application:
 
 
 def around(geomill: Application, prefix: str) -> Starlette:
-    """An application of somebody else, with a page, a state and a lifespan of its own."""
+    """A third-party application with a page, a state and a lifespan."""
 
     @asynccontextmanager
     async def lifespan(_outer: Starlette) -> AsyncIterator[dict[str, str]]:
@@ -49,7 +49,7 @@ def around(geomill: Application, prefix: str) -> Starlette:
 
 @asynccontextmanager
 async def opened(outer: Starlette, dsn: str) -> AsyncIterator[httpx.AsyncClient]:
-    """Run an application's lifespan as a server does, and call it as a new account."""
+    """Run an application's lifespan as a server does, and call the application with a new account."""
     async with outer.router.lifespan_context(outer) as state:
 
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,7 +68,7 @@ async def _new_key(dsn: str) -> str:
 
 @pytest.mark.parametrize("prefix", ["/convert", "/very/deep"])
 async def test_it_works_mounted_in_another_application(geomill: Application, database_url: str, prefix: str) -> None:
-    """Conversions, links, places of jobs and errors; and the application around it goes on as before."""
+    """Conversions, links, job locations and errors work, and the outer application is not affected."""
     files = {"file": ("a.geojson", lakes())}
     async with opened(around(geomill, prefix), database_url) as client:
         assert (await client.get("/hello")).text == "hello"
@@ -83,14 +83,14 @@ async def test_it_works_mounted_in_another_application(geomill: Application, dat
 
 
 async def test_it_serves_by_itself(geomill: Application, database_url: str) -> None:
-    """As the application of an ASGI server, with the lifespan that the server runs."""
+    """As the application of an ASGI server that runs its lifespan."""
     async with opened(geomill, database_url) as client:
         answer = (await client.post("/api/geo/convert/file", files={"file": ("a.geojson", lakes())})).json()
         assert answer["downloadUrl"].startswith(f"{HOST}/files/")
 
 
 async def test_a_lifespan_that_was_forgotten_is_told(geomill: Application) -> None:
-    """The first request reports it to the developer who mounted the application."""
+    """The first request tells the developer what is missing."""
     outer = Starlette(routes=[Mount("/convert", geomill)])
     async with httpx.AsyncClient(transport=httpx.ASGITransport(outer), base_url=HOST) as client:
         with pytest.raises(RuntimeError, match="lifespan"):

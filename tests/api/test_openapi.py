@@ -1,4 +1,4 @@
-"""The description of the interface is true: what the server takes and answers is what it says (interface 10)."""
+"""The OpenAPI description is accurate: the server accepts and returns what it says (interface 10)."""
 
 import json
 import os
@@ -33,7 +33,7 @@ Document = dict[str, Any]
 
 @pytest.fixture(scope="session")
 def document(server: Server) -> Document:
-    """What /openapi.json answers, without a key."""
+    """The response of /openapi.json, without a key."""
     response = httpx.get(f"{server.url}/openapi.json")
     assert response.status_code == 200
     served: Document = response.json()
@@ -41,7 +41,7 @@ def document(server: Server) -> Document:
 
 
 def strict(schema: Any) -> Any:
-    """The schema, refusing members that it does not name."""
+    """The schema, modified to refuse members that it does not name."""
     if isinstance(schema, list):
         return [strict(item) for item in schema]
     if not isinstance(schema, dict):
@@ -53,7 +53,7 @@ def strict(schema: Any) -> Any:
 
 
 def assert_described(document: Document, path: str, response: httpx.Response) -> None:
-    """The document has this status, these headers and this body for the request."""
+    """The description has this status, these headers and this body for the request."""
     operation = document["paths"][path][response.request.method.lower()]
     described = operation["responses"].get(str(response.status_code))
     assert described is not None, f"{path} is not said to answer {response.status_code}"
@@ -73,12 +73,12 @@ def assert_described(document: Document, path: str, response: httpx.Response) ->
 
 
 def upload(name: str = "a.geojson", content: bytes | None = None) -> dict[str, tuple[str, bytes]]:
-    """The part of a single upload."""
+    """The form of a single upload."""
     return {"file": (name, lakes() if content is None else content)}
 
 
 def test_every_route_is_described(document: Document) -> None:
-    """By its own path and method, and nothing else is."""
+    """By its own path and method; nothing else is described."""
     described = {(path, method.upper()) for path, methods in document["paths"].items() for method in methods}
     assert described == {
         (route.path, method) for route in ON_ONE_PORT for method in (route.methods or set()) - {"HEAD"}
@@ -86,14 +86,14 @@ def test_every_route_is_described(document: Document) -> None:
 
 
 def test_every_problem_is_described_where_it_may_come(document: Document) -> None:
-    """No code that a fault has is missing, and none is described that no fault has."""
+    """Exactly the codes that an endpoint's faults have."""
     codes = set(re.findall(r'"code": \{"enum": \[(.*?)\]', json.dumps(document["paths"])))
     listed = {code for enumeration in codes for code in json.loads(f"[{enumeration}]")}
     assert listed == {kind.code for kind in KINDS.values()} | {"internal_error"}
 
 
 def test_every_parameter_of_a_path_is_described(document: Document) -> None:
-    """A path names what stands in it."""
+    """Each placeholder in a path has a parameter."""
     for path, methods in document["paths"].items():
         for operation in methods.values():
             described = {parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "path"}
@@ -111,7 +111,7 @@ def test_every_field_and_record_has_a_meaning(document: Document) -> None:
 
 
 def test_absent_members_are_optional_and_the_others_required(document: Document) -> None:
-    """What can be null is always there; what is only sometimes there is never null (interface 2.6)."""
+    """Nullable members are always present; optional members are never null (interface 2.6)."""
     result = document["components"]["schemas"]["ConversionResult"]
     required = set(result["required"])
     assert {"success", "limit", "remainingBytes", "truncationReport", "outputEpsg", "warnings"} <= required
@@ -132,7 +132,7 @@ def test_answers_of_a_conversion_are_as_described(
 
 
 def test_answers_of_a_download_are_as_described(client: Client, document: Document) -> None:
-    """The file, the reason why there is none, and the refusal to send a file before it is there."""
+    """The file, the reason why there is none, and the refusal to send a file before it exists."""
     download = {"download": "true"}
     for content, headers, status in ((None, {}, 200), (b"{", {}, 422), (None, {"Prefer": "respond-async"}, 400)):
         response = client.post(FILE, params=download, files=upload(content=content), headers=headers)
@@ -141,7 +141,7 @@ def test_answers_of_a_download_are_as_described(client: Client, document: Docume
 
 
 def test_answers_with_losses_and_layers_are_as_described(client: Client, document: Document) -> None:
-    """A full report of losses, and an archive of several layers."""
+    """A full data-loss report, and an archive of several layers."""
     lossy = collection(
         feature(point(1, 2), a_very_long_name_1="x" * 300, a_very_long_name_2=1), feature(square(), other_long_name=1)
     )
@@ -155,7 +155,7 @@ def test_answers_with_losses_and_layers_are_as_described(client: Client, documen
 
 
 def test_answers_of_refused_accounts_are_as_described(new_client: Any, document: Document) -> None:
-    """Over a limit of the plan, and without credit."""
+    """Above a plan limit, and without credit."""
     for poor in (new_client("free"), new_client(wallet_cents=0)):
         response = poor.post(FILE, files=upload(content=lakes() + b" " * 6_000_000))
         assert response.json()["needsUpgrade"]
@@ -163,7 +163,7 @@ def test_answers_of_refused_accounts_are_as_described(new_client: Any, document:
 
 
 def test_answers_of_a_batch_are_as_described(client: Client, document: Document) -> None:
-    """Of converted and of rejected files."""
+    """With converted and rejected files."""
     files = [("files", ("a.geojson", lakes())), ("files", ("b.unknown", b"x")), ("files", ("c.geojson", b"{"))]
     assert_described(document, BATCH, client.post(BATCH, files=files))
 
@@ -181,7 +181,7 @@ def test_answers_before_the_end_are_as_described(client: Client, document: Docum
 
 
 def test_lists_are_as_described(client: Client, document: Document) -> None:
-    """Jobs, ended and failed, plans and formats."""
+    """Jobs, completed and failed, plans and formats."""
     converted = client.convert("a.geojson", lakes())
     client.convert("a.unknown", b"x")
     jobs = client.get(f"{API}/convert/jobs")
@@ -193,7 +193,7 @@ def test_lists_are_as_described(client: Client, document: Document) -> None:
 
 
 def test_problems_are_as_described(server: Server, client: Client, document: Document) -> None:
-    """A request without a key, without a form, with a wrong field, with an Idempotency-Key of another one."""
+    """Requests without a key, without a form, with an invalid field, or with another request's Idempotency-Key."""
     key = {"Idempotency-Key": "one"}
     client.post(FILE, files=upload(), headers=key)
     asked = [
@@ -216,7 +216,7 @@ def test_problems_are_as_described(server: Server, client: Client, document: Doc
 
 
 def test_downloads_are_as_described(client: Client, document: Document) -> None:
-    """Whole, in part, unchanged, beyond the end, and by a link that was altered."""
+    """Whole, in part, unmodified, beyond the end, and with an altered signature."""
     link = client.convert("a.geojson", lakes())["downloadUrl"]
     whole = httpx.get(link)
     asked = [
@@ -233,7 +233,7 @@ def test_downloads_are_as_described(client: Client, document: Document) -> None:
 
 
 def test_a_range_that_cannot_be_served_is_a_problem_like_any_other(client: Client) -> None:
-    """It says what is wrong, and how much there is; a range in an unknown unit is none."""
+    """It states what is wrong and the total size; ranges in unknown units are ignored."""
     link = client.convert("a.geojson", lakes())["downloadUrl"]
     whole = httpx.get(link).content
     unreadable = httpx.get(link, headers={"Range": "bytes=9-0"})
@@ -250,14 +250,14 @@ def test_a_range_that_cannot_be_served_is_a_problem_like_any_other(client: Clien
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/"])
 def test_what_needs_no_key_is_as_described(server: Server, document: Document, path: str) -> None:
-    """Endpoints for operators, and those of the description itself."""
+    """Operators' endpoints, and the description itself."""
     response = httpx.get(server.url + path)
     assert response.status_code == 200
     assert_described(document, path, response)
 
 
 def test_the_description_says_where_the_service_is(server: Server, tmp_path: Path, database_url: str) -> None:
-    """At the configured public address, or at the requested host below its root path."""
+    """The configured public address, or the requested host with its root path."""
     assert httpx.get(f"{server.url}/openapi.json").json()["servers"] == [{"url": "/"}]
     for settings, address in (
         ({"GEOMILL_PUBLIC_URL": "https://maps.example/convert"}, "https://maps.example/convert"),
@@ -271,7 +271,7 @@ def test_the_description_says_where_the_service_is(server: Server, tmp_path: Pat
 
 @pytest.mark.parametrize("path", ["/", "/docs"])
 def test_a_page_is_whole_and_may_load_nothing_from_elsewhere(server: Server, path: str) -> None:
-    """Every part that it names is there, beside it, and its policy lets no other script run."""
+    """All files that it names exist beside it, and its policy allows no other scripts."""
     page = httpx.get(server.url + path)
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy
@@ -283,7 +283,7 @@ def test_a_page_is_whole_and_may_load_nothing_from_elsewhere(server: Server, pat
 
 
 def test_a_file_of_a_page_is_compressed_and_sent_once(server: Server) -> None:
-    """A browser that has it asks whether it is still the same."""
+    """A browser that has the file revalidates it."""
     url = f"{server.url}/page/app.js"
     first = httpx.get(url, headers={"Accept-Encoding": "gzip"})
     assert first.headers["content-encoding"] == "gzip"
@@ -302,7 +302,7 @@ SAMPLED = [endpoint for endpoint in ENDPOINTS if endpoint.path.startswith(API)]
 def test_samples_can_be_copied_and_run(
     client: Client, document: Document, tmp_path: Path, endpoint: Endpoint, label: str
 ) -> None:
-    """With the address and the key in the environment and the file at hand, they get an answer in order."""
+    """With the address and key in the environment and the file at hand, they succeed."""
     (tmp_path / "lakes.geojson").write_bytes(lakes())
     job_id = client.convert("a.geojson", lakes())["jobId"]
     operation = document["paths"][endpoint.path][endpoint.method.lower()]
@@ -335,7 +335,7 @@ def test_every_record_has_a_sample_that_fits_its_description(document: Document)
 
 
 def test_generators_see_files_formats_and_whom_an_endpoint_is_for(document: Document) -> None:
-    """An upload is a file, a format one of a list, and what operators use stands apart."""
+    """An upload is a file, a format is one of a list, and operators' endpoints stand apart."""
     form = document["paths"][FILE]["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]["properties"]
     assert form["file"]["format"] == "binary"
     assert "GeoPackage" in form["outputFormat"]["enum"]

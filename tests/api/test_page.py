@@ -1,4 +1,4 @@
-"""The page in a real browser: what people see and do, with what no file can make it do (interface 10).
+"""The page in a real browser: what people see and do, and what no file can make it do (interface 10).
 
 Every test proves at its end that nothing broke the page's policy, that no script failed, and that nothing was requested
 from elsewhere.
@@ -55,7 +55,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 class Visit:
-    """A page in a browser of its own memory, as a person with a key sees it."""
+    """A page in a fresh browser context, as a person with a key sees it."""
 
     def __init__(self, page: Page, server: Server) -> None:
         self.page = page
@@ -94,18 +94,18 @@ class Visit:
         await self.page.click("#convert")
 
     async def ended(self, state: str, count: int = 1) -> None:
-        """Wait until so many files have ended like this."""
+        """Wait until this many files have ended this way."""
         await expect(self.page.locator(f".state.{state}")).to_have_count(count, timeout=PATIENCE_MS)
 
     async def shoot(self, name: str) -> None:
-        """Keep a picture for those who look at the design."""
+        """Save a screenshot for design reviews."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         await self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
 
 @asynccontextmanager
 async def visiting(browser: Browser, server: Server, **context: Any) -> AsyncIterator[Visit]:
-    """Open a page in a fresh browser context; at its end, nothing forbidden has happened."""
+    """Open a page in a fresh browser context; on exit, check that nothing forbidden has happened."""
     opened: BrowserContext = await browser.new_context(**context)
     await opened.add_init_script(TELL_VIOLATIONS)
     visit = Visit(await opened.new_page(), server)
@@ -118,20 +118,20 @@ async def visiting(browser: Browser, server: Server, **context: Any) -> AsyncIte
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def visit(browser: Browser, server: Server) -> AsyncIterator[Visit]:
-    """A visit at a desk."""
+    """A visit on a desktop."""
     async with visiting(browser, server, viewport={"width": 1280, "height": 900}) as opened:
         yield opened
 
 
 async def assert_accessible(page: Page) -> None:
-    """Check that axe finds nothing serious."""
+    """Check that axe reports nothing serious."""
     found = await Axe().run(page)
     serious = [one for one in found.response["violations"] if one["impact"] in {"serious", "critical"}]
     assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in serious] == []
 
 
 async def test_a_dropped_file_is_converted_and_seen(visit: Visit, client: Client) -> None:
-    """With facts, a map, a table, the attributes of a feature, and a download that is the result."""
+    """With facts, a map, a table, a feature's attributes, and a download that matches the result."""
     page = visit.page
     await visit.open(client.key.api_key)
     assert "#" not in page.url
@@ -153,7 +153,7 @@ async def test_a_dropped_file_is_converted_and_seen(visit: Visit, client: Client
 
 
 async def test_a_click_on_the_map_shows_attributes(visit: Visit, client: Client) -> None:
-    """Of what is under the pointer."""
+    """The attributes of the feature under the pointer."""
     await visit.open(client.key.api_key)
     await visit.choose(("hut.geojson", collection(feature(point(10, 50), name="Hut"))))
     await visit.convert("Kml")
@@ -165,7 +165,7 @@ async def test_a_click_on_the_map_shows_attributes(visit: Visit, client: Client)
 
 
 async def test_a_phone_in_the_dark_shows_all_of_it(browser: Browser, server: Server, client: Client) -> None:
-    """At 360 pixels nothing has to be moved sideways, and all of it can be read."""
+    """At 360 pixels, nothing scrolls sideways and everything is legible."""
     async with visiting(
         browser, server, viewport={"width": 360, "height": 740}, color_scheme="dark", has_touch=True
     ) as visit:
@@ -180,7 +180,7 @@ async def test_a_phone_in_the_dark_shows_all_of_it(browser: Browser, server: Ser
 
 
 async def test_loose_parts_of_a_shapefile_are_one_upload(visit: Visit, client: Client) -> None:
-    """Beside another file, each with a card of its own; what is sent is what was chosen."""
+    """Beside another file, with a card for each upload; what is sent is what was chosen."""
     packed = client.download(client.convert("lakes.geojson", lakes(), outputFormat="Shapefile"))
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         parts = [(name, archive.read(name)) for name in archive.namelist()]
@@ -197,7 +197,7 @@ async def test_loose_parts_of_a_shapefile_are_one_upload(visit: Visit, client: C
 
 
 async def test_losses_are_a_table_and_a_failure_says_why(visit: Visit, client: Client) -> None:
-    """A file that cannot be converted has its reason on its card, beside the card of one that lost something."""
+    """A file that cannot be converted has the reason on its card, beside the card of a file that lost something."""
     lossy = collection(feature(point(1, 2), a_very_long_name="x" * 300))
     await visit.open(client.key.api_key)
     await visit.choose(("lossy.geojson", lossy), ("notes.xyz", b"?"))
@@ -211,12 +211,12 @@ async def test_losses_are_a_table_and_a_failure_says_why(visit: Visit, client: C
 
 @pytest.fixture
 def broke(new_client: NewClient) -> Client:
-    """A client whose credit is used up."""
+    """A client without credit."""
     return new_client(wallet_cents=0)
 
 
 async def test_a_limit_says_so(visit: Visit, broke: Client) -> None:
-    """In the words of the interface, with what would lift it."""
+    """In the interface's words, with what would lift the limit."""
     await visit.open(broke.key.api_key)
     await visit.choose(("lakes.geojson", lakes()))
     await visit.convert()
@@ -238,7 +238,7 @@ async def test_an_upload_can_be_cancelled(visit: Visit, client: Client) -> None:
 
 
 async def test_a_conversion_can_be_cancelled(visit: Visit, client: Client) -> None:
-    """Its job fails, and costs nothing."""
+    """Its job fails and is free."""
     large = collection(
         *(feature(point(number / 1000, 1), name=f"n{number}", text="x" * 60) for number in range(30_000))
     )
@@ -253,7 +253,7 @@ async def test_a_conversion_can_be_cancelled(visit: Visit, client: Client) -> No
 
 
 async def test_a_result_can_be_deleted(visit: Visit, client: Client) -> None:
-    """After a second question; its link is of no use from then on, and the map that was shown is gone."""
+    """After a confirmation; its link stops working, and its map disappears."""
     await visit.open(client.key.api_key)
     await visit.choose(("lakes.geojson", lakes()))
     await visit.convert()
@@ -268,7 +268,7 @@ async def test_a_result_can_be_deleted(visit: Visit, client: Client) -> None:
 
 
 async def test_a_link_that_has_expired_is_renewed(visit: Visit, client: Client) -> None:
-    """A page that was left open for days still downloads what the server keeps."""
+    """A page that was left open for days can still download what the server keeps."""
     client.convert("lakes.geojson", lakes(), outputFormat="Csv")
     page = visit.page
     await visit.open(client.key.api_key)
@@ -284,7 +284,7 @@ async def test_a_link_that_has_expired_is_renewed(visit: Visit, client: Client) 
 
 
 async def test_nothing_of_a_file_becomes_markup(visit: Visit, client: Client) -> None:
-    """Neither names of files, of attributes and of layers, nor values, nor messages that repeat them."""
+    """Neither names of files, attributes and layers, nor values, nor messages that repeat them."""
     document = collection(feature(point(1, 2), **{EVIL: EVIL}), feature(point(3, 4), **{EVIL: f"{EVIL} 2"}))
     page = visit.page
     await visit.open(client.key.api_key)
@@ -300,7 +300,7 @@ async def test_nothing_of_a_file_becomes_markup(visit: Visit, client: Client) ->
 
 
 async def test_a_key_is_asked_for_and_kept_in_the_tab_only(visit: Visit, server: Server, client: Client) -> None:
-    """With the keyboard alone: a wrong key is refused, the right one opens the form, and leaves nothing behind."""
+    """By keyboard: an invalid key is refused, a valid one opens the form, and nothing stays behind."""
     page = visit.page
     await page.goto(server.url)
     await expect(page.locator("#key")).to_be_focused()
@@ -321,14 +321,14 @@ async def test_a_key_is_asked_for_and_kept_in_the_tab_only(visit: Visit, server:
 
 @pytest.fixture
 def stranger(new_client: NewClient) -> Client:
-    """A client whose key somebody puts into a link."""
+    """A client whose key is put into a link by somebody else."""
     return new_client("free")
 
 
 async def test_a_link_brings_a_key_and_never_replaces_one(
     visit: Visit, server: Server, client: Client, stranger: Client
 ) -> None:
-    """Such links can be forged: their key is used only after a click, and never in a tab that has a key."""
+    """Anyone can forge such a link, so its key is used only after a click, and never in a tab that has a key."""
     page = visit.page
     sent: list[str | None] = []
     page.on("request", lambda request: sent.append(request.headers.get("x-api-key")))
@@ -349,7 +349,7 @@ async def test_a_link_brings_a_key_and_never_replaces_one(
 
 
 async def test_a_site_that_opens_the_page_has_no_hold_of_it(browser: Browser, server: Server) -> None:
-    """It cannot lead the page to an address of its choice afterwards."""
+    """It cannot navigate the page to another address afterwards."""
     async with await browser.new_context() as context:
         other = await context.new_page()
         await other.goto(server.url.replace("127.0.0.1", "localhost"))  # which is another site
@@ -361,7 +361,7 @@ async def test_a_site_that_opens_the_page_has_no_hold_of_it(browser: Browser, se
 
 
 async def test_a_system_is_found_and_chosen_with_the_keyboard(visit: Visit, client: Client) -> None:
-    """The file is then in that system."""
+    """The result is then in that system."""
     page = visit.page
     await visit.open(client.key.api_key)
     system = page.get_by_role("combobox", name="Coordinate system of the result")
@@ -388,7 +388,7 @@ async def test_an_earlier_conversion_is_opened_again(visit: Visit, client: Clien
 
 
 async def test_the_documentation_sends_requests(visit: Visit, server: Server, client: Client) -> None:
-    """Under the same policy, but for the symbols in its style, with a choice of files and formats."""
+    """Under the same policy, except for icons in its style sheet, with a choice of files and formats."""
     page = visit.page
     await page.goto(f"{server.url}/docs")
     await page.get_by_role("button", name="Authorize").first.click()
@@ -410,7 +410,7 @@ async def test_the_documentation_sends_requests(visit: Visit, server: Server, cl
 
 
 async def test_a_first_visit_loads_little(server: Server) -> None:
-    """What the page names and imports, compressed, without what only a map needs."""
+    """What the page names and imports, compressed, without what only the map needs."""
     sizes: dict[str, int] = {}
     pending = ["/"]
     browser = httpx.AsyncClient(base_url=server.url, headers={"Accept-Encoding": "gzip"})

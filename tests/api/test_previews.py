@@ -1,4 +1,4 @@
-"""A result can be seen on a map before it is downloaded (interface 4.9, 4.10)."""
+"""A result can be viewed on a map before it is downloaded (interface 4.9, 4.10)."""
 
 import gzip
 import json
@@ -25,14 +25,14 @@ def preview(client: Client, job_id: str) -> dict[str, Any]:
 
 
 def runs(server: Server) -> float:
-    """How many commands converters have run."""
+    """How many times converters have run."""
     lines = httpx.get(f"{server.url}/metrics").text.splitlines()
     return sum(float(line.split()[-1]) for line in lines if line.startswith("geomill_converter_runs_total{"))
 
 
 @pytest.mark.parametrize("target", ["Shapefile", "Csv", "Xlsx", "Dxf", "Wkt", "GeoParquet"])
 def test_a_preview_is_in_longitude_and_latitude(client: Client, target: str) -> None:
-    """Whatever the format and the system of the result, and whether or not the file records its system."""
+    """Whatever the result's format and coordinate system, and whether or not the file records the system."""
     document = collection(feature(point(*HERE), name="Ladoga"), feature(point(13, 59), name="Vänern"))
     answer = client.convert("a.geojson", document, outputFormat=target, targetEpsg="3857")
     assert answer["success"], answer
@@ -61,14 +61,14 @@ def test_a_preview_tells_layers_apart(client: Client) -> None:
 
 
 def test_a_table_has_a_preview_without_places(client: Client) -> None:
-    """Its rows are features without geometry."""
+    """Its rows are features without a geometry."""
     answer = client.convert("a.csv", b"name,depth\nLadoga,230\n", outputFormat="Xlsx")
     (row,) = preview(client, answer["jobId"])["features"]
     assert (row["properties"], row["geometry"]) == ({"name": "Ladoga", "depth": 230}, None)
 
 
 def test_coordinates_of_an_unknown_system_are_left_out(client: Client) -> None:
-    """They are nowhere on a map; the attributes are shown."""
+    """They cannot be placed on a map; their attributes are shown."""
     rows = b"name,WKT\nhut,POINT (5000 7000)\n"
     answer = client.convert("a.csv", rows, outputFormat="Shapefile", keepCoordinates="true")
     assert answer["success"], answer
@@ -77,7 +77,7 @@ def test_coordinates_of_an_unknown_system_are_left_out(client: Client) -> None:
 
 
 def test_a_preview_needs_a_result_of_the_caller(client: Client, new_client: NewClient) -> None:
-    """A failed job has none, and another account's job does not exist."""
+    """A failed job has no preview, and another account's job does not exist."""
     failed = client.convert("a.geojson", lakes(), outputFormat="GeoJson")
     refused = client.get(f"{JOBS}/{failed['jobId']}/preview")
     assert (refused.status_code, refused.json()["code"]) == (409, "no_result")
@@ -88,7 +88,7 @@ def test_a_preview_needs_a_result_of_the_caller(client: Client, new_client: NewC
 
 
 def test_a_large_preview_is_compressed_for_those_who_can_read_it(client: Client) -> None:
-    """And sent as it is to others."""
+    """Other clients receive it uncompressed."""
     many = collection(*(feature(point(number / 100, 1), name="x" * 50) for number in range(300)))
     answer = client.convert("a.geojson", many, outputFormat="Csv")
     path = f"{JOBS}/{answer['jobId']}/preview"
@@ -101,7 +101,7 @@ def test_a_large_preview_is_compressed_for_those_who_can_read_it(client: Client)
 
 
 def test_a_job_repeats_what_its_conversion_responded(client: Client) -> None:
-    """With warnings, the report of losses and a new link; an open balance is not looked up again."""
+    """With warnings, the data-loss report and a new link; an open balance is not looked up again."""
     lossy = collection(feature(point(1, 2), a_very_long_name_1="x" * 300))
     answer = client.convert("a.geojson", lossy, outputFormat="Shapefile")
     again = client.get(f"{JOBS}/{answer['jobId']}/result").json()
@@ -113,7 +113,7 @@ def test_a_job_repeats_what_its_conversion_responded(client: Client) -> None:
 
 
 def test_systems_are_found_by_code_name_and_area(client: Client) -> None:
-    """The one with the code comes first; any of its words will do for another."""
+    """An exact code comes first; otherwise any words of the name match."""
 
     def found(text: str) -> list[int]:
         response = client.get("/api/geo/systems", params={"search": text})

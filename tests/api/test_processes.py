@@ -1,4 +1,4 @@
-"""Several serving processes behind one port: one service to its clients and operators, whichever process dies."""
+"""Several serving processes behind one port are one service to clients and operators, whichever process dies."""
 
 import os
 import signal
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.xdist_group("processes")  # one server for most
 
 @pytest.fixture(scope="module")
 def server(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Two processes."""
+    """A server with two processes."""
     dsn = postgres.create_database(postgres.migrated_template())
     with running_server(tmp_path_factory.mktemp("processes"), dsn, TWO) as running:
         yield running
@@ -52,30 +52,30 @@ def server(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture(scope="module")
 def slow_file() -> bytes:
-    """A document that takes a second or more to convert."""
+    """A document whose conversion takes a second or more."""
     return lengthy(150_000)
 
 
 def members(server: Server) -> list[psutil.Process]:
-    """The serving processes, in the order of their numbers."""
+    """The serving processes, in order of their numbers."""
     below = psutil.Process(server.process.pid).children()
     return sorted((each for each in below if "--member" in each.cmdline()), key=lambda each: each.cmdline()[-1])
 
 
 def metrics_of(server: Server) -> Server:
-    """The server by its private port, where `scrape` finds the metrics."""
+    """The server at its private port, where `scrape` finds the metrics."""
     private = object.__new__(Server)
     private.url = str(server.events("server.ready")[0]["private_url"])
     return private
 
 
 def served_by(server: Server, since: int) -> Counter[int]:
-    """How many requests each process has served, beyond the first `since` that the log has."""
+    """How many requests each process has served, not counting the first `since` in the log."""
     return Counter(event["process"] for event in server.events("request.finished")[since:])
 
 
 class Conversions(Load):
-    """Clients that convert again and again, each over a connection that it keeps, and note whatever goes wrong."""
+    """Clients that convert repeatedly over kept connections and record every failure."""
 
     def __init__(self, client: Client) -> None:
         super().__init__(CLIENTS)
@@ -84,12 +84,12 @@ class Conversions(Load):
         self._client = client
 
     def wait_for(self, more: int) -> None:
-        """Wait for so many further conversions."""
+        """Wait for this many further conversions."""
         enough = len(self.completed) + more
         until(lambda: len(self.completed) >= enough)
 
     def run(self, number: int) -> None:
-        """Convert until the end."""
+        """Convert until stopped."""
         with httpx.Client(base_url=self._client.base_url, headers=self._client.headers, timeout=60) as client:
             while not self.over.is_set():
                 try:
@@ -108,7 +108,7 @@ async def _audit(dsn: str) -> list[str]:
 
 
 def test_clients_that_keep_their_connections_are_spread_evenly(server: Server) -> None:
-    """A process leaves the next one to another with fewer, which takes it unless it is not scheduled meanwhile."""
+    """A process leaves a new connection to one that has fewer, unless that one is not being scheduled."""
     since = len(server.events("request.finished"))
     with ExitStack() as stack:
         clients = [stack.enter_context(httpx.Client(base_url=server.url)) for _ in range(KEPT)]
@@ -120,7 +120,7 @@ def test_clients_that_keep_their_connections_are_spread_evenly(server: Server) -
 
 
 def test_metrics_and_limits_are_those_of_the_whole_service(server: Server) -> None:
-    """Whichever process is asked, on the private port, too."""
+    """Whichever process responds, also on the private port."""
     with create_account(server, TEAM) as account:
         before = scrape(metrics_of(server))
         for _ in range(6):
@@ -139,7 +139,7 @@ def test_metrics_and_limits_are_those_of_the_whole_service(server: Server) -> No
 
 
 def test_a_killed_process_is_replaced_and_others_do_not_notice(server: Server) -> None:
-    """Its own clients lose their connections and come again; its jobs end, and nothing is charged for them."""
+    """Its own clients lose their connections and retry; its jobs end and are free."""
     with create_account(server, TEAM) as account:
         name = "geomill_jobs_ended_total"
         before = value(scrape(metrics_of(server)), name, outcome="completed")
@@ -170,7 +170,7 @@ def test_a_killed_process_is_replaced_and_others_do_not_notice(server: Server) -
 
 
 def test_a_process_that_is_asked_to_end_finishes_and_is_replaced(server: Server) -> None:
-    """SIGTERM to one of them: no request fails, whichever it was sent to."""
+    """SIGTERM to one of them: no request fails, whichever process it was sent to."""
     with create_account(server, TEAM) as account:
         ready = len(server.events("process.ready"))
         with Conversions(account) as load:
@@ -183,7 +183,7 @@ def test_a_process_that_is_asked_to_end_finishes_and_is_replaced(server: Server)
 
 
 def test_a_suspended_process_is_left_out_and_finally_replaced(server: Server) -> None:
-    """New clients are served by the other one; what the suspended one has begun is ended by its lease."""
+    """The other process serves new clients; the lease ends what the suspended one had begun."""
     suspended = members(server)[0]
     lost = len(server.events("process.lost"))
     suspended.suspend()
@@ -197,7 +197,7 @@ def test_a_suspended_process_is_left_out_and_finally_replaced(server: Server) ->
 
 
 def test_a_second_signal_ends_the_service_at_once(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
-    """The client is referred to its job, which fails and costs nothing; all processes end in order."""
+    """The client is referred to its job, which fails and is free; all processes exit in order."""
     with running_server(tmp_path, database_url, TWO) as server, create_account(server, TEAM) as client:
         answers: list[httpx.Response] = []
         files = {"file": ("a.geojson", slow_file)}
@@ -218,7 +218,7 @@ def test_a_second_signal_ends_the_service_at_once(tmp_path: Path, database_url: 
 
 
 def test_too_many_processes_are_refused(tmp_path: Path, server: Server) -> None:
-    """Each needs a converter."""
+    """Each process needs a converter."""
     settings = {**TWO, "GEOMILL_PROCESSES": "3"}
     message = r"Set GEOMILL_PROCESSES to 2 or less"
     with pytest.raises(AssertionError, match=message), running_server(tmp_path, server.dsn, settings):
@@ -226,7 +226,7 @@ def test_too_many_processes_are_refused(tmp_path: Path, server: Server) -> None:
 
 
 def test_a_service_whose_first_process_cannot_start_ends_with_the_reason(tmp_path: Path, server: Server) -> None:
-    """Once, in the words of the process, and then those of its parent."""
+    """Once, in the process's own words, followed by its parent's."""
     message = r"GEOMILL_OGR2OGR(.|\n)*Serving process 1 ended before it was ready"
     settings = {**TWO, "GEOMILL_OGR2OGR": os.devnull}
     with pytest.raises(AssertionError, match=message), running_server(tmp_path, server.dsn, settings):
@@ -234,7 +234,7 @@ def test_a_service_whose_first_process_cannot_start_ends_with_the_reason(tmp_pat
 
 
 def test_no_process_outlives_its_parent(server: Server) -> None:
-    """Kill -9 of the parent: the last test of this file, since it ends the server."""
+    """Kill -9 of the parent. This test comes last, since it ends the server."""
     below = psutil.Process(server.process.pid).children(recursive=True)
     assert len(members(server)) == 2
     server.stop(signal.SIGKILL)

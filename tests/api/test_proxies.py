@@ -1,4 +1,4 @@
-"""The examples for nginx, HAProxy and Caddy in deploy/ start, and pass on what a client must get through them."""
+"""The examples for nginx, HAProxy and Caddy in deploy/ start and pass on what clients need."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ UNTRUSTED.verify_mode = ssl.CERT_NONE
 
 
 class Example(msgspec.Struct, frozen=True):
-    """How to run one of the files here: what is different on this host, and the command."""
+    """How to run one of the examples: its changes for this host, and the command."""
 
     file: str
     changes: Callable[[int, int, Path], Mapping[str, str]]
@@ -89,7 +89,7 @@ def trusting(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module", params=list(PROXIES))
 def proxy(request: pytest.FixtureRequest, trusting: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a proxy that runs one of the examples, changed where this host needs it."""
+    """The address of a proxy that runs one of the examples, adapted to this host."""
     example = PROXIES[request.param]
     if shutil.which(request.param, path=f"{os.environ['PATH']}:/usr/sbin") is None:
         pytest.skip(f"{request.param} is not installed")
@@ -109,7 +109,7 @@ def proxy(request: pytest.FixtureRequest, trusting: Server, tmp_path_factory: py
 
 
 def _certify(here: Path) -> None:
-    """Make a certificate that nobody trusts."""
+    """Create a self-signed certificate."""
     key, certificate = here / "geomill.key", here / "geomill.pem"
     request = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
     files = ("-keyout", str(key), "-out", str(certificate), "-subj", "/CN=localhost", "-days", "1")
@@ -137,7 +137,7 @@ def _running(command: tuple[str, ...], here: Path, port: int) -> Iterator[None]:
 
 
 def _answers(port: int) -> bool:
-    """Whether the proxy reaches the server: some of them first look whether it is ready."""
+    """Whether the proxy reaches the server; some proxies check its readiness first."""
     try:
         return httpx.get(f"https://localhost:{port}/api/geo/formats", verify=UNTRUSTED).status_code in {200, 401}
     except httpx.HTTPError:
@@ -145,7 +145,7 @@ def _answers(port: int) -> bool:
 
 
 def test_a_file_is_converted_and_fetched_through_the_proxy(proxy: str, trusting: Server) -> None:
-    """The link leads to the proxy, by its scheme, name and port, whatever the client claims."""
+    """The link uses the proxy's scheme, name and port, whatever the client claims."""
     with closing(create_account(trusting, Terms(plan="personal"))) as account:
         headers = {**account.headers, "X-Forwarded-Proto": "http", "X-Forwarded-For": "192.0.2.1"}
     with httpx.Client(base_url=proxy, headers=headers, verify=UNTRUSTED, timeout=60) as client:
@@ -156,7 +156,7 @@ def test_a_file_is_converted_and_fetched_through_the_proxy(proxy: str, trusting:
 
 
 def answer_to(proxy: str, path: str, fields: Mapping[str, str], body: bytes = b"") -> bytes:
-    """The beginning of the answer to a POST of which only a part is sent."""
+    """The beginning of the response to a POST whose body is incomplete."""
     port = httpx.URL(proxy).port or 0
     head = "".join(f"{name}: {value}\r\n" for name, value in {"Host": f"localhost:{port}", **fields}.items())
     with (
@@ -168,7 +168,7 @@ def answer_to(proxy: str, path: str, fields: Mapping[str, str], body: bytes = b"
 
 
 def test_a_refused_upload_is_not_awaited(proxy: str) -> None:
-    """The proxy passes on what it has, so that a client learns of its wrong key at the beginning of its upload."""
+    """The proxy streams the body, so that a client learns of an invalid key when its upload begins."""
     fields = {
         "X-API-Key": "gm_wrong",
         "Content-Type": "multipart/form-data; boundary=x",
@@ -179,7 +179,7 @@ def test_a_refused_upload_is_not_awaited(proxy: str) -> None:
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
 def test_what_is_for_operators_is_not_passed_on(proxy: str, path: str) -> None:
-    """They ask on the private port."""
+    """Operators use the private port."""
     response = httpx.get(f"{proxy}{path}", verify=UNTRUSTED)
     assert (response.status_code, "geomill" in response.text) == (404, False)
 

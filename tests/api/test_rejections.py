@@ -1,4 +1,4 @@
-"""A file that cannot be converted is answered with 200, success false and a remedy, and counts as nothing."""
+"""A file that cannot be converted gets status 200, `success` false and a remedy, and is not counted."""
 
 import io
 import zipfile
@@ -19,7 +19,7 @@ def _nothing_is_left(server: Server) -> Iterator[None]:
 
 
 def archive(**members: bytes) -> bytes:
-    """A ZIP with these members; `_` in their names stands for `.`."""
+    """A ZIP archive of these members; `_` in their names stands for `.`."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as written:
         for name, content in members.items():
@@ -46,7 +46,7 @@ REJECTED: dict[str, tuple[str, bytes, dict[str, str], str]] = {
 
 @pytest.mark.parametrize("case", REJECTED)
 def test_a_rejected_file_says_why_and_counts_nothing(client: Client, case: str) -> None:
-    """The text names the remedy and nothing of the host; there is a job; the allowance is as it was."""
+    """The message names the remedy and nothing of the host; a job exists; the allowance is unchanged."""
     name, content, fields, expected = REJECTED[case]
     answer = client.convert(name, content, headers=None, **fields)
     assert answer["success"] is False
@@ -60,7 +60,7 @@ def test_a_rejected_file_says_why_and_counts_nothing(client: Client, case: str) 
 
 
 def test_a_source_without_a_system_needs_one(client: Client) -> None:
-    """A shapefile without .prj is refused, and converted once sourceEpsg is there (interface 4.1)."""
+    """A shapefile without .prj is refused, and converted once `sourceEpsg` is given (interface 4.1)."""
     shapefile = client.download(client.convert("lakes.geojson", lakes(), targetEpsg=3857))
     buffer = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(shapefile)) as complete, zipfile.ZipFile(buffer, "w") as without:
@@ -74,14 +74,14 @@ def test_a_source_without_a_system_needs_one(client: Client) -> None:
 
 
 def test_a_wrapped_file_is_unwrapped(client: Client) -> None:
-    """A ZIP around one convertible file is converted as that file (interface 1)."""
+    """A ZIP archive with one convertible file is converted as that file (interface 1)."""
     answer = client.convert("a.zip", archive(a_geojson=lakes(), readme_txt=b"x"), outputFormat="Kml")
     assert answer["success"], answer
     assert answer["inputFormat"] == "geojson"
 
 
 def test_several_layers_into_a_single_layer_target_are_listed(client: Client) -> None:
-    """The answer is multiLayer with every layer and its count."""
+    """The response is `multiLayer` with every layer and its feature count."""
     kml = b"""<kml xmlns="http://www.opengis.net/kml/2.2"><Document>
       <Folder><name>a</name><Placemark><Point><coordinates>1,2</coordinates></Point></Placemark></Folder>
       <Folder><name>b</name><Placemark><Point><coordinates>1,2</coordinates></Point></Placemark>
@@ -96,6 +96,6 @@ def test_several_layers_into_a_single_layer_target_are_listed(client: Client) ->
 
 
 def test_coordinates_that_cannot_be_reprojected_fail_the_file(client: Client) -> None:
-    """Points do not vanish: the file fails."""
+    """Points do not disappear: the file fails."""
     answer = client.convert("a.geojson", collection(feature(point(500, 500), n=1)), outputFormat="Csv", targetEpsg=3857)
     assert answer["success"] is False

@@ -1,4 +1,4 @@
-"""The same request twice counts once, and one that will not wait is answered at once (interface 3)."""
+"""A repeated request counts once, and a client that does not wait gets a response at once (interface 3)."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ ASYNC = {"Prefer": "respond-async"}
 
 
 def test_the_same_key_converts_once(client: Client) -> None:
-    """The second answer is the first one; nothing more is counted."""
+    """The second response equals the first; nothing more is counted."""
     key = {"Idempotency-Key": "order 1"}
     first = client.convert("a.geojson", lakes(), headers=key, includeWallet="true")
     second = client.convert("a.geojson", lakes(), headers=key, includeWallet="true")
@@ -38,7 +38,7 @@ def test_a_refusal_is_repeated_too(client: Client) -> None:
     ids=["content", "name", "field"],
 )
 def test_a_key_is_for_one_request(client: Client, name: str, content: bytes, output: str) -> None:
-    """Another file or another field with the same key is 422."""
+    """Another file or field with the same key gets 422."""
     key = {"Idempotency-Key": "k"}
     client.convert("a.geojson", lakes(), headers=key, outputFormat="Csv")
     response = client.post(FILE, files={"file": (name, content)}, data={"outputFormat": output}, headers=key)
@@ -47,13 +47,13 @@ def test_a_key_is_for_one_request(client: Client, name: str, content: bytes, out
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a\tb"])
 def test_a_malformed_key_is_refused(client: Client, key: str) -> None:
-    """It has 1 to 255 printable characters."""
+    """A key has 1 to 255 printable characters."""
     response = client.post(FILE, files={"file": ("a.geojson", lakes())}, headers={"Idempotency-Key": key})
     assert (response.status_code, response.json()["code"]) == (400, "invalid_parameter")
 
 
 def test_many_at_once_with_one_key_convert_once(client: Client) -> None:
-    """Requests that arrive while the first one runs get a 409, and one conversion is counted."""
+    """Requests during the first one get 409, and one conversion is counted."""
     start = threading.Barrier(8)
 
     def send(_number: int) -> tuple[int, str]:
@@ -69,7 +69,7 @@ def test_many_at_once_with_one_key_convert_once(client: Client) -> None:
 
 
 def test_a_batch_is_repeated_whole(client: Client) -> None:
-    """Its entries come again in their order."""
+    """Its entries are repeated in order."""
     key = {"Idempotency-Key": "k"}
     files = [("a.geojson", lakes()), ("b.geojson", b"{")]
     first, second = (client.batch(*files, headers=key) for _ in range(2))
@@ -79,7 +79,7 @@ def test_a_batch_is_repeated_whole(client: Client) -> None:
 
 
 def test_a_client_that_will_not_wait_gets_the_job(client: Client) -> None:
-    """202 with the job record, where to ask for it, and the result there in the end."""
+    """202 with the job record and its location; the result is there in the end."""
     many = lengthy(20_000)
     response = client.post(FILE, files={"file": ("a.geojson", many)}, headers=ASYNC)
     assert response.status_code == 202, response.text
@@ -99,7 +99,7 @@ def test_a_file_that_is_refused_at_once_is_answered_at_once(client: Client) -> N
 
 
 def test_a_batch_that_will_not_wait_gets_its_jobs(client: Client) -> None:
-    """202 with a record for each file, in their order."""
+    """202 with a record for each file, in order."""
     many = lengthy(20_000)
     response = client.post(
         "/api/geo/convert/batch", files=[("files", ("a.geojson", many)), ("files", ("b.xyz", b"x"))], headers=ASYNC

@@ -1,4 +1,4 @@
-"""Fork servers that are replaced all the time, under conversions of many clients, cost none of them anything."""
+"""Constantly replaced fork servers cost conversions nothing, even under many clients."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -21,12 +21,12 @@ ONE_POINT = collection(feature(point(1, 2), n=1))
 
 
 def converted(client: Client, times: int) -> list[dict[str, Any]]:
-    """Convert one good file again and again."""
+    """Convert one valid file repeatedly."""
     return [client.convert("a.geojson", ONE_POINT, outputFormat="Csv") for _ in range(times)]
 
 
 def fork_servers(server: Server, done: Event) -> set[int]:
-    """All fork servers that are seen until it is done: ogr2ogr without an argument, in the root."""
+    """All fork servers seen so far: ogr2ogr without arguments, in the sandbox's root."""
     found = set()
     while not done.wait(0.1):
         for pid in processes_below(server.process.pid):
@@ -43,7 +43,7 @@ def _directory(pid: int) -> Path | None:
 
 
 def test_no_conversion_fails_for_a_server_that_is_replaced(tmp_path: Path, database_url: str) -> None:
-    """64 clients, a replacement after every second run: all succeed, and none of them at the second attempt."""
+    """64 clients, a replacement after every second run: all succeed at the first attempt."""
     settings = {"GEOMILL_CONVERTERS": "4", "GEOMILL_WAITING_ROOM": "256"}
     program = tuned(Config={"commands_per_server": COMMANDS_PER_SERVER})
     with ExitStack() as stack:

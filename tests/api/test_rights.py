@@ -1,4 +1,4 @@
-"""What the gateway and its helper may still do while they serve (docs/sandbox.md)."""
+"""The rights that the gateway and its helpers keep while they serve (docs/sandbox.md)."""
 
 import os
 import signal
@@ -33,21 +33,21 @@ ONE_POINT = collection(feature(point(1, 2), n=1))
 
 
 def status(pid: int | str) -> dict[str, str]:
-    """What the kernel says of a process, or of a thread as `PID/task/TID`."""
+    """The kernel's status of a process, or of a thread as `PID/task/TID`."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 @cache
 def needs_here(*before: str) -> Needs:
-    """What there is for capabilities to be needed for; asked in a process with one thread, since it forks."""
+    """Why this host needs capabilities; determined in a single-threaded process, since it forks."""
     program = "from service.cli.rights import needs; print(needs(embeds_database=True).value)"
     asked = subprocess.run([sys.executable, *before, "-c", program], check=True, capture_output=True)
     return Needs(int(asked.stdout))
 
 
 def capabilities(found: dict[str, str]) -> set[int]:
-    """All that a process has, or could gain by a program that it starts."""
+    """All capabilities that a process has, or could gain by executing a program."""
     sets = (int(found[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb"))
     bounding = int(found["CapBnd"], 16) if os.geteuid() == 0 else 0
     mask = bounding
@@ -64,7 +64,7 @@ def helpers(server: Server) -> tuple[int, int]:
 
 
 def children(parent: int) -> list[int]:
-    """The processes that a process has started."""
+    """The child processes of a process."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
@@ -76,7 +76,7 @@ def children(parent: int) -> list[int]:
 
 
 def require_few_rights(server: Server) -> None:
-    """No thread of the gateway has what it does not need, and the keeper has nothing."""
+    """No thread of the gateway has unneeded capabilities, and the keeper has none."""
     pid = server.process.pid
     expected = set(needed(needs_here())) if os.geteuid() == 0 else set()
     for thread in Path(f"/proc/{pid}/task").iterdir():
@@ -93,7 +93,7 @@ def require_few_rights(server: Server) -> None:
 
 
 def wait_for_other_helpers(server: Server, before: tuple[int, int]) -> None:
-    """Wait until others have taken the place of those that were killed."""
+    """Wait until the killed processes are replaced."""
     give_up_at = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < give_up_at:
         try:
@@ -106,13 +106,13 @@ def wait_for_other_helpers(server: Server, before: tuple[int, int]) -> None:
 
 
 def embedded_client(server: Server) -> Client:
-    """A client of a new account, which this process makes beside the server, on its embedded database."""
+    """A client of a new account, created in the server's embedded database."""
     server.dsn = open_home(server.data_dir).dsn(own_name())
     return create_account(server, TEAM)
 
 
 def end_database(server: Server) -> None:
-    """Kill the database's keeper, which takes the database along, and wait until another one has started it again."""
+    """Kill the database's keeper, which ends the database, and wait until it has been restarted."""
     pid_file = next((server.data_dir / "postgres").glob("*/postmaster.pid"))
     postgres = int(pid_file.read_text().split()[0])
     os.kill(int(status(postgres)["PPid"]), signal.SIGKILL)
@@ -127,12 +127,12 @@ def end_database(server: Server) -> None:
 
 
 def convert(client: Client) -> None:
-    """One conversion, to its bytes."""
+    """Convert a file and return its bytes."""
     assert client.download(client.convert("a.geojson", ONE_POINT, output="GeoPackage"))
 
 
 def test_gateway_and_keeper_keep_only_what_they_need(tmp_path: Path) -> None:
-    """And with that alone they convert, replace helpers and a database that were killed, and start a second time."""
+    """With those alone they convert, replace killed helpers and a killed database, and start a second time."""
     with running_server(tmp_path) as server:
         require_few_rights(server)
         with embedded_client(server) as client:
@@ -158,7 +158,7 @@ def without(right: Right) -> Sequence[str]:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root keeps rights")
 def test_rights_are_kept_where_a_namespace_cannot_be_made_whole() -> None:
-    """Though it can be begun: here its users cannot be mapped."""
+    """A namespace can be created, but its users cannot be mapped."""
     assert Needs.NO_NAMESPACES in needs_here("-c", WITHOUT, str(rights.SETFCAP))
 
 
@@ -168,7 +168,7 @@ def test_rights_are_kept_where_a_namespace_cannot_be_made_whole() -> None:
     "right", [right for right in RIGHTS if right.capability != rights.KILL], ids=lambda r: r.purpose
 )
 def test_the_service_needs_each_right_that_it_keeps(tmp_path: Path, right: Right) -> None:
-    """Without it the service does not start, leaves what runs have made, or does not get rid of other rights."""
+    """Without it, the service does not start, leaves runs' files behind, or cannot drop other rights."""
     if not right.needed_by & needs_here():
         pytest.skip("only root of a host without user namespaces needs it")
     with pytest.raises(AssertionError), running_server(tmp_path, program=without(right)) as server:  # noqa: PT012 -- any of it

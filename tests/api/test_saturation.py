@@ -1,4 +1,4 @@
-"""Too much at once is refused before it is received: with 429 the account, with 503 everybody."""
+"""Excess requests are refused before they are received: 429 for an account's share, 503 for the whole service."""
 
 import http.client
 import json
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.xdist_group("saturation")  # four servers for all
 
 @pytest.fixture(scope="module")
 def start(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    """Starts servers with settings, each on a database of its own, until the module's tests have ended."""
+    """Starts servers with settings, each on its own database, until the module's tests have ended."""
     with ExitStack() as stack:
 
         def started(**settings: str) -> Server:
@@ -52,7 +52,7 @@ def start(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="module")
 def server(start: Start) -> Server:
-    """One converter, one place before it, one file at a time for each account."""
+    """One converter, one waiting place, one file at a time for each account."""
     return start(GEOMILL_CONVERTERS="1", GEOMILL_WAITING_ROOM="1", GEOMILL_MAX_PER_ACCOUNT="1")
 
 
@@ -64,7 +64,7 @@ def sharing(start: Start) -> Server:
 
 @contextmanager
 def at_a_standstill(server: Server) -> Iterator[None]:
-    """Stop the process that starts conversions, so that those that come meanwhile are under way as long as needed."""
+    """Stop the process that starts conversions, so that later ones stay in progress as long as needed."""
     [keeper] = [
         process for process in psutil.Process(server.process.pid).children() if KEEPER in " ".join(process.cmdline())
     ]
@@ -77,7 +77,7 @@ def at_a_standstill(server: Server) -> Iterator[None]:
 
 
 def occupy(client: Client) -> str:
-    """Begin a conversion; return its job's id."""
+    """Start a conversion; return its job id."""
     response = client.post(FILE, files={"file": ("a.geojson", lakes())}, headers=ASYNC)
     assert response.status_code == 202, response.text
     job_id: str = response.json()["jobId"]
@@ -85,7 +85,7 @@ def occupy(client: Client) -> str:
 
 
 def announce_upload(client: Client) -> tuple[http.client.HTTPResponse, dict[str, object]]:
-    """Announce fifty megabytes, send none of them, and return the answer."""
+    """Announce fifty megabytes, send none of them, and return the response."""
     address = urlsplit(client.server.url)
     connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=PATIENCE_SECONDS)
     connection.putrequest("POST", FILE)
@@ -100,7 +100,7 @@ def announce_upload(client: Client) -> tuple[http.client.HTTPResponse, dict[str,
 
 
 def end(connection: http.client.HTTPConnection) -> int:
-    """Read the whole answer, close, and return the status."""
+    """Read the whole response, close the connection, and return the status."""
     response = connection.getresponse()
     response.read()
     connection.close()
@@ -108,12 +108,12 @@ def end(connection: http.client.HTTPConnection) -> int:
 
 
 def send_megabytes(client: Client) -> httpx.Response:
-    """Send eight megabytes with a client that reads when it has sent all."""
+    """Send eight megabytes with a client that reads only after it has sent everything."""
     return client.post(FILE, files={"file": ("a.geojson", b" " * 8_000_000)})
 
 
 def test_an_account_with_its_share_under_way_is_refused_before_its_upload(server: Server) -> None:
-    """With 429, when to come again and how much is left; afterwards it may convert as before."""
+    """With 429, the time to retry and what is left; afterwards it can convert as before."""
     with create_account(server, TEAM) as client:
         with at_a_standstill(server):
             job_id = occupy(client)
@@ -132,7 +132,7 @@ def test_an_account_with_its_share_under_way_is_refused_before_its_upload(server
 
 
 def test_a_full_waiting_room_refuses_before_the_upload(server: Server) -> None:
-    """Two accounts fill it, and a third is refused with 503; when there is room again it may convert."""
+    """Two accounts fill it, and a third is refused with 503; once there is room it can convert."""
     clients = [create_account(server, TEAM, name) for name in ("one", "two", "three")]
     late = clients[2]
     with at_a_standstill(server):
@@ -154,7 +154,7 @@ def test_a_full_waiting_room_refuses_before_the_upload(server: Server) -> None:
 
 @pytest.fixture(scope="module")
 def full(start: Start) -> Iterator[tuple[Server, Client]]:
-    """A service in which two accounts hold every place, and the client of a third."""
+    """A service in which two accounts hold every place, and the client of a third account."""
     server = start(GEOMILL_CONVERTERS="1", GEOMILL_WAITING_ROOM="1", GEOMILL_DRAIN_SECONDS="0")
     clients = [create_account(server, TEAM, name) for name in ("one", "two", "three")]
     with at_a_standstill(server):
@@ -167,7 +167,7 @@ def full(start: Start) -> Iterator[tuple[Server, Client]]:
 
 
 def test_who_is_refused_unread_is_told_as_anybody_else(full: tuple[Server, Client]) -> None:
-    """With the id that the request brought; what follows a small body is the next request of the connection."""
+    """With the request's own id; what follows a small body is the connection's next request."""
     server, client = full
     address = urlsplit(server.url)
     connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=PATIENCE_SECONDS)
@@ -193,7 +193,7 @@ def test_who_is_refused_unread_is_told_as_anybody_else(full: tuple[Server, Clien
 
 @pytest.mark.parametrize("lines", UNSENT)
 def test_nobody_is_asked_for_a_body_that_would_be_refused(full: tuple[Server, Client], lines: bytes) -> None:
-    """A full service says 503 first and ends the connection, also before a body that is large or has no length."""
+    """A full service responds 503 at once and closes the connection, also for a large body or one without a length."""
     server, client = full
     address = urlsplit(server.url)
     with socket.create_connection((str(address.hostname), address.port or 80), timeout=PATIENCE_SECONDS) as connection:
@@ -206,7 +206,7 @@ def test_nobody_is_asked_for_a_body_that_would_be_refused(full: tuple[Server, Cl
 
 
 def test_whoever_is_refused_unread_may_send_the_rest_late(full: tuple[Server, Client]) -> None:
-    """A client among hundreds comes to sending its body, and then to reading, when it is its turn."""
+    """A client among hundreds may send its body, and read the response, only when it is scheduled."""
     server, client = full
     address = urlsplit(server.url)
     head = f"POST {FILE} HTTP/1.1\r\nHost: x\r\nX-API-Key: {client.key.api_key}\r\nContent-Length: 9000000\r\n\r\n"
@@ -221,7 +221,7 @@ def test_whoever_is_refused_unread_may_send_the_rest_late(full: tuple[Server, Cl
 
 
 def test_an_account_within_its_share_is_served_while_another_floods(start: Start) -> None:
-    """However much the other has waiting."""
+    """However many requests of the other are waiting."""
     content = collection(*(feature(point(n % 90, 1), n=n) for n in range(3000)))
     server = start(GEOMILL_CONVERTERS="1", GEOMILL_DRAIN_SECONDS="0")
     with (
@@ -237,7 +237,7 @@ def test_an_account_within_its_share_is_served_while_another_floods(start: Start
 
 
 def test_requests_that_arrive_together_do_not_slip_past_the_share(sharing: Server) -> None:
-    """Two are let through at a time, however many pass the first look while they upload."""
+    """Two requests at a time proceed, however many pass the first check while uploading."""
     content = collection(*(feature(point(n % 90, 1), n=n) for n in range(30_000)))
     with create_account(sharing, TEAM) as client:
         body = httpx.Request("POST", "http://x", files={"file": ("a.geojson", content)})
@@ -256,7 +256,7 @@ def test_requests_that_arrive_together_do_not_slip_past_the_share(sharing: Serve
 
 
 def test_a_batch_above_the_share_is_taken_when_nothing_else_is_under_way(sharing: Server) -> None:
-    """It could never be taken otherwise; beside another request it is refused as a whole."""
+    """Otherwise it could never be accepted; beside another request, it is refused as a whole."""
     files = [(f"{name}.geojson", lakes()) for name in "abc"]
     with create_account(sharing, TEAM) as client:
         with at_a_standstill(sharing):

@@ -1,4 +1,4 @@
-"""Files that are larger than a format manages end with a sentence that says so, and cost nothing."""
+"""Files beyond what a format supports fail with a sentence that says so, and are free."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ TOO_LONG = "longer than allowed|more computing time than allowed"
 
 
 class Case(msgspec.Struct, frozen=True):
-    """A file beyond a limit, and what is said of it."""
+    """A file beyond a limit, and the expected message."""
 
     write: Callable[[Path, int, int], None]
     size: tuple[int, int]
@@ -50,7 +50,7 @@ OF_MANY_RUNS = Case(write_gml, (MAX_DATASETS - 1, MAX_DATASETS - 1), "a.gml", "G
 
 
 def refused(server: Server, client: Client, case: Case, folder: Path) -> None:
-    """Send the file; the answer says what is wrong, nothing is counted and nothing stays."""
+    """Send the file; the response states the problem, nothing is counted and nothing remains."""
     stored = outputs(server)
     path = folder / case.name
     case.write(path, *case.size)
@@ -63,13 +63,13 @@ def refused(server: Server, client: Client, case: Case, folder: Path) -> None:
 
 
 def outputs(server: Server) -> set[Path]:
-    """The results that are kept."""
+    """The results in the store."""
     return {path for path in (server.data_dir / "store").rglob("*") if path.is_file()}
 
 
 @pytest.fixture(scope="module")
 def hurried(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that gives a conversion a second."""
+    """A server that gives each conversion one second."""
     dsn = postgres.create_database(postgres.migrated_template())
     with running_server(tmp_path_factory.mktemp("hurried"), dsn, LITTLE_TIME) as running:
         yield running
@@ -77,7 +77,7 @@ def hurried(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.mark.parametrize("name", AS_SET_UP)
 def test_what_no_setting_allows_is_refused(client: Client, server: Server, tmp_path: Path, name: str) -> None:
-    """With the limits as they are."""
+    """With default limits."""
     refused(server, client, AS_SET_UP[name], tmp_path)
 
 
@@ -89,7 +89,7 @@ def test_what_takes_too_long_is_refused(hurried: Server, tmp_path: Path, name: s
 
 
 def test_many_short_runs_take_no_longer_than_a_file_may(database_url: str, tmp_path: Path) -> None:
-    """Else one file could hold a converter for hours, however little time each of its runs has."""
+    """Otherwise one file could hold a converter for hours, however short each of its runs."""
     with (
         running_server(tmp_path / "data", database_url, LITTLE_TIME_IN_ALL) as server,
         create_account(server, Terms(plan="team", plan_owner="user")) as client,

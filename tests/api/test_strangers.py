@@ -1,4 +1,4 @@
-"""A client made from the description alone sends what nobody thought of, and meets nothing but what is described."""
+"""Requests generated from the OpenAPI description alone get only responses that it describes."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, TypeAlias
@@ -35,7 +35,7 @@ DESCRIPTION = schemathesis.openapi.from_dict(DOCUMENT, config=CONFIG)
 
 @DESCRIPTION.hook
 def filter_case(_context: schemathesis.HookContext, case: Case) -> bool:
-    """Leave out what the description cannot tell right from wrong."""
+    """Discard cases whose validity the description cannot express."""
     form = case.body if isinstance(case.body, dict) else {}
     return all(map(_is_file, _files(form))) and not (
         _has_more_fields_than_files(form)
@@ -54,25 +54,25 @@ def _files(form: dict[str, Any]) -> list[Any]:
 
 
 def _is_file(value: object) -> bool:
-    """Whether it is sent as it is: a file is any bytes, so that a number in its place is no mistake."""
+    """Whether the file is sent as generated: any bytes are a file, so a number in its place is valid."""
     return isinstance(value, str | bytes)
 
 
 def _has_more_fields_than_files(form: dict[str, Any]) -> bool:
-    """A batch with more formats or codes than files is refused, which a schema cannot say."""
+    """A batch with more formats or codes than files is refused, which a schema cannot express."""
     lists = [form[name] for name in ("outputFormats", "sourceEpsgs") if isinstance(form.get(name), list)]
     return bool(_files(form)) and any(len(values) > len(_files(form)) for values in lists)
 
 
 def _has_odd_formats(form: dict[str, Any]) -> bool:
-    """The description has one spelling of each format; others are accepted, or fail the file and not the request."""
+    """The description has one spelling of each format; other spellings are valid, or fail the file, not the request."""
     texts = form.get("outputFormats", [])
     names = [form.get("outputFormat", ""), *(texts if isinstance(texts, list) else [])]
     return any(name not in {"", *OUTPUT_NAMES} for name in map(str, names))
 
 
 def _is_right_after_all(case: Case, form: dict[str, Any]) -> bool:
-    """A form that was made to be wrong may break one of several rules of which one is enough."""
+    """A form generated to be invalid may violate one of several alternatives of which one suffices."""
     if case.meta is None or not case.meta.generation.mode.is_negative or not form:
         return False
     operation = DOCUMENT["paths"][case.operation.path].get(case.method.lower(), {})
@@ -84,63 +84,63 @@ def _is_right_after_all(case: Case, form: dict[str, Any]) -> bool:
 
 
 def _as_sent(value: object, schema: Mapping[str, Any]) -> object:
-    """All that a form holds is text, so that a number in the place of a text is no mistake."""
+    """All form values are text, so a number in place of a text is valid."""
     if isinstance(value, bytes):
         return value.decode("latin-1")
     return str(value) if schema.get("type") == "string" and isinstance(value, int | float) else value
 
 
 def _has_lone_values(form: dict[str, Any]) -> bool:
-    """A value that is no list is sent as a list of one."""
+    """A single value is sent as a list with one item."""
     return any(not isinstance(form.get(name, []), list) for name in ("outputFormats", "sourceEpsgs"))
 
 
 def _has_blank_columns(form: dict[str, Any]) -> bool:
-    """A blank field counts as absent, which the rules about fields that go together cannot say."""
+    """A blank field counts as absent, which rules about fields that belong together cannot express."""
     return any(not str(form.get(name, "x")).strip() for name in ("xField", "yField", "zField", "wktField"))
 
 
 def _has_nul(form: dict[str, Any]) -> bool:
-    """No field may hold one, nor may those that are ignored, which are not described."""
+    """No field may contain NUL, including ignored fields, which are not described."""
     others = (value for name, value in form.items() if name not in {"file", "files"})
     return any("\0" in str(text) for value in others for text in (value if isinstance(value, list) else [value]))
 
 
 def _wants_file_at_once(case: Case) -> bool:
-    """The file itself before it is there: a query and a header that exclude each other."""
+    """The file before it exists: a query parameter and a header that exclude each other."""
     return "respond-async" in str(case.headers) and "download" in str(case.query)
 
 
 @DESCRIPTION.auth()
 class Key:
-    """The key of the stranger's account."""
+    """The API key of the generated requests."""
 
     value: ClassVar = ""
 
     def get(self, _case: Case, _context: schemathesis.AuthContext) -> str:
-        """Return it."""
+        """Return the key."""
         return self.value
 
     def set(self, case: Case, key: str, _context: schemathesis.AuthContext) -> None:
-        """Send it along."""
+        """Add the key to the request."""
         case.headers["X-API-Key"] = key
 
 
 @pytest.fixture(scope="module")
 def stranger(server: Server) -> Iterator[Client]:
-    """A client of its own account for the whole run."""
+    """A client with its own account for the whole run."""
     with create_account(server, Terms(plan="team", plan_owner="organization")) as client:
         Key.value = client.key.api_key
         yield client
 
 
 def test_the_description_is_openapi() -> None:
-    """Every part of it is as the standard of OpenAPI 3.1 says."""
+    """All of it conforms to OpenAPI 3.1."""
     DESCRIPTION.validate()
 
 
 @DESCRIPTION.parametrize()
 @settings(max_examples=50, derandomize=True, deadline=None, database=None)
 def test_a_stranger_meets_nothing_but_what_is_described(case: Case, stranger: Client) -> None:
-    """Whatever it sends: its answer has a status, headers and a body that the description names."""
+    """Every response has a status, headers and a body that the description names."""
     case.call_and_validate(base_url=str(stranger.base_url))

@@ -1,4 +1,4 @@
-"""A request belongs to its caller's trace, in the log, in its answer and at the collector."""
+"""A request belongs to its caller's trace: in the log, in its response and at the collector."""
 
 import re
 import threading
@@ -25,7 +25,7 @@ TEAM = Terms(plan="team", plan_owner="organization")
 
 
 def test_an_answer_names_a_span_of_the_callers_trace(server: Server) -> None:
-    """The same trace and the same choice to sample, another span."""
+    """The same trace and sampling decision, a new span."""
     answered = httpx.get(f"{server.url}/healthz", headers={"traceparent": TRACEPARENT}).headers["traceparent"]
     assert re.fullmatch(f"00-{TRACE}-[0-9a-f]{{16}}-01", answered)
     assert CALLER not in answered
@@ -33,7 +33,7 @@ def test_an_answer_names_a_span_of_the_callers_trace(server: Server) -> None:
 
 @pytest.mark.parametrize("given", [None, "nonsense", f"00-{'0' * 32}-{CALLER}-01", TRACEPARENT.upper()])
 def test_a_request_without_a_trace_begins_one(server: Server, given: str | None) -> None:
-    """As does one whose header is not well-formed."""
+    """So does one with a malformed header."""
     headers = {"traceparent": given} if given else {}
     answers = [httpx.get(f"{server.url}/healthz", headers=headers).headers["traceparent"] for _ in range(2)]
     assert all(re.fullmatch("00-[0-9a-f]{32}-[0-9a-f]{16}-00", answer) for answer in answers)
@@ -41,7 +41,7 @@ def test_a_request_without_a_trace_begins_one(server: Server, given: str | None)
 
 
 def test_the_log_of_a_request_and_its_job_names_the_trace(client: Client) -> None:
-    """Every line of it."""
+    """Every line."""
     trace = "a" * 32
 
     def traced(server: Server) -> list[str]:
@@ -58,7 +58,7 @@ def test_the_log_of_a_request_and_its_job_names_the_trace(client: Client) -> Non
 
 
 class Collector(HTTPServer):
-    """Takes traces by OTLP over HTTP."""
+    """Receives traces by OTLP over HTTP."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Take)
@@ -91,7 +91,7 @@ def collector() -> Iterator[Collector]:
 def test_a_collector_is_sent_what_a_conversion_spent_its_time_on(
     tmp_path: Path, database_url: str, collector: Collector
 ) -> None:
-    """Its request within the caller's span, and within it every stage and every run of a converter."""
+    """The request within the caller's span, and every stage and converter run within the request."""
     settings = {"GEOMILL_TRACES_URL": f"http://127.0.0.1:{collector.server_port}/v1/traces"}
     with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
         response = client.post(
@@ -112,7 +112,7 @@ def test_a_collector_is_sent_what_a_conversion_spent_its_time_on(
 
 
 def test_a_collector_that_is_away_stops_nothing(tmp_path: Path, database_url: str) -> None:
-    """Conversions succeed, and the service ends in order."""
+    """Conversions succeed, and the service shuts down in order."""
     settings = {"GEOMILL_TRACES_URL": "http://127.0.0.1:9/v1/traces"}
     with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
         assert client.convert("a.geojson", lakes())["success"]

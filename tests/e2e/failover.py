@@ -33,7 +33,7 @@ PATIENCE_SECONDS = 180.0
 
 
 class Conversions(Load):
-    """Clients that convert one file after the other, and one that reads its jobs; remembers what they were told."""
+    """Clients that convert one file after another, and one that reads its jobs; they record what they were told."""
 
     def __init__(self, url: str, key: str) -> None:
         super().__init__(CLIENTS)
@@ -44,7 +44,7 @@ class Conversions(Load):
         self._client = {"base_url": url, "headers": {"X-API-Key": key}, "timeout": PATIENCE_SECONDS}
 
     def run(self, number: int) -> None:
-        """Convert until the end."""
+        """Convert until stopped."""
         with httpx.Client(**self._client) as client:  # type: ignore[arg-type]  # settings of several types
             while not self.over.is_set():
                 try:
@@ -71,7 +71,7 @@ class Conversions(Load):
             self.failed.append(response.json()["error"])
 
     def wait_for_more(self, count: int) -> None:
-        """Wait until so many more conversions have succeeded."""
+        """Wait until this many more conversions have succeeded."""
         enough, give_up_at = len(self.told) + count, time.monotonic() + PATIENCE_SECONDS
         while len(self.told) < enough:
             assert time.monotonic() < give_up_at, (self.refused[-3:], self.broken[-3:])
@@ -79,17 +79,17 @@ class Conversions(Load):
 
 
 def lose_power(pair: Pair) -> None:
-    """The primary's host is gone, and the network says so."""
+    """The primary's host loses power, and the network reports it as unreachable."""
     pair.primary.kill()
 
 
 def lose_network(pair: Pair) -> None:
-    """The primary's host neither accepts nor refuses anything any more."""
+    """The primary's host neither accepts nor refuses packets any more."""
     pair.primary.freeze()
 
 
 def lag_and_lose_power(pair: Pair) -> None:
-    """The standby has received nothing for a second when the primary's host is gone."""
+    """The primary's host loses power after the standby has received nothing for a second."""
     pair.primary.freeze_sender()
     time.sleep(1)
     pair.primary.kill()
@@ -134,12 +134,12 @@ def test_failover(tmp_path: Path, synchronous: bool, lose: Callable[[Pair], None
 
 
 def report(line: str) -> None:
-    """Print a line of the figures, for which the recipe runs."""
+    """Print one line of the figures that the recipe reports."""
     sys.stdout.write(f"\n{line}")
 
 
 def _settled_charges(dsn: str) -> Counter[str]:
-    """How often each job was charged, once no job is open any more."""
+    """How often each job was charged, once no job is open."""
 
     async def fetch() -> Counter[str]:
         async with open_connection(dsn) as connection:

@@ -1,4 +1,4 @@
-"""A backup that is made under load is restored elsewhere, says what it lacks, and goes on (docs/runbook.md)."""
+"""A backup made under load is restored elsewhere, reports what it lacks, and serves (docs/runbook.md)."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ OPEN = "SELECT id FROM job WHERE status IN ('Pending', 'Processing')"
 
 
 def rows(dsn: str, statement: str) -> list[asyncpg.Record]:
-    """What a statement returns."""
+    """The rows that a statement returns."""
 
     async def fetch() -> list[asyncpg.Record]:
         async with open_connection(dsn) as connection:
@@ -40,7 +40,7 @@ def rows(dsn: str, statement: str) -> list[asyncpg.Record]:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Look again and again, for a minute."""
+    """Poll for up to a minute."""
     give_up_at = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < give_up_at
@@ -48,14 +48,14 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def postgres_program(name: str, *arguments: str) -> None:
-    """Run one of the programs that belong to the tests' PostgreSQL."""
+    """Run one of the programs of the tests' PostgreSQL."""
     program = find_installation(find_server_user(), ()).bin_dir / name
     subprocess.run([str(program), *arguments], check=True)
 
 
 @contextmanager
 def converting(server: Server, client: Client) -> Iterator[list[dict[str, Any]]]:
-    """Two clients that convert until the end; yields their answers so far."""
+    """Two clients that convert until the end; yields the responses so far."""
     answers: list[dict[str, Any]] = []
     stop = threading.Event()
 
@@ -76,7 +76,7 @@ def converting(server: Server, client: Client) -> Iterator[list[dict[str, Any]]]
 
 
 def objects(data: Path) -> dict[str, Path]:
-    """The stored outputs in a data directory by their keys."""
+    """The stored outputs in a data directory, by key."""
     return {path.name: path for path in (data / "store" / "objects").glob("*/*")}
 
 
@@ -110,7 +110,7 @@ def restored(tmp_path: Path, database_url: str, empty_database_url: str) -> Path
 
 
 def test_a_restored_database_and_an_older_store_are_reconciled(restored: Path, empty_database_url: str) -> None:
-    """The audit names each difference, `reconcile` corrects exactly these, and all charges stay."""
+    """The audit names each difference, `reconcile` corrects exactly these, and all charges remain."""
     stored = objects(restored)
     jobs = {str(row["id"]): row["object_key"] for row in rows(empty_database_url, SUCCEEDED)}
     lost = {job for job, key in jobs.items() if key not in stored}

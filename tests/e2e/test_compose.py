@@ -23,14 +23,14 @@ BUCKET = re.compile(r"results:/data/(\w+)")
 
 
 def filled_in() -> str:
-    """The file, with the variables of its .env or their defaults."""
+    """The file with the variables of its .env, or their defaults, filled in."""
     given = {"POSTGRES_PASSWORD": "password", "S3_SECRET_KEY": GIVEN}
     return VARIABLE.sub(lambda variable: given.get(variable[1], variable[2]), COMPOSE.read_text(encoding="utf-8"))
 
 
 @pytest.fixture
 def s3_url(tmp_path: Path) -> Iterator[str]:
-    """The S3 server with the arguments of the file, on a free port of this host."""
+    """The S3 server, started with the file's arguments on a free port of this host."""
     text = filled_in()
     bucket = BUCKET.search(text)
     assert bucket is not None
@@ -57,7 +57,7 @@ def _url_in(log: Path) -> str:
 
 
 def test_what_compose_starts_converts(tmp_path: Path, database_url: str, s3_url: str) -> None:
-    """Only addresses differ from the file here: of the database, of the S3 server, and the ports."""
+    """Only addresses differ from the file: those of the database, the S3 server and the ports."""
     settings = {name: value.strip('"') for name, value in SETTING.findall(filled_in())}
     assert settings["GEOMILL_DATABASE_URL"] == "postgresql://geomill:password@postgres:5432/geomill"
     settings |= {"GEOMILL_DATABASE_URL": database_url, "GEOMILL_S3_ENDPOINT": s3_url, "GEOMILL_PRIVATE_PORT": "0"}

@@ -1,4 +1,4 @@
-"""Connections that do nothing, or next to nothing, cost others nothing."""
+"""Idle and nearly idle connections cost other clients nothing."""
 
 import http.client
 import json
@@ -33,7 +33,7 @@ SHARES_SERVER = pytest.mark.xdist_group("connections")
 
 @pytest.fixture(scope="module")
 def server(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server as it is by default, for tests that leave it as it was."""
+    """A server with default settings, for tests that do not change its state."""
     dsn = postgres.create_database(postgres.migrated_template())
     with running_server(tmp_path_factory.mktemp("connections"), dsn) as running:
         yield running
@@ -50,7 +50,7 @@ def _room_for_sockets() -> Iterator[None]:
 
 @contextmanager
 def connected(server: Server, number: int) -> Iterator[list[socket.socket]]:
-    """So many open connections."""
+    """This many open connections."""
     address = urlsplit(server.url)
     with ExitStack() as stack:
         yield [
@@ -63,7 +63,7 @@ def connected(server: Server, number: int) -> Iterator[list[socket.socket]]:
 
 @contextmanager
 def dripping(connections: list[socket.socket], byte: bytes, every: float = 0.2) -> Iterator[None]:
-    """Send a byte on each connection every so many seconds; what the server closes is closed."""
+    """Send one byte on each connection at intervals; connections that the server closes are closed here too."""
     stop = threading.Event()
 
     def drip() -> None:
@@ -82,14 +82,14 @@ def dripping(connections: list[socket.socket], byte: bytes, every: float = 0.2) 
 
 
 def assert_converts(client: Client, times: int) -> None:
-    """Conversions succeed as ever."""
+    """Conversions succeed as usual."""
     answers = [client.convert("a.geojson", lakes(), outputFormat="Csv") for _ in range(times)]
     assert [answer["success"] for answer in answers] == [True] * times
 
 
 @contextmanager
 def besieged(server: Server, key: str) -> Iterator[None]:
-    """A thousand connections that are idle, and two hundred that send a byte now and then: of a head, or of a body."""
+    """A thousand idle connections, and two hundred that trickle a head or a body."""
     head = f"POST {FILE} HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\n"
     body = (
         "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 5000000\r\n\r\n"
@@ -120,7 +120,7 @@ def besieged(server: Server, key: str) -> Iterator[None]:
 def test_files_are_converted_beside_a_thousand_idle_connections_and_slow_ones(
     tmp_path: Path, database_url: str
 ) -> None:
-    """Connections that are idle, or send endless headers or slow bodies, leave nothing behind."""
+    """Idle connections, endless headers and slow bodies leave nothing behind."""
     with running_server(tmp_path, database_url) as server, create_account(server, TEAM) as client:
         with besieged(server, client.key.api_key):
             assert_converts(client, 20)
@@ -129,7 +129,7 @@ def test_files_are_converted_beside_a_thousand_idle_connections_and_slow_ones(
 
 
 def test_a_body_that_arrives_too_slowly_is_given_up(tmp_path: Path, database_url: str) -> None:
-    """With 408; a drop now and then does not keep it alive."""
+    """With 408; an occasional byte does not keep it open."""
     settings = {"GEOMILL_UPLOAD_IDLE_SECONDS": "1", "GEOMILL_UPLOAD_MIN_BYTES_PER_SECOND": "1000"}
     with (
         running_server(tmp_path, database_url, settings) as server,
@@ -147,7 +147,7 @@ def test_a_body_that_arrives_too_slowly_is_given_up(tmp_path: Path, database_url
 
 
 def test_a_connection_too_many_is_told_so(tmp_path: Path, database_url: str) -> None:
-    """With 503, even to a client that sends first and reads later; when others have gone there is room again."""
+    """With 503, even for a client that sends first and reads later; once others have closed, there is room again."""
     with (
         running_server(tmp_path, database_url, {"GEOMILL_MAX_CONNECTIONS": "5"}) as server,
         create_account(server, TEAM) as client,
@@ -187,7 +187,7 @@ UNREADABLE = {
 
 @SHARES_SERVER
 def test_what_cannot_be_read_is_told_so_like_everything_else(server: Server) -> None:
-    """As a problem with a request id that the log has too, and the headers of every answer."""
+    """As a problem with a request id that the log has too, and with the usual headers."""
     for name, (head, status, code) in UNREADABLE.items():
         with connected(server, 1) as [connection]:
             connection.sendall(head)
@@ -205,7 +205,7 @@ def test_what_cannot_be_read_is_told_so_like_everything_else(server: Server) -> 
 
 @SHARES_SERVER
 def test_a_request_of_two_lengths_is_refused_and_its_connection_closed(server: Server) -> None:
-    """Else what one of two servers takes for its body the other takes for the next request."""
+    """Otherwise one server would take for the body what another takes for the next request."""
     head = b"POST /api/geo/convert/file HTTP/1.1\r\nHost: x\r\nContent-Length: 48\r\nTransfer-Encoding: chunked\r\n\r\n"
     smuggled = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: smuggled\r\n\r\n"
     with connected(server, 1) as [connection]:
@@ -218,7 +218,7 @@ def test_a_request_of_two_lengths_is_refused_and_its_connection_closed(server: S
 
 @SHARES_SERVER
 def test_connections_end_with_their_clients(server: Server) -> None:
-    """Those that were used and those that were not; none is kept until its idle time has passed."""
+    """Used and unused ones; none stays open until its idle limit."""
     with connected(server, 50):
         for _ in range(50):
             assert httpx.get(f"{server.url}/healthz").is_success
@@ -226,7 +226,7 @@ def test_connections_end_with_their_clients(server: Server) -> None:
 
 
 def assert_no_connections(server: Server) -> None:
-    """The server closes what its clients have closed, well before connections end by being idle."""
+    """The server closes what its clients have closed, well before the idle limit."""
     give_up_at = time.monotonic() + KEEP_ALIVE_SECONDS / 2
     process = psutil.Process(server.process.pid)
     while len(left := process.net_connections("tcp")) > 1 and time.monotonic() < give_up_at:

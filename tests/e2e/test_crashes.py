@@ -1,4 +1,4 @@
-"""Kill -9 of anything at any moment under load: afterwards nothing is lost, charged twice or left behind (interface 3).
+"""Kill -9 of any process at any moment under load: nothing is lost, charged twice or left behind (interface 3).
 
 `CRASHES` in the environment says how many kills there are; `just crash-test` takes a hundred.
 """
@@ -32,7 +32,7 @@ AWAY_SECONDS = 0.2
 
 
 class Load:
-    """Clients that convert all the time, whatever happens to the server, and remember what they were promised."""
+    """Clients that convert all the time, whatever happens to the server, and record what they were promised."""
 
     def __init__(self, key: str) -> None:
         self.url = ""
@@ -121,7 +121,7 @@ def _open_jobs(client: httpx.Client, jobs: list[str]) -> Iterator[tuple[str, dic
 
 @pytest.mark.timeout(300 + 20 * CRASHES)
 def test_whatever_is_killed_the_books_agree(tmp_path: Path) -> None:
-    """Server, converters and PostgreSQL are killed in turn under load."""
+    """The server, converters and PostgreSQL are killed in turn under load."""
     choose = random.Random(4)
     rounds = iter(range(CRASHES))
     load: Load | None = None

@@ -1,4 +1,4 @@
-"""What is distributed works where it is installed: beside an application with packages named like ours, and alone."""
+"""The wheel works where it is installed: alone, and beside an application with packages of the same names."""
 
 import json
 import os
@@ -76,13 +76,13 @@ pytestmark = pytest.mark.xdist_group("distribution")  # one installation for all
 
 
 class Installation(msgspec.Struct, frozen=True):
-    """The wheel, made from the source distribution, in an environment of its own."""
+    """The wheel, built from the source distribution, in an environment of its own."""
 
     wheel: Path
     python: Path
 
     def run(self, program: Sequence[str], directory: Path, **variables: str) -> "subprocess.Popen[bytes]":
-        """Start a program of the environment in a directory; its output and errors go to files there."""
+        """Start a program of the environment in a directory; output and errors go to files there."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("GEOMILL_", "PYTHON"))}
         with (directory / "output").open("wb") as output, (directory / "errors").open("wb") as errors:
             return subprocess.Popen(
@@ -96,7 +96,7 @@ class Installation(msgspec.Struct, frozen=True):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a release distributes: the source distribution, the wheel made from it, and what goes with them."""
+    """What a release distributes: the source distribution, the wheel built from it, and the files beside them."""
     directory = tmp_path_factory.mktemp("distribution")
     environment = {**os.environ, "VENV": os.path.relpath(sys.prefix, ROOT)}
     recipe = [str(Path(sys.prefix, "bin", "just")), "distribution", VERSION, str(directory)]
@@ -106,7 +106,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installation(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    """The packages that it needs are those of the test run, which does not install them anew."""
+    """Its dependencies are those of the test run, which are not installed again."""
     [wheel] = files.glob("*.whl")
     environment = tmp_path_factory.mktemp("installation")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
@@ -119,7 +119,7 @@ def installation(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Insta
 
 
 def test_a_release_says_what_it_consists_of(files: Path) -> None:
-    """Each locked package with its hashes is in the bill of materials, and every file has a checksum."""
+    """The bill of materials has each locked package with its hashes, and every file has a checksum."""
     named = {path.name for path in files.iterdir()}
     assert {f"geomill-{VERSION}.tar.gz", f"geomill-{VERSION}.cdx.json", "SHA256SUMS"} < named
     checked = {line.split()[1] for line in (files / "SHA256SUMS").read_text(encoding="utf-8").splitlines()}
@@ -134,7 +134,7 @@ def test_a_release_says_what_it_consists_of(files: Path) -> None:
 
 
 def test_the_wheel_holds_one_package_and_names_its_platform(installation: Installation) -> None:
-    """The compiled library makes it one for hosts with this processor and at least this C library."""
+    """Because of the compiled library, the tags name this processor and the oldest C library that it supports."""
     assert re.search(r"-py3-none-(manylinux|musllinux|macosx)_\d+_\d+_\w+\.whl$", installation.wheel.name)
     names = zipfile.ZipFile(installation.wheel).namelist()
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"geomill"}

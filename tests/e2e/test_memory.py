@@ -1,4 +1,4 @@
-"""What a server keeps of the memory that its work took."""
+"""How much memory a server keeps after its work."""
 
 import ctypes
 from pathlib import Path
@@ -15,7 +15,7 @@ TEAM = Terms(plan="team", plan_owner="organization")
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="another C library than glibc")
 def test_the_threads_of_a_server_share_one_heap(database_url: str, tmp_path: Path) -> None:
-    """Those that start it, and those that receive and pack what is large."""
+    """The threads that start it, and those that receive and pack large files."""
     with running_server(tmp_path, database_url) as server:
         with create_account(server, TEAM) as client:
             client.convert("places.geojson", document(2_000_000))

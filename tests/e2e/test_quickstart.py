@@ -1,4 +1,4 @@
-"""What the README promises a stranger, in a clean clone with the real programs."""
+"""What the README promises new users, in a clean clone with real programs."""
 
 import json
 import os
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.xdist_group("quickstart")  # one clone for all
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clone of what is committed."""
+    """A clone of the committed tree."""
     directory = tmp_path_factory.mktemp("stranger") / "geomill"
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(directory)], check=True)
     return directory
@@ -64,13 +64,13 @@ def _printed_line(process: subprocess.Popen[bytes], output: Path) -> str:
 
 
 def shell(line: str, directory: Path) -> str:
-    """Run a line as a person would who pastes it."""
+    """Run a line as a person would who pastes it into a shell."""
     return subprocess.run(["sh", "-c", line], cwd=directory, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.mark.timeout(400)
 def test_one_command_serves_and_one_line_converts(clone: Path, tmp_path: Path) -> None:
-    """The printed line converts the sample; unzip and ogrinfo find every lake and column; Ctrl-C ends all of it."""
+    """The printed line converts the sample; unzip and ogrinfo find every lake and column; Ctrl-C stops everything."""
     with served(clone) as (process, line):
         answer = json.loads(shell(line, tmp_path))
         assert answer["success"] is True
@@ -89,7 +89,7 @@ def test_one_command_serves_and_one_line_converts(clone: Path, tmp_path: Path) -
 
 @pytest.mark.timeout(400)
 def test_a_second_start_has_the_same_account_and_jobs(clone: Path, tmp_path: Path) -> None:
-    """SIGTERM to the one process that was started ends it; the next start finds the data."""
+    """SIGTERM to the process that was started stops it; the next start finds the data."""
     keys, jobs = set(), []
     for _ in range(2):
         with served(clone) as (process, line):

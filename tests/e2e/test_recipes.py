@@ -1,4 +1,4 @@
-"""The recipes that set up a machine, tried with programs that only say what they were asked."""
+"""Recipes that set up a machine, tried with programs that only record how they were called."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ JUST = Path(sys.prefix) / "bin" / "just"
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A directory for PATH: what every system has, apt-get, and no GDAL; its user is root."""
+    """A directory for PATH with standard programs and apt-get, without GDAL; its user is root."""
     directory = tmp_path / "bin"
     directory.mkdir()
     for name in ("cat", "sh", "true"):
@@ -24,7 +24,7 @@ def machine(tmp_path: Path) -> Path:
 
 
 def test_gdal_is_installed_where_that_is_permitted(machine: Path) -> None:
-    """Root has the package lists fetched and GDAL installed, without a question."""
+    """Root fetches the package lists and installs GDAL without a prompt."""
     result = _gdal(machine)
     assert result.returncode == 0
     assert result.stderr.splitlines()[1:] == [
@@ -34,7 +34,7 @@ def test_gdal_is_installed_where_that_is_permitted(machine: Path) -> None:
 
 
 def test_gdal_is_installed_through_sudo_that_asks_nothing(machine: Path) -> None:
-    """An ordinary user with passwordless sudo gets GDAL too."""
+    """An ordinary user with passwordless sudo gets GDAL as well."""
     _program(machine, "id", "echo 1000")
     _program(machine, "sudo", 'test "$1" = -n && shift && exec "$@"')
     result = _gdal(machine)
@@ -44,7 +44,7 @@ def test_gdal_is_installed_through_sudo_that_asks_nothing(machine: Path) -> None
 
 @pytest.mark.parametrize("sudo", [None, "exit 1"], ids=["no sudo", "sudo with a password"])
 def test_without_permission_the_command_is_told(machine: Path, sudo: str | None) -> None:
-    """The command prints what an ordinary user has to run, and attempts nothing."""
+    """It prints the command that an ordinary user has to run, and changes nothing."""
     _program(machine, "id", "echo 1000")
     if sudo:
         _program(machine, "sudo", sudo)
@@ -55,7 +55,7 @@ def test_without_permission_the_command_is_told(machine: Path, sudo: str | None)
 
 
 def test_a_system_without_a_known_package_manager_is_told_what_is_missing(machine: Path) -> None:
-    """Where nothing can be installed, the message names the program and the setting."""
+    """If nothing can be installed, the message names the program and the setting."""
     (machine / "apt-get").unlink()
     result = _gdal(machine)
     assert result.returncode == 1
@@ -65,7 +65,7 @@ def test_a_system_without_a_known_package_manager_is_told_what_is_missing(machin
 
 @pytest.mark.parametrize("present", ["named", "on the path"])
 def test_gdal_that_is_here_is_left_alone(machine: Path, present: str) -> None:
-    """A program that GEOMILL_OGR2OGR names, or one on the path, ends the search."""
+    """A program that GEOMILL_OGR2OGR names, or one on the PATH, ends the search."""
     _program(machine, "ogr2ogr" if present == "on the path" else "elsewhere", "exit 1")
     environment = {"GEOMILL_OGR2OGR": str(machine / "elsewhere")} if present == "named" else {}
     result = _gdal(machine, environment)
@@ -73,7 +73,7 @@ def test_gdal_that_is_here_is_left_alone(machine: Path, present: str) -> None:
 
 
 def test_another_python_is_found_on_the_path_or_among_pyenv_s(machine: Path) -> None:
-    """A shim on the path without an interpreter behind it is passed over."""
+    """A shim on the PATH without an interpreter behind it is skipped."""
     kept = machine / "versions" / "3.13.7" / "bin"
     kept.mkdir(parents=True)
     _program(kept, "python", "echo of pyenv")
@@ -84,7 +84,7 @@ def test_another_python_is_found_on_the_path_or_among_pyenv_s(machine: Path) -> 
 
 
 def test_a_python_that_is_missing_is_told(machine: Path) -> None:
-    """By the exit code: CI goes on to the next."""
+    """Through the exit code, so that CI can try the next version."""
     result = _which_python(machine, "3.13")
     assert (result.returncode, result.stdout) == (1, "")
 

@@ -1,4 +1,4 @@
-"""`./just release X.Y.Z` makes a release of a clean checkout that passes its checks, and of nothing else."""
+"""`./just release X.Y.Z` releases a clean checkout that passes its checks, and nothing else."""
 
 import os
 import re
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.xdist_group("release")  # one clone for all
 
 
 class Checkout:
-    """A clone whose checks and builds are replaced: they take minutes."""
+    """A clone with stubs for its checks and builds, which take minutes."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -37,7 +37,7 @@ class Checkout:
         self.git("commit", "--quiet", "--all", "--message", "tests: check nothing")
 
     def git(self, *arguments: str) -> str:
-        """Run Git; return what it prints."""
+        """Run Git; return its output."""
         return self._run(("git", *arguments), check=True).stdout
 
     def release(self, version: str) -> "subprocess.CompletedProcess[str]":
@@ -46,7 +46,7 @@ class Checkout:
 
     @property
     def state(self) -> tuple[str, str, str]:
-        """What a refused release must leave as it is."""
+        """The state that a refused release must not change."""
         return self.git("rev-parse", "HEAD"), self.git("tag"), self.git("diff")
 
     def _run(self, command: Sequence[str], *, check: bool) -> "subprocess.CompletedProcess[str]":
@@ -58,7 +58,7 @@ class Checkout:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """One for all tests here: what is refused changes nothing."""
+    """One clone for all tests here, since refusals change nothing."""
     return Checkout(tmp_path_factory.mktemp("release") / "geomill")
 
 
@@ -90,7 +90,7 @@ def test_a_version_must_follow_the_last_one(checkout: Checkout, version: str, wh
 
 
 def test_a_release_is_a_commit_and_a_tag(checkout: Checkout) -> None:
-    """Then its files are made, and only a new version can follow."""
+    """Then the artefacts are built; only a later version can follow."""
     done = checkout.release("7.0.0")
     assert done.returncode == 0, done.stderr
     assert checkout.git("log", "-1", "--format=%s") == "release: 7.0.0\n"

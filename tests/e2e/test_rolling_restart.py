@@ -1,4 +1,4 @@
-"""Two servers behind a balancer are restarted in turn under load, and nobody notices (docs/operating.md)."""
+"""Two servers behind a load balancer are restarted in turn under load, and no client notices (docs/operating.md)."""
 
 import random
 import time
@@ -23,7 +23,7 @@ FILE = "/api/geo/convert/file"
 
 
 class Conversions(Load):
-    """Clients that convert over connections that they keep, with little pause, and note whatever goes wrong."""
+    """Clients that convert over kept connections with little pause, and record every failure."""
 
     def __init__(self, url: str, key: str) -> None:
         super().__init__(CLIENTS)
@@ -33,7 +33,7 @@ class Conversions(Load):
         self._big = lengthy(5_000)
 
     def run(self, number: int) -> None:
-        """Convert until the end."""
+        """Convert until stopped."""
         choose = random.Random(number)
         with httpx.Client(**self._client) as client:  # type: ignore[arg-type]  # settings of several types
             while not self.over.wait(PAUSE_SECONDS):
@@ -52,7 +52,7 @@ class Conversions(Load):
 
 
 def wait_until_ready(balancer: Balancer, server: Server) -> None:
-    """Wait until the balancer leads connections there."""
+    """Wait until the load balancer sends connections there."""
     give_up_at = time.monotonic() + PATIENCE_SECONDS
     while not balancer.is_ready(server.url):
         assert time.monotonic() < give_up_at
@@ -61,13 +61,13 @@ def wait_until_ready(balancer: Balancer, server: Server) -> None:
 
 @pytest.fixture
 def balancer() -> Iterator[Balancer]:
-    """A balancer without servers yet."""
+    """A load balancer without servers."""
     with running_balancer() as running:
         yield running
 
 
 def test_a_rolling_restart_loses_no_request(tmp_path: Path, database_url: str, balancer: Balancer) -> None:
-    """Every request of the whole time is answered with its result, by an old server or a new one."""
+    """Every request gets its result, from an old server or a new one."""
     with ExitStack() as stack:
 
         def start() -> Server:

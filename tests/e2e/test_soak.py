@@ -1,4 +1,4 @@
-"""The soak, for some seconds: it runs, everything it does is done, and what grows makes it fail."""
+"""A soak of a few seconds: it runs, does everything it should, and fails when something grows."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ MINUTES = "0.35"
 
 @pytest.fixture(scope="module")
 def soaked(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """What `just soak` runs, for twenty seconds."""
+    """The run of `just soak`, for twenty seconds."""
     figures = tmp_path_factory.mktemp("soak") / "soak.json"
     command = [sys.executable, "-m", "bench.parts.soak", "--minutes", MINUTES, "--output", str(figures)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False), figures

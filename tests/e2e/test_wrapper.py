@@ -1,4 +1,4 @@
-"""`./just`, on machines that have little: each test lays out a project of its own and needs no network."""
+"""`./just` on machines without tools; each test creates its own project and needs no network."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project that asks for no tools."""
+    """A project without dependencies."""
     (tmp_path / "just").symlink_to(WRAPPER)
     (tmp_path / "requirements").mkdir()
     (tmp_path / "requirements" / "tools.lock").touch()
@@ -24,7 +24,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def prepared(project: Path) -> Path:
-    """A project whose environment is as its lock wants it; its `just` says what it was called with."""
+    """A project whose environment matches its lock; its `just` prints its arguments."""
     tools = project / ".venv" / "bin"
     tools.mkdir(parents=True)
     (tools / "python").symlink_to(sys.executable)
@@ -37,7 +37,7 @@ def prepared(project: Path) -> Path:
 
 @pytest.fixture
 def few_programs(tmp_path: Path) -> Path:
-    """A directory for PATH with what every system has, and no Python."""
+    """A directory for PATH with standard programs and no Python."""
     directory = tmp_path / "few"
     directory.mkdir()
     for name in ("cat", "cksum", "dirname", "env", "id", "sh"):
@@ -47,20 +47,20 @@ def few_programs(tmp_path: Path) -> Path:
 
 
 def test_a_prepared_environment_is_used_as_it_is(prepared: Path) -> None:
-    """A warm call hands its arguments to the recipes' runner, verbatim."""
+    """A warm call passes its arguments to just, verbatim."""
     result = _call(prepared, "bench", "a file", "*")
     assert (result.returncode, result.stdout, result.stderr) == (0, "<bench><a file><*>", "")
 
 
 def test_it_may_be_called_from_anywhere(prepared: Path) -> None:
-    """The project is found by the wrapper's own place."""
+    """The wrapper finds the project by its own path."""
     result = subprocess.run([prepared / "just", "x"], cwd="/", capture_output=True, text=True, check=True)
     assert result.stdout == "<x>"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_becomes_the_gateway(prepared: Path, number: signal.Signals) -> None:
-    """A signal to `./just serve` alone is a signal to the gateway, which gets the arguments."""
+    """`./just serve` becomes the gateway process, which gets the signals and arguments."""
     heeding = ["env", f"--default-signal={number.name.removeprefix('SIG')}"]  # whatever these tests were started from
     command = [*heeding, str(prepared / "just"), "serve", "--flag"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -71,7 +71,7 @@ def test_serve_becomes_the_gateway(prepared: Path, number: signal.Signals) -> No
 
 
 def test_a_name_without_an_interpreter_behind_it_is_passed_over(project: Path, few_programs: Path) -> None:
-    """A pyenv shim that cannot run does not hide the Python that can."""
+    """A pyenv shim that does not run does not hide a working Python."""
     _program(few_programs / "python3", "echo 'pyenv: python3: command not found' >&2; exit 127")
     _program(few_programs / "python3.12", f'exec "{sys.executable}" "$@"')
     environment = _environment(str(few_programs))
@@ -86,7 +86,7 @@ def test_a_name_without_an_interpreter_behind_it_is_passed_over(project: Path, f
 
 
 def test_the_environment_may_be_another(prepared: Path) -> None:
-    """VENV names it, so that the tests can run on several Pythons beside each other."""
+    """VENV names it, so that tests can run on several Pythons side by side."""
     (prepared / ".venv").rename(prepared / ".venv-other")
     environment = _environment(SYSTEM_PATH) | {"VENV": ".venv-other"}
     result = subprocess.run([prepared / "just", "x"], env=environment, capture_output=True, text=True, check=True)
@@ -94,7 +94,7 @@ def test_the_environment_may_be_another(prepared: Path) -> None:
 
 
 def test_without_python_it_says_what_is_needed(project: Path, few_programs: Path) -> None:
-    """No Python and no right to install one: the versions are named, and nothing is made."""
+    """Without Python and the right to install one, it names the supported versions and creates nothing."""
     result = _call(project, path=str(few_programs))
     assert result.returncode == 1
     assert result.stderr.startswith("Geomill needs Python 3.11 to 3.14")
@@ -103,7 +103,7 @@ def test_without_python_it_says_what_is_needed(project: Path, few_programs: Path
 
 @pytest.mark.timeout(400)  # it makes a whole environment
 def test_first_calls_at_once_prepare_once(project: Path) -> None:
-    """The environment is made by one of three first calls; the others wait for it."""
+    """One of three first calls creates the environment; the others wait for it."""
     environment = _environment(SYSTEM_PATH) | {"PYTHON": sys.executable}
     calls = [subprocess.Popen([project / "just"], env=environment, stderr=subprocess.PIPE) for _ in range(3)]
     said = b"".join(call.communicate()[1] for call in calls)

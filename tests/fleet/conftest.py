@@ -32,6 +32,6 @@ def shared_fleet(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def fleet(shared_fleet: Site) -> Site:
-    """The fleet with everything up, whatever the test before has done to it."""
+    """The fleet with everything running, whatever the previous test did to it."""
     shared_fleet.revive()
     return shared_fleet

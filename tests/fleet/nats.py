@@ -1,4 +1,4 @@
-"""A real NATS server with JetStream, which can be killed and lose its data."""
+"""A real NATS server with JetStream that can be killed and lose its data."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ START_SECONDS = 60.0
 
 
 class NatsServer:
-    """`nats-server` on a port of its own choice, which it keeps."""
+    """`nats-server` on a free port, which it keeps."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -22,7 +22,7 @@ class NatsServer:
         self.start()
 
     def start(self) -> None:
-        """Start it; a second time on the port that it had."""
+        """Start the server, on the same port every time."""
         arguments = ["-js", "-sd", str(self._store), "-a", "127.0.0.1", "-p", self._port]
         for old in self._directory.glob("*.ports"):
             old.unlink()
@@ -39,12 +39,12 @@ class NatsServer:
         self._port = self.url.rpartition(":")[2]
 
     def kill(self) -> None:
-        """End it at once, as a crash does."""
+        """End it at once, like a crash."""
         self._process.kill()
         self._process.wait()
 
     def lose_data(self) -> None:
-        """Remove everything that it has stored, while it does not run."""
+        """Remove everything that it has stored, while it is down."""
         shutil.rmtree(self._store)
 
     @property
@@ -54,7 +54,7 @@ class NatsServer:
 
 @contextmanager
 def nats_server(directory: Path) -> Iterator[NatsServer]:
-    """Run a server until the end of the block."""
+    """Run a server inside the block."""
     server = NatsServer(directory)
     try:
         yield server

@@ -29,7 +29,7 @@ WORKER = ("worker",)
 
 
 class Site:
-    """All of it, and what the tests ask the database and the store directly."""
+    """The whole fleet, with direct access to the database and the store for tests."""
 
     def __init__(self, portal: BlockingPortal, directory: Path, dsn: str, s3: S3Server, nats: NatsServer) -> None:
         self.nats = nats
@@ -56,7 +56,7 @@ class Site:
         self.workers = [self.start(f"worker-{number}", WORKER) for number in (1, 2)]
 
     def start(self, name: str, command: tuple[str, ...]) -> Server:
-        """Start a process; it is stopped at the end."""
+        """Start a process that is stopped at the end."""
         settings = {**self.settings, "GEOMILL_PRIVATE_PORT": "0"}
         return self._stack.enter_context(running_server(self._directory / name, self.dsn, settings, command=command))
 
@@ -66,7 +66,7 @@ class Site:
 
     @contextmanager
     def frozen(self, *servers: Server) -> Iterator[None]:
-        """Stop processes in the middle of whatever they do, until the end of the block."""
+        """Suspend processes, wherever they are in their work, inside the block."""
         for server in servers:
             server.process.send_signal(signal.SIGSTOP)
         try:
@@ -77,16 +77,16 @@ class Site:
                     server.process.send_signal(signal.SIGCONT)
 
     def frozen_workers(self) -> AbstractContextManager[None]:
-        """Stop all workers until the end of the block."""
+        """Suspend all workers inside the block."""
         return self.frozen(*self.workers)
 
     def readiness(self) -> dict[str, Any]:
-        """What the gateway's probe says."""
+        """The response of the gateway's readiness probe."""
         answer: dict[str, Any] = httpx.get(f"{self.gateway.private_url}/readyz", timeout=60.0).json()
         return answer
 
     def revive(self) -> None:
-        """Replace what was killed, and wake what was frozen."""
+        """Replace killed processes, and resume suspended ones."""
         for number, worker in enumerate(self.workers):
             with suppress(ProcessLookupError):
                 worker.process.send_signal(signal.SIGCONT)
@@ -96,11 +96,11 @@ class Site:
             self.gateway = self.start("gateway", GATEWAY)
 
     def rows(self, query: str, *arguments: object) -> list[dict[str, Any]]:
-        """What the database says."""
+        """The rows that a statement returns."""
         return self._portal.call(self._rows, query, arguments)
 
     def audit(self) -> list[str]:
-        """What is wrong with ledger, jobs and store."""
+        """The differences between ledger, jobs and store."""
         return self._portal.call(audit, self._database, self._storage)
 
     def stored(self) -> set[str]:
@@ -108,16 +108,16 @@ class Site:
         return self._portal.call(self._stored)
 
     def sweep(self) -> None:
-        """Remove inputs of ended jobs, as the service does every minute, and what appeared late."""
+        """Remove inputs of ended jobs and late objects, as the service does every minute."""
         self._portal.call(self._sweep)
 
     def is_clean(self) -> bool:
-        """Whether nothing is wrong once what may appear late was removed: a process that wakes up stores once more."""
+        """Whether the audit is clean once late objects are removed: a process that resumes may store one more."""
         self.sweep()
         return self.audit() == []
 
     def end(self) -> None:
-        """End all."""
+        """Stop everything."""
         with suppress(ProcessLookupError):
             for worker in self.workers:
                 worker.process.send_signal(signal.SIGCONT)
@@ -146,7 +146,7 @@ class Site:
 
 
 def wait_until(holds: Callable[[], object], pause_seconds: float = 0.05) -> None:
-    """Wait until something holds, which it does sooner or later."""
+    """Wait until the condition holds."""
     give_up_at = time.monotonic() + PATIENCE_SECONDS
     while not holds():
         assert time.monotonic() < give_up_at, "it never came to that"

@@ -1,4 +1,4 @@
-"""A gateway's part of a job that it hands over, when what it relies on fails: in this process, with a real queue."""
+"""A gateway that hands jobs over when its database, store or queue fails: in this process, with a real queue."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -44,7 +44,7 @@ def nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
 
 
 class Here(NamedTuple):
-    """A gateway, and the service in this process that it belongs to."""
+    """A gateway and its service, in this process."""
 
     world: World
     gateway: Gateway
@@ -81,7 +81,7 @@ class Here(NamedTuple):
         )
 
     async def run(self, spec: JobSpec) -> Job:
-        """Hand it over, and wait for its end."""
+        """Hand the job over and wait for its end."""
         services = self.world.services
         directory = services.work_area.new_directory()
         (directory / spec.upload).write_bytes(b"{}")
@@ -90,7 +90,7 @@ class Here(NamedTuple):
             return await self.gateway.run(spec, directory, ticket, lambda: None)
 
     async def record(self) -> HandOver:
-        """Admit a file and record its handover, but tell nobody."""
+        """Admit a file and record its handover without sending it."""
         spec = await self.admit(is_promised=True)
         handover = HandOver(
             job=spec.job,
@@ -104,12 +104,12 @@ class Here(NamedTuple):
         return handover
 
     async def execute(self, statement: str, *arguments: object) -> None:
-        """Change the database."""
+        """Execute a statement."""
         async with self.world.services.database.connection() as connection:
             await connection.execute(statement, *arguments)
 
     async def messages(self, number: int) -> None:
-        """Wait until so many jobs are in the queue."""
+        """Wait until the queue holds this many jobs."""
         while await self.queue.check() != number:  # noqa: ASYNC110 -- nothing announces it
             await anyio.sleep(SOON)
 
@@ -134,7 +134,7 @@ async def opened(dsn: str, directory: Path, nats: NatsServer, again_seconds: flo
 
 
 async def test_a_job_that_a_crash_has_undone_fails(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
-    """Its client hears of it, though no worker can claim it."""
+    """Its client hears of it, although no worker can claim the job."""
     async with opened(database_url, tmp_path, nats, SOON) as here:
         spec = await here.admit()
         await here.execute("DELETE FROM job WHERE id = $1", spec.job.id)  # as asynchronous commits are lost
@@ -145,7 +145,7 @@ async def test_a_job_that_a_crash_has_undone_fails(database_url: str, tmp_path: 
 
 
 async def test_the_end_of_a_job_is_what_the_database_says(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
-    """Whatever a message says; and the gateway then forgets what it knew of the admission."""
+    """Whatever a message says. Afterwards the gateway forgets the admission."""
     async with opened(database_url, tmp_path, nats, NEVER) as here, anyio.create_task_group() as tasks:
         services, ends = here.world.services, list[Job]()
         spec = await here.admit()
@@ -164,7 +164,7 @@ async def test_the_end_of_a_job_is_what_the_database_says(database_url: str, tmp
 
 
 async def test_an_ended_job_is_forgotten(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
-    """A gateway would otherwise keep something of each job for ever."""
+    """Otherwise a gateway would keep some memory for each job."""
     async with opened(database_url, tmp_path, nats, SOON) as here:
         spec, services = await here.admit(), here.world.services
         worker = Leases(services.database, ServerId(uuid4()), LEASE)
@@ -176,7 +176,7 @@ async def test_an_ended_job_is_forgotten(database_url: str, tmp_path: Path, nats
 
 
 async def test_a_job_that_was_not_handed_over_yet_fails(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
-    """Its gateway stops while it stores the input of a job to be promised."""
+    """The gateway stops while it stores the input of a job that it has not yet promised."""
     async with opened(database_url, tmp_path, nats, NEVER) as here:
         spec, services = await here.admit(is_promised=True), here.world.services
         waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
@@ -196,7 +196,7 @@ async def test_a_job_that_was_not_handed_over_yet_fails(database_url: str, tmp_p
 
 
 async def test_a_job_that_is_lost_before_it_is_kept_is_not_promised() -> None:
-    """The client gets a 503 instead of a 202; a job that is lost later stays promised."""
+    """The client gets 503 instead of 202; a job that is lost later stays promised."""
     job = Job(
         id=JobId(uuid4()),
         status=Status.PENDING,
@@ -216,7 +216,7 @@ async def test_a_job_that_is_lost_before_it_is_kept_is_not_promised() -> None:
 
 
 async def test_a_lost_queue_is_filled_again_at_once(database_url: str, tmp_path: Path) -> None:
-    """All of it, although what is looked at first is there; a look that breaks off is repeated."""
+    """In full, although the first jobs looked at are there; an interrupted look is repeated."""
     (directory := tmp_path / "nats").mkdir()
     with nats_server(directory) as nats:
         async with opened(database_url, tmp_path / "service", nats, NEVER) as here:

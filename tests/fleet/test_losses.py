@@ -1,4 +1,4 @@
-"""Whoever dies or loses its data: what was promised ends, and is charged once."""
+"""Whichever process dies or loses its data, promised jobs end and are charged once."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,12 +16,12 @@ MANY = 6
 
 
 def promise(client: Client) -> list[str]:
-    """Have some conversions promised; return the ids of the jobs."""
+    """Submit conversions that are promised with 202; return the job ids."""
     return [client.convert("a.geojson", lakes(), outputFormat="csv", headers=ASYNC)["jobId"] for _ in range(MANY)]
 
 
 def assert_each_ended_once(fleet: Site, jobs: list[str]) -> None:
-    """Every job completes, is charged once and has its object; nothing else is left."""
+    """Every job completes, is charged once and has its object; nothing else remains."""
     wait_until(lambda: len(fleet.rows("SELECT FROM job WHERE id = ANY($1) AND completed_at IS NOT NULL", jobs)) == MANY)
     states = fleet.rows("SELECT status FROM job WHERE id = ANY($1)", jobs)
     assert [row["status"] for row in states] == ["Completed"] * MANY
@@ -30,7 +30,7 @@ def assert_each_ended_once(fleet: Site, jobs: list[str]) -> None:
 
 
 def test_jobs_of_a_killed_worker_run_again_elsewhere(fleet: Site) -> None:
-    """It is killed while it has jobs; the other one takes them over in new attempts."""
+    """A worker is killed with jobs in progress; the other one takes them over in new attempts."""
     with fleet.client() as client:
         with fleet.frozen_workers():
             jobs = promise(client)
@@ -40,7 +40,7 @@ def test_jobs_of_a_killed_worker_run_again_elsewhere(fleet: Site) -> None:
 
 
 def test_promised_jobs_survive_their_gateway(fleet: Site) -> None:
-    """It is killed as soon as it has promised them, before any worker knows of them."""
+    """The gateway is killed as soon as it has promised them, before any worker has them."""
     with fleet.client() as client, fleet.frozen_workers():
         jobs = promise(client)
         stored = fleet.rows("SELECT input_key FROM job WHERE id = ANY($1) AND handover IS NOT NULL", jobs)
@@ -52,7 +52,7 @@ def test_promised_jobs_survive_their_gateway(fleet: Site) -> None:
 
 
 def test_a_queue_that_has_lost_its_data_is_filled_again(fleet: Site) -> None:
-    """Promised jobs, and one for which a client waits; meanwhile new ones get a 503 and the probe says why."""
+    """Promised jobs, and one with a waiting client; meanwhile new ones get 503 and the readiness probe says why."""
     with fleet.client() as client, ThreadPoolExecutor() as threads:
         with fleet.frozen_workers():
             waiting = threads.submit(client.convert, "waits.geojson", lakes(), outputFormat="csv")
@@ -71,7 +71,7 @@ def test_a_queue_that_has_lost_its_data_is_filled_again(fleet: Site) -> None:
 
 
 def test_a_worker_that_wakes_up_late_harms_nothing(fleet: Site) -> None:
-    """It is frozen with jobs for longer than its lease; what it does afterwards changes nothing."""
+    """It is suspended with jobs for longer than its lease; what it does afterwards changes nothing."""
     with fleet.client() as client:
         with fleet.frozen_workers():
             jobs = promise(client)
@@ -82,7 +82,7 @@ def test_a_worker_that_wakes_up_late_harms_nothing(fleet: Site) -> None:
 
 
 def test_a_worker_that_stops_gives_back_what_it_has_not_begun(fleet: Site) -> None:
-    """The other one does it, long before a lease is over, and nothing fails."""
+    """The other one runs them, long before a lease ends, and nothing fails."""
     with fleet.client() as client:
         with fleet.frozen_workers():
             jobs = promise(client)

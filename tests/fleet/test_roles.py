@@ -1,4 +1,4 @@
-"""A gateway receives and answers, workers convert: the results, charges and refusals of one process."""
+"""A gateway receives and responds, workers convert: results, charges and refusals equal those of a single process."""
 
 import io
 import zipfile
@@ -16,7 +16,7 @@ LARGE = collection(*(feature(point(number % 90, 1), name="x" * 100) for number i
 
 
 def test_a_waiting_client_gets_the_result_of_a_worker(fleet: Site) -> None:
-    """The input travels with the message and is never stored; the job is charged once."""
+    """The input travels in the message and is never stored; the job is charged once."""
     with fleet.client() as client:
         answer = client.convert("lakes.geojson", lakes(), outputFormat="csv")
         assert (answer["success"], answer["status"]) == (True, "Completed")
@@ -29,7 +29,7 @@ def test_a_waiting_client_gets_the_result_of_a_worker(fleet: Site) -> None:
 
 
 def test_a_large_input_goes_through_the_store_and_is_removed(fleet: Site) -> None:
-    """The audit knows it while it is there, and the sweep removes it once its job has ended."""
+    """The audit accounts for the object while it exists, and the sweep removes it after the job."""
     assert len(LARGE) > 256 * 1024
     with fleet.client() as client:
         answer = client.convert("large.geojson", LARGE, outputFormat="csv")
@@ -41,7 +41,7 @@ def test_a_large_input_goes_through_the_store_and_is_removed(fleet: Site) -> Non
 
 
 def test_an_archive_is_recognised_again_by_the_worker(fleet: Site) -> None:
-    """What the gateway has unpacked to recognise it is not handed over."""
+    """The gateway unpacks it only to detect the format; the worker gets the original file."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("folder/lakes.geojson", lakes())
@@ -51,7 +51,7 @@ def test_an_archive_is_recognised_again_by_the_worker(fleet: Site) -> None:
 
 
 def test_a_file_that_cannot_be_converted_fails_free(fleet: Site) -> None:
-    """The reason is that of a conversion without a fleet."""
+    """The reason is the one that a single process gives."""
     with fleet.client() as client:
         answer = client.convert("broken.geojson", b'{"type": "FeatureCollection", "features": [', outputFormat="csv")
         assert (answer["success"], answer["status"]) == (False, "Failed")
@@ -68,7 +68,7 @@ def test_a_batch_is_converted_by_all_workers(fleet: Site) -> None:
 
 
 def test_a_promised_job_can_be_waited_for(fleet: Site) -> None:
-    """The client that comes back hears of the end as soon as its gateway does."""
+    """A client that comes back hears of the end as soon as its gateway does."""
     with fleet.client() as client:
         accepted = client.convert("a.geojson", lakes(), outputFormat="csv", headers={"Prefer": "respond-async"})
         job = client.wait_for(accepted["jobId"], 120)
@@ -77,7 +77,7 @@ def test_a_promised_job_can_be_waited_for(fleet: Site) -> None:
 
 
 def test_a_waiting_job_can_be_cancelled(fleet: Site) -> None:
-    """No worker has it yet: it fails at once and is not charged, and its input is removed."""
+    """Before any worker has it: it fails at once, is free, and its input is removed."""
     with fleet.frozen_workers(), fleet.client() as client:
         accepted = client.convert("a.geojson", lakes(), outputFormat="csv", headers={"Prefer": "respond-async"})
         assert client.delete(f"/api/geo/convert/jobs/{accepted['jobId']}").status_code == httpx.codes.NO_CONTENT
@@ -88,7 +88,7 @@ def test_a_waiting_job_can_be_cancelled(fleet: Site) -> None:
 
 
 def test_a_gateway_is_ready_with_its_queue(fleet: Site) -> None:
-    """The probe names the queue among the parts."""
+    """The readiness probe names the queue among the parts."""
     wait_until(lambda: httpx.get(f"{fleet.gateway.private_url}/readyz").is_success)
     checks = httpx.get(f"{fleet.gateway.private_url}/readyz").json()["checks"]
     assert checks["queue"] == "ok"

@@ -1,4 +1,4 @@
-"""What a worker does with jobs that it cannot run: it leaves them for later, and does not try them without end."""
+"""A worker leaves jobs that it cannot run for later, and does not try them forever."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -31,7 +31,7 @@ ATTEMPTS = 4
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NatsServer]:
-    """A server of its own, whose stream is empty, and into which workers look more often than usual."""
+    """A server with an empty stream, in which workers look more often than usual."""
     monkeypatch.setattr(work_queue, "LOOK_AGAIN_SECONDS", 0.2)
     monkeypatch.setattr(take_over, "MOST_ATTEMPTS", ATTEMPTS)
     (tmp_path / "nats").mkdir()
@@ -41,7 +41,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NatsServ
 
 @asynccontextmanager
 async def working(here: World, server: NatsServer) -> AsyncIterator[WorkQueue]:
-    """A worker with one converter, and the queue that it takes jobs from."""
+    """A worker with one converter, and its queue."""
     async with open_work_queue(server.url, 30.0) as queue, anyio.create_task_group() as tasks:
         worker = Worker(queue, converters=1, lease_seconds=30.0)
         tasks.start_soon(worker.work, here.services)
@@ -51,7 +51,7 @@ async def working(here: World, server: NatsServer) -> AsyncIterator[WorkQueue]:
 
 
 async def admitted(here: World, content: bytes | None) -> HandOver:
-    """A job with a reservation, which another process hands over; without content, its input is nowhere."""
+    """A job with a reservation that another process hands over; without `content`, its input does not exist."""
     job_id, told = JobId(uuid7(utc_now())), handover(content)
     admission = await here.services.ledger.admit(
         AdmissionRequest(
@@ -73,7 +73,7 @@ async def admitted(here: World, content: bytes | None) -> HandOver:
 
 
 async def until_empty(queue: WorkQueue, left: int = 0) -> None:
-    """Wait until all messages but some are acknowledged."""
+    """Wait until all messages except this many are acknowledged."""
     while await queue.check() > left:  # noqa: ASYNC110 -- the server does not tell
         await anyio.sleep(0.02)
 
@@ -81,7 +81,7 @@ async def until_empty(queue: WorkQueue, left: int = 0) -> None:
 async def test_what_cannot_be_fetched_is_left_for_later(
     database_url: str, tmp_path: Path, server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The worker sees to other messages meanwhile, of which it removes those that nobody can read."""
+    """Meanwhile the worker handles other messages, and removes those that cannot be decoded."""
     monkeypatch.setattr(take_over, "LATER_SECONDS", NEVER)
     async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
         unfetchable = await admitted(here, None)
@@ -103,7 +103,7 @@ async def test_what_cannot_be_fetched_is_left_for_later(
 async def test_no_cause_is_tried_without_end(
     database_url: str, tmp_path: Path, server: NatsServer, monkeypatch: pytest.MonkeyPatch, *, has_disk: bool
 ) -> None:
-    """Neither a store without the input nor a host without its work area; nothing is charged, no place is kept."""
+    """With an input missing from the store, or a host without a work directory; it is free, and no place is kept."""
     monkeypatch.setattr(take_over, "LATER_SECONDS", 0.0)
     async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
         if not has_disk:
@@ -121,7 +121,7 @@ async def test_no_cause_is_tried_without_end(
 async def test_an_account_at_its_limit_is_served_nevertheless(
     database_url: str, tmp_path: Path, server: NatsServer
 ) -> None:
-    """The gateway has applied the limit; the worker has a place, and takes the job in the first attempt it makes."""
+    """The gateway has applied the limit already; the worker has a place and takes the job at the first attempt."""
     settings = {"max_per_account": 1}
     async with world(database_url, tmp_path / "data", settings=settings) as here, working(here, server) as queue:
         [other] = here.services.runner.enqueue(here.account.account_id)

@@ -1,4 +1,4 @@
-"""The queue on a real server: it is repaired, and says so when it has not taken a job."""
+"""The queue on a real server repairs itself, and reports a job that it did not accept."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -26,7 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
 
 @asynccontextmanager
 async def fresh_queue(server: NatsServer) -> AsyncIterator[tuple[WorkQueue, JetStreamContext]]:
-    """An empty queue, and what its operator uses."""
+    """An empty queue, and the queue of another process."""
     async with open_work_queue(server.url, 30.0) as queue:
         operator = await nats.connect(server.url)
         try:
@@ -37,7 +37,7 @@ async def fresh_queue(server: NatsServer) -> AsyncIterator[tuple[WorkQueue, JetS
 
 
 async def test_lanes_that_are_missing_are_created_by_the_next_check(server: NatsServer) -> None:
-    """As after a process that died while it created the queue; the jobs in it remain."""
+    """As after a process that died while creating the queue; messages are kept."""
     async with fresh_queue(server) as (queue, operator):
         offered = handover()
         assert await queue.offer(offered)
@@ -61,7 +61,7 @@ async def test_a_job_is_in_the_queue_once(server: NatsServer) -> None:
 
 
 async def test_a_full_queue_has_not_taken_the_job(server: NatsServer) -> None:
-    """The operator has limited its size: the refusal is not that of a job that it has already."""
+    """An operator has limited its size; the refusal differs from that of a job already queued."""
     async with fresh_queue(server) as (queue, operator):
         config = (await operator.stream_info(STREAM)).config
         await operator.update_stream(config.evolve(max_bytes=4096))

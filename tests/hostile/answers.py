@@ -1,4 +1,4 @@
-"""What an answer to a hostile file must not tell."""
+"""What a response to a hostile file must not reveal."""
 
 import re
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ INSIDES = re.compile(
 
 
 def told(answer: Mapping[str, Any]) -> str:
-    """Everything that the service says in its own words."""
+    """All text that the service itself wrote."""
     return "\n".join([str(answer.get("error", "")), *answer["warnings"]])
 
 
 def require_discreet(answer: Mapping[str, Any], data_dir: Path, bait: Bait, sent: str) -> None:
-    """Fail if the words of `answer` hold the secret, a path or a word of the converter's; `sent` was the client's."""
+    """Fail if the response's own text has the secret, a path or a converter's message; `sent` came from the client."""
     words = told(answer).replace(sent, "")
     assert bait.secret not in words
     assert str(data_dir) not in words

@@ -1,4 +1,4 @@
-"""ZIP and KMZ: bombs, names that leave the archive, headers that lie, members that are no files."""
+"""ZIP and KMZ: bombs, names that leave the archive, false headers, members that are not files."""
 
 import stat
 import zipfile
@@ -36,7 +36,7 @@ def _named(name: str) -> Callable[[Bait], bytes]:
 
 
 def _lzma(dictionary_bytes: int) -> bytes:
-    """A member packed with LZMA that asks for a window of that size."""
+    """A member compressed with LZMA that asks for a window of that size."""
     info = zipfile.ZipInfo("a.geojson")
     info.compress_type = zipfile.ZIP_LZMA
     whole = bytearray(packed_as(info, JSON))

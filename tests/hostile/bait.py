@@ -1,4 +1,4 @@
-"""What an attack would take, call or overwrite, and the tests of whether it did."""
+"""What an attack would read, call or overwrite, with checks of whether it did."""
 
 import io
 import secrets
@@ -18,7 +18,7 @@ GREETING = "bait-"
 
 
 class Bait:
-    """A directory that anybody on this host can read and write, with files that hold a secret, and a listener."""
+    """A world-accessible directory with files that hold a secret, and a listener."""
 
     def __init__(self, directory: Path) -> None:
         self.secret = secrets.token_hex(12)
@@ -29,15 +29,15 @@ class Bait:
 
     @property
     def url(self) -> str:
-        """Where the listener listens."""
+        """The listener's address."""
         return f"http://127.0.0.1:{self.listener.server_port}"
 
     def file(self, extension: str) -> Path:
-        """The file with the secret in a format that GDAL reads."""
+        """The file with the secret in a format that GDAL can read."""
         return self.directory / f"secret{extension}"
 
     def is_in(self, content: bytes) -> bool:
-        """Whether the secret is in `content`, or in what is packed into it."""
+        """Whether `content`, or an archive's member in it, contains the secret."""
         return any(self.secret.encode() in part for part in unpacked(content))
 
     def touched(self) -> list[str]:
@@ -57,7 +57,7 @@ class Bait:
 
 
 class _Listener(ThreadingHTTPServer):
-    """Notes every connection, and tells the secret to whoever asks."""
+    """Records every connection, and responds with the secret."""
 
     def __init__(self, secret: str) -> None:
         super().__init__(("127.0.0.1", 0), _Teller)
@@ -79,12 +79,12 @@ class _Teller(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def laid_out() -> Iterator[Bait]:
-    """Lay out bait where every user of this host reaches it."""
+    """Create bait where every user of this host can reach it."""
     with tempfile.TemporaryDirectory(prefix=GREETING, dir="/var/tmp") as directory:
         bait = Bait(Path(directory))
         thread = Thread(target=bait.listener.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -98,7 +98,7 @@ def laid_out() -> Iterator[Bait]:
 
 
 def unpacked(content: bytes) -> Iterator[bytes]:
-    """`content`, and the members of the ZIP that it may be."""
+    """`content`, followed by its members if it is a ZIP archive."""
     yield content
     if content.startswith(b"PK"):
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

@@ -1,4 +1,4 @@
-"""One hostile file, and what has to come of it."""
+"""A hostile file and its expected outcome."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -14,7 +14,7 @@ LIMIT = r"longer than|computing time|more memory|larger than|more layers|too (de
 
 
 class Case(NamedTuple):
-    """A file, sent as `name`.
+    """A file, uploaded as `name`.
 
     `refused` is a pattern of the error that it has to end with, "" if it has to be converted, None if either is right
     as long as nothing leaks. `absent` must not be in the output.
@@ -28,24 +28,24 @@ class Case(NamedTuple):
 
 
 def constant(content: bytes | str) -> Callable[[Bait], bytes]:
-    """Build a file that names no bait."""
+    """Return a builder of a file without bait."""
     raw = content.encode() if isinstance(content, str) else content
     return lambda _: raw
 
 
 def made(build: Callable[[], bytes]) -> Callable[[Bait], bytes]:
-    """Build a file that names no bait when it is first wanted, not when tests are collected: for what takes long."""
+    """Return a builder of a file without bait that is slow to build, and is built on first use."""
     once = cache(build)
     return lambda _: once()
 
 
 def text(template: str) -> Callable[[Bait], bytes]:
-    """Build a text in which `{csv}`, `{geojson}`, `{txt}`, `{dtd}`, `{url}`, `{directory}`, `{slip}` are bait."""
+    """Return a builder that fills in bait: `{csv}`, `{geojson}`, `{txt}`, `{dtd}`, `{url}`, `{directory}`, `{slip}`."""
     return lambda bait: filled(template, bait).encode()
 
 
 def filled(template: str, bait: Bait) -> str:
-    """`template` with the bait named in it."""
+    """`template` with the bait's names filled in."""
     for extension in ("csv", "geojson", "txt", "dtd"):
         template = template.replace(f"{{{extension}}}", str(bait.file(f".{extension}")))
     replaced = template.replace("{url}", bait.url).replace("{directory}", str(bait.directory))

@@ -21,7 +21,7 @@ LOW_LIMITS = {
 
 @pytest.fixture(scope="session")
 def hardened(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The service over HTTP, in a process of its own, with limits so low that attacks on them end soon."""
+    """The service over HTTP in a separate process, with limits so low that attacks on them end soon."""
     dsn = postgres.create_database(postgres.migrated_template())
     with running_server(tmp_path_factory.mktemp("hardened"), dsn, LOW_LIMITS) as running:
         yield running
@@ -29,21 +29,21 @@ def hardened(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="session")
 def attacker(hardened: Server) -> Iterator[Client]:
-    """A client that may send much."""
+    """A client with a large allowance."""
     with create_account(hardened, Terms(plan="business", plan_owner="organization")) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def bait() -> Iterator[Bait]:
-    """What attacks aim at."""
+    """The targets of attacks."""
     with laid_out() as laid:
         yield laid
 
 
 @pytest.fixture
 def unharmed(hardened: Server, attacker: Client, bait: Bait) -> Iterator[None]:
-    """After each test the bait is as it was, nothing is left on disk, and the service works."""
+    """After each test the bait is untouched, nothing remains on disk, and the service works."""
     yield
     assert hardened.wait_until_idle() == []
     assert bait.touched() == []
@@ -53,5 +53,5 @@ def unharmed(hardened: Server, attacker: Client, bait: Bait) -> Iterator[None]:
 
 
 def _strays(data_dir: Path, bait: Bait) -> list[Path]:
-    """Files under a name that only an attack gives, anywhere near the service."""
+    """Files near the service with names that only an attack creates."""
     return list(data_dir.parent.rglob(f"*{bait.marker}*"))

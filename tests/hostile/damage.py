@@ -1,4 +1,4 @@
-"""Files of every format that were whole once: cut off, and with bits turned over, the same way each time."""
+"""Valid files of every format, truncated or with flipped bits, deterministically."""
 
 import random
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""SQLite in its three guises: tables and views that read files, run for ever or grow for ever, and odd schemas."""
+"""SQLite in three formats: tables and views that read files, run forever or grow forever, and odd schemas."""
 
 # ruff: noqa: S608 -- SQL put together from strings is what these files are made of
 
@@ -25,7 +25,7 @@ HUGE_COUNT = b"GP\0\1\xe6\x10\0\0" + bytes.fromhex("0102000000ffffffff")
 
 
 def geopackage(statements: str, tables: Iterable[str] = ("t",), kind: str = "attributes") -> Callable[[Bait], bytes]:
-    """Build a GeoPackage in which `tables` are registered as layers, however they were made."""
+    """Build a GeoPackage with `tables` registered as layers, however they were created."""
 
     def build(bait: Bait) -> bytes:
         database = _opened()
@@ -47,7 +47,7 @@ def geopackage(statements: str, tables: Iterable[str] = ("t",), kind: str = "att
 
 
 def database(statements: str, declared: str = "") -> Callable[[Bait], bytes]:
-    """Build a database; `declared` is the text of a table that this host's SQLite could not make."""
+    """Build a database; `declared` is the SQL of a table that this host's SQLite cannot create."""
 
     def build(bait: Bait) -> bytes:
         made = _opened()
@@ -65,7 +65,7 @@ def database(statements: str, declared: str = "") -> Callable[[Bait], bytes]:
 
 
 def virtual(declared: str) -> Callable[[Bait], bytes]:
-    """Build a GeoPackage with a virtual table that SQLite makes only where its module is."""
+    """Build a GeoPackage with a virtual table that SQLite can create only where its module is installed."""
 
     def build(bait: Bait) -> bytes:
         made = _opened()

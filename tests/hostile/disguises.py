@@ -1,4 +1,4 @@
-"""Content of another kind than the extension says: recipes for other files, other formats, several formats at once."""
+"""Content that does not match the extension: GDAL recipes for other files, other formats, several formats at once."""
 
 from tests.hostile.case import ANOTHER_KIND, REFUSED, Case, constant, text
 from tests.hostile.packing import packed
@@ -55,7 +55,7 @@ KINDS = {
 
 
 def _in_table(extension: str) -> str | None:
-    """Every text is a CSV of some kind; no other format takes what is not its own."""
+    """Any text is a CSV file of some kind; no other format accepts foreign content."""
     return None if extension == ".csv" else ANOTHER_KIND
 
 

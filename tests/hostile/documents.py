@@ -1,4 +1,4 @@
-"""GeoJSON: systems that are addresses, brackets without end, names and numbers that nobody would write."""
+"""GeoJSON: coordinate systems that are addresses, endless brackets, implausible names and numbers."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What is packed otherwise than as one file in a ZIP: .gz, MapInfo and File Geodatabases, and other kinds of JSON."""
+"""Packed files other than one file in a ZIP: .gz, MapInfo and File Geodatabases, and other JSON formats."""
 
 import gzip
 import json
@@ -71,7 +71,7 @@ def _tab(template: str, **named: str) -> Callable[[Bait], bytes]:
 
 
 def _geodatabase(**links: str) -> Callable[[Bait], bytes]:
-    """A ZIP with a folder of a File Geodatabase, of which some files are links."""
+    """A ZIP with a File Geodatabase in which some files are links."""
 
     def build(bait: Bait) -> bytes:
         members = [Entry(b"a.gdb/gdb", _deflated(b"x"), size=1, crc=zlib.crc32(b"x"))]

@@ -1,4 +1,4 @@
-"""XML: entities, addresses of schemas and links, elements without end, in KML, GPX and GML."""
+"""XML in KML, GPX and GML: entities, addresses of schemas and links, endless elements."""
 
 from tests.hostile.case import LIMIT, REFUSED, Case, constant, made, text
 from tests.hostile.packing import packed
@@ -60,7 +60,7 @@ def _xml(document: str, before: str = "") -> str:
 
 
 def _from_wfs(document: str) -> str:
-    """`document` as a server of features sends it: its schema is the address of another request."""
+    """`document` as a WFS server sends it, with the address of another request as its schema."""
     return document.replace(
         "c:FeatureCollection", 'wfs:FeatureCollection xmlns:wfs="http://www.opengis.net/wfs"', 1
     ).replace("</c:FeatureCollection", "</wfs:FeatureCollection")

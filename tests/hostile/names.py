@@ -1,4 +1,4 @@
-"""Names and fields of requests: what a client says of its file instead of what is in it."""
+"""Names and fields of requests: what a client claims about its file."""
 
 from tests.hostile.case import REFUSED, Case, constant
 from tests.support.data import lakes

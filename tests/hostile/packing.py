@@ -1,4 +1,4 @@
-"""ZIP files of every kind, also of those that no program writes."""
+"""ZIP archives of every kind, including those that no program writes."""
 
 import io
 import struct
@@ -10,7 +10,7 @@ MIB = 1 << 20
 
 
 def packed(members: Mapping[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """Return a ZIP with `members`."""
+    """Return a ZIP archive with `members`."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in members.items():
@@ -19,7 +19,7 @@ def packed(members: Mapping[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> 
 
 
 def packed_as(info: zipfile.ZipInfo, content: bytes) -> bytes:
-    """Return a ZIP with one member that has all that `info` says."""
+    """Return a ZIP archive with one member that is described by `info`."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr(info, content)
@@ -27,7 +27,7 @@ def packed_as(info: zipfile.ZipInfo, content: bytes) -> bytes:
 
 
 class Entry:
-    """One member, written byte by byte: its headers say what they are told to."""
+    """One member written byte by byte, with arbitrary headers."""
 
     def __init__(
         self, name: bytes, data: bytes, *, method: int = 8, size: int = 0, crc: int = 0, flags: int = 0, mode: int = 0
@@ -39,17 +39,17 @@ class Entry:
 
     @property
     def local(self) -> bytes:
-        """The member with its own header."""
+        """The member with its local header."""
         return b"PK\x03\x04" + self.fields + self.name + self.data
 
     def central(self, offset: int) -> bytes:
-        """The entry in the table of contents, for a member that begins at `offset`."""
+        """The entry in the central directory, for a member that begins at `offset`."""
         rest = struct.pack("<HHHII", 0, 0, 0, self.mode << 16, offset)
         return b"PK\x01\x02" + struct.pack("<H", 0x0314) + self.fields + rest + self.name
 
 
 def assembled(entries: Iterable[Entry], *, overlapping: bool = False) -> bytes:
-    """Return a ZIP of `entries`; overlapping, they all are the first one."""
+    """Return a ZIP archive of `entries`; if `overlapping`, all of them refer to the first one."""
     body, directory, count = b"", b"", 0
     for count, entry in enumerate(entries, start=1):  # noqa: B007 -- counted
         directory += entry.central(0 if overlapping else len(body))
@@ -59,7 +59,7 @@ def assembled(entries: Iterable[Entry], *, overlapping: bool = False) -> bytes:
 
 
 def blanks(mebibytes: int, head: bytes = b"", tail: bytes = b"", filler: bytes = b" ") -> tuple[bytes, int, int]:
-    """Deflated `head`, that many MiB of `filler`, `tail`: the bytes, and the size and checksum of what they hold."""
+    """Deflate `head`, that many MiB of `filler`, and `tail`; return the bytes, and the content's size and checksum."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     start = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)
     block = packer.compress(filler * (MIB // len(filler))) + packer.flush(zlib.Z_FULL_FLUSH)

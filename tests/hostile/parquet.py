@@ -1,4 +1,4 @@
-"""GeoParquet: few bytes that say that they are many rows, and geometry that lies."""
+"""GeoParquet: few bytes that claim to be many rows, and invalid geometries."""
 
 import io
 import json

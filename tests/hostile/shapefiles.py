@@ -1,4 +1,4 @@
-"""Shapefiles: systems with grids, encodings that are paths, headers that lie about what follows them."""
+"""Shapefiles: coordinate systems with grids, encodings that are paths, headers that contradict the content."""
 
 import struct
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""The bait works: where there is no service, attacks of the corpus get what the service keeps from them."""
+"""The bait works: outside the service, attacks of the corpus succeed."""
 
 import shutil
 import subprocess

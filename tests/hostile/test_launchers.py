@@ -1,4 +1,4 @@
-"""A converter that is started anew is held to the same as one that is forked."""
+"""Converters that are started with exec are confined like forked ones."""
 
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ SAMPLE = (
 async def test_plain_exec_lets_no_file_get_further(
     monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path
 ) -> None:
-    """Each attack of a sample, all of which the fork server meets elsewhere, takes, calls and writes nothing."""
+    """A sample of the attacks, all of which the fork server meets elsewhere, reads, calls and writes nothing."""
     monkeypatch.setattr(service.app, "Config", partial(Config, launchers=(LauncherName.EXEC,)))
     with laid_out() as bait:
         async with world(database_url, tmp_path, plan="team") as here:

@@ -1,4 +1,4 @@
-"""Many hostile files at once hold up nobody else."""
+"""Many hostile files at once do not hold up other accounts."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -28,7 +28,7 @@ HEAVY = (
 def test_others_are_served_while_an_account_sends_the_worst_files(
     hardened: Server, attacker: Client, bait: Bait
 ) -> None:
-    """The files of another account are converted meanwhile, and every hostile one is answered in the end."""
+    """Another account's files are converted meanwhile, and every hostile file gets a response in the end."""
     with (
         ThreadPoolExecutor(len(HEAVY)) as senders,
         create_account(hardened, Terms(plan="team", plan_owner="organization")) as neighbour,

@@ -1,4 +1,4 @@
-"""CSV and DXF: columns, brackets and blocks without end."""
+"""CSV and DXF: endless columns, brackets and blocks."""
 
 from tests.hostile.case import LIMIT, REFUSED, Case, constant, text
 

@@ -1,4 +1,4 @@
-"""XLSX and ODS: entities, bombs, cells at the end of the world; formulas that CSV smuggles into them."""
+"""XLSX and ODS: entities, bombs, cells at the last row and column; formulas that CSV injects."""
 
 import zlib
 from collections.abc import Callable, Mapping
@@ -54,12 +54,12 @@ def _workbook(parts: Mapping[str, str], sheets: int = 1) -> dict[str, bytes]:
 
 
 def xlsx(parts: Mapping[str, str], sheets: int = 1) -> Callable[[Bait], bytes]:
-    """Build a workbook of which `parts` are other than usual, with bait in them."""
+    """Build a workbook with `parts` replaced, and with bait in them."""
     return lambda bait: packed(_workbook({name: filled(part, bait) for name, part in parts.items()}, sheets))
 
 
 def ods(rows: str, before: str = "") -> Callable[[Bait], bytes]:
-    """Build a spreadsheet of one table."""
+    """Build a spreadsheet with one table."""
     return lambda bait: packed({"mimetype": MIMETYPE, "content.xml": filled(_content(rows, before), bait).encode()})
 
 

@@ -1,4 +1,4 @@
-"""A real Hypercorn in this process, on a free port of the loopback interface, for tests of the way in."""
+"""A real Hypercorn in this process, on a free loopback port, for tests of intake."""
 
 import os
 import socket
@@ -24,7 +24,7 @@ from tests.support.patience import PATIENCE_SECONDS
 
 @asynccontextmanager
 async def serving(app: ASGIApp) -> AsyncIterator[str]:
-    """Serve `app` as the service is served, and yield its address."""
+    """Serve `app` with the service's server, and yield its address."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     listener.setblocking(False)
     port = listener.getsockname()[1]
@@ -39,7 +39,7 @@ async def serving(app: ASGIApp) -> AsyncIterator[str]:
 
 
 class Receiver:
-    """An application that receives forms as the service does, keeps what it got, and answers with a status."""
+    """An application that receives forms as the service does, keeps them, and responds with a status."""
 
     def __init__(self, area: WorkArea, form: FormSpec, limits: IntakeLimits) -> None:
         self._area = area
@@ -72,7 +72,7 @@ STATUSES: dict[type[Exception], int] = {UploadTooLarge: 413, BatchTooLarge: 413,
 
 
 async def _until_it_answers(port: int) -> None:
-    """Ask for nothing that an application would see; the server refuses that itself, once it runs."""
+    """Send a request that the server itself refuses, until it runs."""
     async with await anyio.connect_tcp("127.0.0.1", port) as stream:
         await stream.send(b"nothing\r\n\r\n")
         with suppress(anyio.EndOfStream):
@@ -81,7 +81,7 @@ async def _until_it_answers(port: int) -> None:
 
 
 def open_descriptors() -> frozenset[tuple[str, str]]:
-    """The file descriptors that this process has open, each by its number and what it refers to.
+    """The open file descriptors of this process, each by its number and what it refers to.
 
     Compare them as sets, for what is new: what earlier tests left open may be closed at any time.
     """
@@ -93,12 +93,12 @@ def open_descriptors() -> frozenset[tuple[str, str]]:
 
 
 def resident_bytes() -> int:
-    """How much memory this process occupies."""
+    """The resident memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 async def eventually(condition: Callable[[], bool]) -> bool:
-    """Wait until `condition` holds; False when it never does."""
+    """Wait until `condition` holds; False if it never does."""
     with anyio.move_on_after(PATIENCE_SECONDS):
         while not condition():  # noqa: ASYNC110  (nothing tells of the end of another's task)
             await anyio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""What is left is told with every answer that tells it: successes, failures, refusals and repeats alike."""
+"""What is left is reported with successes, failures, refusals and repeats alike."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -32,7 +32,7 @@ async def send(
     headers: Mapping[str, str] | None = None,
     fields: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Convert a file, with whatever success."""
+    """Convert a file, successfully or not."""
     response = await here.client.post(
         f"/api/geo/convert/{endpoint}", files={"file": file}, data=dict(fields or {}), headers=dict(headers or {})
     )
@@ -42,7 +42,7 @@ async def send(
 
 
 def left(answer: Mapping[str, Any]) -> tuple[object, object, object]:
-    """What the answer says is left."""
+    """What the response says is left."""
     return answer["remainingConversions"], answer["remainingBytes"], answer["newWalletBalanceCents"]
 
 
@@ -50,7 +50,7 @@ def left(answer: Mapping[str, Any]) -> tuple[object, object, object]:
 async def test_failures_and_refusals_tell_what_is_left_of_a_plan(
     database_url: str, tmp_path: Path, endpoint: str
 ) -> None:
-    """A file that is broken, of an unknown kind or too large, a payment past due, no access, nothing left."""
+    """A broken, unknown or too large file, a payment past due, no access, an empty allowance."""
     asked = {"includeWallet": "true"} if endpoint == "file" else {}
     async with world(database_url, tmp_path) as here:
 
@@ -74,7 +74,7 @@ async def test_failures_and_refusals_tell_what_is_left_of_a_plan(
 
 
 async def test_failures_and_refusals_tell_what_is_left_of_a_wallet(database_url: str, tmp_path: Path) -> None:
-    """And nothing of a plan."""
+    """And nothing about a plan."""
     async with world(database_url, tmp_path) as here:
         await change(here, Changes(wallet=True, wallet_cents=7))
         assert left(await send(here, BROKEN)) == (None, None, 7)
@@ -87,7 +87,7 @@ async def test_failures_and_refusals_tell_what_is_left_of_a_wallet(database_url:
 
 
 async def test_repeats_and_batches_tell_it_too(database_url: str, tmp_path: Path) -> None:
-    """Whatever became of the first request."""
+    """Whatever the outcome of the first request."""
     async with world(database_url, tmp_path) as here:
         for number, file in enumerate((GOOD, BROKEN, UNKNOWN)):
             headers = {"Idempotency-Key": str(number)}
@@ -103,14 +103,14 @@ async def test_repeats_and_batches_tell_it_too(database_url: str, tmp_path: Path
 
 
 async def test_nothing_is_told_that_was_not_asked_for(database_url: str, tmp_path: Path) -> None:
-    """`file` without includeWallet has nulls, in failures as in successes."""
+    """`file` without `includeWallet` has nulls, in failures as in successes."""
     async with world(database_url, tmp_path) as here:
         for file in (GOOD, BROKEN, UNKNOWN):
             assert left(await send(here, file, "file")) == (None, None, None)
 
 
 async def test_the_month_is_the_databases_whatever_the_host_believes(database_url: str, tmp_path: Path) -> None:
-    """In a month that the host has not reached, nothing is used."""
+    """In a month that the host's clock has not reached, nothing is used."""
     async with world(database_url, tmp_path) as here:
         assert (await send(here, GOOD))["remainingConversions"] == 9
         await stop_time(here.services.database, here.clock.now + timedelta(days=31))

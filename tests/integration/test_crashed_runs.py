@@ -1,4 +1,4 @@
-"""A run that a signal ends, or that the sandbox loses, says nothing of its file: it is begun anew, once."""
+"""A run that a signal ends, or that the sandbox loses, does not prove its file faulty: it is begun anew once."""
 
 import os
 import signal
@@ -22,13 +22,13 @@ OUTPUTS = "out"
 
 @pytest.fixture(scope="module")
 def document() -> bytes:
-    """A file that the converter needs a moment for."""
+    """A file that takes the converter a moment."""
     return collection(*(feature(point(n % 180, n % 80), n=n, name=f"place {n}") for n in range(FEATURES)))
 
 
 @asynccontextmanager
 async def killing(times: int, victim: Callable[[int], int] = int) -> AsyncIterator[list[int]]:
-    """Kill what `victim` says of converters in the middle of writing a result, up to `times`; yields their ids.
+    """Kill up to `times` converters while they write a result; `victim` selects the process; yields their ids.
 
     Each converter is stopped first, so that it cannot end its work before the signal is sent.
     """
@@ -50,7 +50,7 @@ async def killing(times: int, victim: Callable[[int], int] = int) -> AsyncIterat
 
 
 async def is_stopped(pid: int) -> bool:
-    """Stop a process; whether it was stopped before it ended."""
+    """Stop a process; return whether it was stopped before it ended."""
     state = ""
     with suppress(FileNotFoundError, ProcessLookupError):
         os.kill(pid, signal.SIGSTOP)
@@ -60,14 +60,14 @@ async def is_stopped(pid: int) -> bool:
 
 
 def spawner(pid: int) -> int:
-    """The process that has started a run: tests of this process may share further sandboxes."""
+    """The process that started the run; tests in this process may share other sandboxes."""
     while b"sandbox.process.keeper" not in command_line(pid):
         pid = parent_of(pid)
     return pid
 
 
 def has_written(directory: Path) -> bool:
-    """Whether this is the directory of a run, and holds a part of a result."""
+    """Whether this is the directory of a run with a partial result."""
     try:
         return directory.readlink().name == FOLDER and any(path.is_file() for path in (directory / OUTPUTS).rglob("*"))
     except OSError:
@@ -83,7 +83,7 @@ async def convert(here: World, document: bytes) -> dict[str, Any]:
 
 
 def retries() -> float:
-    """How many files were begun anew."""
+    """How many runs were begun anew."""
     return REGISTRY.get_sample_value("geomill_converter_retries_total") or 0.0
 
 

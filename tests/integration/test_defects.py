@@ -1,4 +1,4 @@
-"""A defect of ours is answered, and tells nothing of itself (interface 7.1)."""
+"""A defect gets a response that reveals nothing of it (interface 7.1)."""
 
 from pathlib import Path
 from uuid import uuid4
@@ -18,7 +18,7 @@ from tests.support.world import MAY, World, world
 async def test_a_defect_before_the_body_was_read_is_a_problem_with_the_request_s_id(
     database_url: str, tmp_path: Path
 ) -> None:
-    """500 with a code and the id, and no word of what went wrong, which the log has."""
+    """500 with a code and the request id; only the log says what went wrong."""
     async with world(database_url, tmp_path) as here:
         async with here.services.database.connection() as connection:
             # Of what the service reads, only authentication needs this: maintenance has no defect to log.
@@ -37,7 +37,7 @@ async def test_a_defect_before_the_body_was_read_is_a_problem_with_the_request_s
 
 
 async def test_a_job_that_cannot_start_ends_and_leaves_nothing(database_url: str, tmp_path: Path) -> None:
-    """As one of another version, whose target format this one does not know: it fails, and no file is left."""
+    """For example, one of another version with a target format that this version lacks: it fails and leaves no file."""
     async with world(database_url, tmp_path) as here:
         services, account_id = here.services, here.account.account_id
         spec, directory = await _admitted(here), services.work_area.new_directory()
@@ -52,7 +52,7 @@ async def test_a_job_that_cannot_start_ends_and_leaves_nothing(database_url: str
 
 
 async def _admitted(here: World) -> JobSpec:
-    """A job with a reservation, into a format that there is not."""
+    """A job with a reservation and a nonexistent target format."""
     job_id = JobId(uuid7(MAY))
     admission = await here.services.ledger.admit(
         AdmissionRequest(
@@ -87,7 +87,7 @@ async def _admitted(here: World) -> JobSpec:
 
 
 def test_a_traceback_in_the_log_has_no_variables(capsys: pytest.CaptureFixture[str]) -> None:
-    """They hold keys."""
+    """They may contain keys."""
     before = structlog.get_config()
     configure_log("console", "info")
     secret = "gm_" + "x" * 38

@@ -1,4 +1,4 @@
-"""A deleted account leaves the books as they were, and nothing that names it or its files."""
+"""Deleting an account keeps the books, and removes everything that names it or its files."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ TELLING = "the-telling-lake"
 
 
 async def send(here: World, content: bytes = lakes(), key: str = "") -> httpx.Response:
-    """Convert a file with a telling name, field and key."""
+    """Convert a file with recognizable name, field and key."""
     headers = {"Idempotency-Key": key} if key else {}
     content = content.replace(b"elevation", f"{TELLING}-as-a-field".encode())
     files = {"file": (f"{TELLING}.geojson", content)}
@@ -27,7 +27,7 @@ async def send(here: World, content: bytes = lakes(), key: str = "") -> httpx.Re
 
 
 async def everything(here: World) -> str:
-    """All rows that may name something, as text."""
+    """All rows that may contain names, as text."""
     async with here.services.database.connection() as connection:
         tables = ("account", "api_key", "job", "ledger", "idempotency_key", "organization")
         rows = [await connection.fetch(f"SELECT t::text FROM {table} t") for table in tables]  # noqa: S608 -- names of ours
@@ -37,7 +37,7 @@ async def everything(here: World) -> str:
 async def test_the_books_stay_and_the_names_go(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Completed, failed and open jobs alike; a request under way leaves no name behind; a repeat changes nothing."""
+    """For completed, failed and open jobs; requests in progress leave no name; repeating it changes nothing."""
     async with world(database_url, tmp_path) as here, anyio.create_task_group() as tasks:
         services, account_id = here.services, here.account.account_id
         administration = Administration(services.database, here.clock)
@@ -84,13 +84,13 @@ async def test_the_books_stay_and_the_names_go(
 
 
 async def waits_for_row(services: Services) -> bool:
-    """Whether a session waits for a row that another transaction holds."""
+    """Whether a session waits for a row that another transaction has locked."""
     async with services.database.connection() as connection:
         return bool(await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"))
 
 
 async def test_an_admission_under_way_is_not_missed(database_url: str, tmp_path: Path) -> None:
-    """It has read that the account may convert, and waits for the use of its payer until the account is closed."""
+    """It has read that the account may convert, and waits for its payer's usage until the account is closed."""
     async with world(database_url, tmp_path) as here, anyio.create_task_group() as tasks:
         services, account_id = here.services, here.account.account_id
         eraser = AccountEraser(

@@ -1,4 +1,4 @@
-"""A job is cancelled at no charge, or its result erased, by its owner alone, whichever process runs it."""
+"""Only its owner can cancel a job free of charge, or erase its result, whichever process runs it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ FILE = "/api/geo/convert/upload"
 
 
 class HeldStore:
-    """The store of one process, which stores nothing until it is let go."""
+    """The store of one process, which stores nothing until it is released."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, here: World) -> None:
         storage, put = here.services.storage, here.services.storage.put
@@ -35,7 +35,7 @@ class HeldStore:
 
 
 class Conversion:
-    """A conversion under way, and what it answers."""
+    """A conversion in progress, and its response."""
 
     def __init__(self) -> None:
         self.answer: httpx.Response
@@ -45,20 +45,20 @@ class Conversion:
         self.answer = await here.client.post(FILE, files={"file": ("a.geojson", content)}, timeout=120)
 
     async def error(self) -> str:
-        """Wait for the answer; return why nothing was converted."""
+        """Wait for the response; return the reason for the failure."""
         await until(lambda: hasattr(self, "answer"))
         assert self.answer.status_code == 200
         return str(self.answer.json()["error"])
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait until it does."""
+    """Wait until the condition holds."""
     while not holds():  # noqa: ASYNC110 -- what is waited for has no event
         await anyio.sleep(0.01)
 
 
 async def open_job(here: World) -> str:
-    """The id of the open job, once there is one."""
+    """The id of the open job, once it exists."""
     while True:
         for job in (await here.client.get(JOBS)).json()["jobs"]:
             if job["status"] in {"Pending", "Processing"}:
@@ -66,7 +66,7 @@ async def open_job(here: World) -> str:
 
 
 async def assert_not_charged(here: World, job_id: str) -> None:
-    """The books have nothing of it, and neither has the store."""
+    """Neither the books nor the store have anything of it."""
     record = await here.job(job_id)
     assert (record["status"], record["errorMessage"]) == ("Failed", CANCELLED)
     balance = await here.services.ledger.balance(here.account.account_id)
@@ -77,7 +77,7 @@ async def assert_not_charged(here: World, job_id: str) -> None:
 
 
 async def test_cancelling_ends_the_run_and_frees_its_place(database_url: str, tmp_path: Path) -> None:
-    """The waiting client learns of it; nothing is charged; repeating it has no effect."""
+    """The waiting client is told; nothing is charged; repeating it has no effect."""
     async with world(database_url, tmp_path, plan="team") as here, anyio.create_task_group() as tasks:
         conversion = Conversion()
         tasks.start_soon(conversion.send, here, lengthy(100_000))
@@ -93,7 +93,7 @@ async def test_cancelling_ends_the_run_and_frees_its_place(database_url: str, tm
 
 
 async def assert_the_end_is_awaited(held: HeldStore, here: World, other: World) -> None:
-    """In the process that runs the job and in another one, but no longer than asked for."""
+    """In the job's process and in another one, but no longer than requested."""
     statuses: list[str] = []
 
     async def ask(process: World, seconds: int) -> None:
@@ -121,7 +121,7 @@ async def assert_the_end_is_awaited(held: HeldStore, here: World, other: World) 
 async def test_a_job_of_another_process_is_awaited_and_cancelled(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its process notices while it runs; one that notices nothing settles nothing, and what it stores is removed."""
+    """Its process notices while it runs; one that does not notice cannot settle, and what it stores is removed."""
     async with (
         world(database_url, tmp_path / "a") as here,
         world(database_url, tmp_path / "b") as other,
@@ -149,7 +149,7 @@ async def test_a_job_of_another_process_is_awaited_and_cancelled(
 
 
 async def test_a_result_is_erased_at_once(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its owner alone; record, link and repeats under its key say so, and the charge stays."""
+    """Only by its owner; record, link and repeats under its key say so, and the charge remains."""
     async with world(database_url, tmp_path) as here:
         files, headers = {"file": ("a.geojson", lakes())}, {"Idempotency-Key": "k"}
         answer = (await here.client.post(FILE, files=files, headers=headers)).json()

@@ -20,7 +20,7 @@ JOBS = "/api/geo/convert/jobs"
 
 
 async def test_the_response_is_the_file_itself(database_url: str, tmp_path: Path) -> None:
-    """With its name and type, charged once under a key, and for as long as it is kept."""
+    """With its name and type, charged once per key, for as long as it is kept."""
     async with world(database_url, tmp_path) as here:
         data, key = {"outputFormat": "Csv", "targetEPSG": "1"}, {"Idempotency-Key": "k"}
         files = {"file": ("Gew\u00e4sser.geojson", lakes())}
@@ -71,7 +71,7 @@ async def never() -> MutableMapping[str, Any]:
 async def test_slow_readers_take_the_places_of_their_account_alone(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file is refused before it is charged while all of them read, and they do not read for ever, also by link."""
+    """While all of them are taken, a file is refused before it is charged; slow reads end, including those of links."""
     files, scope = {"file": ("a.geojson", lakes())}, {"type": "http", "method": "GET", "headers": []}
     async with world(database_url, tmp_path) as here:
         services, account_id = here.services, here.account.account_id

@@ -1,4 +1,4 @@
-"""A service that would show conversions its data does not start."""
+"""A service whose data would be readable by conversions does not start."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from service.settings import Settings
 
 @pytest.mark.parametrize("sandbox", ["strict", "best-effort"])
 async def test_a_data_directory_among_what_conversions_read_is_refused(tmp_path: Path, sandbox: str) -> None:
-    """The message names the setting, and where it is."""
+    """The message names the setting and the path."""
     settings = msgspec.convert({"GEOMILL_DATA_DIR": str(tmp_path / "data"), "GEOMILL_SANDBOX": sandbox}, Settings)
     capabilities = msgspec.structs.replace(await look_at_host(settings), gdal_data=str(tmp_path))
     with pytest.raises(SandboxUnavailable, match=r"the data directory \(GEOMILL_DATA_DIR\) .* lies in .* Move"):
@@ -22,7 +22,7 @@ async def test_a_data_directory_among_what_conversions_read_is_refused(tmp_path:
 
 
 async def test_what_conversions_read_is_told(tmp_path: Path) -> None:
-    """Neither the checkout nor the data directory is in it."""
+    """It includes neither the checkout nor the data directory."""
     settings = Settings(data_dir=str(tmp_path / "data"), converters=1)
     async with open_converters(settings, await look_at_host(settings)) as pool:
         report = pool.report()

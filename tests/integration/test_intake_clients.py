@@ -1,4 +1,4 @@
-"""Uploads from the client libraries that people use, through a real server."""
+"""Uploads by common client libraries, through a real server."""
 
 import asyncio
 import io
@@ -90,7 +90,7 @@ CLIENTS: dict[str, Send] = {
 @pytest.mark.parametrize("name", ["a.geojson", "Zürich 東京 (1).geojson", 'a "b" 50%.geojson', "semi; name=x.csv"])
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_what_clients_send_arrives(area: WorkArea, tmp_path: Path, client: str, name: str) -> None:
-    """Every client's file arrives under the name that its user gave it, with the field beside it."""
+    """Every client's file arrives under the user's name for it, with the field beside it."""
     file = tmp_path / name
     file.write_bytes(os.urandom(3 * MEBIBYTE))
     receiver = Receiver(area, FORM, LIMITS)
@@ -118,7 +118,7 @@ def directories(root: Path) -> list[Path]:
 
 
 async def test_a_client_that_leaves_midway_leaves_nothing(area: WorkArea, tmp_path: Path) -> None:
-    """A client that goes in the middle of its upload leaves no file, no task and no descriptor."""
+    """A client that disconnects during its upload leaves no file, task or descriptor."""
     receiver = Receiver(area, FORM, LIMITS)
     async with serving(receiver.app) as address:
         tasks, descriptors = len(asyncio.all_tasks()), open_descriptors()
@@ -132,7 +132,7 @@ async def test_a_client_that_leaves_midway_leaves_nothing(area: WorkArea, tmp_pa
 
 
 async def test_a_client_that_falls_silent_is_told(area: WorkArea, tmp_path: Path) -> None:
-    """A client that stops in the middle of its upload gets a 408, its connection ends, and nothing stays."""
+    """A client that stops sending gets 408, its connection ends, and nothing remains."""
     receiver = Receiver(area, FORM, replace(LIMITS, idle_seconds=0.5))
     async with serving(receiver.app) as address:
         tasks = len(asyncio.all_tasks())
@@ -148,7 +148,7 @@ async def test_a_client_that_falls_silent_is_told(area: WorkArea, tmp_path: Path
 
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_a_file_above_the_ceiling_is_told(area: WorkArea, tmp_path: Path, client: str) -> None:
-    """Every client sees the 413 of a file above the ceiling, and nothing stays."""
+    """Every client receives the 413 for a file above the ceiling, and nothing remains."""
     file = tmp_path / "a.geojson"
     file.write_bytes(bytes(30 * MEBIBYTE))
     receiver = Receiver(area, FORM, LIMITS)
@@ -158,7 +158,7 @@ async def test_a_file_above_the_ceiling_is_told(area: WorkArea, tmp_path: Path, 
 
 
 async def test_uploads_at_once_do_not_mix(area: WorkArea, tmp_path: Path) -> None:
-    """Fifty uploads at once each arrive whole, and leave nothing."""
+    """Fifty concurrent uploads each arrive whole, and leave nothing."""
     receiver = Receiver(area, FORM, LIMITS)
     files = []
     for number in range(50):

@@ -1,4 +1,4 @@
-"""What clients see, and what the server keeps, when the answer is ready before the body was read."""
+"""What clients see, and what the server keeps, if the response is ready before the body has been read."""
 
 import asyncio
 import io
@@ -25,7 +25,7 @@ Client = Callable[[str, bytes], Awaitable[int]]
 
 
 def early(answer: Answer) -> ASGIApp:
-    """Return an application that answers by `answer` without reading, after the server had time to fill its queue."""
+    """An application that responds through `answer` without reading, once the server has had time to fill its queue."""
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         del receive
@@ -104,7 +104,7 @@ CLIENTS: dict[str, Client] = {
 @pytest.mark.parametrize("status", [401, 413, 500])
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_an_early_answer_reaches_the_client(client: str, status: int, size_bytes: int) -> None:
-    """Every client sees the status of an answer that comes before its body was read."""
+    """Every client receives a status that is sent before its body has been read."""
     async with serving(early(refuse)) as address:
         assert await CLIENTS[client](f"{address}/{status}", bytes(size_bytes)) == status
 
@@ -120,7 +120,7 @@ async def test_a_small_refused_body_keeps_the_connection() -> None:
 
 @pytest.mark.parametrize("headers", [[], [(b"content-length", b"0")]])
 async def test_requests_without_a_body_pass_untouched(headers: list[tuple[bytes, bytes]]) -> None:
-    """A request without a body reaches the application with the server's own channels: it costs nothing."""
+    """A request without a body reaches the application with the server's own channels, at no cost."""
     seen: list[object] = []
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -138,7 +138,7 @@ async def test_requests_without_a_body_pass_untouched(headers: list[tuple[bytes,
 
 
 async def test_a_body_that_was_read_keeps_the_connection() -> None:
-    """An answer that comes after the body was read says nothing of the connection, which serves the next request."""
+    """A response after the body does not end the connection, which serves the next request."""
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -158,7 +158,7 @@ async def test_a_body_that_was_read_keeps_the_connection() -> None:
 
 @pytest.mark.parametrize("defect", [break_down, forget_to_answer])
 async def test_a_defect_is_answered(defect: Answer) -> None:
-    """An application that fails before it answers, by an exception or by silence, is a 500 to the client."""
+    """An application that raises, or returns without a response, gives the client a 500."""
     async with serving(early(defect)) as address:
         assert await with_httpx(f"{address}/", bytes(4 * MEBIBYTE)) == 500
 
@@ -173,7 +173,7 @@ async def begin_upload(address: str, size_bytes: int) -> tuple[asyncio.StreamRea
 
 
 async def vanish(address: str, size_bytes: int) -> None:
-    """Begin an upload and go without having read."""
+    """Begin an upload and disconnect without reading."""
     _, writer = await begin_upload(address, size_bytes)
     with anyio.move_on_after(0.05):
         await writer.drain()
@@ -182,7 +182,7 @@ async def vanish(address: str, size_bytes: int) -> None:
 
 @pytest.mark.parametrize("answer", [refuse, break_down, break_down_midway, forget_to_answer])
 async def test_clients_that_vanish_leave_nothing(answer: Answer) -> None:
-    """Clients that go while they are answered leave no task and no descriptor behind."""
+    """Clients that disconnect during the response leave no task or descriptor behind."""
     async with serving(early(answer)) as address:
         tasks, descriptors = len(asyncio.all_tasks()), open_descriptors()
         for _ in range(10):
@@ -191,7 +191,7 @@ async def test_clients_that_vanish_leave_nothing(answer: Answer) -> None:
 
 
 async def test_a_client_that_stalls_is_let_go() -> None:
-    """A client that stops sending without an end gets its answer and is not waited for longer than the linger time."""
+    """A client that stops sending gets its response, and is not awaited for longer than the linger time."""
     async with serving(early(refuse)) as address:
         tasks = len(asyncio.all_tasks())
         reader, writer = await begin_upload(address, 4 * MEBIBYTE)
@@ -203,7 +203,7 @@ async def test_a_client_that_stalls_is_let_go() -> None:
 
 
 async def refused_uploads(address: str, body: bytes, count: int) -> None:
-    """Upload `count` times at once to where it is refused, half of them going without having read."""
+    """Start `count` uploads that are refused; half of the clients disconnect without reading."""
     async with anyio.create_task_group() as clients:
         for _ in range(count // 2):
             clients.start_soon(vanish, address, 4 * len(body))
@@ -211,7 +211,7 @@ async def refused_uploads(address: str, body: bytes, count: int) -> None:
 
 
 async def test_three_hundred_refused_uploads_leave_nothing() -> None:
-    """After three hundred refused uploads of 4 MB the server has the tasks, descriptors and memory that it had."""
+    """After three hundred refused uploads of 4 MB, the server has no more tasks, descriptors and memory than before."""
     body = bytes(4 * MEBIBYTE)
     async with serving(early(refuse)) as address:
         tasks, descriptors = len(asyncio.all_tasks()), open_descriptors()

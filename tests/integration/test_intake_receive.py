@@ -46,7 +46,7 @@ async def area(tmp_path: Path) -> AsyncIterator[WorkArea]:
 
 
 def left(root: Path) -> list[Path]:
-    """What is in the work directory, but for the area itself."""
+    """What is in the work directory, except the area itself."""
     return [path for path in root.rglob("*") if path.parent != root / "work" and path != root / "work"]
 
 
@@ -91,7 +91,7 @@ def contents_of(form: Form) -> list[tuple[str, bytes]]:
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("size_bytes", [0, 1, 1000, INLINE_BYTES, MEBIBYTE, 3 * MEBIBYTE + 1])
 async def test_a_file_is_received(area: WorkArea, tmp_path: Path, size_bytes: int, declared: bool) -> None:
-    """A file of any size arrives byte for byte, declared or chunked, and goes with its workspace."""
+    """A file of any size arrives byte for byte, with or without a declared length, and goes with its workspace."""
     content = os.urandom(size_bytes)
     body = build([Part("file", content, "a.geojson")])
     files = await receive_into(area, chunks(body), content_length=len(body) if declared else None)
@@ -101,14 +101,14 @@ async def test_a_file_is_received(area: WorkArea, tmp_path: Path, size_bytes: in
 
 @pytest.mark.parametrize("form", [SINGLE, BATCH])
 async def test_a_file_may_come_in_one_chunk(area: WorkArea, form: FormSpec) -> None:
-    """A file that begins and ends within one chunk larger than the buffer is received once."""
+    """A file that begins and ends in one chunk larger than the buffer is received once."""
     content = os.urandom(2 * MEBIBYTE)
     body = build([Part(form.file_field, content, "a.geojson")])
     assert await receive_into(area, chunks(body, [len(body)]), form=form) == [("a.geojson", content)]
 
 
 async def test_short_writes_are_continued(area: WorkArea, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file system that takes fewer bytes than it is given gets the rest."""
+    """If the file system accepts only part of a write, the rest follows."""
     writev, write = os.writev, os.write
     monkeypatch.setattr(os, "writev", lambda descriptor, pieces: writev(descriptor, [pieces[0][:1000]]))
     monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:70_001]))
@@ -119,7 +119,7 @@ async def test_short_writes_are_continued(area: WorkArea, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("file_first", [True, False])
 async def test_fields_may_come_before_and_after_the_file(area: WorkArea, file_first: bool) -> None:
-    """Fields keep their order among themselves; where the file stands does not matter; others are ignored."""
+    """Fields keep their order, wherever the file stands; unknown fields are ignored."""
     fields = [Part("outputFormats", b"Kml"), Part("unknown", b"?"), Part("outputFormats", b""), Part("x", b"")]
     file = Part("file", bytes(2 * MEBIBYTE), "a.geojson")
     parts = [file, *fields] if file_first else [*fields, file]
@@ -138,7 +138,7 @@ async def test_fields_may_come_before_and_after_the_file(area: WorkArea, file_fi
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
 @given(parts=forms, sizes=chunk_sizes)
 def test_any_chunking_yields_the_same_files(tmp_path: Path, parts: list[Part], sizes: list[int]) -> None:
-    """The files of a form are the same however its body is cut."""
+    """The files of a form are the same however its body is divided."""
     files = [Part("files", part.content, part.file_name) for part in parts if part.file_name is not None]
     body = build([*files, Part("outputFormat", b"Kml")])
     limits = IntakeLimits(max_batch_files=max(1, len(files)))
@@ -155,7 +155,7 @@ def test_any_chunking_yields_the_same_files(tmp_path: Path, parts: list[Part], s
 
 
 async def test_a_batch_keeps_its_order_and_counts_what_is_oversize(area: WorkArea, tmp_path: Path) -> None:
-    """In a batch a file above the ceiling is one entry, counted and not kept, and the others arrive."""
+    """A file above the ceiling is an entry of its batch, counted but not kept, and the others arrive."""
     parts = [
         Part("files", b"1" * MEBIBYTE, "same.csv"),
         Part("files", bytes(5 * MEBIBYTE), "big.csv"),
@@ -182,7 +182,7 @@ async def test_a_batch_keeps_its_order_and_counts_what_is_oversize(area: WorkAre
 
 
 async def test_what_is_handed_over_stays(area: WorkArea) -> None:
-    """A directory that was handed over outlives its workspace until it is removed; its neighbours do not."""
+    """A directory that was handed over outlives its workspace until it is removed; the others do not."""
     body = build([Part("files", b"1", "a.csv"), Part("files", b"2", "b.csv")])
     async with area.workspace() as workspace:
         form = await receive(
@@ -228,7 +228,7 @@ REFUSED: dict[str, tuple[type[RequestFault], FormSpec, bytes]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 async def test_a_refused_form_leaves_nothing(area: WorkArea, tmp_path: Path, case: str) -> None:
-    """A form that breaks a rule is refused by the rule's fault, and nothing of it stays, open or on disk."""
+    """A form that breaks a rule is refused with that rule's fault, and nothing of it remains, open or on disk."""
     fault, form, body = REFUSED[case]
     descriptors = open_descriptors()
     with pytest.raises(fault) as refusal:
@@ -246,7 +246,7 @@ async def test_a_refused_form_leaves_nothing(area: WorkArea, tmp_path: Path, cas
 async def test_a_declared_length_above_the_ceiling_is_refused_unread(
     area: WorkArea, form: FormSpec, fault: type[RequestFault], most_bytes: int
 ) -> None:
-    """A body that declares more than it may have is refused before any of it is read."""
+    """A body that declares too large a length is refused before any of it is read."""
     body = chunks(b"unread")
     with pytest.raises(fault):
         await receive_into(area, body, form=form, content_length=most_bytes + 1)
@@ -254,12 +254,12 @@ async def test_a_declared_length_above_the_ceiling_is_refused_unread(
 
 
 class ClientLeft(Exception):
-    """What a server's stream of chunks raises when the client leaves."""
+    """What a server's stream of chunks raises when the client disconnects."""
 
 
 @pytest.mark.parametrize("after_bytes", [0, 100, MEBIBYTE, 3 * MEBIBYTE])
 async def test_a_client_that_leaves_leaves_nothing(area: WorkArea, tmp_path: Path, after_bytes: int) -> None:
-    """A client that leaves midway ends the upload with what its server says, and leaves nothing behind."""
+    """The upload ends with the server's exception, and leaves nothing behind."""
 
     async def broken_off() -> AsyncIterator[bytes]:
         body = single(Part("file", bytes(4 * MEBIBYTE), "a.csv"))
@@ -275,7 +275,7 @@ async def test_a_client_that_leaves_leaves_nothing(area: WorkArea, tmp_path: Pat
 
 
 async def test_a_cancelled_upload_leaves_nothing(area: WorkArea, tmp_path: Path) -> None:
-    """An upload that is cancelled while it waits for its client leaves nothing behind."""
+    """An upload that is cancelled while waiting for its client leaves nothing behind."""
     waits = anyio.Event()
 
     async def stuck() -> AsyncIterator[bytes]:
@@ -313,7 +313,7 @@ IMPATIENT = {
 
 @pytest.mark.parametrize("case", IMPATIENT)
 async def test_a_slow_client_is_given_up(area: WorkArea, tmp_path: Path, case: str) -> None:
-    """A client that is silent or too slow is refused with the time limit, and nothing stays."""
+    """A client that is silent or too slow is refused because of the time limit, and nothing remains."""
     behaviour, limits = IMPATIENT[case]
     with pytest.raises(UploadTimeout):
         await receive_into(area, behaviour(single(FILE)), limits=limits)
@@ -338,7 +338,7 @@ FULL_DISK = {"mkdir": no_space, "open": no_space_for_new_files, "writev": no_spa
 async def test_a_full_disk_is_a_refusal_with_retry(
     area: WorkArea, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, size_bytes: int
 ) -> None:
-    """Whichever call fails because the disk is full, the client is asked to retry, and nothing stays."""
+    """Whichever call fails because the disk is full, the client is asked to retry, and nothing remains."""
     body = single(Part("file", bytes(size_bytes), "a.geojson"))
     descriptors = open_descriptors()
     monkeypatch.setattr(os, call, FULL_DISK[call])
@@ -350,7 +350,7 @@ async def test_a_full_disk_is_a_refusal_with_retry(
 
 
 async def upload_to(root: Path) -> None:
-    """Upload 3 MB under `root`; the whole of a process that has a disk of its own."""
+    """Upload 3 MB under `root`, in a process with a disk of its own."""
     async with open_work_area(root / "work") as area:
         with pytest.raises(Overloaded):
             await receive_into(area, chunks(single(Part("file", os.urandom(3 * MEBIBYTE), "a.geojson"))))
@@ -359,7 +359,7 @@ async def upload_to(root: Path) -> None:
 
 
 def test_a_small_disk_fills_and_is_freed(tmp_path: Path) -> None:
-    """On a disk of 2 MB an upload of 3 MB is refused, its part is removed, and a smaller one finds room."""
+    """On a disk of 2 MB, an upload of 3 MB is refused and removed, and a smaller one fits."""
     module = "tests.integration.test_intake_receive"
     program = f"import anyio, pathlib, {module} as t; anyio.run(t.upload_to, pathlib.Path({str(tmp_path)!r}))"
     mount = 'mount -t tmpfs -o size=2m none "$1" && exec "$2" -c "$3"'
@@ -371,7 +371,7 @@ def test_a_small_disk_fills_and_is_freed(tmp_path: Path) -> None:
 
 
 async def test_memory_does_not_grow_with_the_file(area: WorkArea) -> None:
-    """An upload of 90 MB takes a few megabytes of memory, whatever the form of its chunks."""
+    """An upload of 90 MB takes a few megabytes of memory, whatever the size of its chunks."""
 
     async def large() -> AsyncIterator[bytes]:
         head, _, tail = single(Part("file", b"CONTENT", "a.geojson")).partition(b"CONTENT")
@@ -400,7 +400,7 @@ async def test_memory_does_not_grow_with_the_file(area: WorkArea) -> None:
 
 
 async def test_memory_does_not_grow_with_the_number_of_chunks(area: WorkArea) -> None:
-    """A body in chunks of two bytes, as chunked encoding permits, is held back no longer than another."""
+    """A body in chunks of two bytes, as chunked encoding permits, takes no more memory than others."""
     body = single(Part("file", bytes(MEBIBYTE // 8), "a.geojson"))
 
     async def crumbs() -> AsyncIterator[bytes]:

@@ -1,4 +1,4 @@
-"""Who removes the directories of uploads: the request, the job, the next start."""
+"""Who removes the directories of uploads: the request, the job, or the next start."""
 
 import os
 import signal
@@ -51,7 +51,7 @@ def entries(directory: Path) -> list[Path]:
 
 
 async def test_a_workspace_ends_with_its_request(root: Path) -> None:
-    """Directories go when the request ends, by return or by error; a handed over one stays until it is removed."""
+    """Directories are removed when the request returns or fails; one that was handed over stays."""
     owned: list[Path] = []
 
     async def fail(area: WorkArea) -> NoReturn:
@@ -71,7 +71,7 @@ async def test_a_workspace_ends_with_its_request(root: Path) -> None:
 
 
 async def test_a_directory_is_handed_over_once(root: Path) -> None:
-    """A directory has one owner: it cannot be handed over twice."""
+    """A directory has one owner."""
     async with open_work_area(root) as area, area.workspace() as workspace:
         directory = workspace.handover(workspace.new_directory())
         with pytest.raises(KeyError):
@@ -79,7 +79,7 @@ async def test_a_directory_is_handed_over_once(root: Path) -> None:
 
 
 async def test_a_directory_is_private(root: Path) -> None:
-    """Others may cross the area without listing it, and may do nothing with an upload's directory."""
+    """Others may traverse the area without listing it, and cannot access an upload's directory."""
     async with open_work_area(root) as area:
         directory = area.new_directory()
         assert directory.stat().st_mode & 0o777 == 0o700
@@ -88,7 +88,7 @@ async def test_a_directory_is_private(root: Path) -> None:
 
 
 async def test_a_cancelled_request_is_cleaned_up(root: Path) -> None:
-    """Cancellation does not stop the removal of what the request owned."""
+    """Cancellation does not prevent removal."""
     async with open_work_area(root) as area:
         with anyio.CancelScope() as scope:
             async with area.workspace() as workspace:
@@ -99,7 +99,7 @@ async def test_a_cancelled_request_is_cleaned_up(root: Path) -> None:
 
 
 def test_a_start_sweeps_what_a_killed_process_left(living: tuple[subprocess.Popen[str], Path], root: Path) -> None:
-    """The area of a process that was killed goes at the next sweep; while the process lives it stays."""
+    """The area of a killed process is removed by the next sweep; that of a live process stays."""
     process, directory = living
     assert sweep(root) == 0
     assert (directory / "upload").exists()
@@ -118,7 +118,7 @@ async def test_servers_share_a_root(living: tuple[subprocess.Popen[str], Path], 
 
 
 async def test_areas_are_claimed_while_others_sweep(root: Path) -> None:
-    """A sweep that comes between the making of an area and its lock never takes a claimed one away."""
+    """A sweep between the creation of an area and its lock never removes a claimed one."""
 
     def claim_and_hold() -> None:
         for _ in range(50):
@@ -147,12 +147,12 @@ def test_a_sweep_takes_only_what_a_server_made(root: Path) -> None:
 
 
 def test_a_sweep_of_nothing_is_none(root: Path) -> None:
-    """There is nothing to sweep where nothing was made yet."""
+    """Where nothing was created yet, there is nothing to sweep."""
     assert sweep(root) == 0
 
 
 def test_a_deep_tree_is_removed(tmp_path: Path) -> None:
-    """A tree deeper than any path or stack is removed."""
+    """Even a tree deeper than any path or stack."""
     top = tmp_path / "tree"
     top.mkdir()
     descriptor = os.open(top, os.O_RDONLY)
@@ -167,7 +167,7 @@ def test_a_deep_tree_is_removed(tmp_path: Path) -> None:
 
 
 def test_links_are_removed_and_not_followed(tmp_path: Path) -> None:
-    """Links out of a tree go without a trace on what they point to, links to nothing too."""
+    """Symbolic links in a tree are removed without touching their targets, as are dangling ones."""
     outside = tmp_path / "outside"
     outside.mkdir(mode=0o750)
     (outside / "file").write_bytes(b"x")
@@ -183,7 +183,7 @@ def test_links_are_removed_and_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_root_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
-    """A tree whose place a link has taken is left, and an error says so."""
+    """If a link has replaced a tree, the tree is left and an error says so."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_bytes(b"x")
@@ -208,7 +208,7 @@ remove_tree(tree)
 
 
 def test_closed_directories_are_removed() -> None:
-    """Directories that their owner may neither list nor change are removed all the same, without being root."""
+    """Directories that their owner may neither list nor change are removed nevertheless, without root."""
     with tempfile.TemporaryDirectory() as place:  # those of pytest are closed to other users
         Path(place).chmod(0o777)
         done = subprocess.run([sys.executable, "-c", CLOSED, place], check=False, capture_output=True, text=True)
@@ -217,7 +217,7 @@ def test_closed_directories_are_removed() -> None:
 
 
 async def test_what_cannot_be_removed_does_not_fail_the_request(root: Path) -> None:
-    """A directory that resists stays for the next sweep; the request that owned it has its answer."""
+    """A directory that cannot be removed is left for the next sweep; its request gets its response."""
     async with open_work_area(root) as area:
         async with area.workspace() as workspace:
             directory = workspace.new_directory()
@@ -228,7 +228,7 @@ async def test_what_cannot_be_removed_does_not_fail_the_request(root: Path) -> N
 
 
 async def test_many_uploads_share_their_memory(root: Path) -> None:
-    """One upload may hold a mebibyte back, a thousand at once together no more than a fixed sum."""
+    """One upload may buffer a mebibyte, but a thousand together no more than a fixed total."""
     async with open_work_area(root) as area:
         assert area.buffer_bytes == MEBIBYTE
         assert await held_by(area, 8) == MEBIBYTE
@@ -238,7 +238,7 @@ async def test_many_uploads_share_their_memory(root: Path) -> None:
 
 
 async def held_by(area: WorkArea, count: int) -> int:
-    """What one upload may hold while `count` are open."""
+    """How much one upload may buffer while `count` are open."""
     area_open = 0
     ready, done = anyio.Event(), anyio.Event()
 

@@ -1,4 +1,4 @@
-"""A file with which workers die is given up; one that only waited on them is not."""
+"""A file whose workers die is given up; a file that only waited on them is not."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ LEASE = timedelta(seconds=30)
 
 
 async def admitted(here: World) -> JobId:
-    """A job with a reservation, of a gateway that lives."""
+    """A job with a reservation, of a live gateway."""
     job_id = JobId(uuid7(utc_now()))
     await here.services.ledger.admit(
         AdmissionRequest(
@@ -36,12 +36,12 @@ async def admitted(here: World) -> JobId:
 
 
 async def claim_as(worker: Leases, here: World, job_id: JobId) -> Claim:
-    """A worker claims the job, as its handover says."""
+    """Let a worker claim the job with its handover."""
     return await worker.claim(job_id, here.account.account_id, here.services.leases.server_id, new_key())
 
 
 async def claim(here: World, job_id: JobId, *, begins: bool) -> Claim:
-    """A worker claims the job, begins on it if it does, and dies: it sends no heartbeat."""
+    """Let a worker claim the job, optionally start it, and die: it sends no heartbeat."""
     worker = Leases(here.services.database, ServerId(uuid4()), LEASE)
     claimed = await claim_as(worker, here, job_id)
     if begins and claimed.attempt is not None:
@@ -50,7 +50,7 @@ async def claim(here: World, job_id: JobId, *, begins: bool) -> Claim:
 
 
 async def test_a_file_that_ends_its_workers_is_given_up(database_url: str, tmp_path: Path) -> None:
-    """It runs alone after the first of them; the reservation is returned, and a repeat gets the same answer."""
+    """It runs alone after the first death; the reservation is returned, and a repeat gets the same response."""
     async with world(database_url, tmp_path) as here:
         job_id = await admitted(here)
         claims = [await claim(here, job_id, begins=True) for _ in range(MOST_DEATHS + 2)]
@@ -73,7 +73,7 @@ async def test_a_file_that_only_waited_is_not_blamed(database_url: str, tmp_path
 
 @pytest.mark.parametrize("begins", [False, True])
 async def test_a_worker_that_lives_keeps_its_job(database_url: str, tmp_path: Path, *, begins: bool) -> None:
-    """And one that gives a job back is not counted as dead."""
+    """And one that gives a job back does not count as dead."""
     async with world(database_url, tmp_path) as here:
         job_id = await admitted(here)
         worker = Leases(here.services.database, ServerId(uuid4()), LEASE)
@@ -89,7 +89,7 @@ async def test_a_worker_that_lives_keeps_its_job(database_url: str, tmp_path: Pa
 
 
 async def test_a_forged_handover_takes_nothing(database_url: str, tmp_path: Path) -> None:
-    """Neither with another account, whose limits and retention would apply, nor of a job that nobody handed over so."""
+    """Neither for another account, whose limits and retention would apply, nor with different content."""
     async with world(database_url, tmp_path) as here:
         job_id, worker = await admitted(here), Leases(here.services.database, ServerId(uuid4()), LEASE)
         account_id, gateway = here.account.account_id, here.services.leases.server_id

@@ -1,4 +1,4 @@
-"""A preview costs the service little, however many are requested and however slowly they are read (interface 4.10)."""
+"""Previews cost little, however many are requested and however slowly they are read (interface 4.10)."""
 
 from pathlib import Path
 from typing import Any, get_args
@@ -25,19 +25,19 @@ FAULTS = get_args(StorageFault)
 
 
 def path_of(job_id: str) -> str:
-    """The path of a job's preview."""
+    """The URL path of a job's preview."""
     return f"/api/geo/convert/jobs/{job_id}/preview"
 
 
 async def record_key(here: World, job_id: str) -> ObjectKey:
-    """Record a key for a job's preview, under which nothing is stored."""
+    """Record a key for a job's preview under which nothing is stored."""
     key = await here.services.jobs.preview_key(JobId(UUID(job_id)), here.account.account_id, new_key())
     assert key is not None
     return ObjectKey(key)
 
 
 class Reader:
-    """A client that takes the head of a response, and what follows only once it is told to."""
+    """A client that reads a response's head, and its body only when told to."""
 
     def __init__(self, here: World, path: str, read_on: anyio.Event) -> None:
         self._here = here
@@ -79,7 +79,7 @@ class Reader:
 
 
 async def test_slow_readers_hold_one_piece_each_and_are_few(database_url: str, tmp_path: Path) -> None:
-    """A preview is sent in pieces; who reads as many as an account may gets no other until one of them has ended."""
+    """A preview is sent in pieces; an account at its limit of readers gets no other until one of them ends."""
     async with world(database_url, tmp_path) as here, anyio.create_task_group() as tasks:
         job_id = (await here.convert())["jobId"]
         large, read_on = tmp_path / "large", anyio.Event()
@@ -101,7 +101,7 @@ async def test_slow_readers_hold_one_piece_each_and_are_few(database_url: str, t
 
 
 class HeldEngine:
-    """Holds the previews of some results until it is let go, and counts all that are begun."""
+    """Holds the previews of some results until released, and counts all that are started."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun = 0
@@ -121,7 +121,7 @@ class HeldEngine:
 async def test_the_same_preview_is_made_once(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many ask for it while it is being made."""
+    """However many clients request it meanwhile."""
     async with world(database_url, tmp_path, plan="team") as here:
         job_id = (await here.convert())["jobId"]
         engine = HeldEngine(monkeypatch)
@@ -143,7 +143,7 @@ async def test_the_same_preview_is_made_once(
 async def test_one_account_leaves_places_to_others(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If one account requests as many previews as can be made at a time, those of others are not delayed."""
+    """If one account requests as many previews as can be made at once, other accounts are not delayed."""
     async with world(database_url, tmp_path, plan="team") as here:
         jobs = [(await here.convert())["jobId"] for _ in range(AT_ONCE)]
         _, key = await Administration(here.services.database, here.clock).create_account("b", Terms(plan="free"))
@@ -164,7 +164,7 @@ async def test_one_account_leaves_places_to_others(
 
 
 async def test_a_preview_that_is_not_there_yet_is_no_failure_of_the_store(database_url: str, tmp_path: Path) -> None:
-    """Or clients could page the operator."""
+    """Otherwise clients could page the operator."""
 
     def failures() -> float:
         return sum(

@@ -1,4 +1,4 @@
-"""The jobs and the store are made to agree only where they are two sides of one service."""
+"""Jobs and store are reconciled only if they belong to the same service."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""An output lives as long as its plan keeps it, however late the sweeper comes (interface 3)."""
+"""An output lives as long as its plan keeps it, however late the sweep comes (interface 3)."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.support.world import world
 
 
 async def test_a_job_expires_on_time_though_nothing_was_swept(database_url: str, tmp_path: Path) -> None:
-    """After four hours on plan free: Expired, no link, and the old link is gone."""
+    """After four hours on plan free: Expired, without a link, and the old link stops working."""
     async with world(database_url, tmp_path) as here:
         answer = await here.convert()
         assert (await here.client.get(answer["downloadUrl"])).status_code == 200
@@ -27,7 +27,7 @@ async def test_a_job_expires_on_time_though_nothing_was_swept(database_url: str,
 
 
 async def test_the_sweeper_removes_what_has_expired_and_only_that(database_url: str, tmp_path: Path) -> None:
-    """The older output goes, the newer stays; sweeping twice changes nothing; the books agree all the time."""
+    """The older output goes, the newer stays; sweeping twice changes nothing; the books agree throughout."""
     async with world(database_url, tmp_path) as here:
         older = await here.convert()
         await here.advance(timedelta(hours=2))
@@ -42,7 +42,7 @@ async def test_the_sweeper_removes_what_has_expired_and_only_that(database_url: 
 
 
 async def test_each_read_signs_a_fresh_link_that_ends_with_the_retention(database_url: str, tmp_path: Path) -> None:
-    """The answered time is the truth, however late the link was signed."""
+    """`expires_at` is accurate, however late the link was signed."""
     async with world(database_url, tmp_path) as here:
         answer = await here.convert()
         await here.advance(timedelta(hours=1))
@@ -83,7 +83,7 @@ async def test_the_audit_finds_outputs_without_a_job_and_jobs_without_an_output(
 async def test_what_appears_under_a_key_that_was_given_up_is_removed_for_a_month(
     database_url: str, tmp_path: Path
 ) -> None:
-    """At growing intervals, a day apart at most; then the key is forgotten, and nothing else was touched meanwhile."""
+    """At growing intervals of at most a day; then the key is forgotten. Nothing else is touched meanwhile."""
     async with world(database_url, tmp_path, plan="team") as here:
         await here.convert()
         storage, key, late = here.services.storage, new_key(), tmp_path / "late"
@@ -111,7 +111,7 @@ async def test_what_appears_under_a_key_that_was_given_up_is_removed_for_a_month
 
 
 async def test_a_preview_goes_with_its_result(database_url: str, tmp_path: Path) -> None:
-    """It is an output that the audit knows of, until both are removed at the end of the retention."""
+    """The audit accounts for it until both are removed at the end of the retention."""
     async with world(database_url, tmp_path) as here:
         job_id = (await here.convert())["jobId"]
         assert (await here.client.get(f"/api/geo/convert/jobs/{job_id}/preview")).status_code == 200
@@ -126,7 +126,7 @@ async def test_a_preview_goes_with_its_result(database_url: str, tmp_path: Path)
 
 
 async def test_a_preview_is_erased_with_its_result(database_url: str, tmp_path: Path) -> None:
-    """At once: its owner asked for it."""
+    """At once, since its owner asked for it."""
     async with world(database_url, tmp_path) as here:
         job_id = (await here.convert())["jobId"]
         assert (await here.client.get(f"/api/geo/convert/jobs/{job_id}/preview")).status_code == 200
@@ -139,7 +139,7 @@ async def test_a_preview_is_erased_with_its_result(database_url: str, tmp_path: 
 async def test_what_others_left_does_not_delay_the_erasure_of_a_result(
     database_url: str, tmp_path: Path, others: int, region: str
 ) -> None:
-    """Neither many keys that other jobs gave up, nor one in a store that is unavailable."""
+    """Neither by many keys that other jobs gave up, nor by one in an unavailable store."""
     async with world(database_url, tmp_path) as here:
         job_id = (await here.convert())["jobId"]
         assert (await here.client.get(f"/api/geo/convert/jobs/{job_id}/preview")).status_code == 200
@@ -158,7 +158,7 @@ async def test_what_others_left_does_not_delay_the_erasure_of_a_result(
 async def test_a_preview_that_appears_after_its_result_has_gone_is_removed(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process may be frozen while it stores one: the job has recorded the key, and the sweep looks again."""
+    """A process may be suspended while storing one: the job has recorded the key, and the sweep looks again."""
     async with world(database_url, tmp_path) as here:
         job_id = (await here.convert())["jobId"]
         storage = here.services.storage

@@ -1,4 +1,4 @@
-"""The service with its results in a bucket, while the store is there and while it is not."""
+"""The service with its results in a bucket, while the store is available and while it is not."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def s3(tmp_path: Path) -> Iterator[S3Server]:
 
 
 def bucket_settings(server: S3Server) -> dict[str, object]:
-    """A home bucket, and one for the region eu."""
+    """A home bucket, and one for region eu."""
     return {
         "s3_bucket": BUCKET,
         "s3_endpoint": server.url,
@@ -45,7 +45,7 @@ def objects_in(server: S3Server, bucket: str) -> int:
 
 
 async def test_a_result_is_fetched_from_the_bucket(database_url: str, tmp_path: Path, s3: S3Server) -> None:
-    """The link leads to the store itself, and needs nothing of the service."""
+    """The link leads to the store and does not need the service."""
     async with world(database_url, tmp_path, now=datetime.now(UTC), settings=bucket_settings(s3)) as here:
         answer = await here.convert()
         assert answer["downloadUrl"].startswith(s3.url)
@@ -61,7 +61,7 @@ async def test_a_result_is_fetched_from_the_bucket(database_url: str, tmp_path: 
 async def test_a_plan_with_the_choice_keeps_outputs_where_its_account_wants(
     database_url: str, tmp_path: Path, s3: S3Server
 ) -> None:
-    """On plan business in the chosen region; back on another plan at home again."""
+    """On plan business in the chosen region; after a change of plan, at home again."""
     async with world(
         database_url, tmp_path, now=datetime.now(UTC), plan="business", settings=bucket_settings(s3)
     ) as here:
@@ -82,7 +82,7 @@ async def test_a_plan_with_the_choice_keeps_outputs_where_its_account_wants(
 async def test_without_its_store_the_service_fails_clearly_and_charges_nothing(
     database_url: str, tmp_path: Path, s3: S3Server
 ) -> None:
-    """Conversions fail with a remedy, readiness tells, and when the store is back all is well without a restart."""
+    """Conversions fail with a remedy, readiness says so, and once the store is back no restart is needed."""
     async with world(database_url, tmp_path, now=datetime.now(UTC), settings=bucket_settings(s3)) as here:
         await here.convert()
         s3.kill()

@@ -1,4 +1,4 @@
-"""Chores fail without ending the service, and hold nothing while they wait for something slow."""
+"""Maintenance tasks may fail without ending the service, and hold nothing while they wait."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -14,12 +14,12 @@ from tests.support.world import world
 
 
 def failures(chore: str) -> float:
-    """How often it has failed."""
+    """How often the task has failed."""
     return REGISTRY.get_sample_value("geomill_upkeep_failures_total", {"chore": chore}) or 0.0
 
 
 async def test_a_chore_that_fails_of_anything_is_tried_again(database_url: str, tmp_path: Path) -> None:
-    """A table that is not there for a while ends neither the chore nor what runs beside it."""
+    """A temporarily missing table stops neither the task nor the others."""
     async with world(database_url, tmp_path) as here, open_connection(database_url) as operator:
         before = failures("forget")
         await operator.execute("ALTER TABLE idempotency_key RENAME TO away")
@@ -45,7 +45,7 @@ async def test_a_chore_that_fails_of_anything_is_tried_again(database_url: str, 
 async def test_no_transaction_waits_for_the_store(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While outputs are removed, nothing in the database is held."""
+    """While outputs are removed, no lock is held in the database."""
     async with world(database_url, tmp_path) as here, open_connection(database_url) as operator:
         await here.convert()
         await here.advance(timedelta(days=1))

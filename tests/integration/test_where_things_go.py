@@ -1,4 +1,4 @@
-"""“Where things go” in docs/architecture.md is true: one of everything is added as its row says, and works.
+"""“Where things go” in docs/architecture.md is true: one of each is added as its row says, and works.
 
 A copy of the program gets a format, a plan limit, a store, an endpoint, a message, a column, a statement, a setting, a
 log event and a metric, each by touching nothing but the files that its row names. Then the copy is run.
@@ -25,7 +25,7 @@ COPIED = ("service", "sandbox", "sql", "tests/support", "tests/__init__.py", "te
 
 
 class Addition(msgspec.Struct, frozen=True, kw_only=True):
-    """What is done for one row: texts put before a mark of a file that is there, and files that are new."""
+    """The changes for one row: text inserted before a mark in an existing file, and new files."""
 
     row: str
     inserted: Mapping[str, tuple[tuple[str, str], ...]] = {}
@@ -33,7 +33,7 @@ class Addition(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def files(self) -> list[str]:
-        """What is touched."""
+        """The touched files."""
         return [*self.inserted, *self.new]
 
 
@@ -140,7 +140,7 @@ WORDS = """    "leastSize": Explanation(
 
 
 def migration(number: int, name: str) -> str:
-    """The path of a migration that comes so many after the last."""
+    """The path of the nth migration after the last one."""
     last = max(int(path.name[:4]) for path in (ROOT / "sql" / "migrations").glob("*.sql"))
     return f"sql/migrations/{last + number:04}_{name}"
 
@@ -293,7 +293,7 @@ anyio.run(main)
 
 
 class Copy:
-    """The program with one of everything added."""
+    """The program with one of each added."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -319,7 +319,7 @@ class Copy:
             (self.root / name).write_text(text, encoding="utf-8")
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run Python in the copy, which is what it imports."""
+        """Run Python in the copy, which it imports."""
         environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
         return subprocess.run(
             [sys.executable, *arguments], cwd=self.root, env=environment, capture_output=True, text=True, check=False
@@ -328,7 +328,7 @@ class Copy:
 
 @pytest.fixture(scope="module")
 def copy() -> Iterator[Copy]:
-    """Where the users of the sandbox may come."""
+    """A directory that the sandbox's users can reach."""
     with tempfile.TemporaryDirectory(prefix="geomill-copy-") as directory:
         Path(directory).chmod(0o755)
         yield Copy(Path(directory))
@@ -345,7 +345,7 @@ def found(copy: Copy, postgres: TestServer, tmp_path_factory: pytest.TempPathFac
 
 
 def rows() -> dict[str, str]:
-    """The table: what is to be added, and what is to be touched."""
+    """The table: what is added, and which files are touched."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## Where things go")[2]
     return dict(re.findall(r"^\| (?!to add|--)(.+?) \| (.+) \|$", text, re.MULTILINE))
 
@@ -357,7 +357,7 @@ def test_every_row_of_the_table_is_tried() -> None:
 
 @pytest.mark.parametrize("addition", ADDITIONS, ids=lambda addition: addition.row)
 def test_an_addition_touches_what_its_row_names_and_nothing_else(addition: Addition) -> None:
-    """Files by their names, and by the folder of files that are new."""
+    """Existing files by name, new files by their folder."""
     named = [re.sub(r"<\w+>", r"\\w+", name) for name in re.findall(r"`([\w<][\w/<>.]+)`", rows()[addition.row])]
     for file in addition.files:
         path = file.removeprefix("service/")
@@ -374,35 +374,35 @@ def test_a_format_is_converted_into(found: dict[str, Any]) -> None:
 
 
 def test_a_plan_limit_refuses(found: dict[str, Any]) -> None:
-    """In its place among the others, by its name and in its words."""
+    """In its place in the order, by its name and with its message."""
     refused = found["refused"]
     assert (refused["success"], refused["limit"]) == (False, "leastSize")
     assert refused["error"] == "The plan free converts files from 60 bytes."
 
 
 def test_a_store_keeps_results_and_signs_links(found: dict[str, Any]) -> None:
-    """For the service as for its clients."""
+    """For the service and for its clients."""
     assert found["converted"]["downloadUrl"].startswith("shelf:")
 
 
 def test_an_endpoint_answers_and_is_described(found: dict[str, Any]) -> None:
-    """By the one row."""
+    """Because of the one row."""
     assert found["count"] == {"jobs": 2}
     assert "/api/geo/convert/jobs/count" in found["described"]
 
 
 def test_a_message_of_gdal_is_put_in_plain_words(found: dict[str, Any]) -> None:
-    """Whatever else is in its line."""
+    """Whatever else is in the line."""
     assert found["message"] == "The file travels in time."
 
 
 def test_a_column_of_a_job_is_read_with_it(found: dict[str, Any]) -> None:
-    """As is whatever default the database gives it."""
+    """With whatever default the database gives it."""
     assert found["lane"] == "small"
 
 
 def test_a_statement_is_found_by_its_name(found: dict[str, Any]) -> None:
-    """On the table that the migration made."""
+    """On the table that the migration created."""
     assert found["statement"] == "all"
 
 
@@ -412,7 +412,7 @@ def test_a_setting_is_read_and_listed(found: dict[str, Any]) -> None:
 
 
 def test_a_metric_is_shown(found: dict[str, Any]) -> None:
-    """With what it means."""
+    """With its description."""
     assert "# HELP geomill_one_more One more." in found["metrics"]
 
 

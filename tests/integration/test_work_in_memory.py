@@ -1,4 +1,4 @@
-"""Small uploads and what they become lie in memory while they are converted, and nobody can tell by the outcome."""
+"""Small uploads and their outputs are in memory during conversion, and the outcome is the same."""
 
 import os
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not os.access(SHARED_MEMORY, os.W_OK), reason="n
 
 @asynccontextmanager
 async def watched(directory: Path) -> AsyncIterator[set[str]]:
-    """Collect the roots in which there was something meanwhile."""
+    """Collect the roots in which files appeared."""
     roots = {"disk": directory / "work" / "uploads", "memory": memory_path(SHARED_MEMORY, directory)}
     seen: set[str] = set()
 
@@ -40,7 +40,7 @@ async def watched(directory: Path) -> AsyncIterator[set[str]]:
 
 
 async def test_a_small_file_is_converted_in_memory_and_a_larger_one_on_disk(database_url: str, tmp_path: Path) -> None:
-    """The declared length of the request decides."""
+    """The request's declared length decides."""
     async with world(database_url, tmp_path) as here:
         async with watched(tmp_path) as seen:
             await here.convert()
@@ -54,7 +54,7 @@ async def test_a_small_file_is_converted_in_memory_and_a_larger_one_on_disk(data
 
 
 async def test_an_archive_goes_to_disk_whatever_its_size(database_url: str, tmp_path: Path) -> None:
-    """What is in it may be many times as large."""
+    """Its content may be many times as large."""
     async with world(database_url, tmp_path) as here:
         async with watched(tmp_path) as seen:
             await here.client.post("/api/geo/convert/file", files={"file": ("a.zip", b"PK")})
@@ -64,7 +64,7 @@ async def test_an_archive_goes_to_disk_whatever_its_size(database_url: str, tmp_
 async def test_what_outgrows_its_memory_is_converted_on_disk(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The result is the same, one conversion is counted, and both places are left empty."""
+    """The result is the same, one conversion is counted, and nothing is left in either place."""
     async with world(database_url, tmp_path) as here:
         expected = await here.convert()
         monkeypatch.setattr(run_job, "MEMORY_BYTES", 400)
@@ -78,7 +78,7 @@ async def test_what_outgrows_its_memory_is_converted_on_disk(
 
 
 async def test_without_a_directory_in_memory_all_lies_on_disk(database_url: str, tmp_path: Path) -> None:
-    """Because there is none, or none is wanted."""
+    """Whether there is none or none is wanted."""
     for place in ("", str(tmp_path / "nowhere")):
         async with world(database_url, tmp_path / "data", settings={"memory_dir": place}) as here:
             async with watched(tmp_path / "data") as seen:
@@ -101,7 +101,7 @@ def test_a_directory_of_somebody_else_is_not_used(tmp_path: Path) -> None:
 
 
 async def test_the_directory_stays_while_another_process_uses_it(tmp_path: Path) -> None:
-    """Servers of one data directory share it."""
+    """Servers with the same data directory share it."""
     root = memory_root(SHARED_MEMORY, tmp_path)
     assert root is not None
     path, lock = claim_area(root)

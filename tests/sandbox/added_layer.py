@@ -1,4 +1,4 @@
-"""Run by `test_added_layer.py` with a copy of the package: one run by each launcher, and what came of it.
+"""Run by `test_added_layer.py` with a copy of the package: one run per launcher, and its outcome.
 
 `added_layer.py WORK_ROOT OGR2OGR LIBRARY` prints the mode of the file that each run has made, how it ended, and why.
 """
@@ -23,7 +23,7 @@ PYTHON = {"PYTHONSAFEPATH": "1", "LC_ALL": "C.UTF-8"}
 
 
 def prepared(work_root: Path, launcher: LauncherName) -> Path:
-    """A directory with what either command reads."""
+    """A directory with the input of either command."""
     directory = work_root / launcher.name
     directory.mkdir()
     (directory / "in.geojson").write_text(SAMPLE)
@@ -40,7 +40,7 @@ async def ended(connection: Connection, command: Command, launcher: LauncherName
 
 
 async def main(work_root: Path, program: Path, library: Path) -> None:
-    """Run, and tell."""
+    """Run the commands and print the outcomes."""
     config = Config(
         work_root=work_root,
         mode=Mode.BEST_EFFORT,

@@ -1,4 +1,4 @@
-"""What one run leaves for the next: a hijacked converter spoils all that it can, and the next one looks for traces.
+"""What one run leaves for the next: a hijacked converter leaves all it can, and the next one looks for traces.
 
 Run by `test_carry_over.py` as an ordinary user too: `carry_over.py BASE PROGRAM [LIBRARY]` prints what was found.
 """
@@ -55,7 +55,7 @@ if __name__ == "__main__":
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where runs happen, and what runs: a hijacked program, and what makes a fork server of it, if that was built."""
+    """Where runs take place, and their program: hijacked, and with the fork server's library if it was built."""
 
     base: Path
     program: Path
@@ -63,16 +63,16 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def work_root(self) -> Path:
-        """Where the directories of runs are."""
+        """The parent of the runs' directories."""
         return self.base / "work"
 
     @property
     def database(self) -> Path:
-        """PROJ's database, of the user who runs the service."""
+        """PROJ's database, owned by the user who runs the service."""
         return self.base / "proj" / PROJ.name
 
     def prepare(self) -> None:
-        """Make what is to be there."""
+        """Create the files that must exist."""
         for name in ("work", "proj", "modules"):
             (self.base / name).mkdir()
         (self.base / "modules" / "hijacked_module.py").write_text(MODULE)
@@ -94,12 +94,12 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def python_environment(self) -> dict[str, str]:
-        """Where the hijacked module is."""
+        """The directory of the hijacked module."""
         return {"PYTHONPATH": str(self.base / "modules"), "PYTHONSAFEPATH": "1", "LC_ALL": "C.UTF-8"}
 
 
 def compile_hijacked(directory: Path) -> Path | None:
-    """The hijacked program, linked with the GDAL of this host's ogr2ogr if there is one; None without a compiler."""
+    """The hijacked program, linked with the GDAL of the host's ogr2ogr if there is one; None without a compiler."""
     compiler, ogr2ogr = shutil.which("cc"), shutil.which("ogr2ogr")
     if compiler is None:
         return None
@@ -111,7 +111,7 @@ def compile_hijacked(directory: Path) -> Path | None:
 
 
 class Hijacker:
-    """Runs commands of a hijacked converter by one launcher, one after the other."""
+    """Runs commands of a hijacked converter one after another with one launcher."""
 
     def __init__(self, connection: Connection, place: Place, launcher: LauncherName) -> None:
         self._connection = connection
@@ -119,7 +119,7 @@ class Hijacker:
         self._launcher = launcher
 
     async def run(self, *arguments: str) -> tuple[Verdict, Path]:
-        """One run; returns its verdict and its directory."""
+        """Run once; return the verdict and the directory."""
         directory = Path(tempfile.mkdtemp(dir=self._place.work_root))
         command = self._command(directory, arguments)
         with anyio.fail_after(PATIENCE_SECONDS):
@@ -137,7 +137,7 @@ class Hijacker:
         return Command(argv=argv, directory=directory, environment=environment, limits=limits)
 
     async def traces(self, how: str = "find") -> list[str]:
-        """What a run finds of the one before it; a Python command has to `look` to see its memory."""
+        """What a run finds of the previous one; a Python command has to `look` to see its memory."""
         verdict, _ = await self.run("leave", LEFT)
         assert verdict.ending is Ending.OK, verdict
         verdict, _ = await self.run(how, MARK[::-1])
@@ -145,14 +145,14 @@ class Hijacker:
         return verdict.untrusted_stderr.decode().splitlines()
 
     async def special_files(self) -> list[str]:
-        """The files of a run that are set-uid, set-gid or sticky."""
+        """A run's files that are set-uid, set-gid or sticky."""
         verdict, directory = await self.run("modes")
         assert verdict.ending is Ending.OK, verdict
         assert (directory / "plain").exists()
         return [path.name for path in directory.iterdir() if path.stat().st_mode & SPECIAL_BITS]
 
     async def changes(self) -> int:
-        """How many ways a run has of changing a file that all runs read."""
+        """In how many ways a run can change a file that all runs read."""
         verdict, _ = await self.run("change", str(self._place.database))
         assert verdict.exit_code is not None, verdict
         return verdict.exit_code
@@ -162,7 +162,7 @@ class Hijacker:
 async def hijacker(
     place: Place, launcher: LauncherName, without: frozenset[str] = frozenset()
 ) -> AsyncIterator[Hijacker]:
-    """A connection without the self-test, whose samples this converter does not convert."""
+    """A pool without the self-test, whose samples this converter does not convert."""
     connection = Connection(place.config(without))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(connection.serve)
@@ -173,7 +173,7 @@ async def hijacker(
 
 
 async def main(place: Place) -> None:
-    """As this user, with and without namespaces: everything that any launcher lets through, by its name."""
+    """Everything that each launcher lets through, by name: as this user, with and without namespaces."""
     place.prepare()
     status = place.database.stat()
     found: dict[str, list[str]] = {}

@@ -21,7 +21,7 @@ RunPython = Callable[..., Verdict]
 
 @pytest.fixture(scope="session")
 def public() -> Iterator[Path]:
-    """A directory that other users can pass through, unlike pytest's."""
+    """A directory that other users can traverse, unlike pytest's."""
     with tempfile.TemporaryDirectory() as directory:
         Path(directory).chmod(0o755)
         yield Path(directory)
@@ -29,19 +29,19 @@ def public() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def library(public: Path) -> Path | None:
-    """The library of the fork server, built once; None where no compiler is."""
+    """The fork server's library, built once; None without a compiler."""
     return forkserver.build(public / "cache") if shutil.which("cc") else None
 
 
 @pytest.fixture(autouse=True)
 def _processes_of_this_test() -> None:
-    """Tests look at what they have started, and kill it."""
+    """Tests inspect and kill only the processes that they started."""
     disregard_what_runs()
 
 
 @pytest.fixture
 def work_root(tmp_path: Path) -> Iterator[Path]:
-    """Where runs have their directories."""
+    """The parent of the runs' directories."""
     root = tmp_path / "work"
     root.mkdir()
     yield root
@@ -58,13 +58,13 @@ def directory(work_root: Path) -> Path:
 
 @pytest.fixture
 def config(work_root: Path) -> Config:
-    """A pool as it is by default."""
+    """A pool with default settings."""
     return Config(work_root=work_root)
 
 
 @pytest.fixture(scope="module")
 def run_python() -> Iterator[RunPython]:
-    """Run a Python program in a pool that a module's tests share, whatever the program before has done."""
+    """Run a Python program in a pool that the module's tests share, whatever earlier programs did."""
     with (
         tempfile.TemporaryDirectory() as work_root,
         start_blocking_portal() as portal,

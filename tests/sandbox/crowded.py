@@ -1,4 +1,4 @@
-"""Run by `test_hosts.py` as an ordinary user whose processes are limited: whether the spawner outlives that.
+"""Run by `test_hosts.py` as an ordinary user with a process limit: whether the spawner survives it.
 
 `crowded.py WORK_ROOT` prints the endings of runs with room for no more processes, for a few, and for all, and whether
 the spawner is the one that it was.
@@ -28,19 +28,19 @@ MOST_IN_THE_NAMESPACE = 6
 
 
 def named(what: bytes) -> list[int]:
-    """The processes of a module, in the order of their ids."""
+    """The processes of a module, in order of their ids."""
     return sorted(pid for pid in processes_below() if what in command_line(pid))
 
 
 def leave_room_for(processes: int | None) -> None:
-    """Limit the spawner and its server, or let them have as many as ever."""
+    """Limit the number of processes of the spawner and its server, or lift the limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
     for pid in (*named(b"sandbox.process.keeper")[1:2], *named(b"launchers.zygote")):
         resource.prlimit(pid, resource.RLIMIT_NPROC, (hard if processes is None else processes, hard))
 
 
 async def run(connection: Connection, work_root: Path, launcher: LauncherName | None = None) -> Verdict:
-    """One command for the Python server, which plain exec takes while there is none, unless it is named."""
+    """Run one command with the Python server, or with plain exec while there is none, unless one is named."""
     directory = Path(tempfile.mkdtemp(dir=work_root))
     (directory / probe.TARGETS).write_text(json.dumps(TARGETS))
     argv = (sys.executable, "-m", probe.MODULE)
@@ -48,7 +48,7 @@ async def run(connection: Connection, work_root: Path, launcher: LauncherName | 
 
 
 async def until_served(connection: Connection, work_root: Path) -> Verdict:
-    """A command by the Python server, once that is there again."""
+    """Run a command with the Python server once it is back."""
     with anyio.fail_after(PATIENCE_SECONDS):
         while not (verdict := await run(connection, work_root, LauncherName.PYTHON_SERVER)).launcher:  # noqa: ASYNC110 - polls
             await anyio.sleep(0.05)
@@ -56,7 +56,7 @@ async def until_served(connection: Connection, work_root: Path) -> Verdict:
 
 
 async def main(work_root: Path) -> None:
-    """Run, kill the server, run, and tell."""
+    """Run, kill the server, run again, and report."""
     connection = Connection(Config(work_root=work_root, converters=1, python=PythonServer(environment=PYTHON)))
     found = []
     async with anyio.create_task_group() as tasks:

@@ -1,4 +1,4 @@
-"""What hostile programs try, and what they try it on."""
+"""What hostile programs try, and their targets."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ ABSTRACT = f"sandbox-test-canary-{os.getpid()}"
 
 
 def compile_hostile(directory: Path) -> Path | None:
-    """The hostile program, or None where no compiler is."""
+    """The hostile program, or None without a compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         return None
@@ -24,7 +24,7 @@ def compile_hostile(directory: Path) -> Path | None:
 
 @contextmanager
 def surroundings(work_root: Path, outside: Path) -> Iterator[dict[str, tuple[str, ...]]]:
-    """Things outside of a run's directory; yields the attacks on them by what a report would call them."""
+    """Targets outside a run's directory; yields the attacks on them by their names in reports."""
     outside.chmod(0o755)
     (outside / "canary").write_text("canary")
     (outside / "writable").mkdir(mode=0o777)

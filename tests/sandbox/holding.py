@@ -1,4 +1,4 @@
-"""What runs hold that try to hold more than they may, by every launcher: as the caller, or as an ordinary user.
+"""What is left of runs that try to exceed their quotas, by launcher: as the caller, or as an ordinary user.
 
 `python -m tests.sandbox.holding WORK_ROOT MEMORY_ROOT PROGRAM LIBRARY [refuse]` prints it as JSON; with `refuse` the
 kernel gives it no user namespace.
@@ -37,7 +37,7 @@ ATTACKS = {**WITHIN, **BEYOND, **REFUSED, **THREADS}
 
 
 async def endings(config: Config) -> dict[str, str]:
-    """How each attack ended in a directory of its root, by `LAUNCHER: ATTACK`; for one that exited, its code."""
+    """How each attack ended in a directory of its root, by `LAUNCHER: ATTACK`; the exit code if it exited."""
     found = {}
     connection = Connection(config)
     async with anyio.create_task_group() as tasks:
@@ -65,14 +65,14 @@ async def _run(connection: Connection, config: Config, launcher: LauncherName, a
 
 
 def configurations(work_root: Path, memory_root: Path, hostile: Path, library: Path) -> tuple[Config, Config]:
-    """A pool of one slot for the hostile program, with runs on disk and with runs in memory."""
+    """A pool of one slot for the hostile program, with runs on disk and in memory."""
     ogr2ogr = Ogr2ogr(program=hostile, fork_server=library)
     on_disk = Config(work_root=work_root, mode=Mode.BEST_EFFORT, converters=1, ogr2ogr=ogr2ogr)
     return on_disk, msgspec.structs.replace(on_disk, memory_root=memory_root)
 
 
 async def main(places: Sequence[Path]) -> None:
-    """Do it on disk and in memory, and print what came of it."""
+    """Attack on disk and in memory, and print the outcomes."""
     print(json.dumps([await endings(config) for config in configurations(*places)]))  # noqa: T201 - read by the test
 
 

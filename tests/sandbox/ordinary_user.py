@@ -1,4 +1,4 @@
-"""Run by `test_hosts.py` as an ordinary user: opens a pool and says what it found.
+"""Run by `test_hosts.py` as an ordinary user: opens a pool and reports what it found.
 
 `ordinary_user.py WORK_ROOT [refuse]`: with `refuse` the kernel gives it no user namespace, as many hosts do.
 """
@@ -19,7 +19,7 @@ from sandbox.pool import open_pool
 
 
 def refuse_namespaces() -> None:
-    """Live in a user namespace that allows no other, without a right in it; start over without the last argument."""
+    """Restart, without the last argument, in a user namespace without rights that allows no further one."""
     user, group = os.getuid(), os.getgid()
     syscalls.named("unshare", NEW_USER)
     Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
@@ -32,7 +32,7 @@ def refuse_namespaces() -> None:
 
 
 async def main(work_root: Path) -> None:
-    """Open a pool, run something, tell."""
+    """Open a pool, run something, report."""
     directory = work_root / "job"
     directory.mkdir()
     async with open_pool(Config(work_root=work_root, programs=(Path("/bin/true"),))) as pool:

@@ -1,11 +1,11 @@
-"""Which processes there are."""
+"""Looks at the host's processes."""
 
 import os
 from pathlib import Path
 
 
 def command_line(pid: int) -> bytes:
-    """The arguments of a process, each ended by a zero byte; nothing if it is gone."""
+    """A process's arguments, each terminated by a zero byte; empty if it is gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -13,7 +13,7 @@ def command_line(pid: int) -> bytes:
 
 
 def state_of(pid: int) -> str:
-    """The letter that the kernel shows as the state of a process, as R or T.
+    """The kernel's letter for a process's state, such as R or T.
 
     Raises:
         FileNotFoundError, ProcessLookupError: it is gone.
@@ -22,7 +22,7 @@ def state_of(pid: int) -> str:
 
 
 def parent_of(pid: int) -> int:
-    """The process that a process is a child of.
+    """The parent of a process.
 
     Raises:
         FileNotFoundError, ProcessLookupError: it is gone.
@@ -31,7 +31,7 @@ def parent_of(pid: int) -> int:
 
 
 def _stat(pid: int) -> list[str]:
-    """What the kernel shows of a process from its state on."""
+    """The kernel's figures of a process, beginning with its state."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
@@ -39,13 +39,13 @@ _others: set[int] = set()
 
 
 def disregard_what_runs() -> None:
-    """From now on leave out what this process has started: the servers that tests share."""
+    """From now on, ignore what this process has started: servers that tests share."""
     _others.clear()
     _others.update(processes_below())
 
 
 def processes_below(pid: int | None = None) -> set[int]:
-    """All descendants of a process, by default those of this one that the test has started."""
+    """All descendants of a process; by default, those that the test has started."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -1,4 +1,4 @@
-"""An isolation layer is one module and one row: added to a copy of the package, it holds whatever starts a run."""
+"""An isolation layer is one module and one row: added to a copy of the package, it applies to every run."""
 
 import json
 import shutil
@@ -38,7 +38,7 @@ PRIVATE, FAILING = 'steps.call("umask", 0o077)', 'steps.call("close", -1)'
 
 
 def found_with(step: str, public: Path, library: Path) -> dict[str, dict[str, str]]:
-    """What the script beside this says of each launcher, where a layer of one step is added."""
+    """The script's report on each launcher, with an added layer of one step."""
     base = Path(tempfile.mkdtemp(dir=public))
     base.chmod(0o755)
     copy = base / "packages" / "sandbox"
@@ -60,7 +60,7 @@ def found_with(step: str, public: Path, library: Path) -> dict[str, dict[str, st
 @pytest.mark.skipif(OGR2OGR is None, reason="no ogr2ogr")
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_every_launcher_applies_a_layer_that_was_added(public: Path, library: Path) -> None:
-    """Without a word to any of them, nor to what is compiled."""
+    """Without any change to the launchers or the compiled parts."""
     found = found_with(PRIVATE, public, library)
     assert set(found) == set(LauncherName)
     assert {launcher: told["mode"] for launcher, told in found.items()} == dict.fromkeys(found, "600")
@@ -69,7 +69,7 @@ def test_every_launcher_applies_a_layer_that_was_added(public: Path, library: Pa
 @pytest.mark.skipif(OGR2OGR is None, reason="no ogr2ogr")
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_no_launcher_starts_what_did_not_get_behind_a_layer(public: Path, library: Path) -> None:
-    """The run ends, and the log says at which layer."""
+    """The run ends, and the log names the layer."""
     found = found_with(FAILING, public, library)
     assert set(found) == set(LauncherName)
     for told in found.values():

@@ -1,4 +1,4 @@
-"""A converter that has been taken over, with each launcher: what it reads, and what it leaves for the runs after it."""
+"""A hijacked converter with each launcher: what it reads, and what it leaves for later runs."""
 
 import os
 import shutil
@@ -56,7 +56,7 @@ def program(public: Path) -> Iterator[Path]:
 
 
 class Checkout:
-    """A place where a package lies that runs import, and much else that does not concern them."""
+    """A directory with a package that runs import, and many unrelated files."""
 
     def __init__(self, base: Path) -> None:
         self.path = base / "checkout"
@@ -103,7 +103,7 @@ class Runs:
         environment: Mapping[str, str],
         **limits: float,
     ) -> tuple[Verdict, Path]:
-        """A command; returns its verdict and its directory."""
+        """Run a command; return its verdict and its directory."""
         self._count += 1
         directory = self._work_root / f"run{self._count}"
         directory.mkdir()
@@ -141,7 +141,7 @@ async def running(
 
 @pytest.mark.parametrize("level", ALONE)
 async def test_it_reads_its_own_and_nothing_else(program: Path, library: Path, checkout: Checkout, level: str) -> None:
-    """Each of the two layers for files does for itself, whichever user the run has and whatever has started it."""
+    """Each of the two file layers suffices, whichever user and launcher the run has."""
     async with running(program, library, checkout, ALONE[level]) as runs:
         for launcher in LAUNCHERS:
             _, other = await runs.convert(launcher, orders({}))
@@ -157,7 +157,7 @@ async def test_it_reads_its_own_and_nothing_else(program: Path, library: Path, c
 async def test_a_program_in_python_reads_its_packages_and_nothing_beside_them(
     program: Path, library: Path, checkout: Checkout, level: str
 ) -> None:
-    """A package that it imports, none of what lies around it, nor the packages that others have installed."""
+    """It reads a package that it imports, nothing beside it, and no packages that others installed."""
     async with running(program, library, checkout, ALONE[level]) as runs:
         wanted = [checkout.package / "__init__.py", *checkout.secrets, checkout.path / ".git", Path(anyio.__file__)]
         argv = (sys.executable, "-I", "-c", SCRIPT, *map(str, wanted))
@@ -170,7 +170,7 @@ async def test_a_program_in_python_reads_its_packages_and_nothing_beside_them(
 async def test_it_finds_no_text_of_the_job_before(
     program: Path, library: Path, checkout: Checkout, launcher: LauncherName
 ) -> None:
-    """Neither the longer arguments of another's job nor what it read."""
+    """Neither the longer arguments of another job nor its data."""
     where = f"note <> '{'x' * 3000}{MARKER}'"
     async with running(program, library, checkout) as runs:
         assert (await runs.convert(launcher, orders({}), "-where", where))[0].ending is Ending.OK
@@ -183,7 +183,7 @@ async def test_it_finds_no_text_of_the_job_before(
 
 
 async def test_what_no_directory_shows_counts_too(program: Path, library: Path, checkout: Checkout) -> None:
-    """An open file without a name takes room as well; the run that takes too much of it is ended."""
+    """An open file without a name uses space too; a run with too much of it is ended."""
     async with running(program, library, checkout) as runs:
         for launcher in LAUNCHERS:
             verdict, _ = await runs.convert(launcher, orders({"hoard": ["100"]}), directory_bytes=20 * MIB)
@@ -191,7 +191,7 @@ async def test_what_no_directory_shows_counts_too(program: Path, library: Path, 
 
 
 async def test_set_uid_bits_do_not_stay(program: Path, library: Path, checkout: Checkout) -> None:
-    """Nobody gets a run's user, or the service's, from a file that it has left."""
+    """Nobody gains a run's user, or the service's, from a file that the run left."""
     async with running(program, library, checkout) as runs:
         for launcher in LAUNCHERS:
             _, directory = await runs.convert(launcher, orders({"setuid": ["s"]}))

@@ -1,4 +1,4 @@
-"""The command line of the sandbox."""
+"""The sandbox's command line."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ def by_hand(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_command_runs_in_the_jail_and_is_told(directory: Path) -> None:
-    """The exit code is the program's; the verdict and the report are printed."""
+    """It exits with the program's exit code, and prints the verdict and the report."""
     program = "import os, sys; open('made', 'w').close(); sys.exit(os.path.exists('/etc/passwd') + 5)"
     result = by_hand("--report", str(directory), "--", sys.executable, "-c", program)
     assert result.returncode == 5, result.stderr
@@ -25,7 +25,7 @@ def test_a_command_runs_in_the_jail_and_is_told(directory: Path) -> None:
 
 
 def test_a_crash_is_told_as_a_failure(directory: Path) -> None:
-    """A program that ends by a signal has no exit code of its own."""
+    """A program that is ended by a signal has no exit code of its own."""
     result = by_hand(str(directory), "--", sys.executable, "-c", "import os; os.abort()")
     assert result.returncode == 1
     assert "signal: " in result.stderr

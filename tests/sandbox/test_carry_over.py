@@ -31,7 +31,7 @@ def program(public: Path) -> Path:
 
 @pytest.fixture
 def base(public: Path) -> Path:
-    """A directory that other users can pass through."""
+    """A directory that other users can traverse."""
     path = Path(tempfile.mkdtemp(dir=public))
     path.chmod(0o755)
     return path
@@ -39,14 +39,14 @@ def base(public: Path) -> Path:
 
 @pytest.fixture
 def place(base: Path, program: Path, library: Path) -> Place:
-    """Where runs happen."""
+    """Where runs take place."""
     place = Place(base, program, library)
     place.prepare()
     return place
 
 
 def rewrite(database: Path) -> None:
-    """Put another database with the same content in its place."""
+    """Replace the database by another one with the same content."""
     other = database.with_name("other.db")
     shutil.copyfile(database, other)
     with closing(sqlite3.connect(other, isolation_level=None)) as connection:
@@ -58,7 +58,7 @@ def rewrite(database: Path) -> None:
 
 @pytest.mark.skipif(not PROJ.exists(), reason="PROJ's database is not there")
 async def test_a_server_whose_database_was_replaced_is_replaced_too(place: Place) -> None:
-    """What PROJ has read of the one is not used with the other."""
+    """What PROJ has read of one is not used with the other."""
     async with hijacker(place, LauncherName.FORK_SERVER) as hijacked:
         assert await hijacked.traces() == []
         before = servers(place)
@@ -69,12 +69,12 @@ async def test_a_server_whose_database_was_replaced_is_replaced_too(place: Place
 
 
 def servers(place: Place) -> set[int]:
-    """The fork servers: the program without an argument."""
+    """The fork servers: ogr2ogr without arguments."""
     return {pid for pid in processes_below() if command_line(pid) == f"{place.program}\0".encode()}
 
 
 def has_open(processes: set[int], file: Path) -> bool:
-    """Whether each of the processes has a file open."""
+    """Whether each of the processes has the file open."""
     return all(
         any(os.path.samestat(link.stat(), file.stat()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.exists())
         for pid in processes
@@ -82,7 +82,7 @@ def has_open(processes: set[int], file: Path) -> bool:
 
 
 def mappings() -> list[str]:
-    """The mappings of all processes below this one."""
+    """The memory mappings of all processes below this one."""
     found = []
     for pid in processes_below():
         with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
@@ -95,7 +95,7 @@ def mappings() -> list[str]:
 async def test_a_run_finds_nothing_of_the_one_before(
     place: Place, launcher: LauncherName, without: frozenset[str]
 ) -> None:
-    """No flag, place, lock or lease of a description, no text of its command; and what it needs is in order.
+    """No flag, offset, lock or lease of a file description, and no text of its command; what it needs is intact.
 
     Without the filter all of these can be left, so that descriptions are known to be the run's own.
     """
@@ -104,13 +104,13 @@ async def test_a_run_finds_nothing_of_the_one_before(
 
 
 async def test_the_memory_of_a_python_command_holds_nothing_of_the_one_before(place: Place) -> None:
-    """The server does not keep what it was sent."""
+    """The server keeps nothing that it was sent."""
     async with hijacker(place, LauncherName.PYTHON_SERVER, OPEN_HOST) as hijacked:
         assert await hijacked.traces("look") == []
 
 
 async def test_no_process_maps_memory_that_others_write(place: Place) -> None:
-    """Neither a server nor what holds it shares pages with its children."""
+    """Neither servers nor their parents share pages with children."""
     async with hijacker(place, LauncherName.FORK_SERVER) as hijacked:
         await hijacked.run("leave", LEFT)
         found = mappings()
@@ -120,7 +120,7 @@ async def test_no_process_maps_memory_that_others_write(place: Place) -> None:
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 async def test_a_run_leaves_no_special_file(place: Place, launcher: LauncherName) -> None:
-    """Nothing that it makes is set-uid, set-gid or sticky."""
+    """No file that it makes is set-uid, set-gid or sticky."""
     async with hijacker(place, launcher) as hijacked:
         assert await hijacked.special_files() == []
 
@@ -130,7 +130,7 @@ async def test_a_run_leaves_no_special_file(place: Place, launcher: LauncherName
 async def test_a_run_changes_no_file_that_all_read(
     place: Place, launcher: LauncherName, without: frozenset[str]
 ) -> None:
-    """Not even its mode, times, length or locks, where the file is its own user's and no mount is read-only."""
+    """Nor its mode, times, length or locks, where the run's user owns the file and no mount is read-only."""
     before = place.database.stat()
     async with hijacker(place, launcher, without) as hijacked:
         assert await hijacked.changes() == 0
@@ -140,7 +140,7 @@ async def test_a_run_changes_no_file_that_all_read(
 
 @NEEDS_ROOT
 def test_nothing_carries_over_for_an_ordinary_user_either(base: Path, program: Path, library: Path) -> None:
-    """With namespaces and without, where runs have the service's own user."""
+    """With namespaces and without, in which case runs have the service's own user."""
     os.chown(base, NOBODY, NOBODY)
     found = printed_by_nobody(Path(__file__).with_name("carry_over.py"), base, program, library)
     assert found["user"] == NOBODY

@@ -1,4 +1,4 @@
-"""Every way in which a run ends, by a program that ends so."""
+"""Every ending of a run, caused by a program."""
 
 import pytest
 
@@ -64,7 +64,7 @@ ENDINGS = [
 def test_the_verdict_names_the_ending(
     run_python: RunPython, program: str, limits: dict[str, float], ending: Ending
 ) -> None:
-    """Each way in which a program ends has its own verdict."""
+    """Each ending of a program has its own verdict."""
     assert run_python(program, **limits).ending is ending
 
 
@@ -76,7 +76,7 @@ def test_error_output_is_kept_to_a_cap_and_drained_beyond_it(run_python: RunPyth
 
 
 def test_the_verdict_says_what_the_run_used(run_python: RunPython) -> None:
-    """Time and memory of a run are measured."""
+    """Time and memory are measured."""
     verdict = run_python("import time; x = bytes(range(256)) * 400_000; time.sleep(0.2)")
     assert verdict.wall_seconds >= 0.2
     assert 0 < verdict.cpu_seconds < verdict.wall_seconds
@@ -99,11 +99,11 @@ def test_the_verdict_says_what_the_run_used(run_python: RunPython) -> None:
     ],
 )
 def test_what_was_observed_decides_the_ending(end: ProcessEnd, ending: Ending) -> None:
-    """The first rule that holds decides, and a clean exit proves nothing on a full disk."""
+    """The first rule that applies decides, and a clean exit proves nothing on a full disk."""
     assert judge(end) is ending
 
 
 @pytest.mark.parametrize("ending", Ending)
 def test_every_ending_has_a_sentence(ending: Ending) -> None:
-    """The client gets one complete sentence for every ending."""
+    """Clients get one complete sentence for every ending."""
     assert plain_language(Verdict(ending=ending)).endswith(".")

@@ -1,4 +1,4 @@
-"""What a hostile program tries, with each launcher, and with layers left out as hosts leave them out."""
+"""A hostile program with each launcher, and without layers that hosts may lack."""
 
 import os
 import tempfile
@@ -79,7 +79,7 @@ def hostile(public: Path) -> Path:
 
 
 class Attacker:
-    """Runs the hostile program by one launcher."""
+    """Runs the hostile program with one launcher."""
 
     def __init__(self, connection: Connection, config: Config, launcher: LauncherName) -> None:
         self._connection = connection
@@ -88,7 +88,7 @@ class Attacker:
         self._count = 0
 
     async def attack(self, *arguments: str, **limits: float) -> tuple[Verdict, Path]:
-        """One run; returns its verdict and its directory."""
+        """Run the program once; return its verdict and its directory."""
         assert self._config.ogr2ogr is not None
         self._count += 1
         directory = self._config.work_root / f"run{self._count}"
@@ -105,7 +105,7 @@ class Attacker:
         return verdict, directory
 
     async def succeeding(self, attacks: dict[str, tuple[str, ...]]) -> set[str]:
-        """The attacks that get through."""
+        """The attacks that succeed."""
         found = set()
         for name, arguments in attacks.items():
             verdict, _ = await self.attack(*arguments)
@@ -117,7 +117,7 @@ class Attacker:
 
 @asynccontextmanager
 async def attacker(config: Config, launcher: LauncherName) -> AsyncIterator[Attacker]:
-    """A connection without the self-test, whose samples this ogr2ogr does not convert."""
+    """A pool without the self-test, whose samples this program does not convert."""
     connection = Connection(config)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(connection.serve)
@@ -128,7 +128,7 @@ async def attacker(config: Config, launcher: LauncherName) -> AsyncIterator[Atta
 
 
 def configuration(public: Path, hostile: Path, library: Path, without: frozenset[str]) -> tuple[Config, Path]:
-    """A pool of one slot, and a directory outside of it."""
+    """A pool of one slot, and a directory outside it."""
     base = Path(tempfile.mkdtemp(dir=public))
     base.chmod(0o755)
     work_root, outside = base / "work", base / "outside"
@@ -144,7 +144,7 @@ def configuration(public: Path, hostile: Path, library: Path, without: frozenset
 async def test_a_hostile_program_gets_nothing_that_its_layers_guard(
     public: Path, hostile: Path, library: Path, launcher: LauncherName, level: str
 ) -> None:
-    """Whatever the launcher, what gets through is at most what the missing layer was there for."""
+    """With any launcher, only attacks that the missing layer prevents get through."""
     without, losses = LEVELS[level]
     config, outside = configuration(public, hostile, library, without)
     with surroundings(config.work_root, outside) as attacks:
@@ -175,7 +175,7 @@ async def test_the_same_attacks_get_through_where_there_are_no_layers(
 async def test_a_spawner_that_a_run_has_limited_is_replaced(
     public: Path, hostile: Path, library: Path, launcher: LauncherName
 ) -> None:
-    """A run with the spawner's user and no filter leaves it without descriptors; the next command runs all the same."""
+    """A run with the spawner's user and no filter can take its descriptors; the next command runs nevertheless."""
     without = frozenset({"system-call filter", "unprivileged user"})
     config, _ = configuration(public, hostile, library, without)
     async with attacker(config, launcher) as tries:
@@ -189,7 +189,7 @@ async def test_a_spawner_that_a_run_has_limited_is_replaced(
 async def test_a_daemon_is_gone_when_its_run_is(
     public: Path, hostile: Path, library: Path, launcher: LauncherName, without: Sequence[str]
 ) -> None:
-    """A program that leaves its session, group and parent behind leaves no process behind."""
+    """A program that leaves its session, group and parent leaves no process behind."""
     config, _ = configuration(public, hostile, library, frozenset(without))
     async with attacker(config, launcher) as tries:
         _, directory = await tries.attack("daemon")
@@ -199,7 +199,7 @@ async def test_a_daemon_is_gone_when_its_run_is(
 
 @pytest.mark.parametrize("launcher", OGR2OGR_LAUNCHERS)
 async def test_a_fork_bomb_makes_no_process(public: Path, hostile: Path, library: Path, launcher: LauncherName) -> None:
-    """Every fork is refused, and the pool goes on."""
+    """Every fork is refused, and the pool continues."""
     config, _ = configuration(public, hostile, library, frozenset())
     async with attacker(config, launcher) as tries:
         assert (await tries.attack("fork bomb"))[0].exit_code == REFUSED

@@ -1,4 +1,4 @@
-"""What runs can read holds nothing private: a pool that it would be otherwise with does not open."""
+"""What runs can read contains nothing private; otherwise the pool does not open."""
 
 import os
 import shutil
@@ -41,14 +41,14 @@ class Tree:
 
 @pytest.fixture
 def tree(public: Path) -> Tree:
-    """A tree whose directories other users can pass."""
+    """A tree whose directories other users can traverse."""
     base = Path(tempfile.mkdtemp(dir=public))
     base.chmod(0o755)
     return Tree(base)
 
 
 def test_whatever_holds_something_private_is_named_with_what_to_do(tree: Tree) -> None:
-    """Its directory, one above, itself, and each by a link, wherever the private thing is a link itself."""
+    """The directory itself, a parent, or a file, each also through a link, and private paths that are links."""
     (tree.other / "link").symlink_to(tree.data)
     private = {"the key": tree.key}
     for readable in (tree.base, tree.data, tree.key, tree.other / "link"):
@@ -60,7 +60,7 @@ def test_whatever_holds_something_private_is_named_with_what_to_do(tree: Tree) -
 
 
 def test_what_is_readable_does_not_lie_within_something_private(tree: Tree) -> None:
-    """But in a directory that the work root is in as well: copies of data are made there."""
+    """Except in a directory that also contains the work root, where copies of data are made."""
     (tree.data / "store").mkdir()
     assert exposed([tree.data / "store"], {"the store": tree.data / "store"}, tree.work_root)
     assert exposed([tree.other / "below"], {"the other": tree.other}, tree.work_root)
@@ -77,7 +77,7 @@ def test_what_is_readable_does_not_lie_within_something_private(tree: Tree) -> N
     ],
 )
 def test_a_bind_mount_hides_nothing(tree: Tree, mounted: str, readable: str, private: str, *, is_exposed: bool) -> None:
-    """Places are compared, not their names."""
+    """Places are compared, rather than names."""
     source, target = (tree.base / name for name in mounted.split())
     script = f'mount --bind {source} {target} && exec "$@"'
     python = (sys.executable, "-c", BIND, tree.base, readable, private)
@@ -90,7 +90,7 @@ def test_a_bind_mount_hides_nothing(tree: Tree, mounted: str, readable: str, pri
 
 
 async def test_a_pool_that_would_show_something_private_does_not_open(tree: Tree) -> None:
-    """Nor does the least strict one: what is wrong is not the host."""
+    """Not even in the least strict mode, since the configuration is wrong and not the host."""
     config = Config(work_root=tree.work_root, mode=Mode.BEST_EFFORT, readable=(tree.data,))
     with pytest.raises(SandboxUnavailable, match=r"the key .* lies in .*data, which every conversion can read. Move"):
         async with open_pool(config, {"the key": tree.key}):
@@ -105,7 +105,7 @@ async def test_a_pool_that_would_show_something_private_does_not_open(tree: Tree
 async def test_the_self_test_is_set_upon_what_is_private(
     tree: Tree, library: Path | None, launcher: LauncherName
 ) -> None:
-    """Where no layer keeps a run from it, the self-test says by which launcher it was got at."""
+    """If no layer keeps runs from it, the self-test names the launcher that reached it."""
     config = Config(
         work_root=tree.work_root,
         mode=Mode.BEST_EFFORT,
@@ -125,7 +125,7 @@ async def test_the_self_test_is_set_upon_what_is_private(
 
 
 async def test_a_host_without_landlock_shows_nothing_private_either(tree: Tree) -> None:
-    """The directories on the way to the work root are there, without what else is in them."""
+    """The directories on the way to the work root exist without their other content."""
     config = Config(work_root=tree.work_root, converters=1, without=frozenset({"Landlock"}))
     async with open_pool(config, {"the data": tree.data, "the key": tree.key, "the others": tree.other}) as pool:
         assert pool.report().escapes == ()
@@ -133,7 +133,7 @@ async def test_a_host_without_landlock_shows_nothing_private_either(tree: Tree) 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's runs have a user of their own")
 async def test_what_other_users_cannot_read_is_made_readable_for_runs(tree: Tree) -> None:
-    """After an installation under `umask 077`, which a service may run under as well, nothing is missing."""
+    """After an installation under `umask 077`, which the service may run under too, nothing is missing."""
     package, program = tree.other / "package", tree.other / "program"
     package.mkdir()
     (package / "data").write_text("read")
@@ -161,7 +161,7 @@ async def test_what_other_users_cannot_read_is_made_readable_for_runs(tree: Tree
 
 
 def test_libraries_are_found_wherever_they_lie(tree: Tree) -> None:
-    """Those of the system need no naming; a program that is none is linked with nothing."""
+    """The system's libraries need not be listed; a file that is not a program has none."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")

@@ -24,14 +24,14 @@ def test_it_is_built_once_and_found(tmp_path: Path) -> None:
 
 
 def test_the_library_of_another_source_is_replaced(tmp_path: Path) -> None:
-    """What an older version left does not stay."""
+    """The library of an older version is removed."""
     (tmp_path / "forkserver-0123.so").touch()
     library = build(tmp_path)
     assert list(tmp_path.glob("*.so")) == [library]
 
 
 def test_the_source_compiles_without_a_warning(tmp_path: Path) -> None:
-    """Warnings end this build alone: users' compilers may warn of what ours does not know yet."""
+    """Only this build treats warnings as errors: users' compilers may have new ones."""
     command = compilation(shutil.which("cc") or "cc", tmp_path / "library.so")
     result = subprocess.run([*command, "-Werror"], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

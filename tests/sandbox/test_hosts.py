@@ -1,4 +1,4 @@
-"""Hosts that give less: an ordinary user, no namespaces, a layer that is missing; and what is reported of them."""
+"""Restricted hosts: an ordinary user, no namespaces, a missing layer; and the reports about them."""
 
 import json
 import os
@@ -27,7 +27,7 @@ NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes som
 
 
 def python_for_everyone() -> str:
-    """A Python that other users can execute and that finds what the sandbox imports."""
+    """A Python that other users can execute, and that finds the sandbox's imports."""
     for candidate in (sys.executable, "/usr/bin/python3"):
         command = [candidate, "-c", "import anyio, msgspec, structlog"]
         try:
@@ -40,13 +40,13 @@ def python_for_everyone() -> str:
 
 
 def environment() -> dict[str, str]:
-    """Where modules are, for another Python of the same version."""
+    """The module path for another Python of the same version."""
     return {"PYTHONPATH": os.pathsep.join([str(ROOT_OF_PROJECT), *filter(None, sys.path)])}
 
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A work root that belongs to nobody."""
+    """A work root owned by nobody."""
     with tempfile.TemporaryDirectory() as directory:
         Path(directory).chmod(0o755)
         root = Path(directory) / "work"
@@ -56,7 +56,7 @@ def place() -> Iterator[Path]:
 
 
 def printed_by_nobody(script: str | Path, *arguments: object) -> Any:
-    """The JSON that a Python script prints last when an ordinary user runs it."""
+    """The JSON that a Python script prints last, run by an ordinary user."""
     result = subprocess.run(
         [python_for_everyone(), str(script), *map(str, arguments)],
         user=NOBODY,
@@ -72,7 +72,7 @@ def printed_by_nobody(script: str | Path, *arguments: object) -> Any:
 
 
 def found_by_an_ordinary_user(place: Path, *arguments: str, script: str = "ordinary_user.py") -> dict[str, Any]:
-    """What a program beside this one prints."""
+    """The output of a program beside this one."""
     found: dict[str, Any] = printed_by_nobody(Path(__file__).with_name(script), place, *arguments)
     return found
 
@@ -84,7 +84,7 @@ def active(found: dict[str, Any]) -> set[str]:
 
 @NEEDS_ROOT
 def test_an_ordinary_user_is_isolated_as_well(place: Path) -> None:
-    """Namespaces, Landlock and the filter need no right; nothing gets out."""
+    """Namespaces, Landlock and the filter need no privilege; nothing gets out."""
     found = found_by_an_ordinary_user(place)
     assert found["ending"] == Ending.OK, found
     assert found["report"]["escapes"] == []
@@ -106,7 +106,7 @@ def test_a_host_without_user_namespaces_still_isolates(place: Path) -> None:
 
 @NEEDS_ROOT
 def test_a_spawner_outlives_a_lack_of_processes(place: Path) -> None:
-    """What cannot be started then says so; the others, and whatever comes afterwards, run in the same spawner."""
+    """Commands that cannot be started then say so; all others, and later ones, run in the same spawner."""
     found = found_by_an_ordinary_user(place, script="crowded.py")
     assert found["same"], found
     assert found["endings"][0][0] == Ending.INTERNAL, found
@@ -125,14 +125,14 @@ def test_a_spawner_outlives_a_lack_of_processes(place: Path) -> None:
     ],
 )
 async def test_strict_mode_names_what_is_missing(work_root: Path, without: set[str], named: str) -> None:
-    """A pool does not open without a layer for the network, for files and for limits, nor with runs that are root."""
+    """A pool does not open without a layer for the network, for files and for limits, nor with runs as root."""
     with pytest.raises(SandboxUnavailable, match=f"no layer guards the {named} .*best-effort"):
         async with open_pool(Config(work_root=work_root, without=frozenset(without))):
             pass
 
 
 async def test_best_effort_opens_and_says_what_gets_out(work_root: Path, directory: Path) -> None:
-    """With what there is, and the truth about it."""
+    """With what is available, and an accurate report."""
     config = Config(
         work_root=work_root,
         mode=Mode.BEST_EFFORT,
@@ -148,7 +148,7 @@ async def test_best_effort_opens_and_says_what_gets_out(work_root: Path, directo
 
 
 def test_strict_mode_refuses_a_host_on_which_something_got_out() -> None:
-    """Layers that are all in use and do not hold are not trusted."""
+    """Layers that are in use but ineffective are not trusted."""
     layer = LayerReport(name="all", stops="everything", guards=frozenset(Guard), active=True)
     with pytest.raises(SandboxUnavailable, match="reached a TCP listener"):
         policy.enforce(Mode.STRICT, Report(layers=(layer,), escapes=("a TCP listener",)))
@@ -166,7 +166,7 @@ def test_the_launcher_in_use_is_the_first_that_passed() -> None:
 
 @pytest.mark.skipif(not Path("/sys/fs/cgroup/memory").exists() or os.geteuid() != 0, reason="no memory groups to make")
 async def test_memory_beyond_the_address_space_limit_is_the_memory_groups(work_root: Path, directory: Path) -> None:
-    """A program with unlimited address space is killed for exceeding its memory, and the verdict says so."""
+    """A program that exceeds its memory without an address-space limit is killed, and the verdict says so."""
     config = Config(work_root=work_root, mode=Mode.BEST_EFFORT, without=frozenset({"resource limits"}))
     async with open_pool(config) as pool:
         if "memory group" not in {layer.name for layer in pool.report().layers if layer.active}:
@@ -185,7 +185,7 @@ async def test_memory_beyond_the_address_space_limit_is_the_memory_groups(work_r
 
 @pytest.mark.skipif(not Path("/sys/fs/cgroup/memory").exists() or os.geteuid() != 0, reason="no memory groups to make")
 async def test_the_memory_groups_of_a_killed_keeper_are_removed_by_the_next(work_root: Path) -> None:
-    """A group whose keeper is gone goes, at the next start."""
+    """The next start removes groups without a keeper."""
     async with open_pool(Config(work_root=work_root)):
         made = groups()
         if not made:
@@ -198,7 +198,7 @@ async def test_the_memory_groups_of_a_killed_keeper_are_removed_by_the_next(work
 
 @pytest.mark.skipif(not Path("/sys/fs/cgroup/memory").exists() or os.geteuid() != 0, reason="no memory groups to make")
 async def test_a_keeper_leaves_the_memory_groups_of_a_living_one_alone(work_root: Path, directory: Path) -> None:
-    """Runs go on after another service has started on this host, even one that cannot see the first one's processes."""
+    """Runs continue after another service starts on this host, even one that cannot see the first one's processes."""
     async with open_pool(Config(work_root=work_root)) as pool:
         if not (made := groups()):
             pytest.skip("memory groups cannot be made here")
@@ -212,7 +212,7 @@ async def test_a_keeper_leaves_the_memory_groups_of_a_living_one_alone(work_root
 
 
 def groups() -> list[Path]:
-    """The memory groups that keepers below this process have made."""
+    """The memory groups of keepers below this process."""
     owners = {str(pid) for pid in processes_below()}
     found = Path("/sys/fs/cgroup/memory").rglob("sandbox-*")
     return [path for path in found if path.name.split("-")[1] in owners]

@@ -1,4 +1,4 @@
-"""The launchers on the genuine ogr2ogr and on Python: one argv, one answer."""
+"""All launchers, with the real ogr2ogr and with Python: the same arguments give the same results."""
 
 import json
 import os
@@ -52,25 +52,25 @@ if __name__ == "__main__":
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a test works: a directory, and the library of the fork server, if there is one."""
+    """A test's directory, and the fork server's library if it was built."""
 
     path: Path
     library: Path | None
 
     @property
     def work_root(self) -> Path:
-        """Where the directories of runs are."""
+        """The parent of the runs' directories."""
         return self.path / "work"
 
 
 @pytest.fixture
 def place(public: Path, library: Path | None) -> Place:
-    """A directory that other users can pass through."""
+    """A directory that other users can traverse."""
     return make_place(public, library)
 
 
 def make_place(public: Path, library: Path | None) -> Place:
-    """A directory that other users can pass through."""
+    """A directory that other users can traverse."""
     path = Path(tempfile.mkdtemp(dir=public))
     path.chmod(0o755)
     (path / "work").mkdir()
@@ -80,7 +80,7 @@ def make_place(public: Path, library: Path | None) -> Place:
 
 
 class Pool:
-    """Runs commands by a launcher of the test's choice."""
+    """Runs commands with a launcher of the test's choice."""
 
     def __init__(self, connection: Connection, config: Config) -> None:
         self._connection = connection
@@ -107,7 +107,7 @@ class Pool:
         slot: int = 0,
         **limits: float,
     ) -> tuple[Verdict, Path]:
-        """Run by one launcher, once it is up; None takes the first that there is."""
+        """Run with one launcher once it is up; None takes the first available."""
         directory = self.directory()
         command = Command(
             argv=argv,
@@ -141,7 +141,7 @@ async def opened(
     without: frozenset[str] = frozenset(),
     mode: Mode = Mode.STRICT,
 ) -> AsyncIterator[Pool]:
-    """Two slots, every launcher."""
+    """A pool with two slots and every launcher."""
     ogr2ogr = Ogr2ogr(program=Path(OGR2OGR), environment=ENVIRONMENT, fork_server=place.library) if OGR2OGR else None
     config = Config(
         work_root=place.work_root,
@@ -163,7 +163,7 @@ async def opened(
 
 
 class SharedPool:
-    """A pool in an event loop of its own, for tests that leave it as they have found it."""
+    """A pool in its own event loop, for tests that leave its state unchanged."""
 
     def __init__(self, portal: BlockingPortal, pool: Pool, place: Place) -> None:
         self._portal = portal
@@ -193,37 +193,37 @@ class SharedPool:
 
 @contextmanager
 def shared(place: Place, modules: tuple[str, ...] = ()) -> Iterator[SharedPool]:
-    """A pool with every launcher for several tests."""
+    """A pool with every launcher that several tests share."""
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(opened(place, modules)) as pool:
         yield SharedPool(portal, pool, place)
 
 
 @pytest.fixture(scope="module")
 def gdal_pool(public: Path, library: Path | None) -> Iterator[SharedPool]:
-    """One for the genuine ogr2ogr."""
+    """A pool for the real ogr2ogr."""
     with shared(make_place(public, library)) as pool:
         yield pool
 
 
 @pytest.fixture(scope="module")
 def python_pool(public: Path) -> Iterator[SharedPool]:
-    """One for the test's module."""
+    """A pool for the test's module."""
     with shared(make_place(public, None), modules=("told_module",)) as pool:
         yield pool
 
 
 def python_environment(place: Place) -> dict[str, str]:
-    """Where the test's module is."""
+    """The module path of the test's module."""
     return {"PYTHONPATH": str(place.path / "modules"), "PYTHONSAFEPATH": "1", "LC_ALL": "C.UTF-8"}
 
 
 def servers() -> list[int]:
-    """The fork servers below this process, and their children: ogr2ogr without an argument."""
+    """The fork servers below this process, and their children: ogr2ogr without arguments."""
     return [pid for pid in processes_below() if command_line(pid) == f"{OGR2OGR}\0".encode()]
 
 
 def content(directory: Path) -> dict[str, bytes]:
-    """The files of a run."""
+    """The contents of a run's files."""
     return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
@@ -243,7 +243,7 @@ def content(directory: Path) -> dict[str, bytes]:
     ],
 )
 def test_every_launcher_gives_the_same_answer(gdal_pool: SharedPool, arguments: tuple[str, ...]) -> None:
-    """The files, the exit code and the messages are those of plain exec."""
+    """Files, exit code and messages equal those of plain exec."""
     expected, directory = gdal_pool.convert(LauncherName.EXEC, *arguments)
     files = content(directory)
     verdict, directory = gdal_pool.convert(LauncherName.FORK_SERVER, *arguments)
@@ -258,7 +258,7 @@ def test_every_launcher_gives_the_same_answer(gdal_pool: SharedPool, arguments: 
 def test_a_command_has_the_drivers_and_settings_of_its_own_environment(
     gdal_pool: SharedPool, launcher: LauncherName
 ) -> None:
-    """What one command's environment switches off is off for that command alone."""
+    """What one command's environment disables is disabled for that command alone."""
     without_csv = {**ENVIRONMENT, "GDAL_SKIP": "CSV"}
     csv = ("-f", "CSV", "out.csv", "in.geojson")
     verdicts = [
@@ -277,7 +277,7 @@ def test_a_command_has_the_drivers_and_settings_of_its_own_environment(
 def test_the_fork_server_leaves_out_the_drivers_that_a_start_would(
     gdal_pool: SharedPool, option: str, names: str, way: str
 ) -> None:
-    """Drivers are registered before the command is known; the list that it leaves out is read as GDAL reads it."""
+    """Drivers are registered before the command is known; the list to skip is read as GDAL reads it."""
     environment = {**ENVIRONMENT, option: names} if way == "variable" else ENVIRONMENT
     given = ("--config", option, names) if way == "argument" else ()
     arguments = (*given, "-f", "CSV", "out.csv", "in.geojson")
@@ -294,7 +294,7 @@ def test_the_fork_server_leaves_out_the_drivers_that_a_start_would(
 @NEEDS_OGR2OGR
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_limits_hold_whatever_the_launcher(gdal_pool: SharedPool, launcher: LauncherName) -> None:
-    """Memory, size of files and time are limited in a process that started before its command came."""
+    """Memory, file size and time are limited in a process that started before its command arrived."""
     endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x, 'xxxxxxxxxxxxxxxx' AS t FROM c"
     query = ("-f", "CSV", "out.csv", "in.geojson", "-dialect", "SQLITE", "-sql", endless)
     assert gdal_pool.convert(launcher, *query, file_bytes=100_000)[0].ending is Ending.OUTPUT_SIZE
@@ -324,7 +324,7 @@ async def test_a_dead_or_silent_server_costs_no_command(place: Place, loss: sign
 @NEEDS_OGR2OGR
 @NEEDS_COMPILER
 async def test_a_server_is_replaced_after_its_commands_and_none_is_lost(place: Place) -> None:
-    """Commands go on while one server takes over from the other."""
+    """Commands continue while a new server takes over."""
     async with opened(place, commands_per_server=3) as pool:
         seen = set()
         for _ in range(20):
@@ -347,7 +347,7 @@ ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELEC
 @NEEDS_OGR2OGR
 @NEEDS_COMPILER
 async def test_a_run_outlives_the_server_that_started_it(place: Place) -> None:
-    """A server that is replaced ends, and is reaped; none of its children is ended with it."""
+    """A replaced server ends and is reaped; none of its children ends with it."""
     query = ("-f", "CSV", "out.csv", "in.geojson", "-dialect", "SQLITE", "-sql", ENDLESS)
     async with opened(place, commands_per_server=1, without=IN_THE_SERVERS_GROUP) as pool:
         verdict, _ = await pool.convert(LauncherName.FORK_SERVER, *query, wall_seconds=2)
@@ -366,7 +366,7 @@ async def test_a_python_run_outlives_the_server_that_started_it(place: Place) ->
 @NEEDS_COMPILER
 @pytest.mark.parametrize("loss", [signal.SIGKILL, signal.SIGSTOP])
 async def test_a_run_outlives_a_dead_or_silent_server(place: Place, loss: signal.Signals) -> None:
-    """A server that dies, or that is ended for its silence, takes no run along."""
+    """A server that dies, or is ended because it is silent, takes no run along."""
     query = ("-f", "CSV", "out.csv", "in.geojson", "-dialect", "SQLITE", "-sql", ENDLESS)
     endings: list[Ending] = []
 
@@ -420,7 +420,7 @@ def test_a_module_runs_as_if_python_had_been_started(
 
 
 async def test_a_module_that_is_not_held_ready_is_started(place: Place) -> None:
-    """The server takes what it knows; all else is a process of its own."""
+    """The server runs the modules it knows; any other gets a new process."""
     async with opened(place) as pool:
         argv = (sys.executable, "-m", "told_module", "fine")
         verdict, _ = await pool.run(None, argv, python_environment(place))
@@ -428,7 +428,7 @@ async def test_a_module_that_is_not_held_ready_is_started(place: Place) -> None:
 
 
 def test_an_environment_is_taken_over_unless_a_start_would_have_read_it() -> None:
-    """Options of GDAL come with the command; where PROJ's data is does not."""
+    """GDAL's options come with the command; the path of PROJ's data does not."""
     assert Started({"PROJ_LIB": "/a"}).can_become({"PROJ_LIB": "/a", "GDAL_SKIP": "CSV"})
     assert not Started({"PROJ_LIB": "/a"}).can_become({"PROJ_LIB": "/b"})
     assert not Started({}).can_become({"LD_PRELOAD": "x"})

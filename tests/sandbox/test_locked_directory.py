@@ -1,4 +1,4 @@
-"""Directories of processes: those of killed ones are removed, and nobody else's."""
+"""Directories of processes: those of killed processes are removed, and no others."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +10,7 @@ TIMES = 40
 
 
 def test_processes_that_start_together_leave_each_other_s_directories_alone(tmp_path: Path) -> None:
-    """Each looks for abandoned ones while others are making theirs."""
+    """Each looks for abandoned directories while others create theirs."""
 
     def own(_: int) -> None:
         for _time in range(TIMES):
@@ -24,7 +24,7 @@ def test_processes_that_start_together_leave_each_other_s_directories_alone(tmp_
 
 
 def test_an_abandoned_directory_is_removed_by_the_next_owner(tmp_path: Path) -> None:
-    """With what is in it."""
+    """With its content."""
     (tmp_path / "own-abandoned" / "deep").mkdir(parents=True)
     directory = LockedDirectory(tmp_path, "own")
     assert list(tmp_path.iterdir()) == [directory.path]

@@ -1,4 +1,4 @@
-"""Runs below the second work root, on another file system: as isolated as below the first."""
+"""Runs below the second work root, on another file system, are isolated like those below the first."""
 
 import sys
 import tempfile
@@ -63,7 +63,7 @@ async def look(pool: Pool, directory: Path, *paths: Path) -> list[str]:
 async def test_a_run_below_the_second_root_writes_there_and_sees_no_other(
     roots: tuple[Path, Path], without: frozenset[str]
 ) -> None:
-    """Neither one beside it nor one below the first root; and one below the first sees none below the second."""
+    """Neither beside it nor below the first root; and runs below the first see none below the second."""
     first, second = (new_run(root, "own") for root in roots)
     others = [new_run(root, "other") / "in.geojson" for root in roots]
     config = Config(work_root=roots[0], memory_root=roots[1], mode=Mode.BEST_EFFORT, without=without)
@@ -77,7 +77,7 @@ async def test_a_run_below_the_second_root_writes_there_and_sees_no_other(
 def converting(
     roots: tuple[Path, Path], launcher: LauncherName, library: Path | None = None, without: frozenset[str] = frozenset()
 ) -> Config:
-    """A converter below both roots that asks `launcher` first, then plain execution."""
+    """A converter for both roots that tries `launcher` first, then plain exec."""
     return Config(
         work_root=roots[0],
         memory_root=roots[1],
@@ -96,7 +96,7 @@ def converting(
 async def test_every_launcher_converts_below_either_root(
     roots: tuple[Path, Path], library: Path | None, launcher: LauncherName, without: frozenset[str]
 ) -> None:
-    """On whichever file system the directory of the run is."""
+    """Whichever file system the run's directory is on."""
     config = converting(roots, launcher, library, without)
     async with open_pool(config) as pool:
         for number, root in enumerate((roots[1], roots[0], roots[1])):
@@ -111,7 +111,7 @@ async def test_every_launcher_converts_below_either_root(
 
 
 async def test_limits_hold_below_the_second_root(roots: tuple[Path, Path]) -> None:
-    """Bytes in all files together are counted there too."""
+    """The total size of all files is limited there too."""
     directory = new_run(roots[1], "own")
     program = "import time\nfor n in range(8): open(str(n), 'wb').write(b'x' * 2_000_000)\ntime.sleep(20)"
     async with open_pool(Config(work_root=roots[0], memory_root=roots[1])) as pool, pool.lease("a") as worker:
@@ -127,7 +127,7 @@ async def test_limits_hold_below_the_second_root(roots: tuple[Path, Path]) -> No
 async def test_a_directory_that_is_not_there_costs_its_own_run_only(
     roots: tuple[Path, Path], library: Path | None, launcher: LauncherName
 ) -> None:
-    """The helper that is asked for it goes on, and so does the server, whichever launcher is asked first."""
+    """Helper and server continue, whichever launcher is tried first."""
     async with open_pool(converting(roots, launcher, library)) as pool, pool.lease("a") as worker:
         argv = (str(OGR2OGR), "--version")
         missing = await worker.run(Command(argv=argv, directory=roots[1] / "missing", environment=ENVIRONMENT))

@@ -1,4 +1,4 @@
-"""A pool from outside: turns, cancellation, loss of its helper."""
+"""A pool from the outside: turns, cancellation, loss of its helper."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ def python(directory: Path, program: str) -> Command:
 
 
 async def until_started(directory: Path) -> None:
-    """Wait for the file by which a program says that it runs."""
+    """Wait for the file with which a program reports that it runs."""
     while not (directory / "started").exists():  # noqa: ASYNC110 - another process makes it
         await anyio.sleep(0.01)
 
@@ -50,7 +50,7 @@ async def test_a_cancelled_run_is_over_when_the_cancellation_goes_on(config: Con
 
 
 async def test_closing_the_pool_leaves_no_process(config: Config, directory: Path) -> None:
-    """When the pool has closed its helper is gone too."""
+    """Once the pool has closed, its helper is gone too."""
     before = processes_below()
     async with open_pool(config) as pool, pool.lease("a") as worker:
         await worker.run(python(directory, ""))
@@ -58,7 +58,7 @@ async def test_closing_the_pool_leaves_no_process(config: Config, directory: Pat
 
 
 async def test_no_more_run_at_once_than_there_are_converters(work_root: Path) -> None:
-    """Many leases, two converters: never a third process."""
+    """With many leases and two converters, there is never a third process."""
     config = Config(work_root=work_root, converters=2)
     running = peak = 0
     async with open_pool(config) as pool:
@@ -80,7 +80,7 @@ async def test_no_more_run_at_once_than_there_are_converters(work_root: Path) ->
 
 
 async def test_a_full_pool_refuses_at_once(work_root: Path) -> None:
-    """No place, no waiting."""
+    """Without a free place, nobody waits."""
     async with open_pool(Config(work_root=work_root, converters=1, waiting_room=0)) as pool:
         [ticket] = pool.queue.enqueue("a")
         with pytest.raises(QueueFull):
@@ -92,7 +92,7 @@ async def test_a_full_pool_refuses_at_once(work_root: Path) -> None:
 
 
 async def test_a_lost_helper_is_replaced_and_its_run_told_as_internal(config: Config, directory: Path) -> None:
-    """Killing (-9) everything below the service costs the run in flight, not the service."""
+    """Kill -9 of everything below the service costs the current run, not the service."""
     sleeper = python(directory, "open('started', 'w').close()\nimport time; time.sleep(60)")
     async with open_pool(config) as pool, pool.lease("a") as worker:
 
@@ -110,7 +110,7 @@ async def test_a_lost_helper_is_replaced_and_its_run_told_as_internal(config: Co
 
 
 async def test_nothing_outlives_a_service_that_is_killed(work_root: Path, directory: Path) -> None:
-    """Killing (-9) the service ends its helper and every run."""
+    """Kill -9 of the service ends its helper and every run."""
     program = (
         "import anyio, sys\nfrom pathlib import Path\n"
         "from sandbox.command import Command\nfrom sandbox.config import Config\nfrom sandbox.pool import open_pool\n"
@@ -134,7 +134,7 @@ async def test_nothing_outlives_a_service_that_is_killed(work_root: Path, direct
 
 
 async def test_a_program_that_is_not_there_is_our_failure(config: Config, directory: Path) -> None:
-    """A command that cannot be started is internal, with the reason for the log."""
+    """A command that cannot be started ends as internal, with the reason for the log."""
     async with open_pool(config) as pool, pool.lease("a") as worker:
         verdict = await worker.run(Command(argv=("/nonexistent/program",), directory=directory))
     assert verdict.ending is Ending.INTERNAL
@@ -157,7 +157,7 @@ async def test_the_environment_is_only_what_the_command_says(
 
 
 async def test_the_directories_of_a_killed_service_are_removed_by_the_next(work_root: Path) -> None:
-    """What has no living owner goes; what has one stays."""
+    """Directories without a living owner are removed; others stay."""
     abandoned = work_root / ".selftest-abandoned"
     (abandoned / "1").mkdir(parents=True)
     living = LockedDirectory(work_root, ".selftest")

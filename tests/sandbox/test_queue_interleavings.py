@@ -1,4 +1,4 @@
-"""The queue under every interleaving of arrivals, cancellations and time that Hypothesis thinks of."""
+"""The queue under interleavings of arrivals, cancellations and time that Hypothesis generates."""
 
 import math
 from collections import Counter
@@ -23,7 +23,7 @@ _ROUNDING = 1e-6
 
 
 class Interleavings(RuleBasedStateMachine):
-    """A queue, every ticket that it gave out, and a clock; `due` is the only thing that makes it tick."""
+    """A queue, every ticket that it issued, and a clock; it ticks only when `due` says so."""
 
     reserved = Bundle("reserved")
     acquired = Bundle("acquired")
@@ -44,7 +44,7 @@ class Interleavings(RuleBasedStateMachine):
 
     @rule(target=reserved, tenant=TENANTS, tickets=st.integers(1, 3))
     def enqueue(self, tenant: str, tickets: int) -> object:
-        """Take places, or be refused without a trace."""
+        """Take places, or be refused without side effects."""
         before = self.queue.places_taken
         try:
             taken = self.queue.enqueue(tenant, tickets)
@@ -57,7 +57,7 @@ class Interleavings(RuleBasedStateMachine):
 
     @rule(target=acquired, ticket=consumes(reserved))
     def acquire(self, ticket: QueueTicket) -> QueueTicket:
-        """Ask for a worker."""
+        """Ask for a slot."""
         if ticket.state is State.RESERVED:
             self.order.setdefault(ticket.tenant, []).append(ticket)
             self.check(self.queue.acquire(ticket, self.now))
@@ -72,7 +72,7 @@ class Interleavings(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.6, 1.7, 5.0]))
     def pass_time(self, seconds: float) -> None:
-        """Let time pass, and tick exactly when the queue asks for it."""
+        """Advance time, and tick exactly when the queue asks for it."""
         until = self.now + seconds
         while (due := self.queue.due(self.now)) is not None and due <= until:
             assert due > self.now
@@ -82,13 +82,13 @@ class Interleavings(RuleBasedStateMachine):
         self.clock(until)
 
     def clock(self, now: float) -> None:
-        """Count for every running ticket what it runs."""
+        """Count for every running ticket how long it runs."""
         for ticket in self.held(State.RUNNING):
             self.ran[ticket] = self.ran.get(ticket, 0.0) + now - self.now
         self.now = now
 
     def check(self, changed: list[QueueTicket]) -> None:
-        """What a call returns is what it changed, once each."""
+        """Check that a call returned what it changed, each change once."""
         assert len(set(changed)) == len(changed)
         assert all(ticket.state in {State.RUNNING, State.SUSPENDED} for ticket in changed)
         assert all(ticket.since == self.now for ticket in changed)
@@ -106,7 +106,7 @@ class Interleavings(RuleBasedStateMachine):
 
     @invariant()
     def the_counts_are_right(self) -> None:
-        """Places are those of the tickets that are not released; what a ticket has run is what it has run."""
+        """Places equal tickets that are not released; a ticket's run time is what it actually ran."""
         held = [ticket for ticket in self.tickets if ticket.state is not State.RELEASED]
         assert self.queue.places_taken == len(held) <= self.queue.places
         for tenant, places in Counter(ticket.tenant for ticket in held).items():
@@ -116,7 +116,7 @@ class Interleavings(RuleBasedStateMachine):
 
     @invariant()
     def a_tenant_is_served_in_its_order(self) -> None:
-        """Of one tenant, none that waits came before one that has begun."""
+        """No waiting ticket of a tenant came before one of its running tickets."""
         for tickets in self.order.values():
             states = [ticket.state for ticket in tickets if ticket.state is not State.RELEASED]
             begun = [state is not State.WAITING for state in states]
@@ -124,7 +124,7 @@ class Interleavings(RuleBasedStateMachine):
 
     @invariant()
     def nobody_wants_in_vain(self) -> None:
-        """Who has nothing running gets a worker in as many quanta as tenants, unless no more may be suspended."""
+        """A tenant with nothing running gets a slot within as many quanta as tenants, if one may be suspended."""
         running = {ticket.tenant for ticket in self.held(State.RUNNING)}
         wanting = {ticket.tenant for ticket in self.held(State.WAITING, State.SUSPENDED)} - running
         suspended = {ticket.tenant for ticket in self.held(State.SUSPENDED)}
@@ -135,7 +135,7 @@ class Interleavings(RuleBasedStateMachine):
             assert self.now - since <= 7 * QUANTUM_SECONDS + _ROUNDING
 
     def teardown(self) -> None:
-        """When all is released everything is free."""
+        """Once everything is released, everything is free."""
         for ticket in self.tickets:
             self.queue.release(ticket, self.now)
         assert (self.queue.places_taken, self.queue.suspended, self.queue.due(self.now)) == (0, 0, None)
@@ -154,7 +154,7 @@ def run(workers: int, waiting: int, suspended: int) -> None:
 
 
 def test_one_worker() -> None:
-    """Everybody takes turns on it."""
+    """All tenants take turns."""
     run(1, 12, 4)
 
 

@@ -1,4 +1,4 @@
-"""What a run may hold: in its directory, and in files that no directory names; and that it has one thread."""
+"""What a run may hold in its directory and in files without names; and its single thread."""
 
 import os
 import tempfile
@@ -24,7 +24,7 @@ def exceeded(directory: str, limits: Limits) -> bool:
 
 
 def test_bytes_and_entries_are_counted_below_all_directories(tmp_path: Path) -> None:
-    """A file in a directory of a directory counts, and so does each directory."""
+    """Files in subdirectories count, and so does each directory."""
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "c").write_bytes(bytes(10_000))
     path = str(tmp_path)
@@ -34,14 +34,14 @@ def test_bytes_and_entries_are_counted_below_all_directories(tmp_path: Path) -> 
 
 
 def test_a_file_of_holes_counts_in_full(tmp_path: Path) -> None:
-    """What costs nothing here would fill the disk that it is copied to."""
+    """A sparse file would fill the disk that it is copied to."""
     with (tmp_path / "holes").open("wb") as file:
         file.truncate(1 << 40)
     assert exceeded(str(tmp_path), Limits())
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    """Neither what a link names nor a loop of links is counted."""
+    """Neither a link's target nor a loop of links is counted."""
     (tmp_path / "up").symlink_to(tmp_path.parent)
     assert not exceeded(str(tmp_path), Limits(directory_files=1))
 
@@ -53,7 +53,7 @@ def test_a_directory_that_is_gone_holds_nothing(tmp_path: Path) -> None:
 
 
 def test_unnamed_files_count_as_those_with_a_name(tmp_path: Path) -> None:
-    """Their bytes and their number are added to what the directory shows."""
+    """Their bytes and their number are added to those of the directory."""
     (tmp_path / "a").write_bytes(bytes(10_000))
     limits = Limits(directory_bytes=30_000, directory_files=3)
     assert not quota.measure(str(tmp_path), limits, [8_000, 8_000]).exceeds(limits)
@@ -71,7 +71,7 @@ def test_the_less_room_is_left_the_sooner_is_the_next_look() -> None:
 
 @contextmanager
 def places(public: Path, library: Path | None, user: int) -> Iterator[tuple[Path, Path, Path, Path]]:
-    """A work root on disk and one in memory, both a user's, and what the tests run."""
+    """A work root on disk and one in memory, both owned by a user, and what the tests run."""
     hostile = compile_hostile(public)
     if hostile is None or library is None:
         pytest.skip("no C compiler")
@@ -86,7 +86,7 @@ def places(public: Path, library: Path | None, user: int) -> Iterator[tuple[Path
 
 
 def require_bounded(found: dict[str, str]) -> None:
-    """What is within the limits ends well, what is beyond is ended, what hides from the count is refused."""
+    """Runs within the limits end well, runs beyond them are ended, and ways to hide from the count are refused."""
     refused, ended = {*holding.REFUSED, *holding.THREADS}, {*holding.BEYOND}
     expected = {
         f"{launcher}: {attack}": "exit 1" if attack in refused else Ending.OUTPUT_SIZE if attack in ended else "exit 0"
@@ -98,7 +98,7 @@ def require_bounded(found: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("place", [0, 1], ids=["on disk", "in memory"])
 async def test_a_run_holds_no_more_than_it_may(public: Path, library: Path | None, place: int) -> None:
-    """Whatever it deletes, replaces or maps, by each launcher; and nothing gives it more at once, or a thread."""
+    """Whatever it deletes, replaces or maps, with each launcher; nothing gives it more at once, or a thread."""
     with places(public, library, os.geteuid()) as (work, memory, hostile, built):
         require_bounded(await holding.endings(holding.configurations(work, memory, hostile, built)[place]))
 
@@ -106,7 +106,7 @@ async def test_a_run_holds_no_more_than_it_may(public: Path, library: Path | Non
 @NEEDS_ROOT
 @pytest.mark.parametrize("arguments", [[], ["refuse"]], ids=["with namespaces", "without"])
 def test_an_ordinary_users_run_holds_no_more_either(public: Path, library: Path | None, arguments: list[str]) -> None:
-    """The count needs no right, nor namespaces."""
+    """The count needs neither privileges nor namespaces."""
     with places(public, library, NOBODY) as given:
         found = attempts_of_an_ordinary_user([*map(str, given), *arguments])
     for endings in found:
@@ -114,6 +114,6 @@ def test_an_ordinary_users_run_holds_no_more_either(public: Path, library: Path 
 
 
 def attempts_of_an_ordinary_user(arguments: list[str]) -> list[dict[str, str]]:
-    """What `holding` prints when an ordinary user runs it."""
+    """The output of `holding`, run by an ordinary user."""
     found: list[dict[str, str]] = printed_by_nobody(holding.__file__, *arguments)
     return found

@@ -1,4 +1,4 @@
-"""The system-call filter as a program, run here as the kernel would run it."""
+"""The system-call filter as a program, interpreted here as the kernel does."""
 
 import errno
 import os
@@ -42,7 +42,7 @@ def answer(machine: str, number: int, *arguments: int, executes: bool = True, ar
 
 
 def for_own_process(code: bytes) -> bytes:
-    """The filter with the id of the process that sets it."""
+    """The filter with the id of the process that installs it."""
     offset = pid_offset(code)
     return code[:offset] + struct.pack("=I", OWN_PID) + code[offset + 4 :]
 
@@ -71,7 +71,7 @@ CONDITIONAL = {
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_exactly_the_listed_calls_are_allowed(machine: str) -> None:
-    """Every number up to a thousand: allowed if it is in the table, refused or unknown if it is not."""
+    """Every number up to a thousand: allowed if it is in the table, otherwise refused or unknown."""
     free = {row[COLUMN[machine]] for row in ALLOWED if row[0] not in CONDITIONAL}
     conditional = {number_of(machine, name) for name in CONDITIONAL}
     for number in set(range(1000)) - conditional:
@@ -120,7 +120,7 @@ def test_exactly_the_listed_calls_are_allowed(machine: str) -> None:
 def test_some_calls_are_allowed_for_some_arguments(
     machine: str, name: str, arguments: tuple[int, ...], expected: int
 ) -> None:
-    """No threads and no processes, signals to itself alone, no limits of others."""
+    """No threads or processes, signals only to itself, no limits of other processes."""
     assert answer(machine, number_of(machine, name), *arguments) == expected
 
 
@@ -137,13 +137,13 @@ def test_some_calls_are_allowed_for_some_arguments(
     ],
 )
 def test_older_calls_are_judged_alike(name: str, arguments: tuple[int, ...], expected: int) -> None:
-    """Those that one of the machines has besides."""
+    """Calls that only some architectures have."""
     assert answer("x86_64", number_of("x86_64", name), *arguments) == expected
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_process_that_is_its_program_already_executes_no_other(machine: str) -> None:
-    """The children of a fork server start nothing."""
+    """A fork server's children execute nothing."""
     assert answer(machine, number_of(machine, "execve"), executes=False) == REFUSED
 
 
@@ -156,7 +156,7 @@ def test_calls_of_another_architecture_kill(machine: str) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_process_id_has_one_place(machine: str) -> None:
-    """The process that installs the filter puts its own id there."""
+    """The process that installs the filter inserts its own id there."""
     code = program(machine, executes=False)
     stands_for_it = code[pid_offset(code) :][:4]
     assert code.count(stands_for_it) == 1

@@ -1,4 +1,4 @@
-"""Runs that are suspended in favour of another tenant's, in real processes."""
+"""Real runs that are suspended in favour of another tenant's."""
 
 import os
 import signal
@@ -40,19 +40,19 @@ def one_worker(work_root: Path) -> Config:
 
 
 async def until_exists(path: Path) -> None:
-    """Wait for a file that a program makes."""
+    """Wait for a file that a program creates."""
     while not path.exists():  # noqa: ASYNC110, ASYNC240 - another process makes it
         await anyio.sleep(0.01)
 
 
 async def until_suspended(pool: Pool) -> None:
-    """Wait until somebody's run is suspended."""
+    """Wait until a run is suspended."""
     while not pool.queue.suspended:  # noqa: ASYNC110 - time does it
         await anyio.sleep(0.01)
 
 
 def counting() -> dict[int, str]:
-    """The counting processes, and the state that the kernel shows of each."""
+    """The counting processes, and each one's state in the kernel."""
     found = {}
     for pid in processes_below():
         if COUNT.encode() in command_line(pid):
@@ -62,7 +62,7 @@ def counting() -> dict[int, str]:
 
 
 async def test_a_run_lends_its_worker_and_goes_on(work_root: Path) -> None:
-    """The other tenant's runs end while the first goes on counting, in one process from beginning to end."""
+    """The other tenant's runs end while the first continues to count, in one process from beginning to end."""
     long = command(work_root, "long")
     verdicts: list[Verdict] = []
     suspensions: list[str] = []
@@ -87,7 +87,7 @@ async def test_a_run_lends_its_worker_and_goes_on(work_root: Path) -> None:
 
 
 async def test_a_suspended_run_stands_still_and_its_clock_too(work_root: Path) -> None:
-    """It may be suspended for longer than it may run."""
+    """It may be suspended for longer than its time limit."""
     connection = Connection(one_worker(work_root))
     verdicts: list[Verdict] = []
     async with anyio.create_task_group() as tasks:
@@ -115,7 +115,7 @@ async def test_a_suspended_run_stands_still_and_its_clock_too(work_root: Path) -
 
 
 async def test_what_starts_in_a_suspended_slot_stands_still_from_the_first(work_root: Path) -> None:
-    """A command that is on its way when its slot is suspended does nothing before it is resumed."""
+    """A command that arrives while its slot is suspended does nothing before it is resumed."""
     connection = Connection(one_worker(work_root))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(connection.serve)
@@ -139,7 +139,7 @@ async def test_what_starts_in_a_suspended_slot_stands_still_from_the_first(work_
 
 
 async def test_a_suspended_run_can_be_cancelled(work_root: Path) -> None:
-    """Nothing of it is left, its place and its slot are free, and the other tenant's run is not touched."""
+    """Nothing of it is left, its place and slot are free, and the other tenant's run is not affected."""
     async with open_pool(one_worker(work_root)) as pool, anyio.create_task_group() as tasks:
         scopes = {tenant: anyio.CancelScope() for tenant in "ab"}
         tickets = {tenant: pool.queue.enqueue(tenant)[0] for tenant in "ab"}
@@ -168,7 +168,7 @@ async def test_a_suspended_run_can_be_cancelled(work_root: Path) -> None:
 
 
 async def test_a_lost_helper_takes_the_suspended_run_along(work_root: Path) -> None:
-    """Both runs end as internal errors; the next run of each tenant succeeds, and they still take turns."""
+    """Both runs end as internal errors; each tenant's next run succeeds, and they still take turns."""
     endings: dict[str, list[Ending]] = {"a": [], "b": []}
     async with open_pool(one_worker(work_root)) as pool, anyio.create_task_group() as tasks:
 
@@ -193,7 +193,7 @@ async def test_a_lost_helper_takes_the_suspended_run_along(work_root: Path) -> N
 
 
 async def test_a_pool_that_closes_ends_the_suspended_run(work_root: Path) -> None:
-    """As it ends all others."""
+    """Like all others."""
     async with open_pool(one_worker(work_root)) as pool:
         async with anyio.create_task_group() as tasks:
 

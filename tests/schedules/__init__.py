@@ -1,1 +1,1 @@
-"""Chosen processes are stopped, killed or cut off at chosen statements; then everything has to add up."""
+"""Chosen processes are stopped, killed or disconnected at chosen statements; afterwards everything must add up."""

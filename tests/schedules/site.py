@@ -1,4 +1,4 @@
-"""Two servers, one PostgreSQL that is durable and can be killed, one S3 server, and a tap on every way between them."""
+"""Two servers, a durable PostgreSQL that can be killed, an S3 server, and a tap on every connection between them."""
 
 import os
 import signal
@@ -58,7 +58,7 @@ class Node:
         self.start()
 
     def start(self) -> None:
-        """Start the server, on ways that hold nothing."""
+        """Start the server, with taps that hold nothing."""
         self.mend()
         settings = {
             **self._site.store_settings,
@@ -70,25 +70,25 @@ class Node:
         self.server = self._stack.enter_context(running_server(data_dir, self._dsn, settings))
 
     def mend(self) -> None:
-        """Let everything flow."""
+        """Let everything pass."""
         self.database.mend()
         self.store.mend()
 
     def freeze(self) -> None:
-        """Stop the process in the middle of whatever it does."""
+        """Suspend the process, wherever it is in its work."""
         self.server.process.send_signal(signal.SIGSTOP)
 
     def wake(self) -> None:
-        """Let the process go on."""
+        """Resume the process."""
         self.server.process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End the process at once."""
+        """Kill -9 the process."""
         self.server.process.kill()
         self.server.process.wait()
 
     def end(self) -> None:
-        """End the server, in whatever state it is."""
+        """Stop the server, whatever its state."""
         with suppress(ProcessLookupError):
             self.wake()
         self.mend()
@@ -99,7 +99,7 @@ class Node:
             self._site.portal.call(tap.close)
 
     def revive(self) -> None:
-        """Bring everything here in order, by a start if there has to be one."""
+        """Restore everything here, restarting the server if necessary."""
         self.wake()
         self.mend()
         if self.server.process.poll() is not None:
@@ -109,7 +109,7 @@ class Node:
 
 
 class Site:
-    """All of it, and what the tests ask the database and the store directly."""
+    """The whole site, with direct access to the database and the store for tests."""
 
     def __init__(self, portal: BlockingPortal, directory: Path, dsn: str, s3: S3Server) -> None:
         self.portal = portal
@@ -135,11 +135,11 @@ class Site:
         return self._stack.enter_context(self.portal.wrap_async_context_manager(context))
 
     def account(self, terms: Terms) -> tuple[Account, CreatedKey]:
-        """Make an account."""
+        """Create an account."""
         return self.portal.call(Administration(self._database, utc_now).create_account, "schedule", terms)
 
     def rows(self, query: str, *arguments: object) -> list[dict[str, Any]]:
-        """What the database says, as soon as it is there to ask."""
+        """The rows that a statement returns, once the database answers."""
         return self.portal.call(self._rows, query, arguments)
 
     async def _rows(self, query: str, arguments: tuple[object, ...]) -> list[dict[str, Any]]:
@@ -151,11 +151,11 @@ class Site:
                 await anyio.sleep(0.05)
 
     def audit(self) -> list[str]:
-        """What is wrong with ledger, jobs and store."""
+        """The differences between ledger, jobs and store."""
         return self.portal.call(audit, self._database, self._storage)
 
     def sweep(self) -> None:
-        """Remove what the service removes every minute, and look again under all keys that were given up."""
+        """Remove what the service removes every minute, and look again under all abandoned keys."""
         self.portal.call(self._sweep)
 
     async def _sweep(self) -> None:
@@ -170,7 +170,7 @@ class Site:
         await register.remove_late(remove, 500)
 
     def take_over(self, account_id: AccountId) -> "OtherAttempt":
-        """Make the account's only job somebody else's, in an attempt of its own."""
+        """Give the account's only job to another process, in a new attempt."""
         [row] = self.rows(
             "WITH taker AS (INSERT INTO server VALUES (gen_random_uuid(), now(), now() + interval '1 h') RETURNING id) "
             "UPDATE job SET attempt = attempt + 1, object_key = $2, server_id = taker.id FROM taker "
@@ -181,7 +181,7 @@ class Site:
         return OtherAttempt(self, row)
 
     async def put_and_settle(self, row: Mapping[str, Any]) -> bool:
-        """Store something for a job and settle it, in the attempt that `row` tells."""
+        """Store an object for a job and settle it, in the attempt of `row`."""
         output = self.directory / "output"
         output.write_bytes(b"of the other attempt")
         key = ObjectKey(row["object_key"])
@@ -201,7 +201,7 @@ class Site:
         return await Ledger(self._database, Pricing()).settle(settlement) is not None
 
     def crash_database(self) -> None:
-        """Kill PostgreSQL, and wait until its keeper has brought it back."""
+        """Kill PostgreSQL, and wait until its keeper has restarted it."""
         [path] = (self.directory / "database").rglob("postmaster.pid")
         killed = int(path.read_text().split()[0])
         os.kill(killed, signal.SIGKILL)
@@ -209,7 +209,7 @@ class Site:
         self.rows("SELECT 1")
 
     def end(self) -> None:
-        """End all."""
+        """Stop everything."""
         for node in self.nodes:
             node.end()
         self._stack.close()
@@ -223,7 +223,7 @@ class OtherAttempt:
         self._row = row
 
     def complete(self) -> bool:
-        """Bring the job to its end; return whether this attempt still had it."""
+        """Complete the job; return whether this attempt still held it."""
         was_settled: bool = self._site.portal.call(self._site.put_and_settle, self._row)
         return was_settled
 
@@ -235,7 +235,7 @@ def _first_line(path: Path) -> str:
 
 
 def wait_until(holds: Callable[[], object], pause_seconds: float = 0.05) -> None:
-    """Wait until something holds, which it does sooner or later."""
+    """Wait until the condition holds."""
     give_up_at = time.monotonic() + PATIENCE_SECONDS
     while not holds():
         assert time.monotonic() < give_up_at, "it never came to that"
@@ -244,7 +244,7 @@ def wait_until(holds: Callable[[], object], pause_seconds: float = 0.05) -> None
 
 @contextmanager
 def running_site() -> Iterator[Site]:
-    """Start all of it; what was committed asynchronously is lost when PostgreSQL is killed, as on a slow disk."""
+    """Start everything; a kill of PostgreSQL loses what was committed asynchronously, as on a slow disk."""
     with (
         fast_directory() as directory,
         tempfile.TemporaryDirectory(prefix="s3-") as store,

@@ -1,4 +1,4 @@
-"""A relay in front of PostgreSQL or an S3 server that knows what passes.
+"""A relay in front of PostgreSQL or an S3 server that understands the traffic.
 
 It can hold a chosen statement, before it is run or when it has been, for as long as the test likes, break the
 statement's connection, or be cut as a whole. It stands between real processes: nothing of theirs is replaced. It runs
@@ -26,7 +26,7 @@ When = Literal["before", "after"]
 
 
 class Hold:
-    """A statement that is to be held once, when it comes by."""
+    """A statement that is to be held once."""
 
     def __init__(self, statement: str, when: When) -> None:
         self.statement = statement
@@ -47,7 +47,7 @@ class Hold:
             raise ConnectionResetError
 
     def let_go(self, *, breaks: bool = False) -> None:
-        """Let what is held pass, or break its connection; what comes later is not held any more."""
+        """Let the held statement pass, or break its connection; later ones are not held."""
         self.breaks = breaks
         self._is_let_go = True
         if self._loop is not None:
@@ -55,7 +55,7 @@ class Hold:
 
 
 class Reader(Protocol):
-    """Cuts what a client sends into parts, and names the statement that begins with a part, if one does."""
+    """Divides what a client sends into parts, and names the statement that begins with a part, if any."""
 
     answered: re.Pattern[bytes]
 
@@ -103,7 +103,7 @@ class OfS3:
 
 
 class Tap:
-    """The relay to one server, on a socket of its own."""
+    """The relay to one server, on its own socket."""
 
     def __init__(self, kind: type[OfPostgres] | type[OfS3], target: Path | tuple[str, int]) -> None:
         self._kind = kind
@@ -116,7 +116,7 @@ class Tap:
         self.port = 0
 
     async def listen(self, socket: Path | None = None) -> None:
-        """Take connections, on a path or a port."""
+        """Accept connections on a path or a port."""
         if socket is not None:
             self._listener = await asyncio.start_unix_server(self._relay, socket)
         else:
@@ -124,7 +124,7 @@ class Tap:
             self.port = self._listener.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
-        """End every connection and take no new ones."""
+        """Close every connection and accept no new ones."""
         if self._listener is not None:
             self._listener.close()
         relays = list(self._relays)
@@ -139,13 +139,13 @@ class Tap:
         return hold
 
     def cut(self) -> None:
-        """Break all connections and take no new ones."""
+        """Break all connections and accept no new ones."""
         self._is_cut = True
         for task in list(self._relays):
             self._loop.call_soon_threadsafe(task.cancel)
 
     def mend(self) -> None:
-        """Hold nothing any more and take connections again."""
+        """Hold nothing any more, and accept connections again."""
         self._is_cut = False
         for hold in self._holds:
             hold.let_go()

@@ -1,4 +1,4 @@
-"""Whoever freezes, dies, is cut off or repeats at whichever statement: everything is done, told and charged once."""
+"""Whichever process freezes, dies or is disconnected at whichever statement: everything is done and charged once."""
 
 import math
 import os
@@ -37,7 +37,7 @@ def shared_site() -> Iterator[Site]:
 
 @pytest.fixture
 def site(shared_site: Site) -> Iterator[Site]:
-    """The site with everything up, whatever the test before has done to it."""
+    """The site with everything running, whatever the previous test did to it."""
     for node in shared_site.nodes:
         node.revive()
     yield shared_site
@@ -52,35 +52,35 @@ Fault = Callable[[Site, Node, Sequence[Hold]], None]
 
 
 def freeze(_site: Site, node: Node, _holds: Sequence[Hold]) -> None:
-    """The process sleeps until the other has done the work, then goes on as if nothing had been."""
+    """The process is suspended until another has done the work, then resumes."""
     node.freeze()
 
 
 def kill(_site: Site, node: Node, _holds: Sequence[Hold]) -> None:
-    """The process ends; its statement, if it was sent, is run all the same."""
+    """The process dies; a statement that it has sent is executed nevertheless."""
     node.kill()
 
 
 def cut_off(_site: Site, node: Node, _holds: Sequence[Hold]) -> None:
-    """The process lives, without its database."""
+    """The process loses its database."""
     node.database.cut()
 
 
 def cut_off_from_store(_site: Site, node: Node, holds: Sequence[Hold]) -> None:
-    """The process lives, without its store."""
+    """The process loses its store."""
     node.store.cut()
     for hold in holds:
         hold.let_go()
 
 
 def break_connection(_site: Site, _node: Node, holds: Sequence[Hold]) -> None:
-    """The statement's connection breaks, so that nobody can say whether it took effect."""
+    """The statement's connection breaks, so that its effect is unknown."""
     for hold in holds:
         hold.let_go(breaks=True)
 
 
 def crash_database(site: Site, _node: Node, holds: Sequence[Hold]) -> None:
-    """PostgreSQL is killed, and forgets what it had not written."""
+    """PostgreSQL is killed, and loses what it had not flushed."""
     for hold in holds:
         hold.let_go(breaks=True)
     site.crash_database()
@@ -102,7 +102,7 @@ STATEMENTS = ("claim", "admit", "insert_failed", "flush_admissions", "put", "set
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """Which traffic is held at which statement."""
+    """Which requests are held at which statement."""
 
     kind: str
     statement: str
@@ -123,14 +123,14 @@ UPDATE usage u SET conversions = u.conversions - 1, bytes = u.bytes - undone.siz
 
 
 class Held(NamedTuple):
-    """A request that is held, or has come to its end without its statement."""
+    """A request that is held, or has ended without reaching its statement."""
 
     request: Request
     hold: Hold
     answer: "Future[httpx.Response | None]"
 
     def wait(self, give_up_at: float = math.inf) -> bool:
-        """Wait until the statement has come, or cannot come any more; return whether it has."""
+        """Wait until the statement is held or can no longer be reached; return which."""
         while not self.hold.reached.wait(0.05):
             if (self.answer.done() and self.request.has_ended()) or time.monotonic() > give_up_at:
                 return False
@@ -138,7 +138,7 @@ class Held(NamedTuple):
 
 
 def run(site: Site, fault: str, *schedules: Schedule) -> int:
-    """Send, do the fault when the statements have come, let others have the repeats, and let all go on.
+    """Send requests, inject the fault at the statements, send repeats elsewhere, and let everything continue.
 
     Return how many of the statements came.
     """
@@ -162,7 +162,7 @@ def run(site: Site, fault: str, *schedules: Schedule) -> int:
 
 
 def begin(site: Site, node: Node, schedule: Schedule) -> Held:
-    """Send a request that will be held."""
+    """Begin a request that will be held."""
     tap = node.store if schedule.statement == "put" else node.database
     if schedule.statement == "give_back":  # comes when a request breaks off
         node.database.hold("admit", "before").let_go(breaks=True)
@@ -197,12 +197,12 @@ NAMED = (
 
 @pytest.mark.parametrize(("fault", "schedule"), NAMED, ids=[f"{fault} {schedule.id}" for fault, schedule in NAMED])
 def test_what_is_told_is_what_is_done_and_charged(site: Site, fault: str, schedule: Schedule) -> None:
-    """The statement is reached; afterwards, responses, ledger, jobs and objects agree, and no key is stuck."""
+    """The statement is reached; afterwards responses, ledger, jobs and objects agree, and no key is stuck."""
     assert run(site, fault, schedule) == 1
 
 
 def test_a_batch_that_broke_off_is_finished_by_its_repeat(site: Site) -> None:
-    """Its first file is charged, its second is never admitted: the repeat converts the second alone."""
+    """Its first file is charged, its second was never admitted: the repeat converts only the second."""
     node, other = site.nodes
     request = Request(site, Kind(files=(lakes(), lakes()), is_batch=True))
     node.database.hold("admit", "before").let_go()
@@ -224,7 +224,7 @@ def test_a_batch_that_broke_off_is_finished_by_its_repeat(site: Site) -> None:
 
 
 def test_a_failure_that_is_told_has_a_record_though_its_admission_was_undone(site: Site) -> None:
-    """The job is there, Failed, when its client hears of it; and its key is not stuck."""
+    """The job exists as Failed when its client learns of it, and its key is not stuck."""
     node, other = site.nodes
     failing = begin(site, node, Schedule("broken", "release", "before"))
     assert failing.wait()
@@ -240,7 +240,7 @@ def test_a_failure_that_is_told_has_a_record_though_its_admission_was_undone(sit
 @pytest.mark.parametrize("is_late", [False, True], ids=["while the winner works", "after the winner has ended"])
 @pytest.mark.parametrize(("kind", "statement"), [("single", "settle"), ("broken", "release")])
 def test_an_attempt_that_lost_harms_nothing(site: Site, kind: str, statement: str, *, is_late: bool) -> None:
-    """It settles, releases and deletes nothing but its own object; the winner's is there and charged once."""
+    """It settles, releases and deletes nothing but its own object; the winner's is there, charged once."""
     node, _ = site.nodes
     held = begin(site, node, Schedule(kind, statement, "before"))
     assert held.wait()
@@ -262,7 +262,7 @@ def test_an_attempt_that_lost_harms_nothing(site: Site, kind: str, statement: st
 
 
 def test_an_output_that_is_stored_after_its_job_was_ended_does_not_stay(site: Site) -> None:
-    """Its process is frozen while it stores, wakes up when another has done the work, and is killed before settling."""
+    """Its process is suspended while storing, resumes after another did the work, and is killed before settling."""
     node, other = site.nodes
     held = begin(site, node, Schedule("single", "put", "before"))
     assert held.wait()
@@ -284,7 +284,7 @@ def test_an_output_that_is_stored_after_its_job_was_ended_does_not_stay(site: Si
 
 
 def test_an_output_that_is_stored_after_its_job_was_cancelled_does_not_stay(site: Site) -> None:
-    """Its process is frozen while it stores, and its client cancels the job elsewhere: nothing is charged or left."""
+    """Its process is suspended while storing, and its client cancels the job elsewhere: nothing is charged or left."""
     node, other = site.nodes
     held = begin(site, node, Schedule("single", "put", "before"))
     assert held.wait()
@@ -302,7 +302,7 @@ def test_an_output_that_is_stored_after_its_job_was_cancelled_does_not_stay(site
 
 
 def test_a_random_walk_over_schedules(site: Site) -> None:
-    """Whatever comes after whatever, several requests at a time."""
+    """In any order, with several requests at a time."""
     choose = random.Random(SEED)
     done = reached = 0
     while done < STEPS:

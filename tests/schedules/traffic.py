@@ -1,4 +1,4 @@
-"""Requests of clients that hold on to what they were told, and what has to be true of it in the end."""
+"""Requests of clients that record every response, and what must be true of them in the end."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,7 +23,7 @@ LARGER = collection(*(feature(point(n % 90, 1), n=n) for n in range(3000)))
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sent: which files, and how."""
+    """Which files a request sends, and how."""
 
     files: tuple[bytes, ...] = (lakes(),)
     is_batch: bool = False
@@ -48,7 +48,7 @@ KINDS = {
 
 
 class Request:
-    """One request of a fresh account, which may be sent again and again."""
+    """A request of a fresh account that may be repeated."""
 
     def __init__(self, site: Site, kind: Kind) -> None:
         terms = Terms(wallet_cents=CREDIT_CENTS) if kind.has_wallet else Terms(plan="free")
@@ -65,7 +65,7 @@ class Request:
         """The entries of each answer that had any."""
 
     def begin(self, node: Node) -> "Future[httpx.Response | None]":
-        """Send it without waiting for the answer."""
+        """Send it without waiting for the response."""
         return SENDERS.submit(self.send, node)
 
     def send(self, node: Node) -> httpx.Response | None:
@@ -89,7 +89,7 @@ class Request:
         self.told.append(body.get("results") or body.get("jobs") or [body])
 
     def repeat(self, node: Node) -> list[dict[str, Any]]:
-        """Send it again, as a client does, until it is answered; return the answer's entries."""
+        """Repeat it until there is a response; return the response's entries."""
 
         def is_answered() -> bool:
             response = self.send(node)
@@ -108,7 +108,7 @@ class Request:
         return httpx.delete(address, headers=self._headers, timeout=PATIENCE_SECONDS)
 
     def assert_all_adds_up(self, node: Node, *, store_was_there: bool = True) -> None:
-        """What was told is what ledger and jobs have, and under a key nothing was done twice.
+        """Responses match ledger and jobs, and nothing was done twice under a key.
 
         Everything that can be converted was, unless the store was away meanwhile.
         """
@@ -134,7 +134,7 @@ class Request:
         return jobs
 
     def _record(self, node: Node, job_id: str) -> dict[str, Any]:
-        """What the job's address says; every job that a client was told of has one."""
+        """The job at its address, which exists for every job that a client was told of."""
         response = httpx.get(
             f"{node.server.url}/api/geo/convert/jobs/{job_id}/status", headers=self._headers, timeout=PATIENCE_SECONDS
         )
@@ -143,7 +143,7 @@ class Request:
         return record
 
     def has_ended(self) -> bool:
-        """Whether no job of the account is open."""
+        """Whether the account has no open job."""
         query = "SELECT id FROM job WHERE account_id = $1 AND completed_at IS NULL"
         return not self._site.rows(query, self.account_id)
 

@@ -1,4 +1,4 @@
-"""A balancer in front of several servers: it asks each whether it is ready, and leads connections to those that are."""
+"""A load balancer for several servers: it probes their readiness and forwards connections to ready ones."""
 
 import asyncio
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ PROBE_SECONDS = 0.1
 
 
 class Balancer:
-    """Leads each connection to one of the ready servers, in turn, and copies bytes both ways until one side ends."""
+    """Forwards each connection to a ready server, in turn, and copies bytes both ways until one side ends."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -24,15 +24,15 @@ class Balancer:
         self._turn = 0
 
     def add(self, server_url: str) -> None:
-        """Lead connections to a server too, once it is ready."""
+        """Forward connections to this server too, once it is ready."""
         self._ready[server_url] = False
 
     def remove(self, server_url: str) -> None:
-        """Forget a server that has ended."""
+        """Remove a server that has ended."""
         del self._ready[server_url]
 
     def is_ready(self, server_url: str) -> bool:
-        """What the server said when it was asked last."""
+        """The result of the server's last probe."""
         return self._ready[server_url]
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
@@ -85,7 +85,7 @@ class Balancer:
 
 @contextmanager
 def running_balancer() -> Iterator[Balancer]:
-    """A balancer in a thread of its own."""
+    """A load balancer in its own thread."""
     balancer = Balancer()
     with start_blocking_portal() as portal:
         running, _ = portal.start_task(balancer.run)

@@ -1,4 +1,4 @@
-"""The service's own converters, in the jail and by the fastest launcher, for tests of what comes out of them."""
+"""The service's own converters, in the jail with the fastest launcher, for tests of their results."""
 
 import asyncio
 import tempfile
@@ -17,7 +17,7 @@ from service.settings import Settings
 
 
 class Converters:
-    """Converters that live in an event loop of their own, so that every test's loop can share them."""
+    """Converters in their own event loop, so that every test's loop can share them."""
 
     def __init__(self, portal: BlockingPortal, pool: Pool, engine: Engine, work_root: Path) -> None:
         self.engine = engine
@@ -26,7 +26,7 @@ class Converters:
         self._work_root = work_root
 
     async def run(self, command: Command) -> Verdict:
-        """Run a command in the jail; its directory lies below one of `new_directory`."""
+        """Run a command in the jail; its directory is below one of `new_directory`."""
         return await asyncio.wrap_future(self._portal.start_task_soon(self._run, command))
 
     async def _run(self, command: Command) -> Verdict:
@@ -34,13 +34,13 @@ class Converters:
             return await worker.run(command)
 
     def new_directory(self) -> Path:
-        """Make a directory for one job."""
+        """Create a directory for one job."""
         return Path(tempfile.mkdtemp(dir=self._work_root))
 
 
 @contextmanager
 def running_converters(data_dir: Path) -> Iterator[Converters]:
-    """Open converters as the service does by default."""
+    """Open converters with the service's defaults."""
     settings = Settings(data_dir=str(data_dir), memory_dir="")
     with start_blocking_portal() as portal:
         host = portal.call(look_at_host, settings)

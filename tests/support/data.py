@@ -31,7 +31,7 @@ def lakes() -> bytes:
 
 
 def lengthy(features: int) -> bytes:
-    """A document that keeps a converter busy: its features, of 180 bytes each, are all alike."""
+    """A document that keeps a converter busy; its features, of 180 bytes each, are identical."""
     text = json.dumps(feature(point(45, 22), n=100_000, text="x" * 50)).encode()
     return b'{"type": "FeatureCollection", "features": [' + b", ".join([text] * features) + b"]}"
 

@@ -11,7 +11,7 @@ CREATE OR REPLACE FUNCTION service_time() RETURNS timestamptz LANGUAGE sql STABL
 
 
 async def stop_time(database: Database, now: datetime) -> None:
-    """Let it be `now` in the database until it is told otherwise."""
+    """Set the database's time to `now`, where it stays."""
     async with database.transaction() as connection:
         await connection.execute(_TAKE_OVER)
         await connection.execute("DELETE FROM test_time")
@@ -19,6 +19,6 @@ async def stop_time(database: Database, now: datetime) -> None:
 
 
 async def reach_time(database: Database, now: datetime) -> None:
-    """Let time in the database go on to `now`, if it has not passed it already."""
+    """Advance the database's time to `now`, unless it is later already."""
     async with database.connection() as connection:
         await connection.execute("UPDATE test_time SET now = greatest(now, $1)", now)

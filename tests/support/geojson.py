@@ -9,7 +9,7 @@ POLYGON = {"type": "Polygon", "coordinates": [[[0, 0], [0, 1], [1, 1], [0, 0]]]}
 
 
 def geometry(kind: str, coordinates: Any) -> dict[str, Any]:
-    """A geometry that has coordinates."""
+    """A geometry with coordinates."""
     return {"type": kind, "coordinates": coordinates}
 
 
@@ -29,5 +29,5 @@ def collection(*features: Any, **members: Any) -> bytes:
 
 
 def with_value(value: str) -> bytes:
-    """A collection of one point whose property `a` is written exactly as `value`."""
+    """A collection of one point whose property `a` is spelled exactly as `value`."""
     return collection(feature({"a": "VALUE"})).replace(b'"VALUE"', value.encode("utf-8", "surrogateescape"))

@@ -1,4 +1,4 @@
-"""The command `geomill` in processes of their own, forked from one that has imported it, which takes the longest."""
+"""The command `geomill` in separate processes, forked from one that has imported it, since imports take longest."""
 
 import atexit
 import json
@@ -57,7 +57,7 @@ class Geomill:
         return subprocess.CompletedProcess(arguments, code, *told)
 
     def json(self, *arguments: str) -> dict[str, Any]:
-        """Run a command that succeeds, and read the one JSON object that it prints."""
+        """Run a command that must succeed, and parse the JSON object that it prints."""
         done = self(*arguments, "--json")
         assert done.returncode == 0, done.stderr
         printed: dict[str, Any] = json.loads(done.stdout)
@@ -65,7 +65,7 @@ class Geomill:
 
 
 def _inherited() -> dict[str, str]:
-    """The environment of this process without settings of the service."""
+    """This process's environment without the service's settings."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GEOMILL_")}
     return {**inherited, "PYTHONPATH": str(ROOT)}
 

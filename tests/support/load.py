@@ -1,11 +1,11 @@
-"""Clients that do the same again and again beside a test, in threads of their own."""
+"""Clients that repeat an action beside a test, in threads."""
 
 import threading
 from typing import Self
 
 
 class Load:
-    """Runs `run` for each client; at the end of the block `over` is set, and all of them are waited for."""
+    """Runs `run` for each client; the end of the block sets `over` and waits for all of them."""
 
     def __init__(self, clients: int) -> None:
         self.over = threading.Event()
@@ -22,5 +22,5 @@ class Load:
             thread.join()
 
     def run(self, number: int) -> None:
-        """What the client of this number does until `over` is set."""
+        """What the client with this number does until `over` is set."""
         raise NotImplementedError

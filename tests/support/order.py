@@ -1,4 +1,4 @@
-"""A pytest plugin: what takes longest comes first, so that no worker still has a long test when the others are done.
+"""A pytest plugin that runs the longest tests first, so that all workers finish at about the same time.
 
 What needs whole servers takes seconds, what needs none milliseconds. A stable order also gives each worker of xdist
 the same tests, without which it refuses to run.
@@ -12,7 +12,7 @@ LONGEST_FIRST = ("schedules", "fleet", "e2e", "adversary", "api", "sandbox", "ho
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Sort by directory; within one, tests stay as they are."""
+    """Sort by directory; within one, the order is kept."""
     tests = config.rootpath / "tests"
     places = {directory: place for place, directory in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: places.get(item.path.relative_to(tests).parts[0], -1))

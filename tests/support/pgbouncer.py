@@ -1,4 +1,4 @@
-"""A real PgBouncer in transaction mode before the tests' PostgreSQL."""
+"""A real PgBouncer in transaction mode in front of the tests' PostgreSQL."""
 
 import os
 import re
@@ -38,7 +38,7 @@ max_client_conn = 200
 
 @contextmanager
 def pgbouncer(server: TestServer) -> Iterator[int]:
-    """Run PgBouncer in transaction mode before `server` until the end of the block; yield its port on the loopback."""
+    """Run PgBouncer in transaction mode in front of `server` inside the block; yield its port on loopback."""
     program = _program()
     socket_directory = Path(parse_qs(urlsplit(server.dsn).query)["host"][0])
     user = find_server_user(data_owner=socket_directory.stat().st_uid)
@@ -95,7 +95,7 @@ def _program() -> str:
 
 
 def free_port() -> int:
-    """A port of this host that nothing uses."""
+    """A free port of this host."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port

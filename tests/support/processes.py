@@ -1,4 +1,4 @@
-"""What the kernel tells of a process's memory."""
+"""Memory figures of a process."""
 
 import os
 import re
@@ -10,12 +10,12 @@ _HEAP_BYTES = 64 << 20
 
 
 def resident_bytes(pid: int | str) -> int:
-    """How much of the process lies in memory."""
+    """The resident memory of the process."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def heaps_of_threads(pid: int | str) -> int:
-    """How many heaps glibc has made for threads of the process beside the one that all begin with."""
+    """How many heaps glibc has created for threads, besides the main one."""
     maps = re.findall(r"^(\w+)-(\w+) (\S{4}) \S+ 00:00 0\s*$", Path(f"/proc/{pid}/maps").read_text(), re.MULTILINE)
     areas = [(int(start, 16), int(end, 16), mode) for start, end, mode in maps]
     return sum(

@@ -1,4 +1,4 @@
-"""Two PostgreSQL servers on the loopback, of which one follows the other; either can be killed, frozen and promoted."""
+"""Two PostgreSQL servers on loopback, one of which replicates the other; either can be killed, frozen and promoted."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ class PostgresServer:
         self._options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
 
     def create(self) -> None:
-        """Make an empty cluster; everything may be lost with the host, nothing with a process."""
+        """Create an empty cluster that survives processes, but not the host."""
         self._run("initdb", "-U", ROLE, "--auth=trust", "--locale=C", "--encoding=UTF8", "--no-sync")
 
     def follow(self, primary: "PostgresServer") -> None:
@@ -61,7 +61,7 @@ class PostgresServer:
         self._run("psql", "--quiet", "--no-psqlrc", *address, "-c", statement)
 
     def promote(self) -> None:
-        """Make a standby the primary."""
+        """Promote a standby."""
         self._run("pg_ctl", "promote", "--wait", "--silent")
 
     def kill(self) -> None:
@@ -73,7 +73,7 @@ class PostgresServer:
         self._signal_all(signal.SIGSTOP)
 
     def freeze_sender(self) -> None:
-        """Stop only what sends to the standby, which hears of nothing any more."""
+        """Suspend only the process that sends to the standby, which receives nothing more."""
         [sender] = [one for one in self._processes() if "walsender" in " ".join(one.cmdline())]
         sender.send_signal(signal.SIGSTOP)
 
@@ -108,7 +108,7 @@ class Pair:
 
     @property
     def dsn(self) -> str:
-        """The address of both, which leads to the one that can be written to."""
+        """The address of both, which leads to the writable one."""
         hosts = f"127.0.0.1:{self.primary.port},127.0.0.1:{self.standby.port}"
         return f"postgresql://{ROLE}@{hosts}/postgres?target_session_attrs=read-write"
 
@@ -120,7 +120,7 @@ class Pair:
 
 @contextmanager
 def running_pair(*, synchronous: bool) -> Iterator[Pair]:
-    """Start both; a `synchronous` standby has each commit on its disk before the primary confirms it."""
+    """Start both; a `synchronous` standby flushes each commit before the primary confirms it."""
     user = find_server_user()
     with fast_directory() as directory:
         if user.switched:

@@ -1,4 +1,4 @@
-"""The service in a process of its own, and clients of it."""
+"""The service in a separate process, and its clients."""
 
 import json
 import os
@@ -44,18 +44,18 @@ class Server:
         return str(event["private_url"])
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """The log's events of this name so far."""
+        """The log's events with this name so far."""
         lines = self.log.read_text(encoding="utf-8").splitlines()
         entries = [json.loads(line) for line in lines if line.startswith("{")]
         return [entry for entry in entries if entry["event"] == name]
 
     def work_files(self) -> list[Path]:
-        """Everything that uploads and jobs have on disk now."""
+        """All files of uploads and jobs on disk at present."""
         roots = (self.data_dir / "work" / "uploads", memory_path(SHARED_MEMORY, self.data_dir))
         return [path for root in roots for path in root.glob("*/*")]
 
     def wait_until_idle(self, seconds: float = PATIENCE_SECONDS) -> list[Path]:
-        """Wait for the work directory to be empty; return what is still in it after `seconds`."""
+        """Wait until the work directory is empty; return what is left in it after `seconds`."""
         give_up_at = time.monotonic() + seconds
         while (left := self.work_files()) and time.monotonic() < give_up_at:
             time.sleep(0.05)
@@ -89,7 +89,7 @@ def running_server(
     program: Sequence[str] = ("-m", "service"),
     command: Sequence[str] = ("serve",),
 ) -> Iterator[Server]:
-    """Start `geomill serve` on a free port; without `dsn` on its embedded database. It is stopped in the end."""
+    """Start `geomill serve` on a free port, with an embedded database unless `dsn` is given; stop it at the end."""
     data_dir.mkdir(parents=True, exist_ok=True)
     log = data_dir / f"server-{time.monotonic_ns()}.log"
     environment = {
@@ -117,7 +117,7 @@ def running_server(
 
 
 def _leave_no_memory(root: Path) -> None:
-    """Remove what a killed server left there, as the next start would, if there were one."""
+    """Remove a killed server's files in memory, as the next start would."""
     if root.exists():
         sweep(root)
         LockedDirectory(root, ".selftest").remove()
@@ -143,7 +143,7 @@ class Client(httpx.Client):
         headers: Mapping[str, str] | None = None,
         **fields: object,
     ) -> dict[str, Any]:
-        """Convert one file; the answer must be a 200 (or 202 where it is asked for)."""
+        """Convert one file; the status must be 200 (or 202 where requested)."""
         data = {field: str(value) for field, value in fields.items()}
         response = self.post(
             f"/api/geo/convert/{endpoint}", files={"file": (name, content)}, data=data, headers=headers
@@ -153,7 +153,7 @@ class Client(httpx.Client):
         return answer
 
     def download(self, answer: Mapping[str, Any]) -> bytes:
-        """Fetch the output of a conversion, without the key."""
+        """Download a conversion's output, without the key."""
         response = httpx.get(answer["downloadUrl"])
         assert response.status_code == httpx.codes.OK, response.text
         return response.content
@@ -161,7 +161,7 @@ class Client(httpx.Client):
     def batch(
         self, *files: tuple[str, bytes], headers: Mapping[str, str] | None = None, **fields: object
     ) -> dict[str, Any]:
-        """Convert several files; the answer must be a 200 (or 202 where it is asked for)."""
+        """Convert several files; the status must be 200 (or 202 where requested)."""
         parts = [("files", file) for file in files]
         response = self.post("/api/geo/convert/batch", files=parts, data=fields, headers=headers)
         assert response.is_success, response.text
@@ -182,7 +182,7 @@ class Client(httpx.Client):
         return anyio.run(_change, self.server.dsn, self.account.account_id, changes)
 
     def usage(self) -> tuple[int, int]:
-        """Conversions and bytes used this month, settled and reserved."""
+        """Conversions and bytes of this month, settled and reserved."""
         answer = self.batch(("x.unknown", b"x"))
         conversions, size = answer["remainingConversions"], answer["remainingBytes"]
         plan = {plan["id"]: plan for plan in self.get("/api/geo/pricing/tiers").json()["plans"]}[self.account.plan]

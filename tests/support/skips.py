@@ -1,4 +1,4 @@
-"""A pytest plugin: in CI a test may be skipped for what the host is, never for what was not installed on it.
+"""A pytest plugin: in CI, a test may be skipped because of the host, never because of a missing program.
 
 A test that is skipped for a missing program would stay so unseen. What is skipped is listed at the end of a run.
 """
@@ -19,7 +19,7 @@ WHAT_HOSTS_ARE = re.compile(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Make a failure of a skip that CI does not allow."""
+    """Fail skips that CI does not allow."""
     report = yield
     if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CI"):
         assert isinstance(report.longrepr, tuple)

@@ -1,4 +1,4 @@
-"""Geomill with values for what has no setting: `python -m tests.support.tuned '{"Config": {…}, "Limits": {…}}' serve`.
+"""Geomill with other values for constants: `python -m tests.support.tuned '{"Config": {…}, "Limits": {…}}' serve`.
 
 The names are records of the sandbox's that `service.app` makes, the values fields of them.
 """

@@ -1,4 +1,4 @@
-"""The service in this process, on a clock of the test's."""
+"""The service in this process, with a clock that tests move."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -22,7 +22,7 @@ MAY = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 class MovableClock:
-    """A clock that goes on only when it is told to."""
+    """A clock that moves only when told to."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now
@@ -32,7 +32,7 @@ class MovableClock:
 
 
 class World:
-    """The service in this process, on a clock of ours, and a client on plan free."""
+    """The service in this process, with a movable clock, and a client on plan free."""
 
     def __init__(
         self,
@@ -49,16 +49,16 @@ class World:
         self.account = account
 
     async def move_to(self, now: datetime) -> None:
-        """Let it be `now`, here and in the database."""
+        """Set the time to `now`, here and in the database."""
         self.clock.now = now
         await stop_time(self.services.database, now)
 
     async def advance(self, by: timedelta) -> None:
-        """Let time pass, here and in the database."""
+        """Advance the time, here and in the database."""
         await self.move_to(self.clock.now + by)
 
     async def convert(self) -> dict[str, Any]:
-        """Convert a file; it must succeed."""
+        """Convert a file successfully."""
         files = {"file": ("a.geojson", lakes())}
         answer: dict[str, Any] = (await self.client.post("/api/geo/convert/upload", files=files)).json()
         assert answer["success"], answer
@@ -70,7 +70,7 @@ class World:
         return record
 
     async def stored(self) -> int:
-        """How many outputs there are."""
+        """The number of stored outputs."""
         return len([entry async for entry in self.services.storage.objects()])
 
 
@@ -78,7 +78,7 @@ class World:
 async def world(
     dsn: str, directory: Path, *, now: datetime = MAY, plan: str = "free", settings: Mapping[str, object] | None = None
 ) -> AsyncIterator[World]:
-    """Open the service with a client of a fresh account; nothing of it waits for real time to pass."""
+    """Open the service with a client of a fresh account; nothing waits for real time to pass."""
     clock = MovableClock(now)
     opened = Settings(data_dir=str(directory), database_url=dsn, **(settings or {}))  # type: ignore[arg-type]  # a test's own
     async with AsyncExitStack() as stack:

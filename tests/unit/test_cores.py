@@ -1,4 +1,4 @@
-"""How many cores there are to use: the fewest that any limit leaves."""
+"""How many cores are usable: the strictest limit decides."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ HOST = 8
 
 
 def groups(directory: Path, membership: str, files: dict[str, str]) -> tuple[Path, Path]:
-    """Make a file of a process's groups, and a mount with these files."""
+    """Create a file with a process's control groups, and a mount with these files."""
     mount = directory / "cgroup"
     for name, text in files.items():
         (mount / name).parent.mkdir(parents=True, exist_ok=True)
@@ -39,10 +39,10 @@ def groups(directory: Path, membership: str, files: dict[str, str]) -> tuple[Pat
     ],
 )
 def test_the_strictest_quota_counts(tmp_path: Path, membership: str, files: dict[str, str], expected: int) -> None:
-    """Of version 2 and of version 1, of the group and of those above it; a part of a core is a core."""
+    """In version 2 and version 1, in the group and its parents; a fraction of a core counts as one."""
     assert usable_cores(HOST, *groups(tmp_path, membership, files)) == expected
 
 
 def test_a_host_without_control_groups_has_all_its_cores(tmp_path: Path) -> None:
-    """Such as one that does not run Linux."""
+    """For example, a host that does not run Linux."""
     assert usable_cores(HOST, tmp_path / "none", tmp_path) == HOST

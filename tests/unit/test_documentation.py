@@ -1,4 +1,4 @@
-"""The documentation says what the code does, and all of it."""
+"""The documentation is complete and matches the code."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
 
 
 def test_every_log_event_is_documented() -> None:
-    """docs/operating.md lists all events, and no others, wherever their names are defined."""
+    """docs/operating.md lists exactly the defined events."""
     logged = re.compile(r"log\.(?:debug|info|warning|error|exception)\(\s*\"([^\"]+)\"", re.IGNORECASE)
     names = {value for name, value in vars(events).items() if name.isupper()}
     for directory in ("service", "sandbox"):
@@ -32,7 +32,7 @@ def test_every_log_event_is_documented() -> None:
 
 
 def test_every_metric_is_documented() -> None:
-    """docs/operating.md lists the metrics, and no others."""
+    """docs/operating.md lists exactly the defined metrics."""
     families = [family for family in REGISTRY.collect() if family.name.startswith("geomill_")]
     names = {family.name + ("_total" if family.type == "counter" else "") for family in families}
     assert len(names) == len([metric for metric in vars(metrics).values() if isinstance(metric, MetricWrapperBase)])
@@ -41,7 +41,7 @@ def test_every_metric_is_documented() -> None:
 
 
 def test_the_readme_lists_every_format() -> None:
-    """As the format table has them; `./just docs` makes it so."""
+    """As in the format table; `./just docs` generates the list."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert summary() in text
     assert renewed(text) == text
@@ -49,7 +49,7 @@ def test_the_readme_lists_every_format() -> None:
 
 
 def test_links_between_documents_lead_somewhere() -> None:
-    """A relative link names a file that is there."""
+    """Each relative link names an existing file."""
     for document in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")):
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
@@ -68,7 +68,7 @@ def test_the_examples_of_tests_to_run_name_some() -> None:
 
 
 def test_every_exception_from_a_rule_has_its_reason() -> None:
-    """It stands beside it."""
+    """Beside it."""
     bare = re.compile(r"(# noqa: [A-Z0-9, ]+|# type: ignore\[[a-z, -]+\])$", re.MULTILINE)
     for directory in ("service", "sandbox", "bench", "tests"):
         for path in (ROOT / directory).rglob("*.py"):

@@ -1,4 +1,4 @@
-"""In a wheel every package of ours has another name, and nothing still uses the one that it has here."""
+"""In a wheel, every package of ours has another name, and nothing uses the old one."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from hatch_build import NAMES, NotRenamed, renamed, renamed_reference
     ],
 )
 def test_imports_are_renamed_and_nothing_else(here: str, in_a_wheel: str | None) -> None:
-    """An empty text says that nothing changes."""
+    """An empty text means no change."""
     if in_a_wheel is None:
         in_a_wheel = "def f():\n    'é'; from geomill import a; from geomill.sandbox import b\n"
     assert renamed(here) == (in_a_wheel or here)
@@ -42,18 +42,18 @@ def test_imports_are_renamed_and_nothing_else(here: str, in_a_wheel: str | None)
     ],
 )
 def test_what_cannot_be_renamed_fails_the_build(source: str) -> None:
-    """It would be found only where the wheel is installed."""
+    """Otherwise it would fail only where the wheel is installed."""
     with pytest.raises(NotRenamed, match="line 1"):
         renamed(source)
 
 
 def test_the_command_is_renamed() -> None:
-    """It is what the installer makes a program of."""
+    """The installer creates a program from it."""
     assert renamed_reference("service.cli:main") == "geomill.cli:main"
 
 
 def test_everything_here_can_be_renamed() -> None:
-    """No module names another of our modules in a text, or imports it in a form that is not rewritten."""
+    """No module names another one in a string, or imports it in a form that is not rewritten."""
     root = Path(__file__).parents[2]
     for directory in NAMES:
         for path in (root / directory).rglob("*.py"):

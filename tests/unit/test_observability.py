@@ -1,4 +1,4 @@
-"""The dashboard and the alert rules in deploy/ use metrics that exist, and the runbook has an answer to each alert."""
+"""The dashboard and alert rules in deploy/ use existing metrics, and the runbook covers each alert."""
 
 import json
 import re
@@ -25,7 +25,7 @@ SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_s
 
 
 def exposed() -> dict[str, set[str]]:
-    """The labels of each name under which Prometheus knows a metric of ours."""
+    """The labels of each of our metrics, by its name in Prometheus."""
     known = {}
     for metric in vars(metrics).values():
         if isinstance(metric, MetricWrapperBase):
@@ -36,14 +36,14 @@ def exposed() -> dict[str, set[str]]:
 
 
 def expressions() -> Iterator[str]:
-    """What the dashboard and the rules ask."""
+    """The expressions of the dashboard and the rules."""
     for panel in json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]:
         yield from (target["expr"] for target in panel["targets"])
     yield from re.split(r"^ +- alert: ", RULES.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
 
 
 def test_every_metric_and_label_that_is_asked_for_exists() -> None:
-    """In the table of metrics; and a value that an alert waits for is exposed before it first occurs."""
+    """In the table of metrics; a value that an alert waits for is exposed before it first occurs."""
     known = exposed()
     asked = list(expressions())
     assert len(asked) > 30
@@ -61,7 +61,7 @@ def test_every_metric_and_label_that_is_asked_for_exists() -> None:
 
 
 def test_every_alert_has_its_paragraph_in_the_runbook() -> None:
-    """In the same order, saying what to look at and what to do."""
+    """In the same order, with what to look at and what to do."""
     runbook = (ROOT / "docs" / "runbook.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^### (Geomill\w+)\n(.+?)(?=^#|\Z)", runbook, re.MULTILINE | re.DOTALL))
     assert list(sections) == re.findall(r"- alert: (\w+)", RULES.read_text(encoding="utf-8"))
@@ -73,7 +73,7 @@ def test_every_alert_has_its_paragraph_in_the_runbook() -> None:
 
 
 def test_promtool_accepts_the_rules_and_each_fires_when_it_should(tmp_path: Path) -> None:
-    """Each alert fires on one course of events and stays quiet on another; the dashboard asks in valid PromQL."""
+    """Each alert fires in one scenario and not in another; the dashboard's PromQL is valid."""
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not installed")

@@ -1,4 +1,4 @@
-"""What a process of a fleet needs is asked for in one sentence, before anything is opened."""
+"""A fleet's process asks for what it needs in one sentence, before anything is opened."""
 
 import pytest
 
@@ -16,14 +16,14 @@ SHARED = {
 @pytest.mark.parametrize("role", ["gateway", "worker"])
 @pytest.mark.parametrize("missing", SHARED)
 def test_nothing_of_a_fleet_is_embedded(role: Role, missing: str) -> None:
-    """Neither the database nor the store, of which other hosts would know nothing."""
+    """Neither the database nor the store, which other hosts could not reach."""
     settings = read_settings({name: value for name, value in SHARED.items() if name != missing})
     with pytest.raises(SettingsError, match=rf"^A {role} shares .* Set {missing}\.$"):
         require_fleet(settings, role)
 
 
 def test_a_queue_that_would_not_be_used_is_refused() -> None:
-    """A process that converts what it receives has no use for it."""
+    """A process that converts its own uploads does not use a queue."""
     with pytest.raises(SettingsError, match="--role gateway"):
         require_fleet(Settings(nats_url="nats://nats"), "all")
     require_fleet(Settings(), "all")

@@ -1,4 +1,4 @@
-"""Settings come from the environment, and what has no meaning is named (interface 10)."""
+"""Settings come from the environment, and invalid ones are named (interface 10)."""
 
 from pathlib import Path
 
@@ -8,12 +8,12 @@ from service.settings import Settings, SettingsError, read_settings
 
 
 def test_without_variables_every_setting_has_its_default() -> None:
-    """Other programs' variables do not matter."""
+    """Other programs' variables are ignored."""
     assert read_settings({"PATH": "/bin"}) == Settings()
 
 
 def test_text_becomes_the_setting_s_type() -> None:
-    """A number is a number."""
+    """For example, a number."""
     assert read_settings({"GEOMILL_PORT": "9000"}).port == 9000
 
 
@@ -21,13 +21,13 @@ def test_text_becomes_the_setting_s_type() -> None:
     ("name", "value"), [("GEOMILL_PORT", "x"), ("GEOMILL_PORT", "70000"), ("GEOMILL_SANDBOX", "x")]
 )
 def test_a_value_outside_its_bounds_is_named(name: str, value: str) -> None:
-    """The message begins with the reason and has the variable."""
+    """The message begins with the reason and names the variable."""
     with pytest.raises(SettingsError, match=name):
         read_settings({name: value})
 
 
 def test_an_unknown_variable_is_an_error() -> None:
-    """A slip of the pen must not go unnoticed."""
+    """Otherwise a typing error could go unnoticed."""
     with pytest.raises(SettingsError, match="GEOMILL_PROT"):
         read_settings({"GEOMILL_PROT": "1"})
 
@@ -42,7 +42,7 @@ def test_a_secret_may_be_in_a_file(tmp_path: Path) -> None:
 
 
 def test_a_secret_is_given_once(tmp_path: Path) -> None:
-    """With two, it would be unclear which one counts."""
+    """With two values, it would be unclear which one counts."""
     secret = tmp_path / "secret"
     secret.write_text("from the file")
     for both in (
@@ -54,7 +54,7 @@ def test_a_secret_is_given_once(tmp_path: Path) -> None:
 
 
 def test_a_secret_that_is_not_text_is_told(tmp_path: Path) -> None:
-    """By the name of its variable."""
+    """With its variable's name."""
     secret = tmp_path / "secret"
     secret.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SettingsError, match="GEOMILL_S3_SECRET_KEY_FILE"):

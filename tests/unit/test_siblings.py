@@ -18,12 +18,12 @@ COUNT = 3
 
 @pytest.fixture
 def board(tmp_path: Path) -> Board:
-    """The board of three processes."""
+    """A board for three processes."""
     return open_board(tmp_path / "board", COUNT)
 
 
 def processes(board: Board, *connections: int) -> list[Siblings]:
-    """Let the processes live, each with so many connections."""
+    """Mark the processes as live, each with this many connections."""
     found = [Siblings(board, number) for number in range(1, len(connections) + 1)]
     for each, count in zip(found, connections, strict=True):
         each.beat(accepts=True)
@@ -32,7 +32,7 @@ def processes(board: Board, *connections: int) -> list[Siblings]:
 
 
 def test_the_living_one_with_the_lowest_number_leads(tmp_path: Path, board: Board) -> None:
-    """Whether it was killed or has written nothing for a while."""
+    """Whether another was killed or has written nothing for a while."""
     first, second, third = processes(board, 0, 0, 0)
     assert [each.leads for each in (first, second, third)] == [True, False, False]
     open_board(tmp_path / "board", COUNT).clear(1)
@@ -40,7 +40,7 @@ def test_the_living_one_with_the_lowest_number_leads(tmp_path: Path, board: Boar
 
 
 def test_one_that_writes_nothing_is_ignored(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that is suspended."""
+    """For example, one that is suspended."""
     first, second, _ = processes(board, 0, 5, 9)
     later = time.monotonic_ns() + int((FRESH_SECONDS + 1) * 1e9)
     monkeypatch.setattr(time, "monotonic_ns", lambda: later)
@@ -52,7 +52,7 @@ def test_one_that_writes_nothing_is_ignored(board: Board, monkeypatch: pytest.Mo
 
 
 def test_the_next_connection_is_for_the_one_with_the_fewest(board: Board) -> None:
-    """Exactly while they are few, roughly while they are many, and never for one that accepts none."""
+    """Exactly while there are few, roughly while there are many, and never a process that accepts none."""
     first, _, third = processes(board, 2, 1, 1)
     assert first.should_take_next(2)
     assert not third.should_take_next(1)
@@ -64,7 +64,7 @@ def test_the_next_connection_is_for_the_one_with_the_fewest(board: Board) -> Non
 
 
 def test_a_process_alone_leads_and_accepts_all() -> None:
-    """Nobody else does."""
+    """There is nobody else."""
     alone = no_siblings()
     alone.beat(accepts=True)
     assert (alone.leads, alone.another_accepts, alone.should_take_next(1000)) == (True, False, False)
@@ -72,7 +72,7 @@ def test_a_process_alone_leads_and_accepts_all() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_the_shares_of_all_processes_are_the_limits_of_the_service(count: int) -> None:
-    """Though each has at least one of everything."""
+    """Although each has at least one of everything."""
     settings = Settings(converters=5, suspended=7, waiting_room=512, max_connections=4096, max_per_account=384)
     shares = [share_of(settings, number, count) for number in range(1, count + 1)]
     for name in ("converters", "suspended", "waiting_room", "max_connections", "max_per_account"):
@@ -93,7 +93,7 @@ def test_every_process_takes_a_whole_batch_when_it_is_idle(count: int) -> None:
 
 
 def test_there_is_a_converter_for_every_process() -> None:
-    """With a number as with auto."""
+    """With a number and with `auto`."""
     assert process_count(Settings()) == 1
     assert process_count(Settings(processes="3", converters=3)) == 3
     assert process_count(Settings(processes="auto", converters=1)) == 1

@@ -1,4 +1,4 @@
-"""The unit in deploy/ is one that systemd understands, and exposes little of the host to the service."""
+"""systemd accepts the unit in deploy/, which exposes little of the host to the service."""
 
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ EXPOSURE = "30"
 
 @pytest.mark.parametrize("command", [("verify",), ("security", "--offline=yes", f"--threshold={EXPOSURE}")])
 def test_systemd_accepts_the_unit(command: tuple[str, ...], tmp_path: Path) -> None:
-    """It knows every option, and the exposure that is left is low."""
+    """It knows every option, and the remaining exposure is low."""
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not installed")

@@ -1,4 +1,4 @@
-"""Plan, wallet and organization of an account change without losing use, debt or credit."""
+"""Changing an account's plan, wallet or organization loses neither usage nor debt nor credit."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,12 +25,12 @@ PRICE = Pricing().price_cents(1)
 
 
 def to_plan(plan: str, organization: str | None = None) -> Changes:
-    """A change to a plan, perhaps in an organization."""
+    """A change to a plan, optionally in an organization."""
     return Changes(plan=plan, plan_owner=BY_ID[plan].owner, organization=organization)
 
 
 class Office:
-    """Accounts, and the conversions that they pay for."""
+    """Accounts and their conversions."""
 
     def __init__(self, database: Database, ledger: Ledger) -> None:
         self.database = database
@@ -39,7 +39,7 @@ class Office:
         self.administration = Administration(database, lambda: START)
 
     async def account(self, **terms: object) -> Account:
-        """Make an account."""
+        """Create an account."""
         plan = terms.get("plan")
         owner = BY_ID[str(plan)].owner if plan else "user"
         account, _ = await self.administration.create_account(
@@ -54,17 +54,17 @@ class Office:
         return job_id
 
     async def convert(self, account: Account, times: int = 1) -> None:
-        """Convert files, which must be admitted."""
+        """Convert files that must be admitted."""
         for _ in range(times):
             assert await self.ledger.settle(settlement(await self.admit(account))) is not None
 
     async def release(self, job_id: JobId) -> bool:
-        """Fail a job."""
+        """Release a job."""
         release = Release(job_id=job_id, attempt=1, error_message="no", details={})
         return await self.ledger.release(release) is not None
 
     async def fail(self, account: Account) -> None:
-        """Try to convert a file that cannot be."""
+        """Try to convert a file that cannot be converted."""
         assert await self.release(await self.admit(account))
 
     async def change(self, account: Account, changes: Changes) -> Account:
@@ -72,11 +72,11 @@ class Office:
         return await self.administration.change_account(account.account_id, changes)
 
     async def balance(self, account: Account) -> Balance:
-        """What it has left."""
+        """What the account has left."""
         return await self.ledger.balance(account.account_id)
 
     async def refusal(self, account: Account) -> LimitRefusal:
-        """Why it may not convert."""
+        """Why the account cannot convert."""
         with pytest.raises(LimitRefusal) as refused:
             await self.admit(account)
         return refused.value
@@ -84,14 +84,14 @@ class Office:
 
 @asynccontextmanager
 async def opened(dsn: str) -> AsyncIterator[Office]:
-    """An office whose books must agree in the end."""
+    """An office whose books must agree at the end."""
     async with open_ledger(dsn) as (database, ledger):
         yield Office(database, ledger)
         assert await audit_books(database) == []
 
 
 async def test_another_plan_forgets_neither_use_nor_debt(database_url: str) -> None:
-    """Free, all used and past due, to team and back: no conversion is left, and the payment is still due."""
+    """From free, used up and past due, to team and back: no conversion is left, and the payment is still due."""
     async with opened(database_url) as office:
         account = await office.account(plan="free")
         await office.convert(account, 10)
@@ -113,7 +113,7 @@ async def test_another_plan_forgets_neither_use_nor_debt(database_url: str) -> N
 
 
 async def test_wallet_and_plan_wait_for_each_other(database_url: str) -> None:
-    """Neither credit nor use nor debt is stranded on the way there and back."""
+    """Neither credit nor usage nor debt is lost on the way there and back."""
     async with opened(database_url) as office:
         account = await office.account(wallet_cents=100)
         await office.convert(account)
@@ -133,7 +133,7 @@ async def test_wallet_and_plan_wait_for_each_other(database_url: str) -> None:
 
 
 async def test_a_member_that_spends_credit_comes_back_to_its_organization(database_url: str) -> None:
-    """Its organization's use is there again; debt of the organization is not the member's."""
+    """Its organization's usage applies again; the organization's debt is not the member's."""
     async with opened(database_url) as office:
         account, colleague = [await office.account(plan="team", organization="Survey") for _ in range(2)]
         await office.convert(account, 2)
@@ -162,7 +162,7 @@ async def test_only_what_is_used_from_then_on_is_the_organizations(database_url:
 
 
 async def test_a_founder_brings_its_use_and_debt_along(database_url: str) -> None:
-    """A second member shares them; who leaves while others stay begins anew."""
+    """A second member shares them; a member that leaves others behind starts anew."""
     async with opened(database_url) as office:
         founder, second = [await office.account(plan="free") for _ in range(2)]
         await office.convert(founder, 5)
@@ -178,7 +178,7 @@ async def test_a_founder_brings_its_use_and_debt_along(database_url: str) -> Non
 
 
 async def test_no_way_round_gives_the_last_member_a_fresh_month(database_url: str) -> None:
-    """Through an organization of its own into another one and out again: its use is there again."""
+    """Into another organization and out again: its usage applies again."""
     async with opened(database_url) as office:
         await office.account(plan="team", organization="Others")
         account = await office.account(plan="free")
@@ -205,7 +205,7 @@ async def test_no_way_round_gives_the_last_member_a_fresh_month(database_url: st
 async def test_what_was_reserved_ends_where_it_was_admitted(
     database_url: str, terms: dict[str, object], change: Changes, way_back: Changes, end: str
 ) -> None:
-    """A job under way while its account changes is charged to, or given back to, what it was admitted under."""
+    """A job in progress while its account changes is charged or released under the terms it was admitted with."""
     async with opened(database_url) as office:
         await office.account(plan="team", organization="Survey")
         account = await office.account(**terms)
@@ -237,7 +237,7 @@ async def test_what_was_reserved_ends_where_it_was_admitted(
     ],
 )
 async def test_what_cannot_be_is_refused_and_changes_nothing(database_url: str, changes: Changes, words: str) -> None:
-    """In words."""
+    """With a message."""
     async with opened(database_url) as office:
         await office.account(plan="team", organization="Survey")
         account = await office.account(plan="free")
@@ -247,7 +247,7 @@ async def test_what_cannot_be_is_refused_and_changes_nothing(database_url: str, 
 
 
 async def test_changes_at_the_same_time_follow_each_other(database_url: str) -> None:
-    """Members that leave, join and found at once: each is somewhere in the end, and no payer has two owners."""
+    """Members leave, join and found organizations at once: each ends up somewhere, and no payer has two owners."""
     async with opened(database_url) as office:
         accounts = [await office.account(plan="team", organization="Survey") for _ in range(6)]
         ways = [to_plan("free"), Changes(wallet=True), to_plan("business", "Other"), to_plan("personal")]
@@ -262,7 +262,7 @@ async def test_changes_at_the_same_time_follow_each_other(database_url: str) -> 
 async def test_a_change_that_never_ends_does_not_block_the_next_for_ever(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says what to look for."""
+    """The error says what to look for."""
     monkeypatch.setattr("service.accounts.administration.LOCK_SECONDS", 1)
     async with opened(database_url) as office:
         account = await office.account(plan="free")
@@ -273,7 +273,7 @@ async def test_a_change_that_never_ends_does_not_block_the_next_for_ever(
 
 
 async def test_the_schema_knows_whose_a_payer_is(database_url: str) -> None:
-    """Each account has one for plans and one for credit; an organization's payer is no account's own."""
+    """Each account has one payer for plans and one for credit; an organization's payer belongs to no account."""
     async with opened(database_url) as office:
         account = await office.account(plan="free")
         for statement in (
@@ -286,7 +286,7 @@ async def test_the_schema_knows_whose_a_payer_is(database_url: str) -> None:
 
 
 async def test_a_deleted_colleague_does_not_keep_the_organization(database_url: str) -> None:
-    """The last member that is left takes the use and the debt of the organization along."""
+    """The last remaining member takes the organization's usage and debt along."""
     async with opened(database_url) as office:
         first = await office.account(plan="team", organization="Survey")
         second = await office.account(plan="team", organization="Survey")

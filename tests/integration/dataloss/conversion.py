@@ -1,4 +1,4 @@
-"""Converts GeoJSON to a Shapefile by both ways that the service has, and reads the result without GDAL."""
+"""Converts GeoJSON to a Shapefile in both of the service's ways, and reads the result without GDAL."""
 
 import json
 
@@ -15,7 +15,7 @@ from tests.support.converters import Converters
 
 
 class Result(msgspec.Struct, frozen=True):
-    """A conversion: what the scan found, what was planned, and what is in the archive."""
+    """A conversion: what the scan found, the plan, and the archive's content."""
 
     scan: Scan
     plan: Plan
@@ -23,7 +23,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 async def convert_both_ways(converters: Converters, document: bytes) -> list[Result]:
-    """Convert through the work file, straight from the upload where the plan allows it, and as lines of features."""
+    """Convert through the work file, directly if the plan allows it, and as newline-delimited GeoJSON."""
     ways = (
         await _convert(converters, document, direct=False),
         await _convert(converters, document, direct=True),
@@ -33,7 +33,7 @@ async def convert_both_ways(converters: Converters, document: bytes) -> list[Res
 
 
 def _as_lines(document: bytes) -> bytes:
-    """The features of a collection one a line, and that under the same name."""
+    """The features of a collection, one per line, as a file of the same name."""
     return b"".join(json.dumps(feature).encode() + b"\n" for feature in json.loads(document)["features"])
 
 

@@ -1,4 +1,4 @@
-"""Strategies for GeoJSON documents that lose whatever a Shapefile can lose."""
+"""Strategies for GeoJSON documents with everything that a Shapefile can lose."""
 
 import json
 from typing import Any
@@ -138,7 +138,7 @@ one_family = st.sampled_from([("Point", "MultiPoint"), ("LineString", "MultiLine
 
 @st.composite
 def features(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Features with one set of columns, some values missing; a column `n` numbers them."""
+    """Features with one set of columns and some values missing; column `n` numbers them."""
     columns = draw(st.dictionaries(st.sampled_from(NAMES), kinds, max_size=6))
     shapes: st.SearchStrategy[Any] = geometries
     if draw(st.booleans()):

@@ -1,4 +1,4 @@
-"""Reads zipped shapefiles by the published layout of .shp and .dbf, owing nothing to GDAL."""
+"""Reads zipped shapefiles from the published layout of .shp and .dbf, independently of GDAL."""
 
 import struct
 import zipfile
@@ -14,7 +14,7 @@ HEADER_BYTES = 100
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column of a .dbf: its name, its kind of values (C, N, F, D) and its width in bytes."""
+    """A column of a .dbf: name, type (C, N, F, D) and width in bytes."""
 
     name: str
     kind: str
@@ -31,7 +31,7 @@ class Shapefile(msgspec.Struct, frozen=True):
 
 
 def read_archive(path: Path) -> dict[str, Shapefile]:
-    """All shapefiles of a ZIP by name."""
+    """All shapefiles in a ZIP archive, by name."""
     with zipfile.ZipFile(path) as archive:
         names = [name.removesuffix(".dbf") for name in archive.namelist() if name.endswith(".dbf")]
         return {name: _shapefile(archive, name) for name in names}

@@ -1,4 +1,4 @@
-"""The scan and the host's converter agree about documents of every kind: what is read, how much of it, of what type."""
+"""The scan and the host's converter agree on all kinds of documents: on features, columns and types."""
 
 import json
 import random
@@ -89,7 +89,7 @@ REFUSED = {
 
 
 def converter_view(folder: Path, document: str) -> str | None:
-    """What the host's converter says of a document, None when it does not read it."""
+    """What the host's converter reports for a document, or None if it cannot read it."""
     path = folder / "in.geojson"
     path.write_bytes(document.encode("utf-8", "surrogatepass"))
     ogrinfo = shutil.which("ogrinfo")
@@ -100,14 +100,14 @@ def converter_view(folder: Path, document: str) -> str | None:
 
 
 def columns_of(view: str) -> dict[str, str]:
-    """The columns in an ogrinfo listing with their types."""
+    """The columns in ogrinfo's output, with their types."""
     kinds = "|".join(map(re.escape, OGR_TYPES))
     found = re.findall(rf"^(.*): ({kinds})(?:\(JSON\))?(?: \([^)]*\))?$", view, re.MULTILINE)
     return {name: OGR_TYPES[kind] for name, kind in found}
 
 
 def types_of(scan: Scan) -> dict[str, str]:
-    """The columns in findings with their types."""
+    """The columns in the findings, with their types."""
     return {field.name: str(field.type) for field in scan.fields}
 
 
@@ -122,14 +122,14 @@ def test_what_is_scanned_is_read_alike(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused_is_refused_by_both(tmp_path: Path, name: str) -> None:
-    """Nothing that the converter reads in these ways is turned away."""
+    """Nothing that the converter reads in these ways is refused."""
     assert converter_view(tmp_path, REFUSED[name]) is None
     with pytest.raises(Unreadable):
         scan_bytes(REFUSED[name].encode())
 
 
 def with_members(members: str) -> str:
-    """A collection of one feature with these members beside its type."""
+    """A collection with one feature and these members beside its type."""
     return f'{{"type": "FeatureCollection", "features": [{{"type": "Feature", {members}}}]}}'
 
 
@@ -155,7 +155,7 @@ ALIKE = {
 
 @pytest.mark.parametrize("name", ALIKE)
 def test_members_that_are_called_alike_are_read_alike(tmp_path: Path, name: str) -> None:
-    """Scan and converter take the same one, and a warning reports the others; also for a single feature."""
+    """Scan and converter take the same member, and a warning reports the others; also in a single feature."""
     whole = with_members(ALIKE[name])
     for document in (whole, whole[whole.index("[") + 1 : whole.rindex("]")]):
         view, found = converter_view(tmp_path, document), scan_bytes(document.encode())
@@ -169,7 +169,7 @@ def test_members_that_are_called_alike_are_read_alike(tmp_path: Path, name: str)
 
 
 def test_type_in_other_letters_makes_no_feature_of_an_element(tmp_path: Path) -> None:
-    """In a collection, where the converter reads the geometry then and no more."""
+    """In a collection, the converter then reads only the geometry."""
     document = with_members(f'"properties": {{"a": 1}}, "geometry": {PLACE}').replace(
         '"type": "Feature"', '"Type": "Feature"'
     )
@@ -180,7 +180,7 @@ def test_type_in_other_letters_makes_no_feature_of_an_element(tmp_path: Path) ->
 
 
 def moment_like(generator: random.Random) -> str:
-    """A date, a time or both, with something changed now and then."""
+    """A date, a time or both, sometimes with a change."""
     moment = generator.choice(
         ["2020-02-29", "2020/1/2", "10:20:30", "23:59", "2020-02-29T10:20:30Z", "1999-12-31 24:00", "T1020", "T10:20"]
     )
@@ -192,7 +192,7 @@ def moment_like(generator: random.Random) -> str:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_dates_and_times_are_recognised_alike(tmp_path: Path, seed: int) -> None:
-    """Each text alone in a column: the converter gives it the same type, or receives the option to keep texts."""
+    """Each text alone in a column: the converter gives it the same type, or gets the option to keep texts."""
     generator = random.Random(seed)
     texts = [moment_like(generator) for _ in range(1000)]
     view = converter_view(tmp_path, collection(feature({f"f{n}": text for n, text in enumerate(texts)})).decode())
@@ -229,7 +229,7 @@ def test_types_of_columns_are_joined_alike(tmp_path_factory: pytest.TempPathFact
 
 
 def test_geometry_types_are_counted_alike(tmp_path: Path) -> None:
-    """Of a document with one family and with elevations the converter names the same type."""
+    """For a document with one geometry family and elevations, the converter reports the same type."""
     ring = [[0, 0, 1], [0, 1, 1], [1, 1, 1], [0, 0, 1]]
     for shape, name in ((POINT, "Point"), (LINE, "Line String"), (POLYGON, "Polygon")):
         view = converter_view(tmp_path, collection(feature(None, shape)).decode())

@@ -1,4 +1,4 @@
-"""What the report says is what the file holds: name by name, value by value, geometry by geometry."""
+"""The report matches the file: every name, value and geometry."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
 @settings(max_examples=EXAMPLES, deadline=None, phases=WITHOUT_SHRINKING, suppress_health_check=list(HealthCheck))
 @given(features())
 def test_nothing_is_lost_that_is_not_reported(converters: Converters, made: list[dict[str, Any]]) -> None:
-    """For documents of every kind, by the way through the work file and by the direct one."""
+    """For documents of every kind, through the work file and directly."""
     for result in asyncio.run(convert_both_ways(converters, collection(*made))):
         _check_columns(result)
         _check_rows(result, made)
@@ -41,7 +41,7 @@ def test_nothing_is_lost_that_is_not_reported(converters: Converters, made: list
 
 
 def _check_columns(result: Result) -> None:
-    """Every property is a column under the reported name, colliding ones under names of their own."""
+    """Every property is a column under the reported name; colliding ones have distinct names."""
     told = report(result.scan)
     shortened = {entry.original: entry.truncated for entry in told.field_name_truncations}
     colliding = {name for entry in told.field_name_collisions for name in entry.fields}
@@ -55,7 +55,7 @@ def _check_columns(result: Result) -> None:
 
 
 def _written_names(result: Result) -> dict[str, str]:
-    """The column of each property. Through the work file, names that differ in case alone get numbers there."""
+    """The column of each property. Through the work file, names that differ only in case get numbers there."""
     columns = {column.name: column.written for column in result.plan.datasets[0].columns}
     return {field.name: columns.get(field.name) or _renamed(columns, field.name) for field in result.scan.fields}
 
@@ -65,7 +65,7 @@ def _renamed(columns: dict[str, str], name: str) -> str:
 
 
 def _check_rows(result: Result, made: list[dict[str, Any]]) -> None:
-    """Every feature has a row, and one in each file that holds some of its geometry."""
+    """Every feature has a row in each file that holds some of its geometry."""
     numbers = [int(row["n"]) for file in result.files.values() for row in _rows(result, file)]
     assert set(numbers) == set(range(len(made)))
     assert result.scan.features == len(made)
@@ -78,7 +78,7 @@ def _rows(result: Result, file: Shapefile) -> Iterator[dict[str, bytes]]:
 
 
 def _check_values(result: Result, made: list[dict[str, Any]]) -> None:
-    """Every value is there; the differences are those that were counted."""
+    """Every value is there, except for the differences that were counted."""
     told = report(result.scan)
     affected = {entry.field: entry.affected_features for entry in told.value_truncations}
     lengths = {entry.field: entry.max_length for entry in told.value_truncations}
@@ -102,7 +102,7 @@ def _check_values(result: Result, made: list[dict[str, Any]]) -> None:
 
 
 def _value(result: Result, feature: dict[str, Any], name: str) -> Any:
-    """The value of a property; ids beside the properties fill the gaps in a property of that name."""
+    """The value of a property; ids beside the properties fill gaps in a property of the same name."""
     properties = feature["properties"]
     if name == "id" and name not in properties and not result.scan.dropped_ids:
         return feature.get("id")
@@ -110,18 +110,18 @@ def _value(result: Result, feature: dict[str, Any], name: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    """What a column of text holds of a value; U+FFFD stands for half a letter."""
+    """The text that a column holds for a value, with U+FFFD for a lone surrogate."""
     text = value.partition("\0")[0] if isinstance(value, str) else json_text(value)
     return HALF_LETTER.sub("\ufffd", text)
 
 
 def _clamped(stored: str, value: Any) -> str:
-    """A whole number beyond 64 bits as the report has it: of lines, the converter keeps one bit more."""
+    """A whole number beyond 64 bits as reported; in newline-delimited GeoJSON the converter keeps one bit more."""
     return json_text(int(stored)) if type(value) is int else stored
 
 
 def _is_kept(stored: bytes, value: Any, field: FieldFindings) -> bool:
-    """Whether a column that is not text holds what the document says."""
+    """Whether a column that is not text holds the document's value."""
     text = stored.decode().strip()
     if value is None:
         return text.strip("*") in {"", "?"} or text == NULL_DATE
@@ -136,7 +136,7 @@ def _is_kept(stored: bytes, value: Any, field: FieldFindings) -> bool:
 
 
 def _check_geometries(result: Result, made: list[dict[str, Any]]) -> None:
-    """Every geometry is in the file of its family, whole; what is not was reported."""
+    """Every geometry is whole and in the file of its family, or was reported."""
     told = {entry.issue: entry for entry in report(result.scan).geometry_coercions}
     kept: defaultdict[int, list[Any]] = defaultdict(list)
     for file in result.files.values():
@@ -156,7 +156,7 @@ def _check_geometries(result: Result, made: list[dict[str, Any]]) -> None:
 
 
 def _parts(geometry: dict[str, Any] | None) -> Iterator[tuple[str, Any]]:
-    """The points, lines and rings of a geometry that can be read, each with its family."""
+    """The points, lines and rings of a readable geometry, each with its family."""
     kind = str((geometry or {}).get("type"))
     if geometry is None or kind not in FAMILIES:
         return
@@ -178,7 +178,7 @@ def _parts(geometry: dict[str, Any] | None) -> Iterator[tuple[str, Any]]:
 
 
 def _is_readable(coordinates: Any) -> bool:
-    """Whether coordinates hold positions, and numbers only."""
+    """Whether coordinates consist of positions of numbers."""
     if not coordinates or not isinstance(coordinates, list):
         return False
     if all(isinstance(number, int | float) for number in coordinates):
@@ -187,6 +187,6 @@ def _is_readable(coordinates: Any) -> bool:
 
 
 def _comparable(part: list[Position], shape_type: int) -> list[Position]:
-    """A part so that equal ones compare equal: of a ring neither its direction nor where it begins matters."""
+    """A part in a normal form: the direction and starting point of a ring do not matter."""
     rounded = [(round(x, 9), round(y, 9)) for x, y in part]
     return sorted(rounded[:-1]) if shape_type % 10 == 5 else rounded

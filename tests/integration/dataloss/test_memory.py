@@ -23,7 +23,7 @@ print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1
 
 
 def repeated(element: bytes) -> bytes:
-    """So many times an element, with commas between."""
+    """That many copies of an element, separated by commas."""
     return b",\n".join([element] * (SIZE_BYTES // (len(element) + 2)))
 
 
@@ -44,7 +44,7 @@ DOCUMENTS: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_memory_is_bounded(tmp_path: Path, name: str) -> None:
-    """Forty megabytes take less than a hundred, the interpreter included."""
+    """Forty megabytes take less than a hundred, including the interpreter."""
     (tmp_path / "in.geojson").write_bytes(DOCUMENTS[name]())
     done = subprocess.run(
         [sys.executable, "-c", SCAN_AND_TELL, "in.geojson", "scan.json"],

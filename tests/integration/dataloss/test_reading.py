@@ -1,4 +1,4 @@
-"""What reading GeoJSON must not lose on the way to any target, by whatever way it goes."""
+"""What reading GeoJSON must not lose for any target, in either way of conversion."""
 
 import csv
 import json
@@ -58,7 +58,7 @@ HALVES_TOLD = "4 escapes of an unpaired surrogate"
 @pytest.mark.parametrize("output", READERS)
 @pytest.mark.parametrize("padding", [0, LARGE])
 async def test_half_a_letter_takes_no_whole_one_along(converters: Converters, output: str, padding: int) -> None:
-    """The converter would drop what follows some of them; each becomes U+FFFD, and a warning counts them."""
+    """The converter would drop text after some of them; each becomes U+FFFD, and a warning counts them."""
     rows = [feature({"a": text}) for text in [*TEXTS, "x" * padding]]
     done = await convert(converters, collection(*rows), output)
     assert READERS[output](done.path)[: len(TEXTS)] == TEXTS_READ
@@ -66,7 +66,7 @@ async def test_half_a_letter_takes_no_whole_one_along(converters: Converters, ou
 
 
 async def test_half_letters_of_a_sequence_are_told(converters: Converters) -> None:
-    """There nothing is swallowed."""
+    """In a sequence, no text is dropped."""
     lines = b"".join(json.dumps(feature({"a": text})).encode() + b"\n" for text in TEXTS)
     done = await convert(converters, lines, "Csv", "upload.geojsonl")
     assert _of_csv(done.path) == TEXTS_READ
@@ -79,7 +79,7 @@ CODES = ["2024-01-01T10:00:00 or later", "1-2-3", "10:20 and more", "T1234", "23
 @pytest.mark.parametrize("output", READERS)
 @pytest.mark.parametrize("code", CODES)
 async def test_a_text_that_begins_like_a_date_is_kept_whole(converters: Converters, output: str, code: str) -> None:
-    """In a column where all do, of which the converter would make dates or times."""
+    """In a column of such texts, which the converter would take for dates or times."""
     done = await convert(converters, collection(feature({"a": code}), feature({"a": code})), output)
     assert READERS[output](done.path) == [code, code]
     told = any("stay text" in warning for warning in done.warnings)
@@ -87,7 +87,7 @@ async def test_a_text_that_begins_like_a_date_is_kept_whole(converters: Converte
 
 
 async def test_dates_stay_dates_where_nothing_is_lost(converters: Converters) -> None:
-    """A database has types for them, with millisecond precision, and a warning reports the rounding."""
+    """A database has types for them, with millisecond precision; a warning reports the rounding."""
     moment = "2024-01-01T10:00:00.123456Z"
     done = await convert(converters, collection(feature({"a": "2024-01-01", "t": moment})), "GeoPackage")
     with closing(sqlite3.connect(done.path)) as database:
@@ -105,7 +105,7 @@ async def test_between_json_formats_times_are_texts(converters: Converters) -> N
 
 
 async def test_foreign_members_are_kept_or_told(converters: Converters) -> None:
-    """Only another JSON format has a place for them."""
+    """Only other JSON formats have a place for them."""
     document = collection({**feature({"a": "x"}), "style": {"color": "red"}})
     kept = await convert(converters, document, "GeoJsonSeq")
     assert json.loads(kept.path.read_text())["style"] == {"color": "red"}
@@ -115,6 +115,6 @@ async def test_foreign_members_are_kept_or_told(converters: Converters) -> None:
 
 
 async def test_a_geometry_that_is_there_twice_is_told(converters: Converters) -> None:
-    """One is read, as the scan says."""
+    """One of them is read, as the scan reports."""
     done = await convert(converters, collection({**feature({"a": "x"}), "Geometry": None}), "Csv")
     assert any("more than once" in warning for warning in done.warnings)

@@ -1,4 +1,4 @@
-"""Users of the embedded server in processes of their own, run by root and by an ordinary user."""
+"""Processes that use the embedded server, run by root and by an ordinary user."""
 
 import os
 import pwd
@@ -24,7 +24,7 @@ PROGRAM = "tests.integration.db.user_of_embedded"
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
-    """Whether `holds` becomes true before a test would have to be called stuck."""
+    """Whether `holds` becomes true before a test would count as stuck."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not (held := holds()) and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -39,14 +39,14 @@ class User:
         self.dsn = ""
 
     def wait_until_ready(self) -> "User":
-        """Wait until the database has answered it."""
+        """Wait until the database has answered the process."""
         assert self.process.stdout is not None
         self.dsn = self.process.stdout.readline().strip()
         assert self.dsn, "the server did not start"
         return self
 
     def ask(self, statement: str) -> str:
-        """Run a statement; its first value as text."""
+        """Run a statement; return its first value as text."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(f"{statement}\n")
@@ -56,18 +56,18 @@ class User:
         return answer.strip()
 
     def leave(self) -> int:
-        """Let it end in order."""
+        """Let it exit in order."""
         self.process.communicate(timeout=PATIENCE_SECONDS)
         return self.process.returncode
 
     def kill(self) -> None:
-        """End it with kill -9."""
+        """Kill -9 it."""
         self.process.kill()
         self.process.communicate(timeout=PATIENCE_SECONDS)
 
 
 class Site:
-    """A data directory, who works in it, and what runs there."""
+    """A data directory, the user who works in it, and the processes there."""
 
     def __init__(self, data_dir: Path, python: Path, identity: SpawnIdentity) -> None:
         self.data_dir = data_dir
@@ -77,7 +77,7 @@ class Site:
         self._users: list[User] = []
 
     def spawn(self, data_dir: Path | None = None) -> User:
-        """Start a user without waiting for it."""
+        """Start a process without waiting for it."""
         process = subprocess.Popen(
             [self._python, "-m", PROGRAM, data_dir or self.data_dir],
             stdin=subprocess.PIPE,
@@ -93,11 +93,11 @@ class Site:
         return self._users[-1]
 
     def enter(self) -> User:
-        """Start a user and wait until the database has answered it."""
+        """Start a process and wait until the database has answered it."""
         return self.spawn().wait_until_ready()
 
     def refusal(self) -> str:
-        """Start a user that cannot work; what it says."""
+        """Start a process that must fail; return its message."""
         process = self.spawn().process
         _, complaint = process.communicate(timeout=PATIENCE_SECONDS)
         assert process.returncode == 1
@@ -105,12 +105,12 @@ class Site:
 
     @property
     def data(self) -> Path:
-        """The data directory of the server."""
+        """The server's data directory."""
         return self.home.data(max(self.home.kept_majors))
 
     @property
     def postmaster(self) -> int:
-        """The process id of the server, by its own account."""
+        """The process id in the server's pid file."""
         return int((self.data / "postmaster.pid").read_text().split()[0])
 
     @property
@@ -119,11 +119,11 @@ class Site:
         return parent_of(self.postmaster)
 
     def servers(self) -> list[int]:
-        """All of PostgreSQL's processes here."""
+        """All PostgreSQL processes of this directory."""
         return [process for process in processes() if working_directory(process).startswith(str(self.data_dir))]
 
     def kill_all(self) -> None:
-        """End users, keeper and server with kill -9, so that none sees another one's end."""
+        """Kill -9 users, keeper and server, stopped first so that none notices another's death."""
         victims = [*(user.process.pid for user in self._users), self.keeper, *self.servers()]
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for process in victims:
@@ -131,7 +131,7 @@ class Site:
         assert eventually(self.is_quiet)
 
     def is_quiet(self) -> bool:
-        """Whether neither server nor keeper runs."""
+        """Whether neither server nor keeper is running."""
         if not self.home.root.is_dir():
             return True
         return not self.servers() and can_lock(self.home.keeper_lock, exclusive=True)
@@ -150,7 +150,7 @@ def processes() -> Iterator[int]:
 
 
 def working_directory(process: int) -> str:
-    """Where a process works, nothing if it has ended."""
+    """The working directory of a process, or nothing if it has ended."""
     try:
         return str(Path(f"/proc/{process}/cwd").readlink())
     except OSError:
@@ -158,7 +158,7 @@ def working_directory(process: int) -> str:
 
 
 def parent_of(process: int) -> int:
-    """The process that started another one."""
+    """The parent of a process."""
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
@@ -173,7 +173,7 @@ def kill(process: int) -> None:
 
 
 def environment() -> dict[str, str]:
-    """What a process needs to find the project and its libraries."""
+    """The environment that a process needs to find the project and its libraries."""
     libraries = sysconfig.get_paths()["purelib"]
     return {
         "PATH": os.defpath,
@@ -183,7 +183,7 @@ def environment() -> dict[str, str]:
 
 
 def python_for(identity: SpawnIdentity, candidates: Sequence[str]) -> Path | None:
-    """An interpreter with which `identity` can run the project."""
+    """An interpreter that `identity` can run the project with."""
     for candidate in candidates:
         try:
             probe = subprocess.run(
@@ -202,7 +202,7 @@ def python_for(identity: SpawnIdentity, candidates: Sequence[str]) -> Path | Non
 
 
 def own_identity() -> SpawnIdentity:
-    """Root's way of becoming an ordinary user; nothing to do for everybody else."""
+    """How root becomes an ordinary user; other users do nothing."""
     if os.geteuid() != 0:
         return SpawnIdentity()
     nobody = pwd.getpwnam("nobody")
@@ -218,7 +218,7 @@ IDENTITIES = (
 
 @pytest.fixture(scope="session", params=IDENTITIES)
 def seed(request: pytest.FixtureRequest) -> Iterator[Site]:
-    """A data directory with a database in it, in a directory that is closed to everybody else."""
+    """A data directory with a database, in a directory that is closed to other users."""
     identity = IDENTITIES[request.param]
     python = python_for(identity, (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"))
     if python is None:
@@ -234,7 +234,7 @@ def seed(request: pytest.FixtureRequest) -> Iterator[Site]:
 
 @pytest.fixture
 def site(seed: Site) -> Iterator[Site]:
-    """A copy of `seed` in which nothing runs yet."""
+    """A copy of `seed` in which nothing is running."""
     data_dir = seed.data_dir.with_name("site")
     subprocess.run(["cp", "-a", seed.data_dir, data_dir], check=True)
     site = Site(data_dir, seed._python, seed._identity)

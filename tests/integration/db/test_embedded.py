@@ -19,7 +19,7 @@ COUNT = "SELECT count(*) FROM kept"
 
 
 def test_first_user_starts_it_and_last_one_stops_it(site: Site) -> None:
-    """The server runs while somebody uses it, nothing runs after the last one has left, and the data stay."""
+    """The server runs while somebody uses it; afterwards nothing runs, and the data remain."""
     user = site.enter()
     assert user.ask(INSERT) == "done"
     assert user.leave() == 0
@@ -29,7 +29,7 @@ def test_first_user_starts_it_and_last_one_stops_it(site: Site) -> None:
 
 
 def test_server_never_runs_as_root(site: Site) -> None:
-    """PostgreSQL always runs as an ordinary user, even if that user cannot traverse the path to its data."""
+    """PostgreSQL runs as an ordinary user, even if that user cannot traverse the path to its data."""
     site.enter()
     assert uid_of(site.postmaster) != 0
     assert {uid_of(process) for process in site.servers()} == {site.data.stat().st_uid}
@@ -46,7 +46,7 @@ def test_socket_in_private_directory_is_the_only_way_in(site: Site) -> None:
 
 
 def test_many_start_at_once_and_share_one_server(site: Site) -> None:
-    """Of six that come at the same moment one starts the server and all use it."""
+    """Of six simultaneous processes, one starts the server and all use it."""
     users = [site.spawn() for _ in range(6)]
     ids = {user.wait_until_ready().ask(START_TIME) for user in users}
     assert len(ids) == 1
@@ -57,7 +57,7 @@ def test_many_start_at_once_and_share_one_server(site: Site) -> None:
 
 
 def test_first_user_may_leave_first(site: Site) -> None:
-    """A server outlives the one who started it as long as somebody else uses it."""
+    """The server outlives the process that started it as long as others use it."""
     first, second = site.enter(), site.enter()
     server = site.postmaster
     assert first.leave() == 0
@@ -68,7 +68,7 @@ def test_first_user_may_leave_first(site: Site) -> None:
 
 
 def test_killed_user_leaves_nothing(site: Site) -> None:
-    """After kill -9 of its only user the server shuts down in order."""
+    """After kill -9 of its only user, the server shuts down in order."""
     user = site.enter()
     user.ask(INSERT)
     user.kill()
@@ -78,7 +78,7 @@ def test_killed_user_leaves_nothing(site: Site) -> None:
 
 
 def test_killed_starter_does_not_take_it_from_others(site: Site) -> None:
-    """After kill -9 of the one who started it the server goes on for the others."""
+    """After kill -9 of the process that started it, the server continues for the others."""
     first, second = site.enter(), site.enter()
     server = site.postmaster
     first.kill()
@@ -87,7 +87,7 @@ def test_killed_starter_does_not_take_it_from_others(site: Site) -> None:
 
 
 def test_killed_keeper_ends_the_server_and_is_replaced(site: Site) -> None:
-    """After kill -9 of the keeper the server shuts down, a user brings both back, and that user's end ends them."""
+    """After kill -9 of the keeper, the server shuts down, a user restarts both, and that user's end stops them."""
     user = site.enter()
     user.ask(INSERT)
     server, keeper, started = site.postmaster, site.keeper, user.ask(START_TIME)
@@ -101,7 +101,7 @@ def test_killed_keeper_ends_the_server_and_is_replaced(site: Site) -> None:
 
 
 def test_killed_keeper_and_user_leave_nothing(site: Site) -> None:
-    """After kill -9 of keeper and user at once the server shuts down."""
+    """After kill -9 of keeper and user at once, the server shuts down."""
     user = site.enter()
     kill(site.keeper)
     user.kill()
@@ -109,7 +109,7 @@ def test_killed_keeper_and_user_leave_nothing(site: Site) -> None:
 
 
 def test_killed_server_comes_back_under_its_users(site: Site) -> None:
-    """After kill -9 of PostgreSQL the keeper starts it again, and its users go on with every committed row."""
+    """After kill -9 of PostgreSQL, the keeper restarts it, and its users continue with every committed row."""
     user = site.enter()
     user.ask(INSERT)
     server, keeper, started = site.postmaster, site.keeper, user.ask(START_TIME)
@@ -121,7 +121,7 @@ def test_killed_server_comes_back_under_its_users(site: Site) -> None:
 
 
 def test_killed_backend_does_not_end_the_server(site: Site) -> None:
-    """After kill -9 of a session's process the server recovers by itself."""
+    """After kill -9 of a backend, the server recovers by itself."""
     user = site.enter()
     user.ask(INSERT)
     server = site.postmaster
@@ -131,7 +131,7 @@ def test_killed_backend_does_not_end_the_server(site: Site) -> None:
 
 
 def test_all_killed_at_once_recovers_at_the_next_start(site: Site) -> None:
-    """After kill -9 of everything the next start finds every committed row."""
+    """After kill -9 of everything, the next start finds every committed row."""
     site.enter().ask(INSERT)
     site.kill_all()
     assert (site.data / "postmaster.pid").exists()
@@ -140,7 +140,7 @@ def test_all_killed_at_once_recovers_at_the_next_start(site: Site) -> None:
 
 @pytest.mark.parametrize("file", ["postmaster.pid", f"{SOCKET_NAME}.lock"])
 def test_pid_of_a_stranger_is_no_server(site: Site, file: str) -> None:
-    """A pid file that a killed server left does not stop the next start, although a living process has that id now."""
+    """A stale pid file does not prevent the next start, although another process has that id now."""
     site.enter()
     server, owner = site.postmaster, uid_of(site.postmaster)
     site.kill_all()
@@ -168,7 +168,7 @@ def test_interrupting_everybody_leaves_the_server_to_its_draining_users(site: Si
 
 
 def test_half_made_data_are_made_anew(site: Site) -> None:
-    """A first start that is killed in the middle is no obstacle to the next one, which begins anew."""
+    """The next start begins anew after a first start that was killed midway."""
     shutil.rmtree(site.data)
     first = site.spawn()
     assert eventually(lambda: any(site.home.root.glob("*.new/base")))
@@ -179,7 +179,7 @@ def test_half_made_data_are_made_anew(site: Site) -> None:
 
 
 def test_long_path_is_no_obstacle(site: Site) -> None:
-    """A data directory whose path does not fit into a socket's address works, and others find the same server."""
+    """A data directory works even if its path is too long for a socket address, and others find the same server."""
     deep = site.data_dir / ("löng % +&? path" * 6) / "data"
     deep.parent.mkdir()
     os.chown(deep.parent, site.data_dir.stat().st_uid, -1)
@@ -196,7 +196,7 @@ def test_long_path_is_no_obstacle(site: Site) -> None:
 
 
 def test_server_that_cannot_start_says_why(site: Site) -> None:
-    """Damaged data end the start with PostgreSQL's own reason and the log's place, and nothing stays behind."""
+    """If data are damaged, the start fails with PostgreSQL's reason and the log's path, and leaves nothing behind."""
     site.enter().leave()
     (site.data / "global" / "pg_control").unlink()
     complaint = site.refusal()
@@ -207,7 +207,7 @@ def test_server_that_cannot_start_says_why(site: Site) -> None:
 
 
 def test_data_of_another_version_are_not_passed_over(site: Site) -> None:
-    """Data that no installed version can read stop the start instead of being hidden by an empty database."""
+    """Data that no installed version can read stop the start; they are not hidden by an empty database."""
     site.enter().leave()
     site.data.rename(site.home.root / "14")
     assert site.refusal().startswith("The data were written by PostgreSQL 14, but only ")
@@ -216,13 +216,13 @@ def test_data_of_another_version_are_not_passed_over(site: Site) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
 def test_somebody_elses_database_is_left_alone(site: Site) -> None:
-    """A database that belongs to another user is refused, with what to do; even root does not take it over."""
+    """A database of another user is refused, with what to do; even root does not take it over."""
     os.chown(site.home.root, 4711, -1)
     assert "belongs to user id 4711" in site.refusal()
 
 
 def test_unusable_data_directory_is_named(site: Site) -> None:
-    """A data directory that is no directory is refused with its name and the setting that names another."""
+    """A path that is not a directory is refused with its name and the setting to change."""
     shutil.rmtree(site.home.root)
     site.home.root.touch()
     assert f"{site.home.root} cannot be used" in site.refusal()

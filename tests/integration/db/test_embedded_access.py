@@ -1,4 +1,4 @@
-"""Who gets into the embedded server, with which programs, as whom."""
+"""Who can use the embedded server, with which programs, as which user."""
 
 import os
 import pwd
@@ -36,26 +36,26 @@ def directory() -> Iterator[Path]:
 
 
 def installed() -> list[Path]:
-    """Where there are programs, each place once."""
+    """The directories of installed programs, each once."""
     return list(dict.fromkeys(path.resolve() for path in binaries._candidates() if (path / "initdb").is_file()))
 
 
 async def version_in(directory: Path, bin_dir: Path | None) -> int:
-    """The major version of the server that comes up in `directory`."""
+    """The major version of the server that starts in `directory`."""
     async with embedded_postgres(directory, bin_dir=bin_dir, durable=False) as dsn, open_connection(dsn) as connection:
         return connection.get_server_version().major
 
 
 @pytest.mark.parametrize("bin_dir", installed(), ids=lambda path: path.parent.name)
 async def test_every_installed_version_serves(directory: Path, bin_dir: Path) -> None:
-    """Whatever PostgreSQL the host has, from the oldest supported on, makes its data, starts and starts again."""
+    """Every installed version from the oldest supported one creates data, starts and restarts."""
     versions = [await version_in(directory, bin_dir) for _ in range(2)]
     assert versions[0] == versions[1] >= OLDEST_MAJOR
     assert Home(directory / "postgres").kept_majors == {versions[0]}
 
 
 async def test_data_choose_the_version(directory: Path) -> None:
-    """Data that exist are served by the version that made them, even when a newer one is installed."""
+    """Existing data are served by the version that created them, even if a newer one is installed."""
     oldest = min(
         filter(None, (binaries._probe(path, find_server_user()) for path in installed())), key=lambda i: i.major
     )
@@ -64,14 +64,14 @@ async def test_data_choose_the_version(directory: Path) -> None:
 
 
 async def test_no_programs_are_said_to_be_missing(directory: Path, tmp_path: Path) -> None:
-    """Where there is no PostgreSQL the message names the ways to get one."""
+    """Without PostgreSQL, the message names the ways to install it."""
     with pytest.raises(EmbeddedPostgresError, match=r"(?s)No PostgreSQL 15 or later.*GEOMILL_DATABASE_URL"):
         async with embedded_postgres(directory, bin_dir=tmp_path):
             pass
 
 
 def test_programs_that_do_not_run_are_passed_over(tmp_path: Path) -> None:
-    """Files of another architecture, or of a version that is too old, do not count."""
+    """Programs for another architecture, or of an unsupported version, are skipped."""
     for name in ("postgres", "initdb"):
         (tmp_path / name).write_bytes(b"\x7fELF of another machine")
         (tmp_path / name).chmod(0o755)
@@ -100,7 +100,7 @@ async def test_programs_in_a_closed_home_are_copied_once(
 
 
 def install_privately(home: Path) -> Path:
-    """Install the wheel's newest PostgreSQL in `home` so that only its owner can use it; where the programs are."""
+    """Install the wheel's newest PostgreSQL in `home`, accessible only to its owner; return its directory."""
     bin_dir = binaries._newest_first(binaries._wheel_directories())[0]
     package = bin_dir.parents[1]
     for source in (bin_dir.parent, package.with_name(f"{package.name}.libs")):
@@ -112,7 +112,7 @@ def install_privately(home: Path) -> Path:
 
 @as_root
 async def test_other_users_cannot_log_in(directory: Path) -> None:
-    """Other users cannot reach the socket, and even if they could, they could not log in as another user."""
+    """Other users cannot reach the socket, and if they could, they could not log in as another user."""
     async with embedded_postgres(directory, durable=False):
         run = Home(directory / "postgres").socket_directory
         with pytest.raises(PermissionError):
@@ -125,7 +125,7 @@ async def test_other_users_cannot_log_in(directory: Path) -> None:
 
 
 def _log_in(socket_path: Path, as_user: str) -> bytes:
-    """What the server says when `as_user` asks to be let in as root."""
+    """The server's response when `as_user` tries to log in as root."""
     request = struct.pack("!i", 3 << 16) + b"user\0root\0database\0postgres\0\0"
     with socket.socket(socket.AF_UNIX) as connection:
         os.seteuid(pwd.getpwnam(as_user).pw_uid)
@@ -139,7 +139,7 @@ def _log_in(socket_path: Path, as_user: str) -> bytes:
 
 @as_root
 def test_user_of_the_server_is_the_configured_one_or_the_datas_owner() -> None:
-    """The setting decides, then the owner of the data; if they contradict, an error says so."""
+    """The setting decides, then the data's owner; if they contradict each other, an error says so."""
     nobody = pwd.getpwnam("nobody").pw_uid
     assert find_server_user().uid != 0
     assert find_server_user("nobody").uid == nobody
@@ -152,7 +152,7 @@ def test_user_of_the_server_is_the_configured_one_or_the_datas_owner() -> None:
 
 
 async def test_errors_of_the_block_come_out_as_they_are(directory: Path) -> None:
-    """What goes wrong while the server is used is not wrapped, and the server is stopped all the same."""
+    """Exceptions are not wrapped, and the server is stopped nevertheless."""
     with pytest.raises(ZeroDivisionError):
         async with embedded_postgres(directory, durable=False):
             raise ZeroDivisionError
@@ -160,7 +160,7 @@ async def test_errors_of_the_block_come_out_as_they_are(directory: Path) -> None
 
 
 async def test_cancelled_user_stops_the_server(directory: Path) -> None:
-    """A user that is cancelled leaves nothing running."""
+    """A cancelled user leaves nothing running."""
     with anyio.CancelScope() as scope:
         async with embedded_postgres(directory, durable=False):
             scope.cancel()
@@ -169,7 +169,7 @@ async def test_cancelled_user_stops_the_server(directory: Path) -> None:
 
 
 def test_pid_files_are_kept_while_a_server_works(tmp_path: Path) -> None:
-    """As long as any process of PostgreSQL works on the data nothing is removed, whatever the pid file says."""
+    """While any PostgreSQL process works on the data, nothing is removed, whatever the pid file says."""
     data, sleeper = tmp_path / "data", tmp_path / "postgres"
     data.mkdir()
     (data / "postmaster.pid").write_text("1\n")

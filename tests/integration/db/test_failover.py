@@ -25,7 +25,7 @@ COMMAND_SECONDS = 1.0
 
 
 async def once_it_is_back(ask: Callable[[], Awaitable[T]]) -> T:
-    """Ask until the database answers."""
+    """Retry until the database answers."""
     while True:
         try:
             return await ask()
@@ -34,14 +34,14 @@ async def once_it_is_back(ask: Callable[[], Awaitable[T]]) -> T:
 
 
 async def write(database: Database) -> None:
-    """Write something."""
+    """Execute a write."""
     async with database.connection() as connection:
         await connection.execute("CREATE TABLE IF NOT EXISTS t (n int)")
         await connection.execute("INSERT INTO t VALUES (1)")
 
 
 async def test_a_silent_primary_is_left_for_its_standby() -> None:
-    """Until the standby is promoted the database is unavailable, and then a pool that was open before finds it."""
+    """The database is unavailable until the standby is promoted; then an existing pool finds it."""
     with running_pair(synchronous=False) as pair:
         async with open_pool(pair.dsn, command_timeout_seconds=COMMAND_SECONDS) as database:
             await write(database)
@@ -54,7 +54,7 @@ async def test_a_silent_primary_is_left_for_its_standby() -> None:
 
 
 async def test_a_settlement_is_not_confirmed_before_the_standby_has_it() -> None:
-    """Neither is one that the primary has committed without it, because the wait for it was given up."""
+    """Nor is one that the primary committed alone because the wait for the standby was given up."""
     with running_pair(synchronous=True) as pair:
         await migrate(pair.dsn)
         async with open_pool(pair.dsn, command_timeout_seconds=COMMAND_SECONDS) as database:
@@ -74,7 +74,7 @@ async def test_a_settlement_is_not_confirmed_before_the_standby_has_it() -> None
 
 
 async def test_a_connection_that_can_only_read_is_replaced(empty_database_url: str) -> None:
-    """A server may become a standby while we are connected to it: the next connection may lead elsewhere."""
+    """A server may become a standby while a pool is connected to it; the next connection may lead to another server."""
     name = database_name(empty_database_url)
     async with open_pool(empty_database_url, max_size=1) as database, open_pool(empty_database_url) as other:
         async with other.connection() as connection:

@@ -29,7 +29,7 @@ async def tables(dsn: str) -> set[str]:
 
 
 async def test_applies_what_is_missing_in_order(empty_database_url: str, directory: Path) -> None:
-    """A fresh database gets every migration, the next call none, and a new file alone later."""
+    """A fresh database gets every migration, the next call applies none, and later only a new file is applied."""
     assert await migrate(empty_database_url, directory) == ["0001_first.sql", "0002_second.sql"]
     assert await migrate(empty_database_url, directory) == []
     write(directory, "0003_third.sql", "ALTER TABLE first ADD m int;")
@@ -38,7 +38,7 @@ async def test_applies_what_is_missing_in_order(empty_database_url: str, directo
 
 
 async def test_many_at_once_apply_each_once(empty_database_url: str, directory: Path) -> None:
-    """Each migration is applied by one of several processes, whose ends come in any order."""
+    """One of several processes applies each migration, and they may finish in any order."""
     applied: list[str] = []
 
     async def run() -> None:
@@ -51,7 +51,7 @@ async def test_many_at_once_apply_each_once(empty_database_url: str, directory: 
 
 
 async def test_failed_migration_leaves_nothing(empty_database_url: str, directory: Path) -> None:
-    """A failed migration is rolled back as a whole, earlier ones stay, and its corrected version is applied."""
+    """A failed migration is rolled back as a whole, earlier ones remain, and its corrected version is applied."""
     write(directory, "0003_third.sql", "CREATE TABLE third (n int); SELECT 1 / 0;")
     with pytest.raises(MigrationError, match=r"0003_third\.sql failed and was undone: division by zero"):
         await migrate(empty_database_url, directory)
@@ -61,7 +61,7 @@ async def test_failed_migration_leaves_nothing(empty_database_url: str, director
 
 
 async def test_changed_migration_is_refused(empty_database_url: str, directory: Path) -> None:
-    """A file that was changed after it was applied stops everything, with its name."""
+    """A file that changed after it was applied stops the migration, with its name."""
     await migrate(empty_database_url, directory)
     write(directory, "0001_first.sql", "CREATE TABLE first (n bigint);")
     write(directory, "0003_third.sql", "CREATE TABLE third (n int);")
@@ -71,7 +71,7 @@ async def test_changed_migration_is_refused(empty_database_url: str, directory: 
 
 
 async def test_renamed_migration_is_refused(empty_database_url: str, directory: Path) -> None:
-    """A file that took the number of another is not taken for it."""
+    """A file with another's number is not mistaken for it."""
     await migrate(empty_database_url, directory)
     (directory / "0002_second.sql").rename(directory / "0002_other.sql")
     with pytest.raises(MigrationError, match=r"0002_other\.sql is not what was applied .* as 0002_second\.sql"):
@@ -79,7 +79,7 @@ async def test_renamed_migration_is_refused(empty_database_url: str, directory: 
 
 
 async def test_newer_database_is_refused(empty_database_url: str, directory: Path) -> None:
-    """A program that is older than the database does not touch it."""
+    """An older program does not touch a newer database."""
     await migrate(empty_database_url, directory)
     (directory / "0002_second.sql").unlink()
     with pytest.raises(MigrationError, match=r"newer than this version of Geomill: it has 0002_second\.sql"):
@@ -88,7 +88,7 @@ async def test_newer_database_is_refused(empty_database_url: str, directory: Pat
 
 @pytest.mark.parametrize("name", ["0003_gap.sql", "0001_again.sql", "02_short.sql", "0002.sql", "0002_Upper.sql"])
 def test_numbers_have_no_gap_and_no_double(tmp_path: Path, name: str) -> None:
-    """A file out of line is named before anything is applied."""
+    """Files out of sequence are named before anything is applied."""
     write(tmp_path, "0001_first.sql", "SELECT 1;")
     write(tmp_path, name, "SELECT 1;")
     with pytest.raises(MigrationError, match="expected a name of the form"):
@@ -96,11 +96,11 @@ def test_numbers_have_no_gap_and_no_double(tmp_path: Path, name: str) -> None:
 
 
 async def test_project_migrations_apply(empty_database_url: str) -> None:
-    """The project's own migrations apply to an empty database, and a copy of the template needs none."""
+    """The project's migrations apply to an empty database, and a copy of the template needs none."""
     assert await migrate(empty_database_url)
     assert await migrate(empty_database_url) == []
 
 
 async def test_test_database_is_migrated(database_url: str) -> None:
-    """The database that a test gets has the project's schema already."""
+    """A test's database already has the project's schema."""
     assert await migrate(database_url) == []

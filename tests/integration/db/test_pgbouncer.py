@@ -1,4 +1,4 @@
-"""Behind PgBouncer in transaction mode everything works, and nothing is left behind on the sessions that it shares."""
+"""Everything works behind PgBouncer in transaction mode, and nothing is left on its shared sessions."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ async def test_a_pooler_is_noticed(pooled_url: str, database_url: str) -> None:
 
 
 async def test_migrations_leave_no_lock_behind(port: int, empty_database_url: str) -> None:
-    """Several at once through PgBouncer, then again, then one directly: none waits for a lock of one that has ended."""
+    """Several at once through PgBouncer, another later, then one directly: none waits for the lock of an ended one."""
     pooled = through(port, empty_database_url)
     with anyio.fail_after(60):
         for _ in range(2):
@@ -52,7 +52,7 @@ async def test_migrations_leave_no_lock_behind(port: int, empty_database_url: st
 
 @pytest.mark.timeout(400)  # seven commands, each a process
 async def test_commands_of_operators_may_follow_each_other(pooled_url: str, database_url: str, tmp_path: Path) -> None:
-    """Each ends, and so does the next, through PgBouncer or not."""
+    """Each command ends, and so does the next, through PgBouncer or not."""
     geomill = Geomill(tmp_path, {"GEOMILL_DATABASE_URL": pooled_url})
     assert geomill("migrate").returncode == 0
     account = geomill.json("account", "create", "--name", "a", "--plan", "free")
@@ -65,7 +65,7 @@ async def test_commands_of_operators_may_follow_each_other(pooled_url: str, data
 
 
 async def test_the_service_converts_and_counts_as_ever(pooled_url: str, tmp_path: Path) -> None:
-    """Many at once, in batches and repeated: all are answered, each is counted once, and the books agree."""
+    """Many conversions at once, in batches and repeated: all get responses, each counts once, and the books agree."""
     async with world(pooled_url, tmp_path, now=datetime.now(UTC), plan="team") as here:
         answers: list[bool] = []
 
@@ -92,7 +92,7 @@ async def test_the_service_converts_and_counts_as_ever(pooled_url: str, tmp_path
 
 
 async def test_a_migration_that_cannot_begin_says_so(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another one that never ends is no reason to wait for ever."""
+    """A migration that never ends does not make another one wait forever."""
     monkeypatch.setattr("service.db.migrate.LOCK_SECONDS", 1)
     async with open_connection(empty_database_url) as other, other.transaction():
         await other.execute("SELECT pg_advisory_xact_lock(hashtextextended('geomill.migrations', 0))")
@@ -104,7 +104,7 @@ async def test_a_migration_that_cannot_begin_says_so(empty_database_url: str, mo
 async def test_a_table_that_is_held_does_not_stop_a_migration_for_ever(
     empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message says what to look for."""
+    """The error says what to look for."""
     (tmp_path / "0001_first.sql").write_text("CREATE TABLE first (n int);")
     await migrate(empty_database_url, tmp_path)
     (tmp_path / "0002_second.sql").write_text("ALTER TABLE first ADD m int;")

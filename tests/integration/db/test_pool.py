@@ -1,4 +1,4 @@
-"""The pool against a real server."""
+"""The pool on a real server."""
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -27,21 +27,21 @@ async def database(empty_database_url: str) -> AsyncIterator[Database]:
 
 
 async def test_json_columns_are_python_objects(database: Database) -> None:
-    """What is stored as jsonb comes back as the same object."""
+    """A value stored as jsonb is read as an equal object."""
     value = {"fields": ["ä", 1, None], "n": 1.5}
     async with database.connection() as connection:
         assert await connection.fetchval("SELECT $1::jsonb", value) == value
 
 
 async def test_session_is_set_up(database: Database) -> None:
-    """Connections name the service, live in UTC and compile nothing."""
+    """Connections name the service, use UTC and disable just-in-time compilation."""
     async with database.connection() as connection:
         shown = [await connection.fetchval(f"SHOW {name}") for name in ("application_name", "timezone", "jit")]
     assert shown == ["geomill", "UTC", "off"]
 
 
 async def test_transaction_takes_effect_as_a_whole(database: Database) -> None:
-    """A transaction whose block raises leaves nothing; one that ends stays."""
+    """A transaction whose block raises leaves nothing; one that ends is committed."""
 
     async def insert_and_fail() -> None:
         async with database.transaction() as connection:
@@ -59,7 +59,7 @@ async def test_transaction_takes_effect_as_a_whole(database: Database) -> None:
 
 
 async def test_cancelled_transaction_leaves_a_clean_connection(empty_database_url: str) -> None:
-    """A transaction that is cancelled in the middle of a statement is undone before another gets the connection."""
+    """A transaction cancelled during a statement is rolled back before another caller gets the connection."""
     async with open_pool(empty_database_url, max_size=1) as database:
         async with database.connection() as connection:
             await connection.execute("CREATE TABLE t (n int)")
@@ -73,7 +73,7 @@ async def test_cancelled_transaction_leaves_a_clean_connection(empty_database_ur
 
 
 async def test_violated_constraint_is_the_callers(database: Database) -> None:
-    """A statement's own failure is not mistaken for an unreachable database."""
+    """A failing statement is not mistaken for an unreachable database."""
     async with database.connection() as connection:
         with pytest.raises(asyncpg.CheckViolationError):
             await connection.execute("CREATE TABLE t (n int CHECK (n > 0)); INSERT INTO t VALUES (0)")
@@ -83,7 +83,7 @@ async def test_violated_constraint_is_the_callers(database: Database) -> None:
 
 
 async def test_taken_connections_are_overload(database: Database) -> None:
-    """While every connection is taken, the next caller is asked to retry."""
+    """While all connections are taken, the next caller is asked to retry."""
     async with database.connection(), database.connection():
         with pytest.raises(Overloaded) as caught:
             async with database.connection():
@@ -108,7 +108,7 @@ async def test_idle_connections_are_closed_but_for_one(empty_database_url: str) 
 
 
 async def test_slow_statement_is_overload(empty_database_url: str) -> None:
-    """A statement that takes too long is given up, and its connection serves on."""
+    """A statement that takes too long is cancelled, and its connection remains usable."""
     async with open_pool(empty_database_url, max_size=1, command_timeout_seconds=0.1) as database:
         with pytest.raises(DatabaseUnavailable):
             async with database.connection() as connection:
@@ -118,7 +118,7 @@ async def test_slow_statement_is_overload(empty_database_url: str) -> None:
 
 
 async def test_lost_connection_is_overload_and_is_replaced(database: Database) -> None:
-    """A connection that the server ends in the middle of a statement is translated, and the next one works."""
+    """A connection that the server ends during a statement raises Overloaded, and the next one works."""
     with pytest.raises(DatabaseUnavailable) as caught:
         async with database.connection() as connection:
             await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
@@ -128,7 +128,7 @@ async def test_lost_connection_is_overload_and_is_replaced(database: Database) -
 
 
 async def test_a_connection_that_ends_while_nobody_has_it_is_replaced(empty_database_url: str) -> None:
-    """The next user does not notice."""
+    """The next caller does not notice."""
     async with open_pool(empty_database_url, max_size=1) as database:
         ended = anyio.Event()
         async with database.connection() as doomed:
@@ -141,7 +141,7 @@ async def test_a_connection_that_ends_while_nobody_has_it_is_replaced(empty_data
 
 
 async def test_who_waits_for_a_connection_gets_the_next_that_is_given_back(empty_database_url: str) -> None:
-    """It is not kept at hand for somebody who comes later."""
+    """The connection is not held back for a later caller."""
     served = list[int]()
 
     async def ask(database: Database, number: int) -> None:
@@ -158,7 +158,7 @@ async def test_who_waits_for_a_connection_gets_the_next_that_is_given_back(empty
 
 
 async def test_connection_lost_between_statements_is_overload(database: Database) -> None:
-    """A connection that ended while its holder was busy elsewhere is translated too."""
+    """A connection that ended while its holder was busy elsewhere also raises Overloaded."""
 
     async def lose_and_ask() -> None:
         async with database.connection() as doomed:
@@ -176,7 +176,7 @@ async def test_connection_lost_between_statements_is_overload(database: Database
 async def test_farewell_without_an_end_is_overload_and_the_connection_is_replaced(
     empty_database_url: str, tmp_path: Path
 ) -> None:
-    """A connection whose server has said goodbye but not hung up fails as lost, and the next one works."""
+    """A connection whose server announced its end without closing counts as lost, and the next one works."""
     parting = anyio.Event()
 
     async def ask_after_parting(database: Database) -> None:
@@ -198,7 +198,7 @@ async def test_farewell_without_an_end_is_overload_and_the_connection_is_replace
 
 
 async def _relay(server: str, parting: anyio.Event, client: SocketStream) -> None:
-    """Pass on what client and server say, but not that a server hangs up after saying that it was told to end."""
+    """Relay between client and server, except that the server's end of the connection is not passed on."""
     async with client, await anyio.connect_unix(server) as upstream, anyio.create_task_group() as tasks:
         tasks.start_soon(_pass_on, client, upstream)
         last_words = await _pass_on(upstream, client)
@@ -236,7 +236,7 @@ async def _terminate(dsn: str, backend: int) -> None:
     ids=["no socket", "nothing listens"],
 )
 async def test_unreachable_database_is_overload(dsn: str) -> None:
-    """A database that is not there is said to be unavailable, without a word about where it should be."""
+    """The error says that the database is unavailable, without its address."""
     with pytest.raises(DatabaseUnavailable) as caught:
         async with open_pool(dsn):
             pass

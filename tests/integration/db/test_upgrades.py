@@ -1,4 +1,4 @@
-"""A database of an earlier version, in the middle of its work, goes on under this one."""
+"""A database of an earlier version, with work in progress, continues under this version."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -51,14 +51,14 @@ PREVIOUS_READING = "SELECT status FROM job_record WHERE id = $1"
 
 
 def old_migrations(directory: Path, last: int) -> Path:
-    """A directory with the first migrations alone."""
+    """A directory with only the first migrations."""
     for path in sorted((sql_directory() / "migrations").glob("*.sql"))[:last]:
         (directory / path.name).write_bytes(path.read_bytes())
     return directory
 
 
 async def create_account_as_before(database: Database) -> AccountId:
-    """Create an account on the plan free, as the version before accounts could change their payer does."""
+    """Create an account on plan free as the version before changeable payers does."""
     account_id, payer_id = AccountId(uuid4()), uuid4()
     async with database.connection() as connection:
         await connection.execute("INSERT INTO payer (id, plan_id) VALUES ($1, 'free')", payer_id)
@@ -91,7 +91,7 @@ async def admit_as_before(database: Database, account_id: AccountId, server_id: 
 
 
 async def test_jobs_and_keys_of_the_version_before_go_on(empty_database_url: str, tmp_path: Path) -> None:
-    """Open jobs are settled, released or recovered, keys answer or wait, and a process of that version still admits."""
+    """Open jobs are settled, released or recovered, keys answer or wait, and processes of that version still admit."""
     await migrate(empty_database_url, old_migrations(tmp_path, 1))
     async with open_pool(empty_database_url) as database:
         async with database.connection() as connection:
@@ -144,7 +144,7 @@ async def convert_as_before(database: Database, account_id: AccountId, server_id
 
 
 async def convert_by_ledger(database: Database, account_id: AccountId, server_id: UUID, number: int) -> str:
-    """Do the same as versions since the fourth migration do, whose statements are those of today."""
+    """Do the same as versions since the fourth migration do, whose statements are unchanged."""
     job_id, ledger = JobId(uuid7(datetime.now(UTC))), Ledger(database, Pricing())
     request = msgspec.structs.replace(application(account_id, 1, job_id), server_id=ServerId(server_id))
     await ledger.admit(request)
@@ -170,7 +170,7 @@ async def convert_by_ledger(database: Database, account_id: AccountId, server_id
 async def test_the_previous_version_serves_while_the_database_is_migrated(
     empty_database_url: str, tmp_path: Path, migrations: int, convert: Convert
 ) -> None:
-    """Each of its statements works before, during and after, and the books agree with what it charged."""
+    """All its statements work before, during and after, and the books agree with what it charged."""
     await migrate(empty_database_url, old_migrations(tmp_path, migrations))
     done: list[str] = []
     begun, migrated = anyio.Event(), anyio.Event()
@@ -199,7 +199,7 @@ async def test_the_previous_version_serves_while_the_database_is_migrated(
 
 
 async def test_jobs_can_be_read_while_they_are_indexed_for_a_fleet(empty_database_url: str, tmp_path: Path) -> None:
-    """The indexes wait for no reader, and none waits for them: the change of the table was committed before."""
+    """Building the indexes waits for no reader and blocks none, since the table's change was committed before."""
     await migrate(empty_database_url, old_migrations(tmp_path, 8))
     indexes = "SELECT indexname FROM pg_indexes WHERE indexname IN ('job_handed_over', 'job_input')"
     async with open_pool(empty_database_url) as database, database.transaction() as reader:

@@ -1,4 +1,4 @@
-"""A user of the embedded server, as a program that tests may kill: `python -m … DATA_DIRECTORY`.
+"""A process that uses the embedded server and that tests may kill: `python -m … DATA_DIRECTORY`.
 
 It prints the server's address when the database answers, then runs each line of its input as a statement and prints
 the first value or the error. It ends, in order, at the end of its input. Like a gateway that drains, it does not let

@@ -1,4 +1,4 @@
-"""The whole engine on real files with the host's ogr2ogr, its commands run in the jail."""
+"""The engine on real files with the host's ogr2ogr; its commands run in the jail."""
 
 import json
 import os
@@ -20,7 +20,7 @@ Json = Mapping[str, object]
 
 
 class Converted(msgspec.Struct, frozen=True):
-    """Everything that one conversion went through."""
+    """All records of one conversion."""
 
     source: Source
     facts: Facts
@@ -29,7 +29,7 @@ class Converted(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> Path:
-        """The output under the name that a client gets."""
+        """The output under the client's name for it."""
         named = self.output.path.parent / f"{self.plan.stem}{self.output.extension}"
         if not named.exists():
             os.link(self.output.path, named)
@@ -37,7 +37,7 @@ class Converted(msgspec.Struct, frozen=True):
 
 
 class Pipeline:
-    """Detect, inspect, plan and convert, each file in a directory of its own."""
+    """Detect, inspect, plan and convert; each file has its own directory."""
 
     def __init__(self, converters: Converters, run: Run | None = None, *, has_sessions: bool = False) -> None:
         self.engine = Engine(converters.engine.capabilities, has_sessions=has_sessions)
@@ -55,7 +55,7 @@ class Pipeline:
         return Converted(source, facts, plan, await self.engine.collect(plan, directory))
 
     async def convert_directly(self, path: Path, output: str, known: Facts) -> Converted | None:
-        """Convert without the work file, as after a scan of the text; None where that is not possible."""
+        """Convert without the work file, as after a scan of the text; None if that is not possible."""
         directory, source = self.receive(path)
         target = choose_target(source.format, output)
         facts = msgspec.structs.replace(known, in_work_file=False)

@@ -1,4 +1,4 @@
-"""Readers that owe nothing to the converter: what an output holds according to its own specification.
+"""Readers independent of the converter: what an output holds according to its own specification.
 
 FlatGeobuf, MapInfo and File Geodatabase are read by another GDAL, ten minor versions younger, in pyogrio's wheel.
 """
@@ -34,7 +34,7 @@ Point = tuple[float, ...]
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What an output holds: how many features, their names where it keeps names, the places of its points."""
+    """What an output holds: number of features, names if the format keeps them, positions of points."""
 
     features: int
     names: list[str] | None = None
@@ -42,7 +42,7 @@ class Content(msgspec.Struct, frozen=True):
 
 
 class Shapefile(msgspec.Struct, frozen=True):
-    """One shapefile of a ZIP. `shapes` has the shape type of every record, 0 for null shapes."""
+    """One shapefile of an archive. `shapes` has the shape type of every record, 0 for null shapes."""
 
     shapes: list[int]
     points: list[Point]
@@ -89,7 +89,7 @@ def placemarks(path: Path) -> list[ET.Element]:
 
 
 def read_content(token: str, path: Path) -> Content:
-    """What the output at `path` of the format `token` holds."""
+    """The content of the output at `path` in the format `token`."""
     return _READERS[token](path)
 
 
@@ -168,7 +168,7 @@ def _shapefile_content(path: Path) -> Content:
 
 
 def _places(rows: Sequence[Mapping[str, object]]) -> Content:
-    """Rows of a table whose geometry stands in columns X, Y, Z or WKT."""
+    """The rows of a table whose geometry is in columns X, Y, Z or WKT."""
     points: list[Point] = []
     for row in rows:
         if row.get("X"):

@@ -1,4 +1,4 @@
-"""Small datasets, one for each thing that formats differ in."""
+"""Small datasets, one for each way in which formats differ."""
 
 from collections.abc import Mapping, Sequence
 

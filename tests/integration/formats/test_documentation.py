@@ -1,4 +1,4 @@
-"""The formats page is what the code says, and the code does what the page says."""
+"""The formats page matches the code, and the code does what the page says."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ SAMPLES_OF_KINDS = {"points": "points", "areas": "polygons", "mixed": "mixed", "
 
 
 def test_the_page_is_up_to_date() -> None:
-    """`python -m service.formats.documentation > docs/formats.md` makes it."""
+    """`python -m service.formats.documentation > docs/formats.md` generates it."""
     limits = Limits()
     assert PAGE.read_text(encoding="utf-8") == document(limits.memory_bytes // MIB, limits.wall_seconds)
 
@@ -22,5 +22,5 @@ def test_the_page_is_up_to_date() -> None:
 @pytest.mark.parametrize("output", [name for name in OUTPUT_NAMES if name != "GeoJson"])
 @pytest.mark.parametrize(("kind", "sample"), SAMPLES_OF_KINDS.items())
 def test_the_page_refuses_what_the_service_refuses(kind: str, sample: str, output: str) -> None:
-    """The same table of refusals that the conversions are held to."""
+    """The conversions' tests use the same table of refusals."""
     assert (judge(find_output(output), KINDS[kind]) == "no") is ((sample, output) in REFUSED)

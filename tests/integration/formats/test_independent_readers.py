@@ -1,4 +1,4 @@
-"""Files that others ship as test data, converted, and compared with what another GDAL reads from source and result.
+"""Third-party test data, converted, and compared with what another GDAL reads from source and result.
 
 pyogrio's wheel brings a GDAL of its own, some minor versions younger than the system's, and files to test it with.
 Whatever differs between the two has to be told in `warnings`.
@@ -26,7 +26,7 @@ LISTS = (".tab", ".shp", ".gdb")
 
 
 class Read(msgspec.Struct, frozen=True):
-    """What the other GDAL reads: how many features and geometries, and the values of each column, in order."""
+    """What the other GDAL reads: numbers of features and geometries, and each column's values in order."""
 
     features: int
     geometries: int
@@ -34,7 +34,7 @@ class Read(msgspec.Struct, frozen=True):
 
 
 def source_file(name: str, folder: Path) -> Path:
-    """The shipped file as one would send it."""
+    """The shipped file in the form that a client would upload."""
     path = FIXTURES / name
     if path.suffix:
         return path
@@ -69,7 +69,7 @@ def _places(path: Path) -> list[str]:
 
 
 def _plain(value: object) -> str:
-    """A value such that what means the same is the same; what is missing is empty."""
+    """A value in a normal form: equal if the meaning is equal, and empty if missing."""
     if value is None or value == "":
         return ""
     if isinstance(value, np.datetime64):
@@ -84,7 +84,7 @@ def _plain(value: object) -> str:
 
 
 def told(done: Converted, *words: str) -> bool:
-    """Whether a warning has any of `words`."""
+    """Whether a warning contains any of `words`."""
     return any(word in warning for warning in done.output.warnings for word in words)
 
 
@@ -94,7 +94,7 @@ def told(done: Converted, *words: str) -> bool:
 async def test_what_another_reader_finds_is_the_same_or_told(
     pipeline: Pipeline, tmp_path: Path, name: str, target: str
 ) -> None:
-    """Features, geometries and the values of every column."""
+    """Features, geometries and every column's values."""
     path = source_file(name, tmp_path)
     if (target == "Shapefile" and name == SHAPEFILE) or (target == "GeoPackage" and path.suffix == ".gpkg"):
         target = "GeoJsonSeq"

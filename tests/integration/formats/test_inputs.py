@@ -40,7 +40,7 @@ def written(path: Path, content: bytes | str) -> Path:
     ],
 )
 async def test_csv_of_every_kind(pipeline: Pipeline, tmp_path: Path, content: bytes) -> None:
-    """Encoding, delimiter, decimal comma and names of columns do not matter."""
+    """Whatever the encoding, delimiter, decimal separator and column names."""
     (found,) = await features(pipeline, written(tmp_path / "a.csv", content), source_epsg=4326)
     assert found["properties"] == {"name": "Köln"}
     assert found["geometry"] == {"type": "Point", "coordinates": [6.9, 50.9]}
@@ -48,14 +48,14 @@ async def test_csv_of_every_kind(pipeline: Pipeline, tmp_path: Path, content: by
 
 @pytest.mark.parametrize("content", ["wkt\nPOINT (6.9 50.9)\n", '"wkt"\n"POINT (6.9 50.9)"\n'])
 async def test_a_csv_of_one_column_is_read(pipeline: Pipeline, tmp_path: Path, content: str) -> None:
-    """A table of geometries alone is a table."""
+    """Even a single column of geometries."""
     (found,) = await features(pipeline, written(tmp_path / "a.csv", content), source_epsg=4326)
     assert found["geometry"] == {"type": "Point", "coordinates": [6.9, 50.9]}
     assert found["properties"] == {}
 
 
 async def test_csv_needs_source_epsg_only_where_it_has_places(pipeline: Pipeline, tmp_path: Path) -> None:
-    """A pure table needs none."""
+    """Tables without coordinates need none."""
     with pytest.raises(Rejection, match="sourceEpsg"):
         await features(pipeline, written(tmp_path / "a.csv", "name,x,y\na,1,2\n"))
     (found,) = await features(pipeline, written(tmp_path / "b.csv", "name,code\na,007\n"))
@@ -63,7 +63,7 @@ async def test_csv_needs_source_epsg_only_where_it_has_places(pipeline: Pipeline
 
 
 async def test_a_sequence_with_a_broken_line_is_refused(pipeline: Pipeline, tmp_path: Path) -> None:
-    """The driver would stop there in silence."""
+    """The driver would stop there silently."""
     good = json.dumps(point(1, 2, a=1))
     with pytest.raises(Rejection, match="line"):
         await pipeline.to("GeoJson", written(tmp_path / "a.geojsonl", f"{good}\n{{broken\n{good}\n"))
@@ -71,7 +71,7 @@ async def test_a_sequence_with_a_broken_line_is_refused(pipeline: Pipeline, tmp_
 
 
 async def test_lines_in_a_json_file_are_all_read(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Though the driver would take the first for the whole."""
+    """The driver would take the first line for the whole file."""
     line = json.dumps({"geometry": None, "type": "Feature", "properties": {"a": 1}})
     done = await pipeline.to("Csv", written(tmp_path / "a.json", f"{line}\n{line}\n{line}\n"))
     assert done.facts.feature_count == 3
@@ -90,7 +90,7 @@ async def test_old_crs_members_are_honoured(pipeline: Pipeline, tmp_path: Path) 
 async def test_text_of_shapefiles_without_a_cpg(
     pipeline: Pipeline, tmp_path: Path, encoding: str, language: int
 ) -> None:
-    """UTF-8 where it is valid, else Windows' encoding, whatever the language byte says."""
+    """UTF-8 if valid, otherwise Windows' encoding, whatever the language byte says."""
     done = await pipeline.to("Shapefile", write_geojson(tmp_path / "a.geojson", [point(1, 2, name="Köln")]))
     odd = tmp_path / "odd.zip"
     with zipfile.ZipFile(done.path) as source, zipfile.ZipFile(odd, "w") as target:
@@ -107,7 +107,7 @@ async def test_text_of_shapefiles_without_a_cpg(
 
 
 async def test_gml_keeps_codes_and_dates(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Types are made out from all values; what looks like a number but is a code stays text."""
+    """Types follow from all values; numeric-looking codes remain text."""
     rows = [point(1, 2, code="00501", n=1, r=1.5, yes=True, day="2024-02-29"), point(3, 4, code="10001", n=22, r=2.0)]
     done = await pipeline.to("Gml", write_geojson(tmp_path / "a.geojson", rows))
     first, second = await features(pipeline, done.path)
@@ -116,7 +116,7 @@ async def test_gml_keeps_codes_and_dates(pipeline: Pipeline, tmp_path: Path) -> 
 
 
 def geoparquet(path: Path, crs: object, *, geo: bool = True) -> Path:
-    """A table with a point in WKB and a column of every awkward type."""
+    """A table with a point in WKB and a column of every unusual type."""
     wkb = bytes.fromhex("0101000000000000000000F03F0000000000000040")
     columns = {
         "geometry": pa.array([wkb, None]),
@@ -132,7 +132,7 @@ def geoparquet(path: Path, crs: object, *, geo: bool = True) -> Path:
 
 
 async def test_geoparquet_of_others(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Without a crs it is in longitude and latitude; lists, decimals and dictionaries become what columns hold."""
+    """Without a crs, it is in longitude and latitude; lists, decimals and dictionaries become column values."""
     first, second = await features(pipeline, geoparquet(tmp_path / "a.parquet", ...))
     assert first["geometry"] == {"type": "Point", "coordinates": [1.0, 2.0]}
     assert first["properties"] == {"names": ["a", "b"], "price": 1.5, "kind": "x"}
@@ -140,7 +140,7 @@ async def test_geoparquet_of_others(pipeline: Pipeline, tmp_path: Path) -> None:
 
 
 async def test_geoparquet_of_an_unknown_system_needs_source_epsg(pipeline: Pipeline, tmp_path: Path) -> None:
-    """A null crs means that it is unknown; so does a file that declares no geometry."""
+    """A null crs means unknown; so does a file that declares no geometry."""
     for path in (geoparquet(tmp_path / "a.parquet", None), geoparquet(tmp_path / "b.parquet", None, geo=False)):
         with pytest.raises(Rejection, match="sourceEpsg"):
             await features(pipeline, path)
@@ -160,7 +160,7 @@ SHAPES = {
 async def test_curves_and_surfaces_go_into_targets_that_know_neither(
     pipeline: Pipeline, tmp_path: Path, wkt: str
 ) -> None:
-    """As lines of short segments and as polygons, under the simple type that stands for them."""
+    """They become lines of short segments and polygons, under the corresponding simple type."""
     path = written(tmp_path / "a.csv", f'name,wkt\na,"{wkt}"\n')
     for output in ("GeoJson", "Shapefile", "GeoParquet"):
         done = await pipeline.to(output, path, source_epsg=4326)
@@ -171,7 +171,7 @@ async def test_curves_and_surfaces_go_into_targets_that_know_neither(
 
 @pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n\x1a"])
 async def test_a_dxf_that_is_cut_off_is_refused(pipeline: Pipeline, tmp_path: Path, ending: bytes) -> None:
-    """The driver would convert what there is; the mark at the end tells."""
+    """The driver would convert the part that exists; the end marker is missing."""
     rows = write_geojson(tmp_path / "a.geojson", [point(1, 2), point(3, 4)])
     whole = (await pipeline.to("Dxf", rows)).path.read_bytes().rstrip()
     (tmp_path / "whole.dxf").write_bytes(whole + ending)
@@ -183,7 +183,7 @@ async def test_a_dxf_that_is_cut_off_is_refused(pipeline: Pipeline, tmp_path: Pa
 
 @pytest.mark.parametrize("output", ["GeoJson", "GeoJsonSeq", "Kml", "Kmz", "Csv", "GeoParquet"])
 async def test_curves_in_collections_are_no_less_than_others(pipeline: Pipeline, tmp_path: Path, output: str) -> None:
-    """The converter leaves collections empty that hold curves, in targets that know none."""
+    """For targets without curves, the converter would leave such collections empty."""
     wkt = "GEOMETRYCOLLECTION (CIRCULARSTRING (0 0,1 1,2 0),POINT (5 5))"
     table = written(tmp_path / "a.csv", f'name;wkt\na;"{wkt}"\n')
     curves = (await pipeline.to("GeoPackage", table, source_epsg=4326)).path
@@ -211,7 +211,7 @@ async def test_views_and_virtual_tables_of_a_database_are_not_opened(pipeline: P
 
 @pytest.mark.parametrize("extension", CLOSED)
 async def test_a_vrt_under_another_name_opens_nothing(pipeline: Pipeline, tmp_path: Path, extension: str) -> None:
-    """Drivers are chosen by content, so all but the format's own are switched off."""
+    """Drivers are chosen by content, so all except the format's own are disabled."""
     other = write_geojson(tmp_path / "other.geojson", [point(1, 2, name="canary")])
     layer = f'<OGRVRTLayer name="other"><SrcDataSource>{other}</SrcDataSource></OGRVRTLayer>'
     path = written(tmp_path / f"a.{extension}", f"<OGRVRTDataSource>{layer}</OGRVRTDataSource>")
@@ -219,7 +219,7 @@ async def test_a_vrt_under_another_name_opens_nothing(pipeline: Pipeline, tmp_pa
 
 
 async def outcome(pipeline: Pipeline, path: Path) -> str:
-    """The output as text, or the words of the refusal."""
+    """The output as text, or the message of the refusal."""
     try:
         return (await pipeline.to("Csv" if path.suffix != ".csv" else "Kml", path)).path.read_text(encoding="utf-8")
     except Rejection as rejection:
@@ -235,7 +235,7 @@ async def test_garbage_is_refused_in_plain_words(pipeline: Pipeline, tmp_path: P
 
 
 async def test_hostile_column_and_layer_names_are_only_names(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Neither SQL nor options nor paths."""
+    """Not SQL, options or paths."""
     names = ['a"; DROP TABLE in0; --', "-sql", "@x", "../../x", "a\nb", "__geom", "__fid", "'"]
     rows = [point(1, 2, **dict.fromkeys(names, "v"))]
     path = write_geojson(tmp_path / "a.geojson", rows, name='-overwrite"; --')
@@ -245,7 +245,7 @@ async def test_hostile_column_and_layer_names_are_only_names(pipeline: Pipeline,
 
 
 async def test_polygons_keep_every_part(pipeline: Pipeline, tmp_path: Path) -> None:
-    """A table of areas goes through WKT columns of a spreadsheet unharmed."""
+    """A table of areas goes through a spreadsheet's WKT column unchanged."""
     path = write_geojson(tmp_path / "a.geojson", [polygon(name="a")])
     there = await pipeline.to("Xlsx", path)
     (found,) = await features(pipeline, there.path, source_epsg=4326)
@@ -255,7 +255,7 @@ async def test_polygons_keep_every_part(pipeline: Pipeline, tmp_path: Path) -> N
 async def test_what_a_gpx_s_extensions_lose_by_being_taken_for_numbers_is_told(
     pipeline: Pipeline, tmp_path: Path
 ) -> None:
-    """Nothing in the file says what they are, and its driver decides by their looks."""
+    """Nothing in the file states their types, and the driver guesses from the values."""
     path = tmp_path / "a.gpx"
     values = "<o:code>00501</o:code><o:word>x1</o:word><o:big>5000000000</o:big>"
     path.write_text(

@@ -38,7 +38,7 @@ def folders(tmp_path: Path) -> Path:
 
 
 async def test_several_layers_into_a_single_layer_target(pipeline: Pipeline, folders: Path) -> None:
-    """The answer lists every layer with its count, empty ones aside; odd names do not matter."""
+    """The response lists every layer with its count, except empty ones, whatever the names."""
     with pytest.raises(MultipleLayers) as caught:
         await pipeline.to("GeoJson", folders)
     assert caught.value.target_format == "geojson"
@@ -53,7 +53,7 @@ async def test_one_layer_can_be_chosen(pipeline: Pipeline, folders: Path) -> Non
 
 
 async def test_a_layer_s_name_is_only_a_name(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Whatever stands in it, and whichever files the converter is led by."""
+    """Whatever it contains, and whichever files would direct the converter."""
     named = ['a"><SrcDataSource>/etc/passwd</SrcDataSource>', "b & <c>"]
     path = tmp_path / "tour.kml"
     path.write_text(kml(*(escape(name) for name in named)), encoding="utf-8")
@@ -65,7 +65,7 @@ async def test_a_layer_s_name_is_only_a_name(pipeline: Pipeline, tmp_path: Path)
 
 
 async def test_an_unknown_layer_is_refused_with_the_known_ones(pipeline: Pipeline, folders: Path) -> None:
-    """The message helps to choose."""
+    """The message lists the choices."""
     with pytest.raises(Rejection, match=r"'rails'.*Städte, \(b\) roads"):
         await pipeline.to("GeoJson", folders, layer="rails")
 
@@ -74,7 +74,7 @@ async def test_an_unknown_layer_is_refused_with_the_known_ones(pipeline: Pipelin
     "output", ["GeoPackage", "SpatiaLite", "Kml", "Gml", "Xlsx", "Shapefile", "OpenFileGdb", "MapInfo"]
 )
 async def test_many_layer_targets_keep_all(pipeline: Pipeline, folders: Path, output: str) -> None:
-    """With a warning about the name that changed and the layer that was empty."""
+    """A warning reports the renamed layer and the empty one."""
     if output == "Kml":
         folders = (await pipeline.to("GeoPackage", folders)).path
     done = await pipeline.to(output, folders)
@@ -88,7 +88,7 @@ async def test_many_layer_targets_keep_all(pipeline: Pipeline, folders: Path, ou
 
 
 async def test_the_derived_layers_of_gpx_do_not_count(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Waypoints and tracks are two layers, the points of the tracks none."""
+    """Waypoints and tracks are two layers; track points are not counted."""
     path = tmp_path / "tour.gpx"
     path.write_text(GPX)
     with pytest.raises(MultipleLayers) as caught:
@@ -100,7 +100,7 @@ async def test_the_derived_layers_of_gpx_do_not_count(pipeline: Pipeline, tmp_pa
 
 
 async def test_gpx_with_only_a_track_has_one_layer(pipeline: Pipeline, tmp_path: Path) -> None:
-    """It goes into a single-layer target, elevations and name kept, nothing made up."""
+    """It converts to a single-layer target, with elevations and name kept and nothing added."""
     path = tmp_path / "tour.gpx"
     path.write_text(GPX.replace(GPX[GPX.index("<wpt") : GPX.index("<trk>")], ""))
     (found,) = readers.geojson((await pipeline.to("GeoJson", path)).path)
@@ -154,7 +154,7 @@ async def test_plain_tables_of_a_database_are_read_beside_spatial_ones(pipeline:
 
 
 async def test_a_derived_layer_counts_when_it_is_asked_for(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Its features are those that are converted."""
+    """Its features are the ones converted."""
     path = tmp_path / "tour.gpx"
     path.write_text(GPX)
     done = await pipeline.to("GeoJson", path, layer="track_points")
@@ -162,7 +162,7 @@ async def test_a_derived_layer_counts_when_it_is_asked_for(pipeline: Pipeline, t
 
 
 async def test_what_only_the_points_of_a_track_have_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Their times are in no line; databases get them in a layer of their own."""
+    """Lines cannot hold their times; databases get a layer of track points."""
     path = tmp_path / "tour.gpx"
     path.write_text(GPX.replace("<ele>1</ele>", "<ele>1</ele><time>2024-05-06T07:08:09Z</time>"))
     (told,) = [words for words in (await pipeline.to("Shapefile", path)).output.warnings if "points" in words]

@@ -1,4 +1,4 @@
-"""What targets cannot hold of geometries and values, kept where they can and told where they cannot."""
+"""Geometries and values that targets cannot hold are kept where possible and reported where not."""
 
 import json
 import sqlite3
@@ -38,14 +38,14 @@ def table(path: Path, *geometries: str) -> Path:
 
 
 async def wkt(pipeline: Pipeline, done: Converted) -> list[str]:
-    """The geometries of an output as WKT, by way of a second conversion."""
+    """The geometries of an output as WKT, through a second conversion."""
     return (await pipeline.to("Wkt", done.path)).path.read_text().splitlines()
 
 
 @pytest.mark.parametrize("target", ["GeoJson", "Shapefile", "Kml"])
 @pytest.mark.parametrize("curve", CURVES)
 async def test_curves_with_elevations_become_lines(pipeline: Pipeline, tmp_path: Path, curve: str, target: str) -> None:
-    """The converter would make null geometries of them."""
+    """The converter would turn them into null geometries."""
     done = await pipeline.to(target, table(tmp_path / "a.csv", curve), source_epsg=4326)
     assert any("curves" in warning for warning in done.output.warnings)
     (found,) = await wkt(pipeline, done)
@@ -69,13 +69,13 @@ async def test_measures_are_kept_where_the_target_has_them(
 
 @pytest.mark.parametrize("target", ["GeoJson", "Kml", "Gml", "GeoParquet", "Dxf", "MapInfo"])
 async def test_measures_are_told_where_the_target_has_none(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
-    """Elevations stay where they were."""
+    """Elevations are not affected."""
     done = await pipeline.to(target, table(tmp_path / "a.csv", "POINT ZM (1 2 3 4)"), source_epsg=4326)
     assert any("stores no measures (M)" in warning for warning in done.output.warnings)
 
 
 async def database(pipeline: Pipeline, folder: Path, columns: Sequence[str], *rows: Sequence[object]) -> Path:
-    """A GeoPackage with a point and the `columns`, each a name and a type, in every row."""
+    """A GeoPackage with a point and `columns`, each a name and a type, in every row."""
     path = (
         await pipeline.to("GeoPackage", table(folder / "a.csv", *["POINT (1 2)"] * len(rows)), source_epsg=4326)
     ).path
@@ -113,7 +113,7 @@ EMPTY = (1, 1.0, None, None, None, None)
 async def test_values_that_a_target_changes_are_told(
     pipeline: Pipeline, tmp_path: Path, target: str, told: list[str]
 ) -> None:
-    """Each kind is reported once, with its columns and number of values; what is kept is not reported."""
+    """Each kind is reported once, with its columns and number of values; kept values are not reported."""
     path = await database(pipeline, tmp_path, COLUMNS, ROW, EMPTY)
     if target == "GeoPackage":
         path = (await pipeline.to("SpatiaLite", path)).path
@@ -133,7 +133,7 @@ async def read_again(pipeline: Pipeline, done: Converted) -> dict[str, object]:
 
 
 async def test_times_of_other_zones_are_the_same_moment_in_geoparquet(pipeline: Pipeline, tmp_path: Path) -> None:
-    """It holds them in UTC; those that say no zone get none."""
+    """It holds them in UTC; those without a zone get none."""
     path = tmp_path / "a.csv"
     path.write_text(
         "id,x,y,utc,off,local\n1,1,2,2024-01-02T03:04:05Z,2024-01-02T03:04:05+02:00,2024-01-02T03:04:05.5\n"
@@ -152,7 +152,7 @@ async def test_times_of_other_zones_are_the_same_moment_in_geoparquet(pipeline: 
 
 @pytest.mark.parametrize("target", ["Kml", "MapInfo", "OpenFileGdb"])
 async def test_whole_numbers_stay_whole_where_all_fit(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
-    """A table types them as 64 bits wide, of which these targets make texts or floating-point numbers."""
+    """A table types them as 64-bit integers, which these targets would turn into text or floating-point numbers."""
     path = tmp_path / "a.csv"
     path.write_text("id,x,y,n\n7,1,2,-3\n")
     found = await read_again(pipeline, await pipeline.to(target, path, source_epsg=4326))
@@ -160,7 +160,7 @@ async def test_whole_numbers_stay_whole_where_all_fit(pipeline: Pipeline, tmp_pa
 
 
 async def test_names_of_a_geodatabase_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Its driver renames columns without a word, and loses one that is called as its own."""
+    """Its driver renames columns silently, and loses one with the name of its own."""
     names = ("a-b", "a b", "select", "1st", "OBJECTID", "Shape", "größe", "x" * 70)
     row = point(1, 2, **{name: number for number, name in enumerate(names)})
     done = await pipeline.to("OpenFileGdb", write_geojson(tmp_path / "a.geojson", [row]))
@@ -177,7 +177,7 @@ async def test_names_of_a_geodatabase_are_told(pipeline: Pipeline, tmp_path: Pat
 async def test_what_a_scan_does_not_count_is_not_written_directly(
     pipeline: Pipeline, tmp_path: Path, target: str, told: str
 ) -> None:
-    """Straight from GeoJSON these were changed without a word."""
+    """A direct conversion from GeoJSON would change them silently."""
     path = write_geojson(tmp_path / "a.geojson", [point(1, 2, code="00501", big=2**53 + 1)])
     known = (await pipeline.to("GeoPackage", path)).facts
     assert await pipeline.convert_directly(path, target, known) is None
@@ -186,14 +186,14 @@ async def test_what_a_scan_does_not_count_is_not_written_directly(
 
 @pytest.mark.parametrize("target", ["Kml", "Gpx"])
 async def test_dates_that_become_texts_are_told(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
-    """In the spelling of the converter, with slashes."""
+    """In the converter's spelling, with slashes."""
     path = write_geojson(tmp_path / "a.geojson", [point(1, 2, at="2024-01-02T03:04:05Z", day="2024-01-02")])
     (told,) = (words for words in (await pipeline.to(target, path)).output.warnings if "dates and times" in words)
     assert "2 values of 'at', 'day' became texts" in told
 
 
 async def test_the_report_of_a_shapefile_covers_every_input(pipeline: Pipeline, tmp_path: Path) -> None:
-    """From the tables that were read it says what a scan of the same as GeoJSON would."""
+    """Tables that were read give the same report as a scan of the same GeoJSON."""
     columns = ("huge REAL", "empty TEXT", "trail TEXT", "population_2020 TEXT", "population_2021 TEXT", "inf REAL")
     path = await database(pipeline, tmp_path, columns, (1e300, "", "x  ", "y" * 300, "z", float("inf")))
     done = await pipeline.to("Shapefile", path)
@@ -209,7 +209,7 @@ async def test_the_report_of_a_shapefile_covers_every_input(pipeline: Pipeline, 
 
 
 async def test_ids_of_kml_are_kept_or_told(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Newer drivers show them as a column, older ones leave them out."""
+    """Newer drivers show them as a column, older ones omit them."""
     path = tmp_path / "a.kml"
     place = '<Placemark id="tree-7"><name>a</name><Point><coordinates>1,2</coordinates></Point></Placemark>'
     path.write_text(f'<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{place}</Document></kml>')
@@ -291,7 +291,7 @@ async def test_texts_of_topojson_that_look_like_times_are_told(pipeline: Pipelin
 async def test_days_that_a_workbook_cannot_count_are_told(
     converters: Converters, tmp_path: Path, extension: str, *, has_sessions: bool
 ) -> None:
-    """The calendar of spreadsheets has a day that was none in February 1900; days before are shifted."""
+    """The calendar of spreadsheets has a 29 February 1900, which shifts earlier days."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = tmp_path / "a.csv"
     path.write_text("id,x,y,day,late\n1,1,2,0001-01-01,1900-03-01\n2,1,2,1900-02-28,2024-01-01\n")

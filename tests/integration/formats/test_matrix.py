@@ -1,4 +1,4 @@
-"""Every input into every output, and every kind of data into every output, read by readers of their own."""
+"""Every input into every output, and every kind of data into every output, checked by independent readers."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -66,14 +66,14 @@ GRID = {"MapInfo": 2e-7}
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """What came of one conversion."""
+    """The outcome of one conversion."""
 
     done: Converted | None = None
     refusal: str = ""
 
 
 class Matrix:
-    """Conversions by the pipeline. What several tests look at is made once, when the first of them asks."""
+    """Conversions by the pipeline, each made once for all tests that use it."""
 
     def __init__(self, pipeline: Pipeline, root: Path) -> None:
         self._pipeline = pipeline
@@ -88,7 +88,7 @@ class Matrix:
         return self._made[sample, output]
 
     async def pair(self, source: str, output: str) -> Attempt:
-        """Convert the points as an input of the format `source`."""
+        """Convert the points from the format `source`."""
         path = self._only_read[source] if source in ONLY_READ else await self._made_by(MAKERS[source])
         return await self._attempt(path, output, crs_of(INPUTS[source]))
 
@@ -96,17 +96,17 @@ class Matrix:
         return self._files["points"] if maker == "GeoJson" else (await self.done("points", maker)).path
 
     async def back(self, sample: str, output: str) -> Attempt:
-        """Convert what was made of a sample back to GeoJSON."""
+        """Convert the output of a sample back to GeoJSON."""
         done = await self.done(sample, output)
         return await self._attempt(done.path, "GeoJson", crs_of(done.plan.target) if done.facts.is_spatial else {})
 
     async def directly(self, sample: str, output: str) -> Converted | None:
-        """Convert a sample without the work file; None where that way may not be taken."""
+        """Convert a sample without the work file; None if the plan does not allow it."""
         staged = await self.done(sample, output)
         return await self._pipeline.convert_directly(self._files[sample], output, staged.facts)
 
     async def done(self, sample: str, output: str) -> Converted:
-        """Convert a sample; it must succeed."""
+        """Convert a sample successfully."""
         attempt = await self.sample(sample, output)
         assert attempt.done is not None, attempt.refusal
         return attempt.done
@@ -119,13 +119,13 @@ class Matrix:
 
 
 def write_json(path: Path, document: object) -> Path:
-    """Write a document that no output makes; returns its path."""
+    """Write a document that no output produces; return its path."""
     path.write_text(json.dumps(document), encoding="utf-8")
     return path
 
 
 def crs_of(row: Format) -> Mapping[str, object]:
-    """The system of coordinates, where a file does not say it."""
+    """The coordinate system, if the file does not state it."""
     return {} if reading_of(row).records_crs else {"source_epsg": 4326}
 
 
@@ -135,7 +135,7 @@ def matrix(converters: Converters, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def cells(pairs: Iterable[tuple[str, str]], makers: Mapping[str, str] | None = None) -> list[ParameterSet]:
-    """Pairs as parameters; those that look at the same conversions run in the same process."""
+    """Pairs as parameters; tests that share conversions run in the same process."""
     return [
         pytest.param(
             start, output, marks=pytest.mark.xdist_group(output if makers is None else makers.get(start, start))
@@ -149,7 +149,7 @@ CONVERTED = cells(pair for pair in product(SAMPLES, OUTPUTS) if pair not in REFU
 
 @pytest.mark.parametrize(("sample", "output"), CONVERTED)
 async def test_every_kind_of_data_into_every_output(matrix: Matrix, sample: str, output: str) -> None:
-    """It is all there."""
+    """Nothing is missing."""
     done = await matrix.done(sample, output)
     rows = SAMPLES[sample]
     found = read_content(done.plan.target.token, done.path)
@@ -162,7 +162,7 @@ async def test_every_kind_of_data_into_every_output(matrix: Matrix, sample: str,
 
 @pytest.mark.parametrize(("sample", "output"), cells(sorted(REFUSED)))
 async def test_what_a_format_cannot_hold_is_refused(matrix: Matrix, sample: str, output: str) -> None:
-    """In words that say what to choose instead."""
+    """The message says what to choose instead."""
     attempt = await matrix.sample(sample, output)
     assert attempt.done is None
     assert "Choose" in attempt.refusal
@@ -188,7 +188,7 @@ async def test_every_input_into_every_output(matrix: Matrix, source: str, output
 
 
 def assert_names(source: str, names: list[str], done: Converted) -> None:
-    """The names are there; KML calls the column Name, so targets that tell case apart hold it under that name."""
+    """The names are there; KML calls the column Name, so case-sensitive targets hold it under that name."""
     if source in {"kml", "kmz"}:
         assert "Name" in {field.name for layer in done.facts.layers for field in layer.fields}
         return
@@ -199,7 +199,7 @@ def assert_names(source: str, names: list[str], done: Converted) -> None:
     ("sample", "output"), cells(pair for pair in product(ROUND_TRIPS, ROUND_TRIP_OUTPUTS) if pair not in REFUSED)
 )
 async def test_there_and_back(matrix: Matrix, sample: str, output: str) -> None:
-    """GeoJSON through a format and back gives the same features, as far as the format's documented limits allow."""
+    """GeoJSON through a format and back has the same features, within the format's documented limits."""
     attempt = await matrix.back(sample, output)
     if sample == "mixed" and output in SHARES_MIXED:
         assert "layers" in attempt.refusal
@@ -211,7 +211,7 @@ async def test_there_and_back(matrix: Matrix, sample: str, output: str) -> None:
 
 
 def limited(row: Mapping[str, object], output: str) -> tuple[object, dict[str, object]]:
-    """A feature with what `output` cannot tell apart made equal."""
+    """A feature in which values that `output` cannot distinguish are equal."""
     properties = row["properties"]
     assert isinstance(properties, dict)
     told = {("name" if name == "Name" else name): plain(value, output) for name, value in properties.items()}
@@ -222,7 +222,7 @@ def limited(row: Mapping[str, object], output: str) -> tuple[object, dict[str, o
 
 
 def plain(value: object, output: str) -> object:
-    """A value as `output` holds it."""
+    """A value in the form that `output` holds."""
     if isinstance(value, bool) and output in NO_BOOLEANS:
         return int(value)
     if isinstance(value, int) and abs(value) > INT32 and output in {*KML, "Gpx"}:
@@ -236,7 +236,7 @@ def plain(value: object, output: str) -> object:
 
 
 def geometry_of(place: object, output: str) -> object:
-    """A geometry; GPX holds every line as a track of segments, FlatGeobuf one type a file."""
+    """A geometry; GPX holds every line as a track of segments, FlatGeobuf one type per file."""
     if not isinstance(place, dict) or "coordinates" not in place:
         return json.dumps(place, sort_keys=True, default=float).replace(".0", "")
     kind, coordinates = place["type"], place["coordinates"]
@@ -247,7 +247,7 @@ def geometry_of(place: object, output: str) -> object:
 
 @pytest.mark.parametrize(("sample", "output"), CONVERTED)
 async def test_the_direct_way_gives_what_the_work_file_gives(matrix: Matrix, sample: str, output: str) -> None:
-    """Where it may be taken at all."""
+    """If the plan allows it."""
     direct, staged = await matrix.directly(sample, output), await matrix.done(sample, output)
     if direct is None:
         assert (sample, output) not in DIRECT

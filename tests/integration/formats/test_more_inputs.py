@@ -1,4 +1,4 @@
-"""Inputs beyond single files of the usual formats: packed ones, bundles, other kinds of JSON, what else KML holds."""
+"""Further inputs: compressed files, bundles, other JSON formats, and KML beyond placemarks."""
 
 import gzip
 import json
@@ -49,7 +49,7 @@ WKT_3857 = (
 
 
 def parquet(path: Path, columns: dict[str, pa.Array], crs: object) -> Path:
-    """A GeoParquet of `columns`, of which one is `geometry`."""
+    """A GeoParquet file of `columns`, one of which is `geometry`."""
     column = {"encoding": "WKB", "geometry_types": [], "crs": crs}
     document = {"version": "1.0.0-beta.1", "primary_column": "geometry", "columns": {"geometry": column}}
     pq.write_table(pa.table(columns).replace_schema_metadata({b"geo": json.dumps(document).encode()}), path)
@@ -75,7 +75,7 @@ def names(done: Converted) -> list[str]:
 async def test_other_kinds_of_json_are_read(
     pipeline: Pipeline, tmp_path: Path, document: dict[str, object], extension: str
 ) -> None:
-    """Told by their members; TopoJSON says no system."""
+    """Their members tell them apart; TopoJSON states no coordinate system."""
     path = tmp_path / f"a.{extension}"
     path.write_text(json.dumps(document), encoding="utf-8")
     done = await pipeline.to("GeoJson", path, source_epsg=4326)
@@ -114,7 +114,7 @@ async def test_a_mapinfo_table_without_its_map_is_told(pipeline: Pipeline, tmp_p
 
 @pytest.mark.parametrize("folder", ["Städte.gdb/", "a/b/c.GDB/", ""])
 async def test_a_file_geodatabase_is_read_from_any_folder(pipeline: Pipeline, tmp_path: Path, folder: str) -> None:
-    """Also with files of other programs beside its own, or without a folder at all."""
+    """With other programs' files among its own, or without a folder."""
     done = await pipeline.to("OpenFileGdb", rows(tmp_path))
     moved = tmp_path / "cities.zip"
     with zipfile.ZipFile(done.path) as source, zipfile.ZipFile(moved, "w") as target:
@@ -128,7 +128,7 @@ async def test_a_file_geodatabase_is_read_from_any_folder(pipeline: Pipeline, tm
 
 
 async def test_a_shp_alone_is_read(pipeline: Pipeline, tmp_path: Path) -> None:
-    """A warning reports its missing attributes, and the request must name its coordinate system."""
+    """A warning reports the missing attributes, and the request must name the coordinate system."""
     done = await pipeline.to("Shapefile", rows(tmp_path))
     with zipfile.ZipFile(done.path) as archive:
         (tmp_path / "roads.shp").write_bytes(archive.read("a.shp"))
@@ -141,7 +141,7 @@ async def test_a_shp_alone_is_read(pipeline: Pipeline, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("output", ["Kml", "Csv", "GeoJsonSeq", "FlatGeobuf", "Wkt"])
 async def test_a_gz_around_one_file_is_unpacked(pipeline: Pipeline, tmp_path: Path, output: str) -> None:
-    """In several parts, as programs write that pack blocks; named after what is in it."""
+    """Also in several members, as block compressors write them; the result is named after the content."""
     done = await pipeline.to(output, rows(tmp_path))
     whole = done.path.read_bytes()
     packed = tmp_path / f"Meine Daten.{done.path.suffix}.GZ".replace("..", ".")
@@ -151,7 +151,7 @@ async def test_a_gz_around_one_file_is_unpacked(pipeline: Pipeline, tmp_path: Pa
 
 
 async def test_lines_of_wkt_are_read_back(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Commas and all."""
+    """Including their commas."""
     path = tmp_path / "a.wkt"
     path.write_text("LINESTRING (0 0,1 1,2 0)\nGEOMETRYCOLLECTION EMPTY\nPOLYGON ((0 0,0 1,1 1,0 0))\n")
     found = readers.geojson((await pipeline.to("GeoJson", path, source_epsg=4326)).path)
@@ -167,7 +167,7 @@ async def test_what_kml_holds_besides_features_is_told(pipeline: Pipeline, tmp_p
 
 
 async def test_the_outline_of_a_ground_overlay_is_kept(pipeline: Pipeline, tmp_path: Path) -> None:
-    """It is a feature, and no warning reports it as left out."""
+    """It is a feature, so no warning reports it as omitted."""
     box = "<LatLonBox><north>2</north><south>1</south><east>4</east><west>3</west></LatLonBox></GroundOverlay>"
     path = kml(tmp_path / "a.kml", PLACEMARK, OVERLAY.replace("</GroundOverlay>", box))
     done = await pipeline.to("GeoJson", path)
@@ -176,7 +176,7 @@ async def test_the_outline_of_a_ground_overlay_is_kept(pipeline: Pipeline, tmp_p
 
 
 async def test_a_kml_of_overlays_says_that_it_has_no_features(pipeline: Pipeline, tmp_path: Path) -> None:
-    """It is not damaged."""
+    """It is not reported as damaged."""
     with pytest.raises(Rejection, match=r"holds no features that could be converted\. Images of overlays \(1\)"):
         await pipeline.to("GeoJson", kml(tmp_path / "a.kml", OVERLAY))
 
@@ -195,7 +195,7 @@ def typed(number: int) -> str:
 async def test_all_documents_of_a_kmz_are_converted(
     converters: Converters, tmp_path: Path, *, has_sessions: bool
 ) -> None:
-    """With folders and typed attributes, of which the driver loses most; layers of one name stay apart."""
+    """With folders and typed attributes, most of which the driver loses; layers with equal names stay apart."""
     folder = f"<Folder><name>towns</name>{typed(2)}</Folder>"
     first = kml(tmp_path / "doc.kml", SCHEMA, typed(1), folder).read_bytes()
     second = kml(tmp_path / "b.kml", SCHEMA, folder.replace(">2", ">3"), SCREEN).read_bytes()
@@ -222,7 +222,7 @@ async def test_a_property_called_type_is_no_topology(pipeline: Pipeline, tmp_pat
 
 @pytest.mark.parametrize("bad", ["POINT (13 950)", "LINESTRING (0 0,1 950)", "MULTIPOINT (0 0,1 950)"])
 async def test_the_row_of_a_coordinate_that_is_no_degree_is_named(pipeline: Pipeline, tmp_path: Path, bad: str) -> None:
-    """A single slip of the pen is found among thousands of rows."""
+    """One typing error is found among thousands of rows."""
     path = tmp_path / "a.csv"
     path.write_text("".join(f'{number},"{bad if number == 4 else "POINT (1 2)"}"\n' for number in range(9)))
     with pytest.raises(Rejection, match=r"not degrees.*in feature 5\. .*keepCoordinates=true"):
@@ -230,7 +230,7 @@ async def test_the_row_of_a_coordinate_that_is_no_degree_is_named(pipeline: Pipe
 
 
 async def test_coordinates_of_no_system_are_kept_though_the_format_has_one(pipeline: Pipeline, tmp_path: Path) -> None:
-    """GeoJSON of a drawing says nothing of its system, but cannot be in degrees."""
+    """GeoJSON of a drawing does not state its system, but cannot be in degrees."""
     path = write_geojson(tmp_path / "a.geojson", [point(1200, 3400, a=1)])
     with pytest.raises(Rejection, match="keepCoordinates=true"):
         await pipeline.to("GeoPackage", path)
@@ -242,7 +242,7 @@ async def test_coordinates_of_no_system_are_kept_though_the_format_has_one(pipel
 
 @pytest.mark.parametrize("crs", [WKT_3857, "EPSG:3857"])
 async def test_geoparquet_with_its_system_as_text(pipeline: Pipeline, tmp_path: Path, crs: str) -> None:
-    """As drafts of the format had it; what is neither WKT nor a code is no system, nor looked up anywhere."""
+    """As in drafts of the format; text that is neither WKT nor a code is no system, and is not looked up anywhere."""
     path = parquet(tmp_path / "a.parquet", {"geometry": pa.array([POINT])}, crs)
     (found,) = readers.geojson((await pipeline.to("GeoJson", path)).path)
     assert found["geometry"] == {"type": "Point", "coordinates": [10.0, 0.0]}
@@ -251,7 +251,7 @@ async def test_geoparquet_with_its_system_as_text(pipeline: Pipeline, tmp_path: 
 
 
 async def test_geoparquet_with_awkward_columns(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Times of day, durations and numbers without a sign are what they say."""
+    """Times of day, durations and unsigned numbers keep their values."""
     columns = {
         "geometry": pa.array([POINT]),
         "t32": pa.array([1500], pa.time32("ms")),

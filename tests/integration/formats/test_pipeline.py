@@ -1,4 +1,4 @@
-"""The pipeline on real files: GeoJSON and Shapefile into the common targets, checked by readers of their own."""
+"""The pipeline on real files: GeoJSON and Shapefile into the common targets, checked by independent readers."""
 
 import zipfile
 from pathlib import Path
@@ -28,7 +28,7 @@ def points(tmp_path: Path) -> Path:
 
 
 async def test_geojson_becomes_a_shapefile_by_default(pipeline: Pipeline, points: Path) -> None:
-    """Without outputFormat a GeoJSON gives a zipped shapefile with names, values, encoding and system kept."""
+    """Without `outputFormat`, GeoJSON becomes a zipped shapefile with names, values, encoding and system kept."""
     done = await pipeline.convert(points, DEFAULT)
     found = readers.shapefiles(done.path)["my_places"]
     assert found.shapes == [1, 1]
@@ -41,7 +41,7 @@ async def test_geojson_becomes_a_shapefile_by_default(pipeline: Pipeline, points
 
 
 async def test_a_shapefile_without_its_system_is_no_success(converters: Converters, points: Path) -> None:
-    """A converter that could not look the system up leaves the .prj out and ends with code 0."""
+    """A converter that cannot look the system up omits the .prj and exits with code 0."""
 
     async def run_and_lose_the_system(command: Command) -> Verdict:
         verdict = await converters.run(command)
@@ -64,7 +64,7 @@ async def test_a_shapefile_becomes_geojson_by_default(pipeline: Pipeline, points
 
 
 async def test_geopackage(pipeline: Pipeline, points: Path) -> None:
-    """A GeoPackage is sound and holds the layer under the upload's name."""
+    """A GeoPackage is valid and holds the layer under the upload's name."""
     rows = readers.geopackage((await pipeline.to("geopackage", points)).path)
     assert [(row["name"], row["n"], row["ratio"]) for row in rows["my_places"]] == [
         ("Köln 日本", 1, 0.5),
@@ -85,7 +85,7 @@ async def test_kml_has_a_placemark_per_feature(pipeline: Pipeline, points: Path)
 
 
 async def test_flatgeobuf(pipeline: Pipeline, points: Path) -> None:
-    """A FlatGeobuf begins with its magic and comes back as the same features."""
+    """A FlatGeobuf file has its magic bytes and converts back to the same features."""
     there = await pipeline.to("FlatGeobuf", points)
     assert there.path.read_bytes()[:4] == b"fgb\x03"
     back = await pipeline.to("GeoJson", there.path)
@@ -95,7 +95,7 @@ async def test_flatgeobuf(pipeline: Pipeline, points: Path) -> None:
 
 
 async def test_mixed_families_are_split_so_that_nothing_is_lost(pipeline: Pipeline, tmp_path: Path) -> None:
-    """One shapefile per family, collections shared out, features without geometry kept, all of it said."""
+    """One shapefile per family, collections split among them, features without geometry kept, all of it reported."""
     mixed = write_geojson(
         tmp_path / "mixed.geojson",
         [
@@ -126,7 +126,7 @@ async def test_mixed_families_are_split_so_that_nothing_is_lost(pipeline: Pipeli
 
 
 async def test_long_column_names_are_renamed_as_told(pipeline: Pipeline, tmp_path: Path) -> None:
-    """No column is lost to a collision, and the warnings say what it is called now."""
+    """No column is lost to a collision, and the warnings list the new names."""
     rows = [feature(geometry("Point", [1, 2]), population_2020=1, population_2021=2, 人口密度統計=3)]
     done = await pipeline.to("Shapefile", write_geojson(tmp_path / "p.geojson", rows))
     record = readers.shapefiles(done.path)["p"].records[0]
@@ -135,7 +135,7 @@ async def test_long_column_names_are_renamed_as_told(pipeline: Pipeline, tmp_pat
 
 
 async def test_reprojection(pipeline: Pipeline, points: Path) -> None:
-    """The target system is what the coordinates and the .prj are in."""
+    """The coordinates and the .prj are in the target system."""
     done = await pipeline.to("Shapefile", points, target_epsg=25833)
     assert "UTM" in readers.shapefiles(done.path)["my_places"].projection
     assert done.output.output_epsg == 25833
@@ -149,14 +149,14 @@ async def test_points_outside_the_target_system_fail_the_file(pipeline: Pipeline
 
 
 async def test_features_that_cannot_be_reprojected_are_counted(pipeline: Pipeline, tmp_path: Path) -> None:
-    """The file fails with their number, and nothing vanishes."""
+    """The file fails with their number, and none disappears."""
     rows = [feature(geometry("Point", [0, lat]), a=1) for lat in (0, 45, -90, 10, -90, 50)]
     with pytest.raises(Rejection, match=r"2 of 6 features cannot be brought into EPSG:2154"):
         await pipeline.to("GeoPackage", write_geojson(tmp_path / "poles.geojson", rows), target_epsg=2154)
 
 
 async def test_projected_numbers_in_geojson_ask_for_source_epsg(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Numbers that are no degrees are refused with the remedy, and convert with it."""
+    """Numbers that are not degrees are refused with the remedy, and convert with it."""
     metres = write_geojson(tmp_path / "metres.geojson", [feature(geometry("Point", [392000.0, 5820000.0]), a=1)])
     with pytest.raises(Rejection, match="sourceEpsg"):
         await pipeline.to("GeoJsonSeq", metres)
@@ -165,7 +165,7 @@ async def test_projected_numbers_in_geojson_ask_for_source_epsg(pipeline: Pipeli
 
 
 async def test_a_shapefile_without_prj_needs_source_epsg(pipeline: Pipeline, points: Path, tmp_path: Path) -> None:
-    """An unknown system is refused, not guessed."""
+    """An unknown system is refused rather than guessed."""
     there = await pipeline.convert(points, DEFAULT)
     bare = strip(there.path, tmp_path / "bare.zip", ".prj")
     with pytest.raises(Rejection, match="sourceEpsg"):
@@ -182,7 +182,7 @@ def strip(path: Path, target: Path, extension: str) -> Path:
 
 
 async def test_damaged_json_is_refused_in_plain_words(pipeline: Pipeline, tmp_path: Path) -> None:
-    """No line of GDAL's shows."""
+    """No message of GDAL's shows."""
     broken = tmp_path / "broken.geojson"
     broken.write_text('{"type": "FeatureCollection", "features": [{"type": "Feature"')
     with pytest.raises(Rejection, match="not a valid GeoJSON file") as caught:
@@ -191,7 +191,7 @@ async def test_damaged_json_is_refused_in_plain_words(pipeline: Pipeline, tmp_pa
 
 
 async def test_a_table_goes_into_every_target_that_holds_tables(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Features without geometry keep their attributes; outputEpsg is null then."""
+    """Features without geometry keep their attributes, and outputEpsg is null."""
     rows = write_geojson(tmp_path / "t.geojson", [feature(None, a=1), feature(None, a=2)])
     done = await pipeline.to("Shapefile", rows)
     found = readers.shapefiles(done.path)["t"]

@@ -1,4 +1,4 @@
-"""The open run sees in a file of separated values what the program sees that looks where no run is held open."""
+"""The open run reads a file of separated values like the program that reads it where no run is held open."""
 
 import random
 import shutil
@@ -48,7 +48,7 @@ ODD = (
 
 
 def texts() -> Iterator[str]:
-    """Files of all kinds of cells, dialects and widths, the same at every call."""
+    """Files with all kinds of cells, dialects and widths; deterministic."""
     chance = random.Random(SEED)
     for number in range(FILES):
         delimiter, end = chance.choice(",,;\t|"), chance.choice(("\n", "\n", "\r\n"))
@@ -66,13 +66,13 @@ def texts() -> Iterator[str]:
 
 
 def _written(cell: str, chance: random.Random) -> str:
-    """A cell in quotes, or as it is, which may make it several."""
+    """A cell, quoted or as it is, in which case it may become several."""
     return '"' + cell.replace('"', '""') + '"' if chance.random() < 0.4 else cell
 
 
 @asynccontextmanager
 async def open_run(converters: Converters) -> AsyncIterator[tuple[Session, Path]]:
-    """A run that is held open, and its directory."""
+    """An open run and its directory."""
     host, directory = converters.engine.capabilities, converters.new_directory()
     async with session(converters.run, ("CSV",), {}) as held:
         held.begin(host.ogr2ogr, directory, converter_environment(host, ("CSV",)), Limits())
@@ -86,7 +86,7 @@ Seen = tuple[object, bytes, bytes]
 async def seen_both_ways(
     held: Session, directory: Path, other: Path, content: bytes, wanted: Wanted
 ) -> tuple[Seen | None, Seen]:
-    """What the open run, None where it leaves the file to the program, and the program make of a file."""
+    """The results of the open run, or None if it leaves the file to the program, and of the program."""
     for place in (directory, other):
         (place / "in.csv").write_bytes(content)
     table = await make_table(held, "in.csv", wanted, "")
@@ -101,14 +101,14 @@ def written(directory: Path) -> tuple[bytes, bytes]:
 
 
 def plain(record: object) -> object:
-    """A record as it comes back from JSON."""
+    """A record after a round trip through JSON."""
     return msgspec.json.decode(msgspec.json.encode(record))
 
 
 async def test_the_open_run_sees_what_the_program_sees(
     converters: Converters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Columns, types, places, names and the table itself, in files of every kind; many of them in the run."""
+    """Columns, types, positions, names and the table itself, in files of every kind, many of which the run reads."""
     monkeypatch.chdir(tmp_path)
     seen = 0
     async with open_run(converters) as (held, directory):
@@ -126,7 +126,7 @@ async def test_the_open_run_sees_what_the_program_sees(
 async def test_what_it_cannot_judge_is_left_to_the_program(
     converters: Converters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cell: str
 ) -> None:
-    """Odd line ends, digits and letters of other scripts, and geometries that name their system."""
+    """Unusual line ends, digits and letters of other scripts, and geometries that name their system."""
     monkeypatch.chdir(tmp_path)
     async with open_run(converters) as (held, directory):
         content = f'x,y,name\n1,2,"{cell}"\n3,4,b\n'.encode()

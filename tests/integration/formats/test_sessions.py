@@ -1,4 +1,4 @@
-"""One run that reads, converts and rereads gives what several runs through the work file give."""
+"""One run that reads, converts and verifies gives the same results as several runs through the work file."""
 
 import re
 import shutil
@@ -62,7 +62,7 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
 
 
 class Counted:
-    """A run that counts commands and notes what launched them."""
+    """A run that counts commands and records their launchers."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -74,7 +74,7 @@ class Counted:
 
 
 class Ways:
-    """The two ways in one jail."""
+    """Both ways in one jail."""
 
     def __init__(self, converters: Converters) -> None:
         self.runs = Counted(converters.run)
@@ -84,12 +84,12 @@ class Ways:
 
 @pytest.fixture
 def ways(converters: Converters) -> Ways:
-    """Both ways, where the fork server starts what is held open."""
+    """Both ways, if the fork server can start sessions."""
     return Ways(converters)
 
 
 def as_source(kind: str, features: list[Json], directory: Path) -> Path | None:
-    """`features` as a file of `kind`, made by plain ogr2ogr; None where it cannot hold them."""
+    """`features` as a file of `kind`, written by plain ogr2ogr; None if it cannot hold them."""
     written = write_geojson(directory / "in.geojson", features)
     if kind == "geojson":
         return written
@@ -106,7 +106,7 @@ def as_source(kind: str, features: list[Json], directory: Path) -> Path | None:
 
 
 def content(path: Path) -> object:
-    """What is in an output, without the times at which it was written."""
+    """An output's content without the times at which it was written."""
     if path.suffix in {".zip", ".xlsx"}:
         with zipfile.ZipFile(path) as archive:
             return {name: _dateless(name, archive.read(name)) for name in sorted(archive.namelist())}
@@ -117,7 +117,7 @@ def content(path: Path) -> object:
 
 
 def _dateless(name: str, data: bytes) -> bytes:
-    """A table without the date, and without what happened to be in memory behind the names of its columns."""
+    """A table without its date, and without uninitialized memory behind column names."""
     if not name.endswith((".dbf", ".dat")):
         return data
     end = int.from_bytes(data[8:10], "little")
@@ -126,7 +126,7 @@ def _dateless(name: str, data: bytes) -> bytes:
 
 
 async def outcome(pipeline: Pipeline, path: Path, output: str, **wishes: object) -> tuple[object, ...]:
-    """Everything that a caller sees of a conversion."""
+    """Everything that a client sees of a conversion."""
     try:
         done = await pipeline.to(output, path, **wishes)
     except Rejection as refusal:
@@ -154,7 +154,7 @@ async def test_both_ways_give_the_same(ways: Ways, tmp_path: Path, name: str) ->
 
 
 async def test_one_run_is_enough(ways: Ways, tmp_path: Path) -> None:
-    """What nothing but renaming has to be done to takes one run."""
+    """For conversions that change nothing except names."""
     runs = {}
     workbook = write_geojson(tmp_path / "in.geojson", CONTENTS["long names"])
     await ways.held.to("Xlsx", workbook)
@@ -187,7 +187,7 @@ TABLES: Mapping[str, tuple[str, bool]] = {
 @pytest.mark.parametrize("typed", [True, False])
 @pytest.mark.parametrize("name", TABLES)
 async def test_workbooks_give_the_same_both_ways(ways: Ways, tmp_path: Path, name: str, *, typed: bool) -> None:
-    """Points are made of columns in the run that holds them, unless something has to be looked at as a whole."""
+    """The session makes points from columns, unless the whole table has to be examined first."""
     text, is_one_run = TABLES[name]
     (tmp_path / "in.csv").write_text(text)
     types = ["-oo", "AUTODETECT_TYPE=YES"] if typed else []
@@ -241,7 +241,7 @@ SEPARATED: Mapping[str, tuple[str | bytes, int]] = {
 @pytest.mark.parametrize("output", ["GeoPackage", "GeoJson"])
 @pytest.mark.parametrize("name", SEPARATED)
 async def test_separated_values_give_the_same_both_ways(ways: Ways, tmp_path: Path, name: str, output: str) -> None:
-    """One run looks through a file, finds its places and types, and converts it, unless it could see anything else."""
+    """One run examines a file, finds its positions and types, and converts it, unless its reading could differ."""
     content, runs = SEPARATED[name]
     path = tmp_path / "in.csv"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -254,7 +254,7 @@ async def test_separated_values_give_the_same_both_ways(ways: Ways, tmp_path: Pa
 
 @pytest.mark.parametrize("layers", [("points", "lines in space"), ("points", "")])
 async def test_sheets_of_several_layers(ways: Ways, tmp_path: Path, layers: tuple[str, str]) -> None:
-    """Each with its geometry as columns; an empty one, which the work file alone can hold, included."""
+    """Each with its geometry as columns, including an empty layer, which only the work file can hold."""
     source = tmp_path / "in.gpkg"
     for number, name in enumerate(layers):
         written = write_geojson(tmp_path / f"layer{number}.geojson", CONTENTS.get(name, [point(1, 2, a=1, b="c")]))
@@ -271,7 +271,7 @@ async def test_sheets_of_several_layers(ways: Ways, tmp_path: Path, layers: tupl
 async def test_a_run_that_answers_nothing_is_no_loss(
     converters: Converters, tmp_path: Path, name: str, output: str
 ) -> None:
-    """Where no run can be held open, as while the fork server is started anew, the result is the same."""
+    """While no session can be started, such as during a restart of the fork server, results are the same."""
 
     async def run_without(command: Command) -> Verdict:
         if command.argv[1] == "--session":
@@ -288,7 +288,7 @@ OUTPUTS = ("Kml", "Gml", "Gpx", "Dxf", "FlatGeobuf", "MapInfo", "Xlsx", "Ods", "
 
 @pytest.mark.parametrize("output", OUTPUTS)
 async def test_a_result_that_lacks_features_is_told(ways: Ways, tmp_path: Path, output: str) -> None:
-    """Whichever way it was written: the whole is replaced by the result of a file with one feature less."""
+    """In either way of writing: the output is replaced by that of a file with one feature less."""
     rows = [point(number, 2, name="a", n=number) for number in range(3)]
     kind = "fgb" if output.startswith("GeoJson") else "geojson"  # between JSON formats ogr2ogr takes over more
     for pipeline in (ways.held, ways.filed):
@@ -333,7 +333,7 @@ def new_directory(parent: Path) -> Path:
 async def told_after(
     pipeline: Pipeline, path: Path, output: str, directory: Path | None = None, *, replaced_by: Path | None = None
 ) -> tuple[str, ...]:
-    """What reading a result back tells, after its files were replaced by others of the same names."""
+    """The warnings of verification after the output's files were replaced by others of the same names."""
     new_directory, source = pipeline.receive(path)
     directory = directory or new_directory
     target = choose_target(source.format, output)

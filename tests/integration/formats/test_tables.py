@@ -1,4 +1,4 @@
-"""Tables: where their geometry is, and what becomes of cells that are no part of it."""
+"""Tables: where their geometry is, and what happens to cells that are not part of it."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def places(done: Converted) -> list[object]:
 
 @pytest.mark.parametrize("target", ["GeoJson", "GeoPackage", "Xlsx"])
 async def test_cells_that_are_no_coordinates_keep_their_texts(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
-    """They and their partner stay as columns, the rows are counted and the first is named; empty cells are nothing."""
+    """They and their partners remain columns, the rows are counted and the first is named; empty cells are ignored."""
     done = await pipeline.to(target, table(tmp_path / "a.csv", HALF), source_epsg=4326)
     (told,) = [warning for warning in done.output.warnings if "could not be read" in warning]
     assert "2 rows" in told
@@ -41,7 +41,7 @@ async def test_cells_that_are_no_coordinates_keep_their_texts(pipeline: Pipeline
 
 
 async def test_cells_that_are_no_geometry_keep_their_texts(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Also what only begins like WKT; `EMPTY` is a geometry, and nothing to keep."""
+    """Even if they begin like WKT; `EMPTY` is a geometry."""
     text = 'id,wkt\n1,POINT (1 2)\n2,"POINT (1"\n3,POINT EMPTY\n4,POINT (3 4)\n5,garbage\n6,POINT (5 6)\n'
     done = await pipeline.to("GeoJson", table(tmp_path / "a.csv", text), source_epsg=4326)
     assert [row["wkt"] for row in rows(done)] == [None, "POINT (1", None, None, "garbage", None]
@@ -49,7 +49,7 @@ async def test_cells_that_are_no_geometry_keep_their_texts(pipeline: Pipeline, t
 
 
 async def test_the_columns_of_the_geometry_can_be_named(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Whatever they are called, in any case; others that look like coordinates stay data then."""
+    """Whatever their names, in any case; other columns that look like coordinates then remain data."""
     text = "lon,lat,oben,rechts,form\n1,2,50,7,POINT (3 4)\n"
     path = table(tmp_path / "a.csv", text)
     for wishes, found in (
@@ -66,7 +66,7 @@ async def test_the_columns_of_the_geometry_can_be_named(pipeline: Pipeline, tmp_
 async def test_a_named_column_that_is_not_there_is_a_failure(
     pipeline: Pipeline, tmp_path: Path, extension: str
 ) -> None:
-    """The failure lists the columns that are."""
+    """The failure lists the existing columns."""
     path = table(tmp_path / "a.csv", "ost,nord\n1,2\n")
     if extension != "csv":
         path = (await pipeline.to(extension, path)).path
@@ -75,7 +75,7 @@ async def test_a_named_column_that_is_not_there_is_a_failure(
 
 
 async def test_source_epsg_without_coordinates_is_a_failure(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Nobody sends it for a table without geometry; the columns are listed. Without it the table is converted."""
+    """It is pointless for a table without geometry; the columns are listed. Without it, the table is converted."""
     path = table(tmp_path / "a.csv", "name,oben,rechts\na,1,2\n")
     with pytest.raises(Rejection, match=r"xField and yField.*'name', 'oben', 'rechts'"):
         await pipeline.to("GeoJson", path, source_epsg=4326)
@@ -85,7 +85,7 @@ async def test_source_epsg_without_coordinates_is_a_failure(pipeline: Pipeline, 
 async def test_named_columns_of_a_file_with_geometry_are_told_not_to_be_used(
     pipeline: Pipeline, tmp_path: Path
 ) -> None:
-    """They concern tables only."""
+    """They apply to tables only."""
     made = await pipeline.to("Gpx", table(tmp_path / "a.csv", "x,y\n1,2\n"), source_epsg=4326)
     done = await pipeline.to("GeoJson", made.path, x_field="a", y_field="b")
     assert any(warning.startswith("xField and yField was not used") for warning in done.output.warnings)
@@ -101,7 +101,7 @@ async def test_named_columns_of_a_file_with_geometry_are_told_not_to_be_used(
     ],
 )
 async def test_extended_wkt_and_wkb_say_their_system(pipeline: Pipeline, tmp_path: Path, value: str) -> None:
-    """Their SRID counts as recorded, so that nothing has to be sent."""
+    """Their SRID counts as recorded, so the request need not name it."""
     done = await pipeline.to("GeoJson", table(tmp_path / "a.csv", f"id,geom\n1,{value}\n"))
     assert [pytest.approx([4.9, 52.37], abs=5e-3)] == places(done)
 
@@ -114,14 +114,14 @@ async def test_geometries_of_several_systems_in_a_table_are_refused(pipeline: Pi
 
 
 async def test_repeated_headers_and_surplus_cells_are_kept_and_told(pipeline: Pipeline, tmp_path: Path) -> None:
-    """No column is lost, and a warning lists those that were renamed."""
+    """No column is lost, and a warning lists the renamed ones."""
     done = await pipeline.to("GeoJson", table(tmp_path / "a.csv", "name,name,x\na,b,1\nc,d,2,e\n"))
     assert rows(done)[1] == {"name": "c", "name_2": "d", "x": 2, "field_4": "e"}
     assert any("'name' became 'name_2'" in warning for warning in done.output.warnings)
 
 
 async def test_further_coordinates_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Of two pairs the first, plainest one is taken."""
+    """The first and plainest of two pairs is used."""
     path = table(tmp_path / "a.csv", "start_lat,start_lon,end_lat,end_lon\n1,2,3,4\n")
     done = await pipeline.to("GeoJson", path, source_epsg=4326)
     assert places(done) == [[2, 1]]
@@ -134,7 +134,7 @@ async def test_further_coordinates_are_told(pipeline: Pipeline, tmp_path: Path) 
      "OpenFileGdb", "Wkt"],
 )  # fmt: skip
 async def test_coordinates_of_no_system_are_kept_where_asked(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
-    """As they are, and read again as coordinates of no system; the refusal without the wish names both ways out."""
+    """Unchanged, and read back without a system; the refusal without the field names both remedies."""
     path = table(tmp_path / "a.csv", "name,x,y\na,1000.5,2000.25\nb,-5,7000000\n")
     with pytest.raises(Rejection, match=r"sourceEpsg.*keepCoordinates=true"):
         await pipeline.to(target, path)
@@ -151,7 +151,7 @@ async def test_coordinates_of_no_system_are_kept_where_asked(pipeline: Pipeline,
 
 
 async def test_coordinates_of_no_system_cannot_be_kept_in_degrees(pipeline: Pipeline, tmp_path: Path) -> None:
-    """GeoJSON says that they are longitude and latitude."""
+    """GeoJSON would declare them to be longitude and latitude."""
     path = table(tmp_path / "a.csv", "name,x,y\na,1000.5,2000.25\n")
     with pytest.raises(Rejection, match="always in EPSG:4326"):
         await pipeline.to("GeoJson", path, keep_coordinates=True)

@@ -1,4 +1,4 @@
-"""Results are read back: what is damaged after writing is told, or refused."""
+"""Results are read back: damage after writing is reported or refused."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ ROWS = [point(1, 2, name="a", n=1), point(3, 4, name="b", n=20), point(5, 6, nam
 
 
 async def written(pipeline: Pipeline, path: Path, output: str, damage: Callable[[Path, Plan], None]) -> tuple[str, ...]:
-    """What reading a result back tells after `damage` was done to it."""
+    """What verification reports after `damage` was done to the output."""
     directory, source = pipeline.receive(path)
     target = choose_target(source.format, output)
     request = ConversionRequest(output=output)
@@ -122,7 +122,7 @@ DAMAGED: Mapping[str, tuple[str, Callable[[Path, Plan], None], str]] = {
 
 @pytest.mark.parametrize("target", SOUND)
 async def test_nothing_is_told_of_a_sound_result(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
-    """By way of the work file and without it."""
+    """With and without the work file."""
     path = write_geojson(tmp_path / "a.geojson", ROWS)
     assert await written(pipeline, path, target, _nothing) == ()
     if target != "GeoPackage":
@@ -134,7 +134,7 @@ async def test_nothing_is_told_of_a_sound_result(pipeline: Pipeline, tmp_path: P
 async def test_nothing_is_told_of_what_a_driver_writes_its_own_way(
     pipeline: Pipeline, tmp_path: Path, case: str
 ) -> None:
-    """What a reader of the bytes could take for damage, and is none; columns without rows have no place in GeoJSON."""
+    """Differences in the bytes that are not damage; columns without rows do not exist in GeoJSON."""
     target, features = PECULIAR[case]
     path = write_geojson(tmp_path / "a.geojson", features)
     if not features:
@@ -192,7 +192,7 @@ async def test_geoparquet_is_read_back_by_the_program_that_writes_it(
 
 
 async def test_a_result_that_nobody_would_want_is_refused(pipeline: Pipeline, tmp_path: Path) -> None:
-    """No feature, or no geometry, of all that were to be written."""
+    """All features, or all geometries, are missing."""
     path = (await pipeline.to("SpatiaLite", write_geojson(tmp_path / "a.geojson", ROWS))).path
     with pytest.raises(Rejection, match="none of the 3 features"):
         await written(pipeline, path, "GeoPackage", _sql('DELETE FROM "{}"'))
@@ -204,7 +204,7 @@ async def test_a_result_that_nobody_would_want_is_refused(pipeline: Pipeline, tm
 
 @pytest.mark.parametrize("target", ["SpatiaLite", "Csv", "GeoJson", "Wkt"])
 async def test_a_result_that_nothing_here_can_read_is_told(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
-    """It may be the reader that fails, so the result is not refused."""
+    """The reader may be what fails, so the result is not refused."""
     path = (await pipeline.to("GeoPackage", write_geojson(tmp_path / "a.geojson", ROWS))).path
     (told,) = await written(pipeline, path, target, _unreadable)
     assert "'a' could not be read back, so it is not proven that its 3 features are complete." in told

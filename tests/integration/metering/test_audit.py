@@ -1,4 +1,4 @@
-"""The audit runs beside everything else: in pages, by indexes, and without a false alarm."""
+"""The audit runs beside everything else: in pages, by indexes, and without false alarms."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -36,7 +36,7 @@ ANALYZE
 
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages so small that there are several of a little."""
+    """Pages so small that a little data fills several."""
     monkeypatch.setattr(
         "service.metering.audit.CHECKS", tuple(msgspec.structs.replace(check, at_once=3) for check in CHECKS)
     )
@@ -71,7 +71,7 @@ async def test_every_page_is_looked_at(database_url: str) -> None:
 
 
 async def test_no_page_reads_a_large_table_whole(database_url: str) -> None:
-    """Each statement comes to its rows by an index, in whichever plan the server keeps."""
+    """Each statement finds its rows by an index, with every plan that the server caches."""
     async with open_ledger(database_url) as (database, ledger):
         office = Office(database, ledger)
         for _ in range(20):
@@ -88,7 +88,7 @@ async def test_no_page_reads_a_large_table_whole(database_url: str) -> None:
 
 @pytest.mark.usefixtures("small_pages")
 async def test_no_alarm_is_false_while_everything_changes(database_url: str) -> None:
-    """Files are admitted, settled and released, credit is spent, months pass and are pruned, audit after audit."""
+    """Files are admitted, settled and released, credit is spent, months are pruned, audit after audit."""
     async with open_ledger(database_url) as (database, ledger):
         office = Office(database, ledger)
         accounts = [await office.account(plan="business"), await office.account(wallet_cents=10**6)]
@@ -126,7 +126,7 @@ async def test_no_alarm_is_false_while_everything_changes(database_url: str) -> 
 async def test_an_output_that_is_removed_meanwhile_is_no_orphan(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was listed, then swept, and its job knows it no more."""
+    """It was listed and then swept, and its job no longer has it."""
     async with world(database_url, tmp_path) as here:
         await here.convert()
         await here.advance(timedelta(days=1))

@@ -1,4 +1,4 @@
-"""Who holds an idempotency key, and what one that was overtaken may still do: nothing."""
+"""Who holds an idempotency key, and that an overtaken holder can no longer do anything."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,7 +27,7 @@ LEASE = timedelta(seconds=30)
 
 
 class Here(NamedTuple):
-    """A server that is alive, another one's keys, and an account."""
+    """A live server, another server's keys, and an account."""
 
     database: Database
     ledger: Ledger
@@ -37,7 +37,7 @@ class Here(NamedTuple):
     others: IdempotencyKeys
 
     def claim(self, files: int = 1, fingerprint: bytes = b"f") -> Claim:
-        """A request that asks for the key."""
+        """A request that claims the key."""
         jobs = tuple(JobId(uuid7(START)) for _ in range(files))
         return Claim(account_id=self.account_id, key="k", fingerprint=fingerprint, job_ids=jobs)
 
@@ -47,13 +47,13 @@ class Here(NamedTuple):
         await self.ledger.admit(msgspec.structs.replace(file, key="k", server_id=self.leases.server_id))
 
     async def pass_time(self, by: timedelta) -> None:
-        """Let time go on from the start."""
+        """Advance time from the start."""
         await stop_time(self.database, START + by)
 
 
 @pytest.fixture
 async def here(database_url: str) -> AsyncIterator[Here]:
-    """Make one."""
+    """Create one."""
     async with _here(database_url) as made:
         yield made
 
@@ -70,7 +70,7 @@ async def _here(dsn: str) -> AsyncIterator[Here]:
 
 
 async def test_a_claim_that_was_taken_over_admits_nothing(here: Here) -> None:
-    """Its statement makes neither a reservation nor a refusal, and giving the claim back has no effect."""
+    """It can neither reserve nor refuse, and giving the claim back has no effect."""
     first, second = here.claim(), here.claim()
     held = await here.keys.claim(first)
     await here.pass_time(LEASE)
@@ -97,7 +97,7 @@ async def test_a_claim_that_was_taken_over_admits_nothing(here: Here) -> None:
 
 
 async def test_a_claim_ends_with_its_lease_unless_it_is_prolonged(here: Here) -> None:
-    """A live process without its database loses it; one that goes on saying so keeps it for as long as it takes."""
+    """A live process without its database loses it; one that renews it keeps it for as long as needed."""
     first = await here.keys.claim(here.claim())
     for seconds in range(25, 200, 25):
         await here.pass_time(timedelta(seconds=seconds))
@@ -111,7 +111,7 @@ async def test_a_claim_ends_with_its_lease_unless_it_is_prolonged(here: Here) ->
 
 
 async def test_another_request_never_gets_the_key(here: Here) -> None:
-    """Not while the first runs, not when it broke off; but when it was given back without a job, or is a day old."""
+    """Not while the first one runs or after it was interrupted, unless it gave the key back, or a day has passed."""
     held = await here.keys.claim(here.claim())
     with pytest.raises(IdempotencyKeyReused):
         await here.others.claim(here.claim(fingerprint=b"g"))
@@ -125,7 +125,7 @@ async def test_another_request_never_gets_the_key(here: Here) -> None:
 
 
 async def test_what_a_silent_process_had_open_is_released_and_done_anew(here: Here) -> None:
-    """A repeat has to wait while the process lives; then its job fails with the key and can no longer settle."""
+    """A repeat waits while the process lives; then its job fails with the key and can no longer settle."""
     first, second = here.claim(), here.claim()
     here.keys.let_go(await here.keys.claim(first))
     await here.admit(first.job_ids[0])
@@ -144,7 +144,7 @@ async def test_what_a_silent_process_had_open_is_released_and_done_anew(here: He
 
 
 async def test_a_batch_that_broke_off_is_left_to_its_repeat(here: Here) -> None:
-    """What was charged or refused stays; what was interrupted, never admitted, or undone is to be done."""
+    """Charges and refusals remain; what was interrupted, never admitted, or undone remains to be done."""
     first, second = here.claim(4), here.claim(4)
     held = await here.keys.claim(first)
     charged, failed, interrupted, _ = first.job_ids
@@ -163,7 +163,7 @@ async def test_a_batch_that_broke_off_is_left_to_its_repeat(here: Here) -> None:
 
 
 async def test_a_job_is_released_in_its_own_attempt_alone(here: Here) -> None:
-    """Another attempt changes nothing; and a job that was read knows its attempt."""
+    """Another attempt changes nothing, and a job that is read knows its attempt."""
     claim = here.claim()
     await here.keys.claim(claim)
     [job_id] = claim.job_ids
@@ -183,7 +183,7 @@ async def test_a_job_is_released_in_its_own_attempt_alone(here: Here) -> None:
 
 
 async def test_hosts_with_wrong_clocks_agree_on_who_is_silent(here: Here) -> None:
-    """A lease is judged by the database alone: nothing that a host says of the time enters into it."""
+    """The database alone judges leases; no host's clock matters."""
     other = Leases(here.database, ServerId(uuid7(START)), LEASE)
     claim = here.claim()
     await here.keys.claim(claim)

@@ -1,4 +1,4 @@
-"""What an admission is worth when PostgreSQL is killed before its disk has heard of it (architecture, decision 1)."""
+"""What an admission is worth if PostgreSQL is killed before flushing it (architecture, decision 1)."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 async def once_it_is_back(ask: Callable[[], Awaitable[T]]) -> T:
-    """Ask until the database answers, as jobs do."""
+    """Retry until the database answers, as jobs do."""
     while True:
         try:
             return await ask()
@@ -35,7 +35,7 @@ async def once_it_is_back(ask: Callable[[], Awaitable[T]]) -> T:
 
 
 def postmaster_of(directory: Path) -> int:
-    """The id of the server's first process; 0 while there is none."""
+    """The id of the server's main process, or 0 if there is none."""
     with suppress(StopIteration, FileNotFoundError, IndexError):
         return int(next(directory.rglob("postmaster.pid")).read_text().split()[0])
     return 0
@@ -51,7 +51,7 @@ async def crash(directory: Path, database: Database) -> None:
 
 
 class Frail(NamedTuple):
-    """A database that can be killed, in which nothing that was committed asynchronously goes to the disk by itself."""
+    """A database that can be killed, in which asynchronous commits are not flushed by themselves."""
 
     directory: Path
     database: Database
@@ -59,7 +59,7 @@ class Frail(NamedTuple):
     account_id: AccountId
 
     async def crash(self) -> None:
-        """Kill PostgreSQL, and wait until it is back."""
+        """Kill PostgreSQL and wait until it is back."""
         await crash(self.directory, self.database)
 
 
@@ -78,7 +78,7 @@ async def frail() -> AsyncIterator[Frail]:
 
 
 async def test_only_what_is_on_record_outlives_a_crash() -> None:
-    """An admission that was undone is found out before its output could be stored; all others stay, and add up."""
+    """An undone admission is noticed before its output could be stored; all others remain, and the books agree."""
     async with frail() as frail_one:
         ledger, account_id = frail_one.ledger, frail_one.account_id
         alone, asked, undone = (JobId(uuid7(START)) for _ in range(3))
@@ -98,7 +98,7 @@ async def test_only_what_is_on_record_outlives_a_crash() -> None:
 
 
 async def test_the_settlement_of_one_job_records_the_admissions_of_the_others() -> None:
-    """None of them has to be asked for, and none is undone by a crash that comes later."""
+    """None needs a check of its own, and no later crash undoes them."""
     async with frail() as frail_one:
         ledger, account_id = frail_one.ledger, frail_one.account_id
         first, *others = (JobId(uuid7(START)) for _ in range(5))

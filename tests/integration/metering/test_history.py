@@ -1,4 +1,4 @@
-"""What is pruned leaves books that can still be audited, and what still differs is never pruned away."""
+"""Pruned books can still be audited, and what differs is never pruned."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -26,33 +26,33 @@ class Archive(Office):
     """An office whose past is pruned."""
 
     async def pass_days(self, days: int) -> None:
-        """Let it be so many days after the start, with outputs removed on time."""
+        """Advance the clock by days, with outputs removed on time."""
         await reach_time(self.database, START + timedelta(days=days))
         await self.jobs.dispose(_remove_nothing, timedelta(), 1000)
 
     async def prune(self) -> None:
-        """Prune all that is past its time, a row or two at once, and look into the books after each step."""
+        """Prune everything past its time, a row or two at a time, and audit after each step."""
         history = History(self.database, KEPT)
         for table in PRUNED:
             while await history.prune(table, 2):
                 assert await audit_books(self.database) == []
 
     async def rows(self) -> tuple[int, ...]:
-        """How many jobs, charges, counters and sums there are."""
+        """How many jobs, charges, counters and totals exist."""
         async with self.database.connection() as connection:
             return tuple([await connection.fetchval(statement) for statement in COUNTS])
 
 
 @asynccontextmanager
 async def archive(dsn: str) -> AsyncIterator[Archive]:
-    """Open one; its books agree in the end."""
+    """Open one whose books must agree at the end."""
     async with open_ledger(dsn) as (database, ledger):
         yield Archive(database, ledger)
         assert await audit_books(database) == []
 
 
 async def test_jobs_go_first_then_charges_then_months(database_url: str) -> None:
-    """Each past its own time; what was paid is remembered for ever."""
+    """Each after its own time; what was paid is kept forever."""
     async with archive(database_url) as here:
         plan, wallet = await here.account(plan="free"), await here.account(wallet_cents=100)
         for account in (plan, wallet):
@@ -76,7 +76,7 @@ async def test_jobs_go_first_then_charges_then_months(database_url: str) -> None
 
 
 async def test_an_open_job_keeps_its_month(database_url: str) -> None:
-    """However old; when it has ended, it goes its way."""
+    """However old; once it has ended, it is pruned like others."""
     async with archive(database_url) as here:
         account = await here.account(plan="free")
         await here.convert(account)
@@ -101,7 +101,7 @@ async def test_an_open_job_keeps_its_month(database_url: str) -> None:
     ],
 )
 async def test_what_differs_is_found_before_and_after(database_url: str, damage: str) -> None:
-    """The audit reports a job, a counter or a balance that was changed by hand, before and after pruning."""
+    """The audit reports a job, counter or balance that was changed by hand, before and after pruning."""
     async with open_ledger(database_url) as (database, ledger):
         here = Archive(database, ledger)
         for account in (await here.account(plan="free"), await here.account(wallet_cents=100)):
@@ -119,7 +119,7 @@ async def test_what_differs_is_found_before_and_after(database_url: str, damage:
 
 
 async def test_only_pruning_changes_the_ledger(database_url: str) -> None:
-    """Also right after it, on the same connection."""
+    """Even right after pruning, on the same connection."""
     async with archive(database_url) as here:
         account = await here.account(plan="free")
         await here.convert(account, 2)
@@ -132,7 +132,7 @@ async def test_only_pruning_changes_the_ledger(database_url: str) -> None:
 
 
 async def test_revoked_keys_are_forgotten_and_others_are_not(database_url: str) -> None:
-    """Ten days after."""
+    """Ten days later."""
     async with archive(database_url) as here:
         account = await here.account(plan="free")
         key = await here.administration.create_key(account.account_id)

@@ -30,7 +30,7 @@ CENTS = 40
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One file's way: its size, how it ends, and how many minutes after the start it is admitted."""
+    """One file: its size, how it ends, and the minute after the start at which it is admitted."""
 
     size_bytes: int
     end: str
@@ -51,7 +51,7 @@ STEPS = st.lists(
 
 @asynccontextmanager
 async def open_ledger(dsn: str) -> AsyncIterator[tuple[Database, Ledger]]:
-    """The books on a database that has the plans."""
+    """The ledger on a database with the plans."""
     async with open_pool(dsn, max_size=8) as database:
         await publish_plans(database)
         await stop_time(database, START)
@@ -59,7 +59,7 @@ async def open_ledger(dsn: str) -> AsyncIterator[tuple[Database, Ledger]]:
 
 
 def settlement(job_id: JobId, attempt: int = 1) -> Settlement:
-    """A success."""
+    """The settlement of a success."""
     return Settlement(
         job_id=job_id,
         attempt=attempt,
@@ -75,7 +75,7 @@ def settlement(job_id: JobId, attempt: int = 1) -> Settlement:
 
 
 def application(account_id: AccountId, size_bytes: int, job_id: JobId | None = None) -> AdmissionRequest:
-    """A file that asks."""
+    """The admission request for a file."""
     return AdmissionRequest(
         job_id=job_id or JobId(uuid7(START)),
         account_id=account_id,
@@ -89,13 +89,13 @@ def application(account_id: AccountId, size_bytes: int, job_id: JobId | None = N
 
 
 async def until_it_waits(connection: Connection) -> None:
-    """Wait until an admission has come to a row that another transaction holds."""
+    """Wait until an admission waits for a row that another transaction has locked."""
     while not await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110 -- another comes there
         await anyio.sleep(0.01)
 
 
 async def go(database: Database, ledger: Ledger, account_id: AccountId, step: Step) -> None:
-    """Take one file through its life; every change may come twice, and ends compete."""
+    """Take one file through its life; every change may be repeated, and ends compete."""
     jobs = JobRegister(database)
     await reach_time(database, START + timedelta(minutes=step.minutes))
     job_id = JobId(uuid7(START))
@@ -128,13 +128,13 @@ async def go(database: Database, ledger: Ledger, account_id: AccountId, step: St
 
 
 async def _remove_nothing(_keys: list[str]) -> None:
-    """The store is not what this is about."""
+    """The store is irrelevant here."""
 
 
 @given(steps=STEPS)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_interleaving_exceeds_a_plan(database_url: str, steps: list[Step]) -> None:
-    """On plan free, over the end of a month: both months keep their caps, and the counters are the ledger's."""
+    """On plan free, across the end of a month: both months keep their caps, and the counters match the ledger."""
 
     async def run() -> None:
         async with open_ledger(database_url) as (database, ledger):
@@ -158,7 +158,7 @@ def test_no_interleaving_exceeds_a_plan(database_url: str, steps: list[Step]) ->
 @given(steps=STEPS)
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_interleaving_overdraws_a_wallet(database_url: str, steps: list[Step]) -> None:
-    """The balance is never below zero, and is the credit less the ledger."""
+    """The balance is never negative, and equals the credit less the charges."""
 
     async def run() -> None:
         async with open_ledger(database_url) as (database, ledger):
@@ -186,7 +186,7 @@ def test_no_interleaving_overdraws_a_wallet(database_url: str, steps: list[Step]
 async def test_what_another_process_takes_in_between_is_seen(
     database_url: str, terms: Terms, taken: str, limit: str | None
 ) -> None:
-    """An admission that has seen enough, but finds less when it takes it, looks again and says what refuses now."""
+    """An admission that saw enough, but finds less when it reserves, checks again and reports the current limit."""
     async with open_ledger(database_url) as (database, ledger):
         account, _ = await Administration(database, utc_now).create_account("a", terms)
         await ledger.admit(application(account.account_id, 1))
@@ -213,7 +213,7 @@ async def test_what_another_process_takes_in_between_is_seen(
 
 @pytest.mark.parametrize("terms", [Terms(plan="free"), Terms(wallet_cents=CENTS)])
 async def test_files_that_are_admitted_together_are_told_apart(database_url: str, terms: Terms) -> None:
-    """Those that came first get what is left; each refusal names the limit that its own file met."""
+    """The first ones get what is left; each refusal names the limit that its own file exceeds."""
     sizes = [1, FREE.max_file_bytes + 1, *[FREE.max_file_bytes] * 12]
     async with open_ledger(database_url) as (database, ledger):
         account, _ = await Administration(database, utc_now).create_account("a", terms)
@@ -246,7 +246,7 @@ async def statements_of(database: Database) -> list[int]:
 
 
 async def test_jobs_are_settled_together_and_one_that_cannot_be_spoils_nothing(database_url: str) -> None:
-    """What the database refuses of one job is that job's; each of the others is settled, once."""
+    """If the database refuses one of the jobs, each of the others is still settled once."""
     async with open_ledger(database_url) as (database, ledger):
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
         jobs = [JobId(uuid7(START)) for _ in range(6)]
@@ -275,7 +275,7 @@ async def test_jobs_are_settled_together_and_one_that_cannot_be_spoils_nothing(d
 
 
 async def test_a_settlement_puts_admissions_on_record(database_url: str) -> None:
-    """They need no check of their own then; one that a crash has undone, or that ended, never counts as durable."""
+    """They need no check of their own then; one that was undone or has ended never counts as durable."""
     async with open_ledger(database_url) as (database, ledger):
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
         first, second, undone, ended = (JobId(uuid7(START)) for _ in range(4))
@@ -295,7 +295,7 @@ async def test_a_settlement_puts_admissions_on_record(database_url: str) -> None
 
 
 async def test_the_schema_refuses_what_a_wrong_program_might_do(database_url: str) -> None:
-    """Overspending, settling twice and changing the ledger are errors of the database itself."""
+    """Overspending, settling twice and changing the ledger violate constraints of the database."""
     async with open_ledger(database_url) as (database, ledger):
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
         await go(database, ledger, account.account_id, Step(1, "settle", 0))
@@ -319,7 +319,7 @@ async def test_the_schema_refuses_what_a_wrong_program_might_do(database_url: st
 
 
 async def test_a_difference_in_the_books_is_found(database_url: str) -> None:
-    """A counter, a charge or a balance that was changed by hand is named."""
+    """A counter, charge or balance that was changed by hand is named."""
     async with open_ledger(database_url) as (database, ledger):
         administration = Administration(database, utc_now)
         account, _ = await administration.create_account("a", Terms(plan="free"))

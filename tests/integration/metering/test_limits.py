@@ -1,4 +1,4 @@
-"""The one place that decides about limits: the function `limit_reached` (interface 6)."""
+"""The single place that decides on limits: the function `limit_reached` (interface 6)."""
 
 import re
 from typing import Any
@@ -23,7 +23,7 @@ SELECT limit_reached(
 
 
 def standing(**changes: Any) -> dict[str, Any]:
-    """An account on plan free that has used half of everything, and a small file."""
+    """An account on plan free with half of everything used, and a small file."""
     half = {"used_conversions": 5, "used_bytes": 25 * MIB, "size": 1, "price": 6}
     return {"may_convert": True, "past_due": False, "plan": msgspec.structs.asdict(FREE), **half, **changes}
 
@@ -58,13 +58,13 @@ CASES: list[tuple[dict[str, Any], str | None]] = [
 
 
 async def test_a_limit_refuses_exactly_above_it(database_url: str) -> None:
-    """What still fits is let through; prepaid credit has to cover the price, and knows no other limit."""
+    """What still fits is admitted; prepaid credit must cover the price, and has no other limit."""
     async with open_pool(database_url, max_size=1) as database:
         assert [await reached(database, asked) for asked, _ in CASES] == [expected for _, expected in CASES]
 
 
 async def test_the_first_limit_that_refuses_is_named(database_url: str) -> None:
-    """Take away one reason after the other: the next one shows."""
+    """When one reason is removed, the next one shows."""
     asked = standing(may_convert=False, past_due=True, size=6 * MIB, used_conversions=10, used_bytes=50 * MIB)
     named = []
     async with open_pool(database_url, max_size=1) as database:
@@ -75,14 +75,14 @@ async def test_the_first_limit_that_refuses_is_named(database_url: str) -> None:
 
 
 async def test_every_limit_that_the_database_can_name_is_explained(database_url: str) -> None:
-    """In the same order, and nothing else is."""
+    """In the same order, and no others."""
     async with open_pool(database_url, max_size=1) as database, database.connection() as connection:
         source: str = await connection.fetchval("SELECT prosrc FROM pg_proc WHERE proname = 'limit_reached'")
     assert re.findall(r"THEN '(\w+)'", source) == list(EXPLANATIONS)
 
 
 async def test_a_plan_is_published_with_every_column_that_the_table_has(database_url: str) -> None:
-    """As it is in code, again and again."""
+    """Publishing again gives the same values as the code."""
     async with open_pool(database_url, max_size=1) as database:
         for _ in range(2):
             await publish_plans(database)

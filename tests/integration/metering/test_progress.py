@@ -1,4 +1,4 @@
-"""Which jobs are shown as Processing: those that have had a converter for a while, and no longer have ended."""
+"""Jobs are shown as Processing once they have had a converter for a while, and only while they are open."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -14,7 +14,7 @@ from tests.integration.metering.test_interleavings import START, application, op
 
 
 async def test_what_has_its_converter_for_a_while_is_shown(database_url: str) -> None:
-    """Neither what waits for one, nor what ends between two looks; and an end is never undone."""
+    """Waiting jobs and jobs that end between two updates are not shown, and an end is never undone."""
     async with open_ledger(database_url) as (database, ledger):
         jobs = JobRegister(database)
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
@@ -49,7 +49,7 @@ async def test_what_has_its_converter_for_a_while_is_shown(database_url: str) ->
 
 
 async def test_a_process_that_lost_a_job_does_not_show_what_it_does(database_url: str) -> None:
-    """The worker that has it now has not begun: if it dies, the file is not to blame."""
+    """The worker that has it now has not started it, so the file is not to blame if that worker dies."""
     async with open_ledger(database_url) as (database, ledger):
         jobs = JobRegister(database)
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))

@@ -1,4 +1,4 @@
-"""Whatever is done to accounts and conversions in whatever order: the books agree, and no allowance is exceeded.
+"""Whatever is done to accounts and conversions, in whatever order, the books agree and no allowance is exceeded.
 
 Hypothesis chooses the operations, runs them on a real PostgreSQL, and shrinks a sequence that breaks a rule. A model
 beside it says what every payer must have used, and what every account must be told.
@@ -48,7 +48,7 @@ ORGANIZATIONS = st.sampled_from(["Lakes", "Rivers"])
 
 
 class Reserved(msgspec.Struct, frozen=True):
-    """A job under way, and where it was admitted."""
+    """A job in progress, and where it was admitted."""
 
     job_id: JobId
     payer_id: UUID
@@ -58,7 +58,7 @@ class Reserved(msgspec.Struct, frozen=True):
 
 
 class Bookkeeping(RuleBasedStateMachine):
-    """The operations, on a database of their own, and what they must add up to."""
+    """The operations, on a database of their own, and the totals that must follow."""
 
     server: TestServer
     accounts: Bundle[AccountId] = Bundle("accounts")
@@ -100,40 +100,40 @@ class Bookkeeping(RuleBasedStateMachine):
 
     @rule(account=accounts, plan=PLANS)
     def change_plan(self, account: AccountId, plan: str) -> None:
-        """Let it have a plan, wherever it comes from."""
+        """Move the account to a plan, whatever it had before."""
         self._change(account, Changes(plan=plan, plan_owner=BY_ID[plan].owner))
 
     @rule(account=accounts)
     def spend_credit(self, account: AccountId) -> None:
-        """Let it spend prepaid credit in place of its plan."""
+        """Move the account from its plan to prepaid credit."""
         self._change(account, Changes(wallet=True))
 
     @rule(account=accounts, cents=st.sampled_from([0, 5, 30]))
     def set_credit(self, account: AccountId, cents: int) -> None:
-        """Let so much be free to spend, if it has a wallet."""
+        """Set the credit that is free to spend, if it has a wallet."""
         if self._change(account, Changes(wallet_cents=cents)):
             self._credit[self._payer(account)["payer_id"]] = cents
 
     @rule(account=accounts, organization=ORGANIZATIONS, plan=st.sampled_from([None, "team", "business"]))
     def join(self, account: AccountId, organization: str, plan: str | None) -> None:
-        """Join an organization, or found it."""
+        """Join an organization, or found one."""
         self._change(account, Changes(organization=organization, plan=plan, plan_owner="organization"))
 
     @rule(account=accounts, plan=st.sampled_from([None, "free", "team"]))
     def leave(self, account: AccountId, plan: str | None) -> None:
-        """Leave an organization, perhaps to another plan."""
+        """Leave an organization, optionally for another plan."""
         owner = BY_ID[plan].owner if plan else "user"
         self._change(account, Changes(leave_organization=True, plan=plan, plan_owner=owner))
 
     @rule(account=accounts, past_due=st.booleans())
     def bill(self, account: AccountId, past_due: bool) -> None:
-        """Let a payment be past due, or paid."""
+        """Mark the payment as past due, or as paid."""
         self._change(account, Changes(past_due=past_due))
         assert self._payer(account)["past_due"] is past_due
 
     @rule(target=jobs, account=accounts, size_bytes=SIZES, files=st.integers(1, 6))
     def admit(self, account: AccountId, size_bytes: int, files: int) -> Any:
-        """Ask for some files at once: as many are admitted as the model says, and no more."""
+        """Request several files at once: exactly as many are admitted as the model predicts."""
         payer = self._payer(account)
         expected = self._fitting(payer, size_bytes, files)
         admitted: list[JobId] = []
@@ -175,14 +175,14 @@ class Bookkeeping(RuleBasedStateMachine):
 
     @rule(job=jobs, attempt=st.sampled_from([1, 1, 1, 2]))
     def release(self, job: Reserved, attempt: int) -> None:
-        """Fail a job: what it reserved is given back where it was taken, unless it has ended."""
+        """Release a job: its reservation goes back to where it was taken, unless the job has ended."""
         release = Release(job_id=job.job_id, attempt=attempt, error_message="no", details={})
         if self._run(self._books.release(release)) is not None:
             self._count(job, -1)
 
     @rule(job=jobs)
     def settle_and_release(self, job: Reserved) -> None:
-        """Both at the same time: one of them wins."""
+        """Settle and release concurrently: one of them wins."""
         given_back: list[datetime | None] = []
 
         async def release() -> None:
@@ -200,7 +200,7 @@ class Bookkeeping(RuleBasedStateMachine):
 
     @rule(days=st.sampled_from([1, 10, 31, 100]))
     def pass_time(self, days: int) -> None:
-        """Let days or months pass; outputs are removed on time."""
+        """Advance time by days or months; outputs are removed on time."""
         self._now += timedelta(days=days)
         self._run(stop_time(self._database, self._now))
         self._run(JobRegister(self._database).dispose(_remove_nothing, timedelta(), 1000))
@@ -215,19 +215,19 @@ class Bookkeeping(RuleBasedStateMachine):
 
     @invariant()
     def books_agree(self) -> None:
-        """Counters are ledger and reservations; credit is what the model has; nothing is over what it may be."""
+        """Counters equal ledger plus reservations; credit equals the model's; no allowance is exceeded."""
         assert self._run(audit_books(self._database)) == []
 
     @invariant()
     def counters_are_those_of_the_model(self) -> None:
-        """Of every month whose counter is still kept, and of every wallet."""
+        """For every month whose counter is kept, and for every wallet."""
         for row in self._fetch("SELECT payer_id, period::text AS month, conversions, bytes FROM usage"):
             assert self._used.get((row["payer_id"], row["month"]), (0, 0)) == (row["conversions"], row["bytes"])
         for row in self._fetch("SELECT id, wallet_cents FROM payer WHERE wallet_cents IS NOT NULL"):
             assert self._credit.get(row["id"], 0) == row["wallet_cents"]
 
     def _change(self, account: AccountId, changes: Changes) -> bool:
-        """Change an account: its use, debt and credit stay what they are, on whatever it draws on then."""
+        """Change an account: the usage, debt and credit of its old and new payer are kept."""
         before, due = self._payer(account), self._is_due_alone(account)
         try:
             self._run(self._administration.change_account(account, changes))
@@ -245,11 +245,11 @@ class Bookkeeping(RuleBasedStateMachine):
         return bool(self._fetch(_ALONE, account))
 
     def _is_due_alone(self, account: AccountId) -> bool:
-        """Whether what the account draws on concerns nobody else, and is past due."""
+        """Whether the account's payer serves no other account, and is past due."""
         return self._is_alone(account) and bool(self._payer(account)["past_due"])
 
     def _fitting(self, payer: dict[str, Any], size_bytes: int, files: int) -> int:
-        """How many of so many equal files may be admitted."""
+        """How many of several equal files are admitted."""
         if payer["past_due"]:
             return 0
         if payer["plan_id"] is None:
@@ -269,7 +269,7 @@ class Bookkeeping(RuleBasedStateMachine):
         self._used[job.payer_id, job.month] = conversions + times, size + times * job.size_bytes
 
     def _payer(self, account: AccountId) -> dict[str, Any]:
-        """What an account draws on."""
+        """The account's payer."""
         return self._fetch(_PAYER, account)[0]
 
     def _fetch(self, statement: str, *values: object) -> list[dict[str, Any]]:

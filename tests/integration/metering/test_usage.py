@@ -1,4 +1,4 @@
-"""Usage by day adds up to the ledger, and a nearly used allowance is noticed once."""
+"""Daily usage adds up to the ledger, and a nearly used allowance is reported once."""
 
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -19,14 +19,14 @@ START = datetime(2026, 5, 30, 23, 30, tzinfo=UTC)
 
 
 def noticed(allowance: str) -> float:
-    """How often operators were told."""
+    """How often operators were notified."""
     return REGISTRY.get_sample_value("geomill_allowances_nearly_used_total", {"allowance": allowance}) or 0.0
 
 
 async def test_usage_by_day_and_what_is_nearly_used(
     database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Days are those of UTC; failures cost nothing; each allowance is noticed once in a month."""
+    """Days are in UTC; failures are free; each allowance is reported once a month."""
     async with world(database_url, tmp_path, now=START) as here:
         reports, account_id = here.services.usage, here.account.account_id
         before = noticed("conversions")

@@ -1,4 +1,4 @@
-"""One stage per store: the store opened for real, a clock that tests move, and a client that has only the link."""
+"""One stage per store: the real store, a clock that tests move, and a client that has only the link."""
 
 import shutil
 import subprocess
@@ -47,7 +47,7 @@ HASTY = msgspec.structs.replace(PATIENT, attempts=2)
 
 
 class MovableClock:
-    """The time of this host, and by how far a test has moved it."""
+    """This host's time plus an offset that tests set."""
 
     def __init__(self) -> None:
         self.ahead = timedelta()
@@ -57,7 +57,7 @@ class MovableClock:
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """What a test of either store works with."""
+    """What a test of either store uses."""
 
     storage: Storage
     client: httpx.AsyncClient
@@ -66,7 +66,7 @@ class Stage(msgspec.Struct, frozen=True):
     head_status: int
 
     async def put(self, content: bytes, key: ObjectKey | None = None, *, name: str = "roads.zip") -> ObjectKey:
-        """Store `content` as a converter's output would be, and leave no other name of it."""
+        """Store `content` as a converter's output, and leave no other name for the file."""
         key = key or new_key()
         output = self.directory / "output"
         output.write_bytes(content)
@@ -82,7 +82,7 @@ class Stage(msgspec.Struct, frozen=True):
         name: str = "roads.zip",
         media_type: str = "application/zip",
     ) -> Link:
-        """Return a link that lasts that long from now, by the stage's clock."""
+        """A link that is valid for that long from now, by the stage's clock."""
         expires_at = self.clock() + lasts
         link = await self.storage.link(key, expires_at=expires_at, download_name=name, media_type=media_type)
         assert link is not None
@@ -117,12 +117,12 @@ async def s3_stage(
 
 
 def place(endpoint: str) -> BucketConfig:
-    """Return the bucket of a test's server, with the right keys."""
+    """The bucket of a test's server, with its access keys."""
     return BucketConfig(bucket=BUCKET, endpoint=endpoint, access_key=ACCESS_KEY, secret_key=SECRET_KEY)
 
 
 def gateway(storage: Storage) -> Callable[..., Awaitable[None]]:
-    """Return a program that serves the links of a local store and nothing else."""
+    """A program that serves only the links of a local store."""
 
     async def fault(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestFault)
@@ -140,7 +140,7 @@ def gateway(storage: Storage) -> Callable[..., Awaitable[None]]:
 
 @contextmanager
 def small_disk(directory: Path, megabytes: int) -> Iterator[Path]:
-    """Mount a file system of that size; what is stored there can fill it."""
+    """Mount a file system of that size, which stored objects can fill."""
     directory.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(directory)]
     if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
@@ -153,7 +153,7 @@ def small_disk(directory: Path, megabytes: int) -> Iterator[Path]:
 
 @contextmanager
 def failing(fault: StorageFault) -> Iterator[None]:
-    """Expect the store to be at fault in this way, and to tell the caller nothing of itself."""
+    """Expect a failure of the store of this kind, with nothing of the store in its message to clients."""
     with pytest.raises(StorageUnavailable) as failure:
         yield
     assert failure.value.fault == fault, failure.value.detail
@@ -184,7 +184,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 @pytest.fixture
 async def s3(server: S3Server, tmp_path: Path, clock: MovableClock) -> AsyncIterator[Stage]:
-    """The S3 store, under a prefix of its own in a bucket that all tests share."""
+    """The S3 store with its own prefix in a bucket that all tests share."""
     (tmp_path / "work").mkdir()
     places = {HOME: msgspec.structs.replace(place(server.url), prefix=f"{new_key()}/")}
     async with s3_stage(places, clock, tmp_path / "work") as stage:

@@ -1,4 +1,4 @@
-"""Servers that the tests start on the loopback: a real S3 server that can be killed, and a wire that can be cut."""
+"""Servers on loopback for tests: a real S3 server that can be killed, and a wire that can be cut."""
 
 import asyncio
 import re
@@ -30,7 +30,7 @@ class S3Server:
         self.start()
 
     def start(self) -> None:
-        """Start it; a second time on the port that it had."""
+        """Start the server, on the same port every time."""
         log = self.directory.with_suffix(".log")
         options = ["--config", "", "--addr", self._address, "--auth-key", f"{ACCESS_KEY},{SECRET_KEY}", *self._options]
         with log.open("w") as errors:
@@ -43,23 +43,23 @@ class S3Server:
         raise AssertionError(log.read_text())
 
     def kill(self) -> None:
-        """End it at once, as a crash does."""
+        """End it at once, like a crash."""
         self._process.kill()
         self._process.wait()
 
     def host_and_port(self) -> tuple[str, int]:
-        """Return where it listens."""
+        """The address on which it listens."""
         host, port = self._address.split(":")
         return host, int(port)
 
     def files(self) -> list[str]:
-        """Return the names of all files that the bucket's directory holds, finished or not."""
+        """The names of all files in the bucket's directory, complete or not."""
         return [path.name for path in (self.directory / BUCKET).rglob("*") if path.is_file()]
 
 
 @contextmanager
 def s3_server(directory: Path, *options: str) -> Iterator[S3Server]:
-    """Run a server until the end of the block."""
+    """Run a server inside the block."""
     server = S3Server(directory, *options)
     try:
         yield server
@@ -68,7 +68,7 @@ def s3_server(directory: Path, *options: str) -> Iterator[S3Server]:
 
 
 class Wire:
-    """A TCP relay to a server: it flows, or takes bytes and passes none on, or breaks connections as they come."""
+    """A TCP relay that passes data on, swallows it, or closes connections as they arrive."""
 
     def __init__(self, server: S3Server) -> None:
         self._target = server
@@ -115,7 +115,7 @@ class Wire:
             await writer.drain()
 
     async def cut(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         relays = list(self._relays)
         for task in relays:
             task.cancel()
@@ -124,7 +124,7 @@ class Wire:
 
 @asynccontextmanager
 async def wire_to(server: S3Server) -> AsyncIterator[Wire]:
-    """Run a relay to the server until the end of the block."""
+    """Run a relay to the server inside the block."""
     wire = Wire(server)
     listener = await asyncio.start_server(wire.relay, "127.0.0.1", 0)
     host, port = listener.sockets[0].getsockname()

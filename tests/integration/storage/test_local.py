@@ -42,12 +42,12 @@ async def copying(tmp_path: Path, elsewhere: Path, clock: MovableClock) -> Async
 
 
 def drafts(root: Path) -> list[Path]:
-    """Return what is half-written in the store under `root`."""
+    """The partially written files in the store under `root`."""
     return list((root / "incoming").iterdir())
 
 
 async def test_on_one_file_system_the_bytes_are_not_moved(local: Stage, tmp_path: Path) -> None:
-    """The object is the converter's output itself, under another name."""
+    """The object is the converter's output under another name."""
     output = tmp_path / "output"
     output.write_bytes(CONTENT)
     key = new_key()
@@ -60,14 +60,14 @@ async def test_on_one_file_system_the_bytes_are_not_moved(local: Stage, tmp_path
 
 
 async def test_from_another_file_system_the_bytes_are_copied(copying: Stage, tmp_path: Path) -> None:
-    """A working directory in memory is no obstacle."""
+    """The work directory may be in memory, for example."""
     key = await copying.put(CONTENT)
     assert (await copying.get(key)).content == CONTENT
     assert drafts(tmp_path / "store") == []
 
 
 async def test_a_full_disk_fails_the_put_and_nothing_else(tmp_path: Path, clock: MovableClock) -> None:
-    """No half of it is left, what was stored stays, and once there is room it works again without a restart."""
+    """Nothing partial remains, stored objects are kept, and once there is room the store works without a restart."""
     (tmp_path / "work").mkdir()
     with small_disk(tmp_path / "disk", megabytes=4) as disk:
         async with local_stage(disk, clock, tmp_path / "work") as stage:
@@ -83,7 +83,7 @@ async def test_a_full_disk_fails_the_put_and_nothing_else(tmp_path: Path, clock:
 
 @contextmanager
 def file_size_limit(size_bytes: int) -> Iterator[None]:
-    """Let this process write no file beyond that size."""
+    """Limit the size of files that this process can write."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
     try:
@@ -98,7 +98,7 @@ def file_size_limit(size_bytes: int) -> Iterator[None]:
 async def test_a_file_beyond_what_the_system_allows_leaves_nothing(
     copying: Stage, elsewhere: Path, tmp_path: Path, size_bytes: int, limit_bytes: int
 ) -> None:
-    """The same without a small disk: the write breaks off in the middle, be it in that of the last piece."""
+    """The same without a small disk: a write is cut short, possibly the last one."""
     output = elsewhere / "large"
     output.write_bytes(b"x" * size_bytes)
     with failing("full"), file_size_limit(limit_bytes):
@@ -108,14 +108,14 @@ async def test_a_file_beyond_what_the_system_allows_leaves_nothing(
 
 
 async def test_readiness_tells_before_the_disk_is_full(tmp_path: Path) -> None:
-    """With less room left than conversions under way may need, the store is not ready."""
+    """With less room than current conversions may need, the store is not ready."""
     async with open_local(tmp_path, [SECRET], min_free_bytes=1 << 60) as storage:
         with failing("full"):
             await storage.check()
 
 
 async def test_a_disk_that_went_away_is_found_and_comes_back(local: Stage, tmp_path: Path) -> None:
-    """An unmounted directory fails puts and readiness; mounted again, everything is there."""
+    """An unmounted directory fails puts and readiness; once mounted again, everything is there."""
     key = await local.put(CONTENT)
     (tmp_path / "store").rename(tmp_path / "away")
     with failing("down"):
@@ -137,7 +137,7 @@ async def test_a_store_that_cannot_be_made_stops_the_start(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
 async def test_only_a_regular_file_is_stored(local: Stage, tmp_path: Path, kind: str) -> None:
-    """A link that a hostile program left in place of its output does not open what it points to."""
+    """A symbolic link that a hostile program left in place of its output is not followed."""
     secret, output = tmp_path / "secret", tmp_path / "output"
     secret.write_text("not for clients")
     make: dict[str, Callable[[], None]] = {
@@ -153,7 +153,7 @@ async def test_only_a_regular_file_is_stored(local: Stage, tmp_path: Path, kind:
 
 @pytest.mark.usefixtures("local")
 def test_nobody_else_on_the_host_can_look_into_it(tmp_path: Path) -> None:
-    """The directories are the service's own."""
+    """The directories belong to the service alone."""
     for directory in ("store", "store/objects", "store/objects/00", "store/incoming"):
         assert stat.S_IMODE((tmp_path / directory).stat().st_mode) == 0o700
 
@@ -208,7 +208,7 @@ async def test_two_servers_share_one_store(tmp_path: Path, clock: MovableClock) 
 
 
 async def test_there_are_no_regions(local: Stage) -> None:
-    """A key of a region belongs to another store."""
+    """A key with a region belongs to another store."""
     assert local.storage.regions == frozenset()
     with failing("misconfigured"):
         await local.put(CONTENT, new_key("eu"))
@@ -217,19 +217,19 @@ async def test_there_are_no_regions(local: Stage) -> None:
 
 
 async def test_what_is_no_object_is_not_listed(local: Stage, tmp_path: Path) -> None:
-    """Files that somebody put there are not ours to report."""
+    """Files that somebody else put there are not reported."""
     (tmp_path / "store" / "objects" / "00" / "README").write_text("hello")
     assert await local.keys() == set()
 
 
 async def test_a_link_is_relative_to_where_the_client_reached_us(local: Stage) -> None:
-    """The address of the service is not the store's business."""
+    """The store does not know the service's address."""
     link = await local.link(await local.put(CONTENT))
     assert link.url.startswith("/files/")
 
 
 async def test_an_answer_is_never_taken_for_a_page(local: Stage) -> None:
-    """What strangers wrote is saved, not shown, not guessed at, and not kept for others."""
+    """Content from strangers is saved, neither displayed nor sniffed nor cached for others."""
     headers = (await local.get(await local.put(b"<script>alert(1)</script>"))).headers
     assert headers["content-disposition"].startswith("attachment;")
     assert headers["x-content-type-options"] == "nosniff"
@@ -239,7 +239,7 @@ async def test_an_answer_is_never_taken_for_a_page(local: Stage) -> None:
 
 
 async def test_a_partial_answer_says_so(local: Stage) -> None:
-    """206 with the range that was served, several ranges as multipart, 304 without a body."""
+    """206 with the range, several ranges as multipart, 304 without a body."""
     key = await local.put(CONTENT)
     single = await local.get(key, {"range": "bytes=10-19"})
     assert (single.status_code, single.content) == (206, CONTENT[10:20])
@@ -250,7 +250,7 @@ async def test_a_partial_answer_says_so(local: Stage) -> None:
 
 
 async def test_a_range_of_another_version_is_the_whole(local: Stage) -> None:
-    """If-Range protects a download that goes on from mixing two files."""
+    """If-Range prevents a resumed download from mixing two files."""
     key = await local.put(CONTENT)
     etag = (await local.get(key)).headers["etag"]
     same = await local.get(key, {"range": "bytes=0-9", "if-range": etag})
@@ -269,13 +269,13 @@ async def test_every_form_of_if_none_match_is_understood(local: Stage, form: str
 
 
 async def test_the_etag_is_the_same_on_every_link(local: Stage) -> None:
-    """An object never changes: its key is its version."""
+    """An object never changes, so its key is its version."""
     key = await local.put(CONTENT)
     assert [(await local.get(key)).headers["etag"] for _ in range(2)] == [f'"{key}"'] * 2
 
 
 async def test_bytes_that_are_no_text_are_refused(local: Stage) -> None:
-    """A query that no browser sends is a bad link and not a fault of the service."""
+    """A query that no browser sends is an invalid link rather than a defect of the service."""
     link = await local.link(await local.put(CONTENT))
     scope = {
         "type": "http",
@@ -294,7 +294,7 @@ async def test_bytes_that_are_no_text_are_refused(local: Stage) -> None:
 
 
 async def test_an_object_that_was_deleted_is_gone(local: Stage) -> None:
-    """A link to what the sweeper removed is a clear answer, not a failure."""
+    """A link to a removed object gets a clear response."""
     link = await local.link(ObjectKey("ab" * 16))
     answer = await local.client.get(link.url)
     assert answer.status_code == 410
@@ -302,7 +302,7 @@ async def test_an_object_that_was_deleted_is_gone(local: Stage) -> None:
 
 
 async def test_each_refusal_says_what_to_do(local: Stage, clock: MovableClock) -> None:
-    """403 for a changed link, 410 for one that is past its time."""
+    """403 for an altered link, 410 for an expired one."""
     link = await local.link(await local.put(CONTENT))
     forged = await local.client.get(link.url.replace("expires=1", "expires=2"))
     assert (forged.status_code, "exactly as returned" in forged.text) == (403, True)

@@ -1,4 +1,4 @@
-"""The S3 store: parts, buckets, credentials, and everything that can go wrong on the way to a server."""
+"""The S3 store: parts, buckets, credentials, and failures on the way to a server."""
 
 import json
 import subprocess
@@ -38,27 +38,27 @@ def own_server(tmp_path: Path) -> Iterator[S3Server]:
 
 @pytest.fixture
 async def wire(own_server: S3Server) -> AsyncIterator[Wire]:
-    """A wire to that server."""
+    """A relay to that server."""
     async with wire_to(own_server) as relay:
         yield relay
 
 
 @pytest.fixture
 async def hasty(wire: Wire, tmp_path: Path, clock: MovableClock) -> AsyncIterator[Stage]:
-    """A store at the other end of the wire, which gives up soon."""
+    """A store behind the relay with short time limits."""
     async with s3_stage({HOME: place(wire.url)}, clock, tmp_path, HASTY) as stage:
         yield stage
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait until it holds."""
+    """Wait until the condition holds."""
     with anyio.fail_after(PATIENCE_SECONDS):
         while not condition():  # noqa: ASYNC110 - what is waited for happens in another process
             await anyio.sleep(0.01)
 
 
 async def test_no_upload_waits_for_a_slow_reader(server: S3Server, tmp_path: Path, clock: MovableClock) -> None:
-    """Readers that stop in the middle occupy all connections for reading, and no other."""
+    """Stalled readers occupy all connections for reading, and no others."""
     effort = msgspec.structs.replace(HASTY, connections=2)
     async with s3_stage({HOME: place(server.url)}, clock, tmp_path, effort) as stage, AsyncExitStack() as readers:
         key = await stage.put(bytes(8 << 20))
@@ -74,7 +74,7 @@ async def test_no_upload_waits_for_a_slow_reader(server: S3Server, tmp_path: Pat
 async def test_a_large_file_goes_up_in_parts_and_comes_back_whole(
     wire: Wire, own_server: S3Server, tmp_path: Path, clock: MovableClock
 ) -> None:
-    """The last part is what is left, and no piece of the upload stays behind."""
+    """The last part is the remainder, and nothing of the upload stays behind."""
     content = bytes(index * 7 % 251 for index in range(1 << 16)) * (SEVERAL_PARTS >> 16)
     async with s3_stage({HOME: place(wire.url)}, clock, tmp_path) as stage:
         key = await stage.put(content)
@@ -96,7 +96,7 @@ async def test_an_upload_that_is_cancelled_leaves_no_parts(hasty: Stage, wire: W
 async def test_encryption_at_rest_is_asked_for_with_every_object(
     wire: Wire, tmp_path: Path, clock: MovableClock
 ) -> None:
-    """In one request or in parts, with the key that is set."""
+    """In one request or in parts, with the configured key."""
     sealed = msgspec.structs.replace(place(wire.url), sse="aws:kms", sse_key_id="key-of-tests")
     async with s3_stage({HOME: sealed}, clock, tmp_path) as stage:
         for size in (10, PART_BYTES + 1):
@@ -127,7 +127,7 @@ async def test_a_server_that_is_down_fails_clearly_and_needs_no_restart(hasty: S
 async def test_a_store_opens_while_its_server_is_down(
     own_server: S3Server, tmp_path: Path, clock: MovableClock
 ) -> None:
-    """The service starts, says that it is not ready, and becomes ready."""
+    """The service starts, reports that it is not ready, and becomes ready."""
     own_server.kill()
     async with s3_stage({HOME: place(own_server.url)}, clock, tmp_path, HASTY) as stage:
         with failing("down"):
@@ -139,7 +139,7 @@ async def test_a_store_opens_while_its_server_is_down(
 async def test_a_server_killed_in_the_middle_of_an_upload_fails_it(
     hasty: Stage, wire: Wire, own_server: S3Server
 ) -> None:
-    """No object appears under the key, and the same file goes up once the server is back."""
+    """No object appears under the key, and the same file can be stored once the server is back."""
     key, outcome = new_key(), list[StorageUnavailable]()
 
     async def put() -> None:
@@ -163,7 +163,7 @@ async def test_a_server_killed_in_the_middle_of_an_upload_fails_it(
 async def test_a_server_that_stalls_is_given_up_and_found_again(
     wire: Wire, tmp_path: Path, clock: MovableClock, size: int
 ) -> None:
-    """Nobody waits for ever for an answer that does not come, in one request or between parts."""
+    """Nobody waits forever for a missing response, in one request or between parts."""
     effort = msgspec.structs.replace(HASTY, timeout_seconds=2)
     async with s3_stage({HOME: place(wire.url)}, clock, tmp_path, effort) as stage:
         wire.flows.clear()
@@ -177,7 +177,7 @@ async def test_a_server_that_stalls_is_given_up_and_found_again(
 
 
 async def put_at_last(stage: Stage, content: bytes) -> ObjectKey:
-    """Store it in as many attempts as a busy host takes."""
+    """Store the file in as many attempts as a busy host needs."""
     with anyio.fail_after(PATIENCE_SECONDS):
         while True:
             with suppress(StorageUnavailable):
@@ -197,7 +197,7 @@ async def test_a_connection_that_breaks_is_tried_again(
 
 
 async def test_attempts_are_bounded(hasty: Stage, wire: Wire) -> None:
-    """Retries end; a server in trouble is not hammered, even if the HTTP client repeats each attempt once by itself."""
+    """Retries end, so that a failing server is not overwhelmed, even if the HTTP client retries once by itself."""
     wire.breaks = 1000
     with failing("down"):
         await hasty.put(CONTENT)
@@ -207,7 +207,7 @@ async def test_attempts_are_bounded(hasty: Stage, wire: Wire) -> None:
 async def test_a_full_server_fails_the_put_and_works_again_when_there_is_room(
     tmp_path: Path, clock: MovableClock
 ) -> None:
-    """What was stored stays; what did not fit leaves no object."""
+    """Stored objects are kept; one that does not fit leaves nothing."""
     with small_disk(tmp_path / "disk", megabytes=24) as disk, s3_server(disk) as full:
         async with s3_stage({HOME: place(full.url)}, clock, tmp_path, HASTY) as stage:
             kept = await stage.put(b"k" * (PART_BYTES - 1))
@@ -228,7 +228,7 @@ async def test_a_full_server_fails_the_put_and_works_again_when_there_is_room(
 async def test_a_wrong_setting_is_told_apart_from_a_server_in_trouble(
     server: S3Server, tmp_path: Path, clock: MovableClock, change: dict[str, str], fault: StorageFault
 ) -> None:
-    """The operator's log and readiness say which it is; the caller hears only that nothing was counted."""
+    """The operator's log and readiness say which it is; clients learn only that nothing was counted."""
     wrong = msgspec.structs.replace(place(server.url), **change)
     async with s3_stage({HOME: wrong}, clock, tmp_path, HASTY) as stage:
         for attempt in (stage.put(CONTENT), stage.put(b"x" * (PART_BYTES + 1)), stage.storage.check()):
@@ -239,7 +239,7 @@ async def test_a_wrong_setting_is_told_apart_from_a_server_in_trouble(
 async def test_no_credentials_at_all_stop_the_start(
     server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Better than a service on which every conversion fails."""
+    """Otherwise every conversion would fail."""
     environment_credentials(monkeypatch, tmp_path, "")
     keyless = msgspec.structs.replace(place(server.url), access_key="", secret_key="")
     with failing("misconfigured"):
@@ -251,7 +251,7 @@ async def test_no_credentials_at_all_stop_the_start(
 
 
 def environment_credentials(monkeypatch: pytest.MonkeyPatch, directory: Path, profile: str) -> None:
-    """Let the environment offer the credentials of this profile alone."""
+    """Offer only the credentials of this profile in the environment."""
     (directory / "config").write_text(f"[default]\n{profile}")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(directory / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(directory / "none"))
@@ -280,7 +280,7 @@ async def test_a_link_dies_with_temporary_credentials_and_says_so(
 async def test_clients_are_sent_to_the_public_address(
     own_server: S3Server, wire: Wire, tmp_path: Path, clock: MovableClock
 ) -> None:
-    """The service reaches the server by an inner name, its clients by an outer one; the signature covers the latter."""
+    """The service uses an internal name, clients a public one; the signature covers the latter."""
     outer = msgspec.structs.replace(place(own_server.url), public_endpoint=wire.url)
     async with s3_stage({HOME: outer}, clock, tmp_path) as stage:
         link = await stage.link(await stage.put(CONTENT))
@@ -309,7 +309,7 @@ async def test_over_tls_the_same_with_the_operators_own_authority(
 
 
 def make_certificate(certificate: Path, key_file: Path) -> None:
-    """Make a certificate for the loopback that vouches for itself."""
+    """Create a self-signed certificate for loopback."""
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
     extra = ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(certificate), "-keyout", str(key_file)]
     try:
@@ -319,7 +319,7 @@ def make_certificate(certificate: Path, key_file: Path) -> None:
 
 
 async def test_the_path_style_and_the_region_are_those_that_are_set() -> None:
-    """On AWS the bucket stands in the host of its region; the signature names the region."""
+    """On AWS, the host names bucket and region; the signature names the region."""
     home = BucketConfig(bucket="results", region="eu-central-1", access_key="access", secret_key="secret")  # noqa: S106 -- of no server
     async with open_s3({HOME: home}, HASTY) as storage:
         link = await storage.link(
@@ -337,7 +337,7 @@ async def test_the_path_style_and_the_region_are_those_that_are_set() -> None:
 async def test_each_region_has_its_own_bucket(
     server: S3Server, own_server: S3Server, tmp_path: Path, clock: MovableClock
 ) -> None:
-    """The key says where an object is: put, fetched, listed and deleted there, and nowhere else."""
+    """The key says where an object is: it is stored, fetched, listed and deleted there and nowhere else."""
     home = msgspec.structs.replace(place(server.url), prefix=f"{new_key()}/")
     async with s3_stage({HOME: home, "eu": place(own_server.url)}, clock, tmp_path) as stage:
         assert stage.storage.regions == frozenset({"eu"})
@@ -364,7 +364,7 @@ async def test_a_region_that_is_no_longer_set_is_told(s3: Stage) -> None:
 
 
 async def test_more_objects_than_a_page_are_all_listed_and_deleted(tmp_path: Path, clock: MovableClock) -> None:
-    """Both requests of S3 end at 1,000."""
+    """Both S3 requests are limited to 1,000 objects."""
     keys = {new_key() for _ in range(2100)}
     results = tmp_path / "server" / BUCKET / "results"
     (tmp_path / "server").mkdir()
@@ -379,7 +379,7 @@ async def test_more_objects_than_a_page_are_all_listed_and_deleted(tmp_path: Pat
 
 
 async def test_what_others_keep_in_the_bucket_is_not_ours(s3: Stage, server: S3Server) -> None:
-    """Objects beside our prefix, or under it with other names, are neither listed nor touched."""
+    """Objects outside our prefix, or with other names under it, are neither listed nor touched."""
     key = await s3.put(CONTENT)
     (stored,) = (server.directory / BUCKET).glob(f"*/{key}")
     (stored.parent / "report.txt").write_text("somebody else's")
@@ -387,6 +387,6 @@ async def test_what_others_keep_in_the_bucket_is_not_ours(s3: Stage, server: S3S
 
 
 async def test_a_key_that_was_not_made_here_reaches_no_bucket(s3: Stage) -> None:
-    """Whatever a caller got hold of, it is no path in the bucket."""
+    """Arbitrary keys are never used as paths in the bucket."""
     with pytest.raises(ValueError, match="not an object key"):
         await s3.storage.delete([ObjectKey("../other-bucket/object")])

@@ -1,4 +1,4 @@
-"""What every store does, whichever it is."""
+"""What both stores do."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ async def test_what_was_put_is_what_a_link_gives(stage: Stage) -> None:
 
 
 async def test_what_was_put_is_read_in_pieces(stage: Stage) -> None:
-    """None of which is large; what is missing is a failure of the store."""
+    """In small pieces; a missing object is a failure of the store."""
     content = bytes(range(256)) * 4096
     pieces = [piece async for piece in stage.storage.read(await stage.put(content))]
     assert b"".join(pieces) == content
@@ -38,7 +38,7 @@ async def test_what_was_put_is_read_in_pieces(stage: Stage) -> None:
 
 
 async def test_an_empty_file_is_a_file(stage: Stage) -> None:
-    """Nothing at all can be stored and fetched."""
+    """It can be stored and fetched."""
     answer = await stage.get(await stage.put(b""))
     assert (answer.status_code, answer.content) == (200, b"")
 
@@ -55,7 +55,7 @@ async def test_a_name_beyond_ascii_arrives(stage: Stage) -> None:
 
 
 async def test_head_tells_the_size_without_the_bytes(stage: Stage) -> None:
-    """A client of the local store may look before it fetches; an S3 signature covers the method and is for GET."""
+    """In a local store, a client may look before it fetches; an S3 signature covers the method and is for GET."""
     link = await stage.link(await stage.put(CONTENT))
     answer = await stage.client.head(link.url)
     assert (answer.status_code, answer.content) == (stage.head_status, b"")
@@ -67,7 +67,7 @@ async def test_head_tells_the_size_without_the_bytes(stage: Stage) -> None:
     ("asked", "start", "stop"), [("bytes=0-9", 0, 10), ("bytes=1000-", 1000, None), ("bytes=-7", -7, None)]
 )
 async def test_a_range_gives_that_part(stage: Stage, asked: str, start: int, stop: int | None) -> None:
-    """A broken download goes on where it stopped."""
+    """An interrupted download can be resumed."""
     answer = await stage.get(await stage.put(CONTENT), {"range": asked})
     assert answer.content == CONTENT[start:stop]
     assert answer.headers["content-range"].endswith(f"/{len(CONTENT)}")
@@ -89,7 +89,7 @@ async def test_a_client_that_has_the_file_is_told_so(stage: Stage) -> None:
 
 
 async def test_a_link_expires_when_it_says(stage: Stage, clock: MovableClock) -> None:
-    """Signed an hour ago for half an hour: refused now, by the store's own time."""
+    """Signed an hour ago for half an hour, it is refused by the store's clock."""
     key = await stage.put(CONTENT)
     clock.ahead = timedelta(hours=-1)
     link = await stage.link(key, lasts=timedelta(minutes=30))
@@ -99,7 +99,7 @@ async def test_a_link_expires_when_it_says(stage: Stage, clock: MovableClock) ->
 
 
 async def test_a_link_expires_in_real_seconds(stage: Stage) -> None:
-    """Nothing is moved here: the link works, and a moment after `expires_at` it does not."""
+    """No clock is moved here: the link works, and just after `expires_at` it does not."""
     key = await stage.put(CONTENT)
     link = await stage.link(key, lasts=timedelta(seconds=2))
     assert (await stage.client.get(link.url)).status_code == 200
@@ -109,7 +109,7 @@ async def test_a_link_expires_in_real_seconds(stage: Stage) -> None:
 
 
 async def test_no_link_promises_more_than_a_signature_can_keep(stage: Stage) -> None:
-    """Retention of a month gives a link of seven days, and `expires_at` says so."""
+    """A month's retention gives a link for seven days, and `expires_at` says so."""
     key = await stage.put(CONTENT)
     link = await stage.link(key, lasts=timedelta(days=30))
     assert timedelta() <= stage.clock() + MAX_LINK_LIFE - link.expires_at <= timedelta(seconds=2)
@@ -136,7 +136,7 @@ async def test_each_link_is_signed_afresh(stage: Stage, clock: MovableClock) -> 
 
 
 async def test_every_changed_character_of_a_link_is_refused(stage: Stage) -> None:
-    """No character of path, parameters or signature can be changed and still open this object or another one."""
+    """No character of path, parameters or signature can change in a link that opens this object or another."""
     key = await stage.put(CONTENT)
     url = (await stage.link(key, name="a b.zip")).url
     start = url.index("/", len("https://"))
@@ -151,7 +151,7 @@ async def test_every_changed_character_of_a_link_is_refused(stage: Stage) -> Non
 
 
 async def test_a_link_opens_its_own_object_only(stage: Stage) -> None:
-    """The signature of one object does not open its neighbour."""
+    """The signature of one object does not open another."""
     mine, other = await stage.put(b"mine"), await stage.put(b"another account's")
     url = (await stage.link(mine)).url
     assert (await stage.client.get(url.replace(mine, other))).status_code in REFUSED
@@ -167,7 +167,7 @@ async def test_a_second_put_replaces_the_first(stage: Stage) -> None:
 
 
 async def test_the_same_file_can_be_put_twice(stage: Stage, tmp_path: Path) -> None:
-    """Also when the object already is that very file."""
+    """Even if the object is already that very file."""
     key, output = new_key(), tmp_path / "output"
     output.write_bytes(CONTENT)
     for _ in range(2):
@@ -177,7 +177,7 @@ async def test_the_same_file_can_be_put_twice(stage: Stage, tmp_path: Path) -> N
 
 
 async def test_deleting_twice_is_deleting_once(stage: Stage) -> None:
-    """Deleting missing objects succeeds; other objects stay."""
+    """Deleting missing objects succeeds; other objects remain."""
     gone, kept = await stage.put(b"gone"), await stage.put(b"kept")
     for _ in range(2):
         await stage.storage.delete([gone, new_key()])
@@ -187,7 +187,7 @@ async def test_deleting_twice_is_deleting_once(stage: Stage) -> None:
 
 
 async def test_the_list_holds_every_object_with_size_and_time(stage: Stage) -> None:
-    """What the audit compares with the jobs."""
+    """The audit compares this list with the jobs."""
     sizes: dict[ObjectKey, int] = {await stage.put(b"x" * size): size for size in (0, 1, 70_000)}
     found = [item async for item in stage.storage.objects()]
     assert {item.key: item.size_bytes for item in found} == sizes
@@ -195,7 +195,7 @@ async def test_the_list_holds_every_object_with_size_and_time(stage: Stage) -> N
 
 
 async def test_many_puts_at_once_all_arrive(stage: Stage, tmp_path: Path) -> None:
-    """Sixty-four clients finish together and each gets its own bytes."""
+    """Sixty-four clients store concurrently, and each gets its own bytes."""
     expected = {new_key(): f"object {number}".encode() * 1000 for number in range(64)}
 
     async def put(key: ObjectKey, content: bytes) -> None:
@@ -211,7 +211,7 @@ async def test_many_puts_at_once_all_arrive(stage: Stage, tmp_path: Path) -> Non
 
 @contextmanager
 def peak_memory() -> Iterator[list[int]]:
-    """Add to the list by how many bytes this process grew at most during the block."""
+    """Append the peak growth of this process in bytes during the block."""
     reset, grown = Path("/proc/self/clear_refs"), list[int]()
     if not reset.exists():
         pytest.skip("the peak of memory can be read on Linux only")
@@ -222,13 +222,13 @@ def peak_memory() -> Iterator[list[int]]:
 
 
 def memory(name: str) -> int:
-    """Return a figure of this process in bytes."""
+    """A memory figure of this process in bytes."""
     (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name)]
     return int(line.split()[1]) * 1024
 
 
 async def test_large_files_are_stored_in_little_memory(stage: Stage) -> None:
-    """Three files of 100 MB at once, and this process grows by a fraction of one."""
+    """Three concurrent files of 100 MB make this process grow by a fraction of one."""
     output = stage.directory / "large"
     with output.open("wb") as file:
         for number in range(100):
@@ -248,6 +248,6 @@ async def test_large_files_are_stored_in_little_memory(stage: Stage) -> None:
 
 
 async def test_a_store_in_order_says_so(stage: Stage) -> None:
-    """`check` passes, and leaves nothing behind."""
+    """`check` succeeds, and leaves nothing behind."""
     await stage.storage.check()
     assert await stage.keys() == set()

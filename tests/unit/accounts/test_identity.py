@@ -1,4 +1,4 @@
-"""The word of a trusted gateway is believed when it is signed, fresh and for this very request."""
+"""A trusted gateway's identity header is valid if it is signed, fresh and made for this request."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -22,13 +22,13 @@ def identity(secret: bytes = NEW, at: datetime = NOW, method: str = "POST", path
 
 
 def verify(*headers: str, method: str = "POST", path: str = PATH) -> UUID:
-    """Ask a gateway's verifier that knows two secrets and believes for a minute."""
+    """Verify with a gateway's two secrets and a tolerance of one minute."""
     return TrustedGateway((OLD, NEW), 60).verify(headers, method, path, NOW)
 
 
 @pytest.mark.parametrize("secret", [OLD, NEW])
 def test_any_of_the_secrets_may_have_signed(secret: bytes) -> None:
-    """So that one can be replaced without a pause."""
+    """So that a secret can be replaced without interruption."""
     assert verify(identity(secret)) == ACCOUNT
 
 
@@ -47,19 +47,19 @@ def test_an_old_or_early_word_is_refused(seconds: int) -> None:
 
 @pytest.mark.parametrize("seconds", [-60, 0, 60])
 def test_clocks_may_differ_a_little(seconds: int) -> None:
-    """A minute, here."""
+    """By a minute, here."""
     assert verify(identity(at=NOW + timedelta(seconds=seconds))) == ACCOUNT
 
 
 def test_a_word_holds_for_its_own_request_alone() -> None:
-    """Not for another method or path."""
+    """For no other method or path."""
     for other in ({"method": "GET"}, {"path": "/api/geo/convert/batch"}):
         with pytest.raises(InvalidIdentity):
             verify(identity(), **other)
 
 
 def test_every_altered_character_is_noticed() -> None:
-    """In the account, in the time, and in the signature."""
+    """In the account, the time and the signature."""
     good = identity()
     for position, character in enumerate(good):
         altered = good[:position] + ("0" if character != "0" else "1") + good[position + 1 :]
@@ -75,13 +75,13 @@ def test_what_is_no_word_of_the_gateway_is_refused(header: str) -> None:
 
 
 def test_two_words_are_none() -> None:
-    """A client must not add one of its own to the gateway's."""
+    """A client must not add its own to the gateway's."""
     with pytest.raises(InvalidIdentity):
         verify(identity(), identity())
 
 
 def test_secrets_are_separated_by_commas_and_long() -> None:
-    """None at all means that no gateway is trusted."""
+    """Without a secret, no gateway is trusted."""
     assert parse_identity_secrets("") == ()
     assert parse_identity_secrets(f"{OLD.decode()}, {NEW.decode()}") == (OLD, NEW)
     with pytest.raises(SettingsError, match="GEOMILL_IDENTITY_SECRET"):
@@ -89,7 +89,7 @@ def test_secrets_are_separated_by_commas_and_long() -> None:
 
 
 def test_a_signed_account_that_is_no_id_is_refused() -> None:
-    """It is reported as the gateway's mistake, not as a defect of the service."""
+    """The error blames the gateway rather than the service."""
     for account in ("-" * 36, str(ACCOUNT).replace("-", "") + "----"):
         seconds = str(int(NOW.timestamp()))
         header = f"account={account},time={seconds},v1={sign_identity(NEW, account, seconds, 'POST', PATH)}"

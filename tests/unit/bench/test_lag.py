@@ -1,4 +1,4 @@
-"""The lag of a server's event loop over a time: what was added to its histogram meanwhile."""
+"""The lag of a server's event loop over an interval, from the growth of its histogram."""
 
 import pytest
 
@@ -17,12 +17,12 @@ process_start_time_seconds 1.5e+09
 
 
 def reading(*counts: float, process: float | None = 1.0) -> Reading:
-    """A histogram with buckets up to 1, 2, 10 ms, and all."""
+    """A histogram with buckets up to 1, 2 and 10 ms, and infinity."""
     return Reading(at_most=dict(zip((0.001, 0.002, 0.01, float("inf")), counts, strict=True)), process=process)
 
 
 def test_the_histogram_is_read_from_the_metrics() -> None:
-    """With the process that it is of, if the metrics are of one."""
+    """With its process, if the metrics are those of one."""
     assert reading_of(SHOWN) == Reading(at_most={0.001: 5, 0.01: 7, float("inf"): 8}, process=1.5e9)
     several = reading_of(SHOWN[: SHOWN.index("process")])
     assert several is not None
@@ -31,12 +31,12 @@ def test_the_histogram_is_read_from_the_metrics() -> None:
 
 @pytest.mark.parametrize("text", ["", "geomill_tasks 5\n", "<!doctype html><p>Not found", '{"error": "none"}\n'])
 def test_what_shows_no_lag_is_no_reading(text: str) -> None:
-    """A server of an earlier version, or whatever else answers there."""
+    """From a server of an earlier version, or from something else at that address."""
     assert reading_of(text) is None
 
 
 def test_a_percentile_is_spread_evenly_in_its_bucket() -> None:
-    """Of what came between two readings, rounds taken together."""
+    """Of what was added between two readings, with rounds combined."""
     before = reading(1000, 1000, 1000, 1000)
     rounds = [reading(1040, 1090, 1100, 1100).since(before), reading(1000, 1050, 1100, 1100).since(before)]
     lag = lag_of(rounds)  # 40 up to 1 ms, 100 up to 2, 60 up to 10
@@ -46,7 +46,7 @@ def test_a_percentile_is_spread_evenly_in_its_bucket() -> None:
 
 
 def test_what_is_later_than_the_last_bound_is_told_as_that() -> None:
-    """As Prometheus does."""
+    """As in Prometheus."""
     lag = lag_of([reading(0, 0, 0, 5).since(reading(0, 0, 0, 0))])
     assert lag is not None
     assert (lag.p50, lag.p99) == (10.0, 10.0)
@@ -58,11 +58,11 @@ def test_what_is_later_than_the_last_bound_is_told_as_that() -> None:
     ids=["another's start", "less than before", "less in all than up to a bound"],
 )
 def test_readings_of_two_processes_tell_nothing(later: Reading) -> None:
-    """Where processes share a port and not their metrics, the line is missing, not wrong."""
+    """Where processes share a port but not their metrics, the line is missing rather than wrong."""
     assert later.since(reading(2, 2, 2, 2)) is None
     assert lag_of([None]) is None
 
 
 def test_a_time_without_a_look_tells_nothing() -> None:
-    """It was too short."""
+    """The interval was too short."""
     assert lag_of([reading(2, 2, 2, 2).since(reading(2, 2, 2, 2))]) is None

@@ -1,4 +1,4 @@
-"""The load generator: it reads answers however they arrive, and never lets a slow server slow down its arrivals."""
+"""The load generator reads responses however they arrive, and a slow server never delays its arrivals."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -16,7 +16,7 @@ FINE = b"HTTP/1.1 200 \r\ncontent-length: 4\r\n\r\nfine"
 
 @asynccontextmanager
 async def server(serve: Serve) -> AsyncIterator[Address]:
-    """A server on a free port that leaves its connections to `serve`."""
+    """A server on a free port that passes its connections to `serve`."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -29,7 +29,7 @@ async def server(serve: Serve) -> AsyncIterator[Address]:
 
 
 async def read_request(reader: asyncio.StreamReader) -> bytes:
-    """The head of the next request, whose body is empty."""
+    """The head of the next request, which has no body."""
     return await reader.readuntil(b"\r\n\r\n")
 
 
@@ -44,7 +44,7 @@ async def read_request(reader: asyncio.StreamReader) -> bytes:
     ids=["whole", "in three", "byte by byte", "after an interim answer"],
 )
 async def test_an_answer_is_read_in_whatever_pieces_it_comes(pieces: list[bytes]) -> None:
-    """The generator finds the end of an answer, and the connection serves the next request."""
+    """The generator finds the end of a response, and the connection serves the next request."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for _ in range(2):
@@ -62,7 +62,7 @@ async def test_an_answer_is_read_in_whatever_pieces_it_comes(pieces: list[bytes]
 
 
 async def test_a_refusal_ends_the_sending_of_a_large_body() -> None:
-    """A client that is answered while it sends stops, and does not use the connection again."""
+    """A client that gets a response while sending stops, and does not reuse the connection."""
     received = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -82,7 +82,7 @@ async def test_a_refusal_ends_the_sending_of_a_large_body() -> None:
 
 
 async def test_arrivals_do_not_wait_for_answers() -> None:
-    """An open loop keeps its rate against a server that does not respond until the last request has arrived."""
+    """An open loop keeps its rate with a server that does not respond until the last request has arrived."""
     arrived = 0
     all_there = asyncio.Event()
 
@@ -103,7 +103,7 @@ async def test_arrivals_do_not_wait_for_answers() -> None:
 
 
 async def test_what_is_not_served_is_an_error_and_no_latency() -> None:
-    """A connection that ends without an answer is counted under its error's name."""
+    """A connection that ends without a response is counted under its error's name."""
 
     async def serve(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
@@ -116,7 +116,7 @@ async def test_what_is_not_served_is_an_error_and_no_latency() -> None:
 
 
 async def test_a_connection_that_the_server_closed_is_not_used_again() -> None:
-    """A server that closes idle connections, as servers do, makes no errors."""
+    """Idle connections that the server closes cause no errors."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
@@ -130,7 +130,7 @@ async def test_a_connection_that_the_server_closed_is_not_used_again() -> None:
 
 
 def test_percentiles_are_those_of_the_requests() -> None:
-    """The nearest rank, of a thousand requests that took one to a thousand milliseconds."""
+    """The nearest rank of a thousand requests that took one to a thousand milliseconds."""
     latency = latency_of(number / 1000 for number in range(1, 1001))
     assert latency is not None
     assert (latency.p50, latency.p99, latency.p999) == (501.0, 991.0, 1000.0)

@@ -1,4 +1,4 @@
-"""Goals and changes as lines of a terminal."""
+"""Goals and changes as lines in a terminal."""
 
 from array import array
 
@@ -13,7 +13,7 @@ from bench.report.table import changes, goals
 
 
 def a_round(milliseconds: list[float], elapsed: float, errors: int = 0) -> Round:
-    """A round whose requests took so long."""
+    """A round with requests of these durations."""
     tally = Tally()
     tally.seconds_by_kind[OK] = array("d", [each / 1000 for each in milliseconds])
     if errors:
@@ -40,12 +40,12 @@ def test_a_ratio_is_that_of_the_rounds_of_one_run() -> None:
 
 
 def test_a_goal_without_its_figures_is_not_measured() -> None:
-    """What a run does not have is neither met nor missed."""
+    """A figure that a run lacks is neither met nor missed."""
     assert all(goal.value(new_results("its own", 1, 1.0), {}) is None for goal in GOALS)
 
 
 def test_the_lag_of_the_loop_is_judged_and_a_probe_beside_it_is_only_shown() -> None:
-    """The load generator also influences how long the probe waits."""
+    """The load generator itself delays the probe."""
     one = a_round([10.0], 1.0)
     beside, lag = Tally(), {0.001: 90.0, 0.005: 100.0, float("inf"): 100.0}
     beside.add(OK, 0.0187)
@@ -59,7 +59,7 @@ def test_the_lag_of_the_loop_is_judged_and_a_probe_beside_it_is_only_shown() -> 
 
 
 def test_a_missed_goal_stands_out() -> None:
-    """Twice the rate of bare ogr2ogr, where three times is the goal."""
+    """Twice the rate of bare ogr2ogr, where the goal is three times."""
     assert next(goals(a_run(bare=2.0), {})).endswith("2 x   MISSED")
 
 

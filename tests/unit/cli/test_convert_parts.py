@@ -1,4 +1,4 @@
-"""What `geomill convert` shows, sends together and writes."""
+"""What `geomill convert` displays, sends together and writes."""
 
 import io
 import zipfile
@@ -13,7 +13,7 @@ from service.cli.command import CommandError
 
 
 class Terminal(io.StringIO):
-    """A stream that says that it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         """It is."""
@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_bar_is_shown_on_a_terminal_and_nowhere_else() -> None:
-    """It counts files and the shares of those under way, and is gone when lines are printed."""
+    """It counts files and the shares of those in progress, and disappears when lines are printed."""
     terminal, told, elsewhere = Terminal(), io.StringIO(), io.StringIO()
     for stream in (terminal, elsewhere):
         bar = ProgressBar(2, stream)
@@ -38,7 +38,7 @@ def test_a_bar_is_shown_on_a_terminal_and_nowhere_else() -> None:
 
 
 def test_a_result_never_replaces_a_file_unless_told_to(tmp_path: Path) -> None:
-    """Neither one that was there, nor one that appears meanwhile, nor another result; a failure leaves nothing."""
+    """Neither an existing file, nor one that appears meanwhile, nor another result; a failure leaves nothing."""
     there = tmp_path / "there.csv"
     there.write_text("mine")
     for force in (False, True):
@@ -60,14 +60,14 @@ def test_a_result_never_replaces_a_file_unless_told_to(tmp_path: Path) -> None:
 
 
 def write_half(outputs: Outputs) -> None:
-    """Fail in the middle of a result."""
+    """Fail in the middle of writing a result."""
     with outputs.writing("failed.csv") as draft:
         draft.write_text("half")
         raise ZeroDivisionError
 
 
 def write_too_late(outputs: Outputs, path: Path) -> None:
-    """Write a result whose name somebody else takes meanwhile."""
+    """Write a result after another process has taken its name."""
     with outputs.writing(path.name) as draft:
         draft.write_text("result")
         path.write_text("mine")
@@ -91,7 +91,7 @@ def write_too_late(outputs: Outputs, path: Path) -> None:
 def test_what_belongs_together_is_sent_together(
     tmp_path: Path, files: tuple[str, ...], named: str, uploaded: str, members: set[str] | None
 ) -> None:
-    """A dataset of several files as a ZIP, everything else as it is."""
+    """A dataset of several files as a ZIP archive, everything else as it is."""
     for name in files:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
@@ -105,7 +105,7 @@ def test_what_belongs_together_is_sent_together(
 
 
 def test_what_is_no_file_is_told(tmp_path: Path) -> None:
-    """A directory, or nothing at all."""
+    """A directory, or a missing path."""
     (tmp_path / "directory").mkdir()
     for name, reason in (("directory", "directory"), ("none.csv", "no such file")):
         with pytest.raises(CommandError, match=reason):

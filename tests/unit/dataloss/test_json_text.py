@@ -37,13 +37,13 @@ def test_values_are_spelt_as_the_converter_does(value: Any, text: str) -> None:
     )
 )
 def test_the_text_says_the_value(value: Any) -> None:
-    """Read as JSON it is what was written."""
+    """Parsed as JSON, it equals the value."""
     assert json.loads(json_text(value)) == value
 
 
 @pytest.mark.parametrize("depth", [MAX_NESTING, MAX_NESTING + 1, 100_000])
 def test_depth_costs_no_stack_and_has_a_limit(depth: int) -> None:
-    """As deep as is allowed is text; deeper is refused, however deep."""
+    """Up to the limit it is text; beyond, it is refused, however deep."""
     value: list[Any] = []
     for _ in range(depth - 1):
         value = [value]

@@ -1,4 +1,4 @@
-"""The report and the warnings beside it, from findings."""
+"""The report and its warnings, from findings."""
 
 from typing import Any
 
@@ -12,17 +12,17 @@ from tests.support.geojson import LINE, POINT, POLYGON, collection, feature, gat
 
 
 def told(*features: Any) -> Report:
-    """The report about a collection."""
+    """The report on a collection."""
     return report(scan_bytes(collection(*features)))
 
 
 def warned(*features: Any) -> list[str]:
-    """The warnings about a collection."""
+    """The warnings for a collection."""
     return extra_warnings(scan_bytes(collection(*features)))
 
 
 def test_the_report_has_the_members_of_the_specification() -> None:
-    """Each under its name, empty ones too."""
+    """Each under its name, including empty ones."""
     assert msgspec.json.decode(msgspec.json.encode(told(feature({"a": 1})))) == {
         "applicable": True,
         "hasWarnings": False,
@@ -49,7 +49,7 @@ def test_other_directions_are_not_applicable() -> None:
 
 
 def test_a_longer_name_is_a_rename_and_no_loss() -> None:
-    """More than ten characters are shortened; ten are not."""
+    """Names of more than ten characters are shortened."""
     found = told(feature({"exactly_10": 1, "population_density": 2}))
     assert msgspec.to_builtins(found.field_name_truncations) == (
         {"original": "population_density", "truncated": "population"},
@@ -59,7 +59,7 @@ def test_a_longer_name_is_a_rename_and_no_loss() -> None:
 
 
 def test_names_of_other_alphabets_are_shortened_by_letters() -> None:
-    """The longest prefix of whole characters within ten bytes."""
+    """To the longest prefix of whole characters within ten bytes."""
     found = told(feature({"人口密度統計": 1, "größe_straße": 2, "名称": 3}))
     assert {entry.original: entry.truncated for entry in found.field_name_truncations} == {
         "人口密度統計": "人口密",
@@ -68,7 +68,7 @@ def test_names_of_other_alphabets_are_shortened_by_letters() -> None:
 
 
 def test_names_that_become_equal_are_a_loss() -> None:
-    """Without regard to case, as the table compares them."""
+    """Ignoring case, as the table does."""
     found = told(feature({"population_2020": 1, "population_2021": 2, "POPULATION_X": 3, "Name": 4, "name": 5}))
     assert msgspec.to_builtins(found.field_name_collisions) == (
         {"truncatedName": "population", "fields": ("population_2020", "population_2021", "POPULATION_X")},
@@ -79,7 +79,7 @@ def test_names_that_become_equal_are_a_loss() -> None:
 
 
 def test_values_that_are_cut_are_a_loss() -> None:
-    """With the longest one and how many there are, in bytes."""
+    """With the longest one and their number, in bytes."""
     found = told(feature({"t": "x" * 300}), feature({"t": "é" * 200}), feature({"t": "short"}))
     assert msgspec.to_builtins(found.value_truncations) == (
         {"field": "t", "maxLength": 400, "limit": 254, "affectedFeatures": 2},
@@ -114,12 +114,12 @@ def test_several_families_are_a_loss() -> None:
     ],
 )
 def test_one_family_is_no_loss(shapes: list[Any]) -> None:
-    """A type and its Multi type share a file, and null geometry keeps its row."""
+    """A type and its Multi type share a file, and a null geometry keeps its row."""
     assert told(*(feature(None, shape) for shape in shapes)).geometry_coercions == ()
 
 
 def test_collections_are_a_loss() -> None:
-    """The report says what is in them."""
+    """The report says what they contain."""
     found = told(feature(None, gathered(POINT, POINT)), feature(None, gathered(POINT)))
     (issue,) = found.geometry_coercions
     assert (issue.issue, issue.types) == ("geometry_collection", ("GeometryCollection",))
@@ -131,7 +131,7 @@ def test_collections_are_a_loss() -> None:
 
 
 def test_collections_of_several_families_are_two_losses() -> None:
-    """They are split, and among several files."""
+    """They are split, and spread over several files."""
     found = told(feature(None, gathered(POINT, LINE)))
     assert [issue.issue for issue in found.geometry_coercions] == ["mixed_geometry_families", "geometry_collection"]
     assert found.geometry_coercions[0].types == ("Point", "LineString")
@@ -168,7 +168,7 @@ def test_elements_that_are_no_features_are_a_loss() -> None:
     ],
 )
 def test_other_losses_are_warnings(value: Any, sentence: str) -> None:
-    """One sentence for each kind."""
+    """One sentence per kind."""
     assert sentence in warned(feature({"x": value}))
 
 
@@ -194,13 +194,13 @@ def test_other_losses_are_warnings(value: Any, sentence: str) -> None:
     ],
 )
 def test_losses_of_reading_are_warnings(feature_text: str, sentence: str) -> None:
-    """Whatever the target is; one sentence for each kind."""
+    """For any target; one sentence per kind."""
     document = f'{{"type": "FeatureCollection", "features": [{feature_text}]}}'
     assert reading_warnings(scan_bytes(document.encode())) == [sentence]
 
 
 def test_texts_are_kept_where_only_their_beginning_would_be() -> None:
-    """An option makes the converter keep all dates as texts; between JSON formats, nothing is lost."""
+    """An option makes the converter keep all dates as text; between JSON formats, nothing is lost."""
     document = collection(feature({"x": "10:00 and on", "day": "2020-01-01"}))
     found = scan_bytes(document).keeping_texts()
     assert found.dates_are_texts
@@ -226,7 +226,7 @@ def test_members_of_the_document_itself_that_are_foreign_are_told() -> None:
 
 
 def test_a_repeated_member_is_a_loss() -> None:
-    """Since one of the geometries is dropped."""
+    """One of the geometries is dropped."""
     (issue,) = told({**feature({}), "Geometry": None}).geometry_coercions
     assert issue.issue == "repeated_member"
 
@@ -237,7 +237,7 @@ def test_what_is_kept_gives_no_warning() -> None:
 
 
 def test_features_without_geometry_and_lost_ids_are_warnings() -> None:
-    """They are in the file, with less."""
+    """Their rows are in the file."""
     assert warned(feature(id=1), feature(None, None, id=2), feature(None, geometry("LineString", []))) == [
         "1 feature without geometry: the row is written with an empty shape.",
         "1 feature with an empty geometry: the row is written with an empty shape.",
@@ -246,6 +246,6 @@ def test_features_without_geometry_and_lost_ids_are_warnings() -> None:
 
 
 def test_a_warning_names_a_few_columns() -> None:
-    """The first ones and how many more."""
+    """The first few, and how many more there are."""
     (warning,) = warned(feature({f"c{number}": [1] for number in range(1200)}))
     assert warning == "1,200 values in c0, c1, c2, c3, c4 and 1195 more: objects and arrays are written as JSON text."

@@ -1,4 +1,4 @@
-"""The report for files with several layers, each of which becomes a Shapefile of its own."""
+"""The report for files with several layers, each of which becomes a Shapefile."""
 
 from service.dataloss.rules import report
 from service.dataloss.tables import findings_of
@@ -16,7 +16,7 @@ def layer(name: str, kind: str, *fields: Field) -> Layer:
 
 
 def test_equal_names_in_different_layers_do_not_collide() -> None:
-    """Nor do layers of different families mix; only names that are too long are reported, once."""
+    """Nor do layers of different families mix; only overlong names are reported, once."""
     renamed = Field("population_2024")
     found = report(*findings_of(Facts(layers=(layer("a", "Point", renamed), layer("b", "Polygon", renamed)))))
     assert [entry.original for entry in found.field_name_truncations] == ["population_2024"]
@@ -25,7 +25,7 @@ def test_equal_names_in_different_layers_do_not_collide() -> None:
 
 
 def test_losses_within_a_layer_name_it() -> None:
-    """Names that collide and geometries that are split, in one layer of two."""
+    """Colliding names and split geometries in one of two layers."""
     both = Layer(
         name="mixed",
         features=2,
@@ -39,7 +39,7 @@ def test_losses_within_a_layer_name_it() -> None:
 
 
 def test_values_are_counted_in_all_layers() -> None:
-    """Under the name that they share, in the report as in the warnings of any target."""
+    """Under their shared name, in the report and in any target's warnings."""
     layers = (layer("a", "Point", LONG), layer("b", "Point", LONG))
     scans = findings_of(Facts(layers=layers))
     (cut,) = report(*scans).value_truncations

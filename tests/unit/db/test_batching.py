@@ -1,4 +1,4 @@
-"""What many callers ask at once is done in few pieces of work, and nobody suffers from another's trouble."""
+"""Concurrent requests of many callers are done in few operations, and one caller's failure does not affect others."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from service.errors import DatabaseUnavailable
 
 
 class Work:
-    """Answers numbers with their squares, when it is allowed to; negative ones are refused."""
+    """Squares numbers when it is allowed to; negative ones are refused."""
 
     def __init__(self) -> None:
         self.groups: list[list[int]] = []
@@ -29,7 +29,7 @@ class Work:
 
 
 class Callers:
-    """Callers of one `Batcher`, and what they got."""
+    """Callers of one `Batcher`, and their results."""
 
     def __init__(self, groups: Batcher[int, int]) -> None:
         self._groups = groups
@@ -45,7 +45,7 @@ class Callers:
 
 
 async def test_what_is_asked_meanwhile_goes_together() -> None:
-    """The first goes alone and at once; the others are done in their order, so many at a time."""
+    """The first goes alone and at once; the others follow in order, up to the limit at a time."""
     work = Work()
     callers = Callers(Batcher(work, most=3))
     async with anyio.create_task_group() as tasks:
@@ -71,7 +71,7 @@ async def test_an_item_at_fault_fails_alone() -> None:
 
 
 async def test_an_absent_database_is_asked_once_for_a_group() -> None:
-    """Whether it did anything is unknown, so nothing is done again here."""
+    """Its effect is unknown, so nothing is repeated here."""
     work = Work()
     work.error = DatabaseUnavailable("away", 5)
     callers = Callers(Batcher(work, most=9))
@@ -86,7 +86,7 @@ async def test_an_absent_database_is_asked_once_for_a_group() -> None:
 
 @pytest.mark.parametrize("leaving", [{0}, {1}, {0, 1}, {2}, {1, 2, 3}, {0, 1, 2, 3}])
 async def test_who_leaves_takes_only_its_own_item_along(leaving: set[int]) -> None:
-    """Whether it was at work or waiting; the others are served, and so is who comes later."""
+    """Whether running or waiting; the others are served, and so are later callers."""
     work = Work()
     groups: Batcher[int, int] = Batcher(work, most=9)
     callers = Callers(groups)
@@ -103,7 +103,7 @@ async def test_who_leaves_takes_only_its_own_item_along(leaving: set[int]) -> No
 
 @pytest.mark.parametrize("leaving", [1, 2])
 async def test_who_leaves_during_the_work_of_its_group_leaves_the_others_theirs(leaving: int) -> None:
-    """Be it the one that does the work for all."""
+    """Even if it is the caller that does the work for all."""
     work = Work()
     work.allowed.set()
     gate = anyio.Event()
@@ -131,7 +131,7 @@ async def test_who_leaves_during_the_work_of_its_group_leaves_the_others_theirs(
 
 
 async def test_different_keys_do_not_wait_for_each_other() -> None:
-    """Only what has the same key does."""
+    """Only items with the same key wait for each other."""
     work = Work()
     groups: BatcherByKey[int, int] = BatcherByKey(work, most=9)
     async with anyio.create_task_group() as tasks:

@@ -1,4 +1,4 @@
-"""The hosts of a database are tried one after the other, each with its share of the time."""
+"""The hosts of a database are tried one after another, each with its share of the time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ from service.db.hosts import Hosts
 
 @asynccontextmanager
 async def listener(tried: list[str], name: str, *, hangs_up: bool) -> AsyncIterator[int]:
-    """A host that is no database: it notes each connection, and hangs up or stays silent."""
+    """A host that is not a database: it records each connection, and closes it or stays silent."""
 
     async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         tried.append(name)
@@ -27,7 +27,7 @@ async def listener(tried: list[str], name: str, *, hangs_up: bool) -> AsyncItera
 
 @pytest.mark.parametrize("hangs_up", [True, False], ids=["hangs up", "is silent"])
 async def test_a_host_that_does_not_serve_keeps_nobody_from_the_next(hangs_up: bool) -> None:
-    """Neither one that refuses nor one that never says a word; the error is the last one's."""
+    """Whether it refuses or stays silent; the error is the last host's."""
     tried: list[str] = []
     async with (
         listener(tried, "first", hangs_up=hangs_up) as first,
@@ -40,7 +40,7 @@ async def test_a_host_that_does_not_serve_keeps_nobody_from_the_next(hangs_up: b
 
 
 async def test_a_url_of_one_host_is_tried_once() -> None:
-    """As it is."""
+    """Without a share."""
     tried: list[str] = []
     async with listener(tried, "only", hangs_up=True) as port:
         with pytest.raises(REFUSED):

@@ -1,4 +1,4 @@
-"""A migration runs while the previous version serves: it adds, and takes nothing away."""
+"""Migrations run while the previous version serves, so they add things and remove none."""
 
 import re
 
@@ -15,12 +15,12 @@ CONTRACT = re.compile(r"^-- contract: \S", re.MULTILINE)
 
 
 def offends(script: str) -> bool:
-    """Whether a script takes something away and does not say that nothing uses it."""
+    """Whether a script removes something without stating that nothing uses it."""
     return bool(TAKES_AWAY.search(script)) and not CONTRACT.search(script)
 
 
 def test_no_migration_takes_away_what_the_previous_version_uses() -> None:
-    """A column, table, view or function goes only in a release after the last one that used it."""
+    """A column, table, view or function is removed only in a release after the last one that used it."""
     scripts = {path.name: path.read_text("utf-8") for path in (sql_directory() / "migrations").glob("*.sql")}
     assert len(scripts) >= 4
     assert [name for name, script in scripts.items() if offends(script)] == []
@@ -39,5 +39,5 @@ def test_no_migration_takes_away_what_the_previous_version_uses() -> None:
     ],
 )
 def test_what_takes_something_away_is_recognized(script: str, expected: bool) -> None:
-    """By the words of SQL, not by those of comments."""
+    """By SQL keywords outside comments."""
     assert offends(script) is expected

@@ -1,4 +1,4 @@
-"""How files of statements are read."""
+"""Parsing of statement files."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from service.db import queries
 
 
 def test_blocks_become_statements_by_name() -> None:
-    """Each block's statement is found under its name, without the comment above it but with those inside."""
+    """Under its name, without the comment above it but with comments inside."""
     text = """\
 -- Statements of a test.
 
@@ -45,7 +45,7 @@ SELECT 'x -- y';
     ],
 )
 def test_badly_formed_file_is_refused(text: str, complaint: str) -> None:
-    """A file that breaks the form is refused with its name and the block's."""
+    """The error names the file and the block."""
     with pytest.raises(queries.QueryFileError, match=rf"^x\.sql: .*{complaint}"):
         queries.parse(text, "x.sql")
 
@@ -59,7 +59,7 @@ def test_project_files_are_well_formed() -> None:
 
 
 def test_loaded_statements_cannot_be_changed(tmp_path: Path) -> None:
-    """What one caller got from a file is what the next one gets."""
+    """One caller's changes cannot affect another."""
     (tmp_path / "x.sql").write_text("-- name: a\n-- b\nSELECT 1;")
     loaded = queries.load("x", tmp_path)
     with pytest.raises(TypeError):

@@ -1,4 +1,4 @@
-"""What a host offers, and what a converter is given of it."""
+"""What a host offers, and what a converter gets of it."""
 
 import sqlite3
 from contextlib import closing
@@ -26,7 +26,7 @@ LISTING = """Supported Formats:
 
 @pytest.fixture
 def host(tmp_path: Path) -> Capabilities:
-    """A host whose ogr2ogr is a program that says what an old one would."""
+    """A host whose ogr2ogr is a program that responds as an old one does."""
     program = tmp_path / "bin" / "ogr2ogr"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "GDAL 3.4.1, released" || cat <<"END"\n{LISTING}END\n')
@@ -39,7 +39,7 @@ def host(tmp_path: Path) -> Capabilities:
 
 
 def test_drivers_are_listed_with_their_abilities(host: Capabilities) -> None:
-    """Names with blanks and dots included."""
+    """Including names with blanks and dots."""
     assert host.version == "3.4.1"
     assert host.drivers["UK .NTF"] == "rov"
     assert host.drivers["BAG"] == "rw+v"
@@ -48,13 +48,13 @@ def test_drivers_are_listed_with_their_abilities(host: Capabilities) -> None:
 
 
 def test_the_host_installed_beside_the_program_gives_the_data(host: Capabilities, tmp_path: Path) -> None:
-    """Its own copy of PROJ's database comes first."""
+    """The copy of PROJ's database beside the program takes precedence."""
     assert host.proj_database.is_relative_to(tmp_path / "data")
     assert host.proj_directories[-1] == str(tmp_path / "share" / "proj")
 
 
 def test_what_is_missing_is_named(host: Capabilities) -> None:
-    """A driver that only reads, a driver that is not there, packages that could stand in for one."""
+    """A read-only driver, a missing driver, packages that could replace one."""
     without = msgspec.structs.replace(host, has_arrow=False)
     assert "cannot write with its OpenFileGDB driver" in without.unavailable["openfilegdb"]
     assert "no FlatGeobuf driver" in without.unavailable["flatgeobuf"]
@@ -65,7 +65,7 @@ def test_what_is_missing_is_named(host: Capabilities) -> None:
 
 @pytest.mark.parametrize("content", [None, "#!/bin/sh\nexit 3\n"])
 def test_a_host_without_a_converter_is_told_what_to_install(tmp_path: Path, content: str | None) -> None:
-    """Not there, or not running."""
+    """It is missing, or does not run."""
     program = tmp_path / "ogr2ogr"
     if content is not None:
         program.write_text(content)
@@ -75,7 +75,7 @@ def test_a_host_without_a_converter_is_told_what_to_install(tmp_path: Path, cont
 
 
 def test_a_run_knows_only_its_drivers(host: Capabilities) -> None:
-    """Every other one is switched off, and the network with them."""
+    """All others are disabled, and so is the network."""
     environment = converter_environment(host, ("GeoJSON", "GPKG"))
     skipped = environment["GDAL_SKIP"].split(",")
     assert set(skipped) == set(host.drivers) - {"GeoJSON", "GPKG"}

@@ -22,7 +22,7 @@ def holding(code: int, *parts: bytes) -> bytes:
 
 
 def positions_of(wkb: bytes, dimensions: int = 2) -> Positions:
-    """The positions of the line that a collection holds alone."""
+    """The positions of the only line in a collection."""
     code, count = struct.unpack_from("<II", wkb, 10)
     assert code % 1000 == 2
     return list(struct.iter_unpack(f"<{dimensions}d", wkb[18 : 18 + 8 * dimensions * count]))
@@ -35,7 +35,7 @@ HALF = [(0.0, 0.0), (1.0, 1.0), (2.0, 0.0)]
     "arc", [HALF, HALF[::-1], [(0.0, 0.0), (2.0, 0.0), (0.0, 0.0)], [(2.0, 0.0), (1.0, -1.0), (0.0, 0.0)]]
 )
 def test_an_arc_follows_its_circle(arc: Positions) -> None:
-    """From end to end, through the point between, in steps of four degrees at most."""
+    """From end to end, through the middle point, in steps of at most four degrees."""
     found = positions_of(straightened(holding(7, simple(8, arc))))
     assert (found[0], found[-1]) == (arc[0], arc[-1])
     assert all(math.isclose(math.dist(position, (1, 0)), 1, abs_tol=1e-12) for position in found)
@@ -52,13 +52,13 @@ def test_heights_change_along_an_arc() -> None:
 
 
 def test_points_on_a_line_stay() -> None:
-    """Three points that are on no circle."""
+    """Three points that are not on a circle."""
     straight = [(0.0, 0.0), (1.0, 1.0), (2.0, 2.0)]
     assert positions_of(straightened(holding(7, simple(8, straight)))) == straight
 
 
 def test_everything_that_holds_curves_is_told_by_its_plain_type() -> None:
-    """What holds none is left as it is."""
+    """A geometry without curves is left unchanged."""
     ring = simple(8, [(0, 0), (2, 0), (0, 0)])
     plain = holding(7, simple(2, HALF), struct.pack("<BI2d", 1, 1, 5, 5))
     assert straightened(plain) == plain

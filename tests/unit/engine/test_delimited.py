@@ -14,7 +14,7 @@ def in_own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def made(content: bytes) -> tuple[str, list[str], str]:
-    """The first line of the table, its types and where its places are."""
+    """The table's first line, its types and the place of its positions."""
     Path("in.csv").write_bytes(content)
     delimited.main("in.csv", "tables.json")
     (table,) = json.loads(Path("tables.json").read_text())
@@ -35,7 +35,7 @@ def made(content: bytes) -> tuple[str, list[str], str]:
     ],
 )
 def test_coordinate_columns_are_found_by_name(header: str, places: str, renamed: str) -> None:
-    """In any case and spelling; a lone one is data."""
+    """In any case and spelling; a single one is data."""
     text, _, kind = made(f"{header}\na,13.4,52.5\nb,13.5,\n".encode())
     assert (kind, text.splitlines()[0]) == (places, renamed)
 
@@ -44,7 +44,7 @@ def test_coordinate_columns_are_found_by_name(header: str, places: str, renamed:
     "value", ["POINT (1 2)", "SRID=4326;POLYGON((0 0,1 0,1 1,0 0))", "0101000000000000000000F03F0000000000000040"]
 )
 def test_a_column_of_geometry_is_found_by_its_values(value: str) -> None:
-    """WKT or hexadecimal WKB, under whatever name."""
+    """WKT or hexadecimal WKB, whatever its name."""
     text, types, kind = made(f'name,place\na,"{value}"\nb,\n'.encode())
     assert (kind, text.splitlines()[0], types[1]) == ("wkt", "name,__wkt", "String")
 
@@ -56,7 +56,7 @@ def test_other_text_called_geom_hides_no_coordinates() -> None:
 
 
 def test_types_come_from_all_rows() -> None:
-    """Codes keep their zeros, wide numbers their digits, one odd value makes text of a column."""
+    """Codes keep their zeros, long numbers their digits, and one odd value turns a column into text."""
     header = b"zip,n,big,r,day,at,mixed\n"
     first = b"00501,1,123456789012345678901,1.5,2024-02-29,2024-02-29T01:02:03Z,1\n"
     second = b"10001,-2,1,2,2024-03-01,2024/03/01 00:00:00+01,x\n"
@@ -65,7 +65,7 @@ def test_types_come_from_all_rows() -> None:
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_every_delimiter(delimiter: str) -> None:
-    """Also one that the converter does not know, and delimiters inside quotes."""
+    """Even one that the converter does not know, and delimiters inside quotes."""
     text, types, kind = made(
         delimiter.join(['"a,b;c"', "x", "y"]).encode() + b"\n" + delimiter.join(["q", "1", "2"]).encode()
     )
@@ -77,13 +77,13 @@ def test_every_delimiter(delimiter: str) -> None:
     ("encoding", "start"), [("utf-8", b""), ("utf-8", b"\xef\xbb\xbf"), ("cp1252", b""), ("utf-16", b"")]
 )
 def test_every_encoding_becomes_utf8(encoding: str, start: bytes) -> None:
-    """Windows' encoding where it is not UTF-8."""
+    """Windows' encoding if it is not UTF-8."""
     text, _, _ = made(start + "Straße,x,y\nKöln,1,2\n".encode(encoding))
     assert text == "Straße,__x,__y\nKöln,1,2\n"
 
 
 def test_a_file_without_a_header_gets_one() -> None:
-    """Numbers are no names."""
+    """Numbers are not names."""
     assert made(b"1,2.5\n3,4.5\n")[0].splitlines() == ["field_1,field_2", "1,2.5", "3,4.5"]
 
 
@@ -91,19 +91,19 @@ def test_a_file_without_a_header_gets_one() -> None:
     "value", ["POINT (1 2)", "SRID=4326;POINT Z(1 2 3)", "MULTIPOLYGON EMPTY", "point zm (1 2 3 4)"]
 )
 def test_geometry_is_no_name_either(value: str) -> None:
-    """The first row of a file of bare geometries is a feature."""
+    """The first row of a file of geometries is a feature."""
     text, _, kind = made(f'"{value}"\n"POINT (3 4)"\n'.encode())
     assert (kind, text.splitlines()[:2]) == ("wkt", ["__wkt,", f"{value.removeprefix('SRID=4326;')},"])
 
 
 @pytest.mark.parametrize("name", ["Point", "POLYGON", "multipoint", "triangle", "point name", "Tin (kg)", "Point (1)"])
 def test_names_may_begin_like_geometry(name: str) -> None:
-    """Or be the words for it."""
+    """Or be geometry words themselves."""
     assert made(f"{name},n\na,1\n".encode())[0].splitlines()[0] == f"{name},n"
 
 
 def test_a_single_column_is_a_table() -> None:
-    """And its rows stay, beside an empty column without which the driver sees no table."""
+    """Its rows are kept, beside an empty column without which the driver would not see a table."""
     assert made(b"name\na\nb\n")[0].splitlines() == ["name,", "a,", "b,"]
 
 
@@ -114,6 +114,6 @@ def test_line_breaks_inside_quotes_survive() -> None:
 
 
 def test_an_empty_table_is_refused() -> None:
-    """By exit code."""
+    """Through the exit code."""
     with pytest.raises(SystemExit):
         made(b"\n")

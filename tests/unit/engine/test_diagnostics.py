@@ -1,4 +1,4 @@
-"""GDAL's messages in plain words; the samples are what GDAL 3.6 really said."""
+"""GDAL's messages in plain words; the samples are messages of GDAL 3.6."""
 
 import pytest
 
@@ -76,7 +76,7 @@ def test_every_message_has_plain_words(messages: str, words: str) -> None:
     ],
 )
 def test_limits_are_told_as_such(ending: Ending, word: str) -> None:
-    """A run that went too far says in what."""
+    """The message says which limit a run exceeded."""
     with pytest.raises(Rejection, match=word):
         require_success(Verdict(ending=ending), SUBJECT)
 
@@ -98,7 +98,7 @@ def test_a_service_that_cannot_run_a_converter_is_no_fault_of_the_file() -> None
     ],
 )
 def test_exit_code_0_is_no_success_with_a_fatal_message(messages: str) -> None:
-    """Rows would be missing in silence."""
+    """Rows would be missing silently."""
     with pytest.raises(Rejection):
         require_success(Verdict(ending=Ending.OK, exit_code=0, untrusted_stderr=messages.encode()), SUBJECT)
 
@@ -111,20 +111,20 @@ def test_harmless_messages_are_no_failure() -> None:
 
 @pytest.mark.parametrize("reason", list(Exit))
 def test_every_exit_of_our_programs_has_words(reason: Exit) -> None:
-    """Only integers leave the jail, and each means something."""
+    """Only integers leave the jail, and each has a meaning."""
     with pytest.raises(Rejection) as caught:
         require_program_success(Verdict(ending=Ending.EXIT, exit_code=reason), SUBJECT)
     assert "{" not in caught.value.message
 
 
 def test_a_program_of_ours_that_fails_otherwise_is_a_defect() -> None:
-    """Its traceback is for the log only."""
+    """Its traceback goes to the log only."""
     with pytest.raises(EngineDefect, match="KeyError"):
         require_program_success(Verdict(ending=Ending.EXIT, exit_code=1, untrusted_stderr=b"KeyError: 'x'"), SUBJECT)
 
 
 def test_columns_renamed_by_the_converter_are_told() -> None:
-    """Names that differ only in case are no two columns to it."""
+    """The converter considers names equal that differ only in case."""
     messages = "Warning 1: Field 'Name' already exists. Renaming it as 'Name2'\n"
     (warning,) = find_renames(messages)
     assert "'Name'" in warning
@@ -133,5 +133,5 @@ def test_columns_renamed_by_the_converter_are_told() -> None:
 
 @pytest.mark.parametrize("messages", ["ERROR 1: Unable to write feature 17 from layer in0.", "never seen before"])
 def test_a_failure_to_read_does_not_blame_the_output(messages: str) -> None:
-    """While a file is read there is no target that another choice of outputFormat could change."""
+    """During reading there is no target yet, so another `outputFormat` would not help."""
     assert explain(messages, Subject(input="DXF")).startswith("The file is not a valid DXF file")

@@ -1,4 +1,4 @@
-"""What a converter left is looked at before it is touched in the event loop."""
+"""A converter's output is examined before it is touched in the event loop."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from service.intake.trees import remove_tree
 
 
 def test_a_few_small_files_are_little(tmp_path: Path) -> None:
-    """Folders in folders too."""
+    """In nested directories too."""
     (tmp_path / "out" / "deep").mkdir(parents=True)
     (tmp_path / "out" / "deep" / "a.shp").write_bytes(b"x" * 1000)
     assert holds_little(tmp_path)
@@ -27,7 +27,7 @@ def test_many_files_are_not(tmp_path: Path, files: int) -> None:
 
 
 def test_many_bytes_are_not(tmp_path: Path) -> None:
-    """In one file or in several, holes included: what reads them gets them all."""
+    """In one file or several, including holes, which readers get as zeros."""
     with (tmp_path / "a").open("wb") as file:
         file.truncate(LITTLE_BYTES)
     assert not holds_little(tmp_path)
@@ -47,7 +47,7 @@ def test_what_lies_too_deep_to_be_named_is_not(tmp_path: Path) -> None:
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    """A hostile program may leave one to a place that is full."""
+    """A hostile program may leave a link to a full directory."""
     full = tmp_path / "full"
     full.mkdir()
     for number in range(LITTLE_FILES + 1):

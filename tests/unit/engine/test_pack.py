@@ -1,4 +1,4 @@
-"""ZIPs of outputs, and the files that go into them."""
+"""ZIP archives of outputs, and the files in them."""
 
 import os
 import zipfile
@@ -12,7 +12,7 @@ from service.errors import Rejection
 
 
 def test_every_unzipper_reads_it(tmp_path: Path) -> None:
-    """Names in UTF-8, contents, checksums and sizes are right, and files are ordinary ones."""
+    """Names in UTF-8, contents, checksums and sizes are right, and the members are ordinary files."""
     contents = {"Straßen.shp": os.urandom(3_000_000), "Straßen.dbf": b"a" * 2_000_000, "empty.prj": b""}
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
@@ -26,7 +26,7 @@ def test_every_unzipper_reads_it(tmp_path: Path) -> None:
 
 
 def test_the_same_files_make_the_same_bytes(tmp_path: Path) -> None:
-    """No clock and no directory order shows."""
+    """Neither the clock nor the directory order matters."""
     (tmp_path / "a").write_bytes(b"hello" * 1000)
     first, second = tmp_path / "1.zip", tmp_path / "2.zip"
     for target in (first, second):
@@ -36,7 +36,7 @@ def test_the_same_files_make_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_links_that_a_converter_made_are_not_followed(tmp_path: Path) -> None:
-    """What it wrote is untrusted."""
+    """A converter's output is untrusted."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "a.shp").symlink_to("/etc/passwd")
     with pytest.raises(Rejection):
@@ -45,21 +45,21 @@ def test_links_that_a_converter_made_are_not_followed(tmp_path: Path) -> None:
 
 
 def test_pipes_do_not_hang_the_service(tmp_path: Path) -> None:
-    """Nothing but an ordinary file is read."""
+    """Only ordinary files are read."""
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(Rejection), open_written(tmp_path / "pipe"):
         pass
 
 
 def test_a_linked_folder_of_outputs_is_refused(tmp_path: Path) -> None:
-    """The folder is looked at before its files."""
+    """The directory is checked before its files."""
     (tmp_path / "out").symlink_to("/etc")
     with pytest.raises(Rejection):
         written_files(tmp_path / "out")
 
 
 def test_what_a_program_says_is_bounded(tmp_path: Path) -> None:
-    """A file beyond the cap is refused, not read."""
+    """A file beyond the cap is refused without reading it."""
     (tmp_path / "facts.json").write_bytes(b"x" * 1001)
     assert len(read_written(tmp_path / "facts.json", 1001)) == 1001
     with pytest.raises(Rejection):
@@ -68,7 +68,7 @@ def test_what_a_program_says_is_bounded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("content", "whole"), [(b"<kml></kml>\n ", True), (b"<kml><Placemark>", False)])
 def test_a_cut_off_file_is_noticed(tmp_path: Path, content: bytes, whole: bool) -> None:
-    """Drivers end with code 0 on a full disk; the last bytes tell."""
+    """Drivers exit with code 0 on a full disk; the last bytes reveal it."""
     (tmp_path / "a.kml").write_bytes(content)
     if whole:
         assert size_of_written(tmp_path / "a.kml", b"</kml>") == len(content)

@@ -35,7 +35,7 @@ def pairs(header: str) -> list[tuple[str, str]]:
     ],
 )
 def test_usual_names(header: str, found: tuple[str, str]) -> None:
-    """With the words that stand beside them."""
+    """With the words that often accompany them."""
     assert pairs(header) == [found]
 
 
@@ -53,7 +53,7 @@ def test_usual_names(header: str, found: tuple[str, str]) -> None:
     ],
 )
 def test_names_that_only_resemble_them(header: str) -> None:
-    """A word within a word, a word about a coordinate, or halves of different pairs are none."""
+    """Words within words, words about coordinates, and halves of different pairs do not count."""
     assert pairs(header) == []
 
 

@@ -1,4 +1,4 @@
-"""A preview holds as many features as fit, and says what it leaves out."""
+"""A preview holds as many features as fit, and reports what it omits."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from service.engine.jailed.preview import FRAME_BYTES, MOST_CHARACTERS, main
 
 
 def gathered(directory: Path, *lines: str, most_features: int = 100, most_bytes: int = 1 << 20) -> dict[str, Any]:
-    """What is made of a file with these lines."""
+    """The preview of a file with these lines."""
     (directory / "lines").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     parts = {
         "most_features": most_features,

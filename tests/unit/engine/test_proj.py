@@ -22,7 +22,7 @@ def original(tmp_path: Path) -> Path:
 
 
 def test_the_copy_has_the_same_rows_and_no_triggers(original: Path, tmp_path: Path) -> None:
-    """And it is made once."""
+    """It is made once."""
     home = private_database(original, tmp_path / "proj")
     with closing(sqlite3.connect(home / DATABASE)) as connection:
         assert connection.execute("SELECT code FROM crs").fetchall() == [(4326,)]
@@ -33,7 +33,7 @@ def test_the_copy_has_the_same_rows_and_no_triggers(original: Path, tmp_path: Pa
 
 
 def test_a_damaged_original_is_used_as_it_is(tmp_path: Path) -> None:
-    """The copy is a speed-up, never a condition."""
+    """The copy saves time, and nothing depends on it."""
     broken = tmp_path / DATABASE
     broken.write_bytes(b"not a database" * 100)
     assert private_database(broken, tmp_path / "proj") == tmp_path
@@ -41,6 +41,6 @@ def test_a_damaged_original_is_used_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_read_only_data_directory_is_no_failure(original: Path, tmp_path: Path) -> None:
-    """The original serves."""
+    """The original is used."""
     (tmp_path / "proj").write_text("in the way")
     assert private_database(original, tmp_path / "proj") == original.parent

@@ -1,4 +1,4 @@
-"""Geometry bytes taken apart."""
+"""Parsing geometry bytes."""
 
 import struct
 
@@ -18,7 +18,7 @@ def many(code: int, *parts: bytes) -> bytes:
 
 
 def test_a_collection_falls_apart_by_family() -> None:
-    """One Multi geometry each, nested ones included."""
+    """One Multi geometry each, including nested ones."""
     nested = many(7, POINT, LINE, many(7, POLYGON, many(4, POINT, POINT)))
     assert parts_by_family(nested) == {
         "MultiPoint": many(4, POINT, POINT, POINT),
@@ -28,7 +28,7 @@ def test_a_collection_falls_apart_by_family() -> None:
 
 
 def test_heights_are_kept() -> None:
-    """The parts say that they have them."""
+    """The parts are marked as having them."""
     assert parts_by_family(many(1007, POINT_Z)) == {"MultiPoint": many(1004, POINT_Z)}
 
 
@@ -36,7 +36,7 @@ CURVE = struct.pack("<BII6d", 1, 8, 3, 0.0, 0.0, 1.0, 1.0, 2.0, 0.0)
 
 
 def test_curves_are_gathered_under_types_that_take_them() -> None:
-    """So that they can be made lines afterwards."""
+    """So that they can become lines afterwards."""
     found = parts_by_family(many(7, CURVE, LINE, many(10, CURVE)))
     assert found == {"MultiLineString": many(11, CURVE, LINE), "MultiPolygon": many(12, many(10, CURVE))}
     assert all(map(is_curved, found.values()))
@@ -55,13 +55,13 @@ TRIANGLE = struct.pack("<BI", 1, 17) + POLYGON[5:]
     ],
 )
 def test_surfaces_become_polygons(surface: bytes, polygons: bytes) -> None:
-    """Of the same places; everything else stays."""
+    """With the same positions; everything else is unchanged."""
     assert as_polygons(surface) == polygons
 
 
 @pytest.mark.parametrize("wkb", [many(7, struct.pack("<BII", 1, 99, 0)), many(7, b"\x00" + POINT[1:])])
 def test_what_is_unknown_is_an_error(wkb: bytes) -> None:
-    """And another byte order, which does not occur in the work file."""
+    """So is the other byte order, which does not occur in the work file."""
     with pytest.raises(ValueError, match="not"):
         parts_by_family(wkb)
 

@@ -7,7 +7,7 @@ from service.formats.dbf_names import NAME_BYTES, shortened, written_names
 
 
 def test_a_short_name_stays() -> None:
-    """Names within ten bytes are written as they are."""
+    """Names within ten bytes are written unchanged."""
     assert written_names(["name", "Population"]) == ("name", "Population")
 
 
@@ -24,7 +24,7 @@ def test_colliding_names_get_numbers() -> None:
 
 
 def test_a_number_takes_no_other_columns_name() -> None:
-    """A column that is really called so keeps its name."""
+    """A column that already has the numbered name keeps it."""
     assert written_names(["population_1", "population_2", "populati_1"]) == ("population", "populati_2", "populati_1")
 
 
@@ -35,7 +35,7 @@ def test_what_a_dbf_cannot_hold_is_replaced() -> None:
 
 @given(st.lists(st.text(max_size=14), max_size=40))
 def test_names_fit_and_differ(names: list[str]) -> None:
-    """Whatever the input, the names fit and no two are alike."""
+    """For any input, the names fit and no two are equal."""
     written = written_names(names)
     assert len(written) == len(names)
     assert len({name.casefold() for name in written}) == len(names)

@@ -1,4 +1,4 @@
-"""Recognising uploads."""
+"""Detecting the format of uploads."""
 
 import gzip
 import random
@@ -57,14 +57,14 @@ def test_an_unknown_extension_is_refused_with_the_known_ones(tmp_path: Path) -> 
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
-    """Nothing is nothing."""
+    """There is nothing to convert."""
     (tmp_path / "upload").touch()
     with pytest.raises(Rejection, match="empty"):
         detect(tmp_path / "upload", "a.kml", tmp_path)
 
 
 def test_a_shapefile_is_put_together_from_any_spelling(tmp_path: Path) -> None:
-    """In folders, in upper case and in any language; sidecars that are read are unpacked, others are not."""
+    """In folders, in upper case and in any language; known sidecars are unpacked, others are not."""
     members = {
         f"Ordner/STRAßEN{extension.upper()}": b"x" for extension in (".shp", ".shx", ".dbf", ".prj", ".sbn", ".cpg")
     }
@@ -76,7 +76,7 @@ def test_a_shapefile_is_put_together_from_any_spelling(tmp_path: Path) -> None:
 
 
 def test_several_shapefiles_are_layers(tmp_path: Path) -> None:
-    """Each has its own name, also when folders tell them apart."""
+    """Each keeps its name, even if only folders tell them apart."""
     members = {f"{folder}/roads.{extension}": b"x" for folder in "ab" for extension in ("shp", "shx", "dbf")}
     source = received(tmp_path, members, "Karte 1.zip")
     assert [part.layer for part in source.parts] == ["roads", "roads_2"]
@@ -92,7 +92,7 @@ def test_a_shapefile_lacking_a_part_names_it(tmp_path: Path, missing: str) -> No
 
 @pytest.mark.parametrize("companion", ["cities.tab", "readme.TAB"])
 def test_a_tab_without_its_table_is_clutter_beside_a_whole_file(tmp_path: Path, companion: str) -> None:
-    """MapInfo writes one beside a CSV that it opens; a .shp without its table is still missed."""
+    """MapInfo writes one beside a CSV file that it opens; a missing .dbf of a .shp is still reported."""
     beside = tmp_path / "beside"
     beside.mkdir()
     with pytest.raises(Rejection, match=r"lacks its \.shx and \.dbf"):
@@ -102,13 +102,13 @@ def test_a_tab_without_its_table_is_clutter_beside_a_whole_file(tmp_path: Path, 
 
 
 def test_a_single_file_of_another_format_is_unwrapped(tmp_path: Path) -> None:
-    """ZIP rule 1: what is inside counts, clutter aside."""
+    """ZIP rule 1: the content counts, clutter aside."""
     source = received(tmp_path, {"x/Tracks.GPX": b"<gpx/>", "x/notes.txt": b"", "__MACOSX/x/._Tracks.GPX": b"-"})
     assert (source.format.token, source.stem, source.parts[0].path.read_bytes()) == ("gpx", "Tracks", b"<gpx/>")
 
 
 def test_the_documents_of_a_kmz_are_unpacked(tmp_path: Path) -> None:
-    """GDAL reads only the first of a KMZ, without all attributes. Documents without features are no parts."""
+    """GDAL reads only a KMZ's first document, and not all its attributes. Documents without features do not count."""
     source = received(tmp_path, {"doc.kml": b"<kml/>", "files/icon.png": b"x"}, "Tour.kmz")
     assert (source.format.token, source.stem, source.parts[0].extension) == ("kmz", "Tour", ".kml")
     assert (source.parts[0].path.read_bytes(), source.parts[0].layer) == (b"<kml/>", "Tour")
@@ -126,7 +126,7 @@ def test_the_documents_of_a_kmz_are_unpacked(tmp_path: Path) -> None:
 
 
 def test_a_kmz_without_a_document_is_refused(tmp_path: Path) -> None:
-    """It is no KMZ, whatever it is called; nor is one of which all documents are empty."""
+    """Whatever its name; documents that are all empty do not count either."""
     with pytest.raises(Rejection, match=r"no \.kml document"):
         received(tmp_path, {"a.txt": b"x"}, "Tour.kmz")
     with pytest.raises(Rejection, match="is empty"):
@@ -141,7 +141,7 @@ def test_several_convertible_files_are_listed(tmp_path: Path, extra: Mapping[str
 
 
 def test_a_zip_of_nothing_useful_says_what_it_holds(tmp_path: Path) -> None:
-    """The listing helps to find the mistake."""
+    """The list helps to find the mistake."""
     with pytest.raises(Rejection, match=r"no file that can be converted; it contains: plan\.pdf"):
         received(tmp_path, {"plan.pdf": b"x"})
 
@@ -155,7 +155,7 @@ def test_names_that_leave_the_zip_are_refused(tmp_path: Path, name: str) -> None
 
 
 def test_links_are_refused(tmp_path: Path) -> None:
-    """A link in a ZIP is never followed."""
+    """Links in a ZIP are never followed."""
     link = zipfile.ZipInfo("a.geojson")
     link.external_attr = 0o120777 << 16
     with zipfile.ZipFile(tmp_path / "upload", "w") as archive:
@@ -165,7 +165,7 @@ def test_links_are_refused(tmp_path: Path) -> None:
 
 
 def test_encrypted_members_are_refused(tmp_path: Path) -> None:
-    """Also when only the central directory says so."""
+    """Even if only the central directory says so."""
     path = zipped(tmp_path / "upload", {"a.geojson": b"{}"})
     content = bytearray(path.read_bytes())
     at = content.index(b"PK\x01\x02")
@@ -183,19 +183,19 @@ def test_archives_inside_are_refused_by_name(tmp_path: Path, name: str) -> None:
 
 
 def test_unpacking_is_counted_not_believed(tmp_path: Path) -> None:
-    """The bound holds for what really comes out."""
+    """The limit applies to the bytes that are unpacked."""
     with pytest.raises(Rejection, match="unpacks to more than"):
         received(tmp_path, {"a.geojson": b"0" * 3_000_000}, bounds=Bounds(unpacked_bytes=1 << 20))
 
 
 def test_a_bomb_is_told_by_its_ratio(tmp_path: Path) -> None:
-    """Packed a thousandfold it is no map."""
+    """No map compresses a thousandfold."""
     with pytest.raises(Rejection, match="200 times"):
         received(tmp_path, {"a.geojson": b"0" * 3_000_000}, bounds=Bounds(ratio_from_bytes=1 << 20))
 
 
 def test_a_lying_size_does_not_help(tmp_path: Path) -> None:
-    """A header that promises less than what comes out makes the member damaged."""
+    """A member that unpacks to more than its header declares counts as damaged."""
     path = zipped(tmp_path / "upload", {"a.geojson": b"0" * 100_000})
     content = bytearray(path.read_bytes())
     struct.pack_into("<I", content, content.index(b"PK\x01\x02") + 24, 10)
@@ -205,13 +205,13 @@ def test_a_lying_size_does_not_help(tmp_path: Path) -> None:
 
 
 def test_too_many_members_are_refused(tmp_path: Path) -> None:
-    """The count is bounded."""
+    """Their number is limited."""
     with pytest.raises(Rejection, match="30 entries"):
         received(tmp_path, {f"{number}.txt": b"" for number in range(30)}, bounds=Bounds(members=20))
 
 
 def test_a_huge_table_of_contents_is_not_read(tmp_path: Path) -> None:
-    """Parsing the central directory costs bounded memory, whatever it says."""
+    """Parsing the central directory takes bounded memory, whatever it claims."""
     with zipfile.ZipFile(tmp_path / "upload", "w") as archive:
         archive.comment = b""
         for number in range(40_000):
@@ -243,7 +243,7 @@ def test_what_is_no_zip_is_refused(tmp_path: Path, content: bytes) -> None:
     ],
 )
 def test_sequences_are_told_from_documents(tmp_path: Path, name: str, content: bytes, is_sequence: bool) -> None:
-    """By content, since the drivers cannot tell."""
+    """By content, since drivers do not distinguish them."""
     (tmp_path / "upload").write_bytes(content)
     assert bool(detect(tmp_path / "upload", name, tmp_path).prefix) is is_sequence
 
@@ -254,7 +254,7 @@ def gunzipped(tmp_path: Path, content: bytes, name: str = "a.geojson.gz", bounds
 
 
 def test_a_gz_is_unpacked_whole(tmp_path: Path) -> None:
-    """Whatever number of parts it is made of, and zeros at its end."""
+    """Whatever its number of members, and with zeros at its end."""
     noise = random.Random(1)
     parts = [noise.randbytes(number * 10) for number in range(500)]
     source = gunzipped(tmp_path, b"".join(map(gzip.compress, parts)) + b"\0" * 300_000)
@@ -263,14 +263,14 @@ def test_a_gz_is_unpacked_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 3, 17, 70_000])
 def test_a_gz_that_is_cut_off_anywhere_is_refused(tmp_path: Path, size: int) -> None:
-    """Also in its checksum, where all of the data has come out."""
+    """Even within its checksum, after all of the data."""
     whole = gzip.compress(bytes(range(256)) * 1000 + b"x" * 70_000, compresslevel=0)
     with pytest.raises(Rejection, match="cut off"):
         gunzipped(tmp_path, whole[: len(whole) - 1 - size])
 
 
 def test_a_gz_is_held_to_the_bounds_of_a_zip(tmp_path: Path) -> None:
-    """What comes out is counted while it comes."""
+    """Bytes are counted as they are unpacked."""
     bomb = gzip.compress(b"0" * 3_000_000)
     with pytest.raises(Rejection, match="gz unpacks to more than 1 MiB"):
         gunzipped(tmp_path, bomb, bounds=Bounds(unpacked_bytes=1 << 20))
@@ -282,7 +282,7 @@ def test_a_gz_is_held_to_the_bounds_of_a_zip(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.gz", "a.tar.gz", "a.zip.gz", "a.kmz.gz", ".gz"])
 def test_a_gz_of_what_cannot_be_in_it_is_refused(tmp_path: Path, name: str) -> None:
-    """Its name has to say what it holds."""
+    """Its name has to tell the content's format."""
     with pytest.raises(Rejection, match=r"cities\.csv\.gz|extension"):
         gunzipped(tmp_path, gzip.compress(b"x"), name)
 
@@ -291,7 +291,7 @@ def test_a_gz_of_what_cannot_be_in_it_is_refused(tmp_path: Path, name: str) -> N
     ("name", "needed"), [("a.tab", ".tab and .dat"), ("a.dbf", ".shp, .shx and .dbf"), ("a.MIF", ".mif")]
 )
 def test_a_part_of_a_dataset_says_what_else_is_needed(tmp_path: Path, name: str, needed: str) -> None:
-    """Alone it is nothing."""
+    """It is useless alone."""
     with pytest.raises(Rejection, match=f"Put {needed}"):
         gunzipped(tmp_path, b"x", name)
 
@@ -302,7 +302,7 @@ def test_an_incomplete_bundle_beside_a_whole_one_of_its_name_is_none(tmp_path: P
 
 
 def test_a_folder_of_a_geodatabase_takes_only_what_belongs_to_it(tmp_path: Path) -> None:
-    """Names of others are neither read nor written."""
+    """Other names are neither read nor written."""
     members = {
         f"x/Roads.gdb/{name}": b"x" for name in ("a00000001.gdbtable", "gdb", "a00000009.spx", "läufer.txt", "a.dat")
     }
@@ -314,13 +314,13 @@ def test_a_folder_of_a_geodatabase_takes_only_what_belongs_to_it(tmp_path: Path)
 
 @pytest.mark.parametrize("unit", [b'\\"', b'a\\"', b"\\\\"])
 def test_a_text_that_does_not_end_is_one_token(unit: bytes) -> None:
-    """Otherwise its end would be looked for from each quotation mark in it."""
+    """Otherwise its end would be searched for from each quotation mark in it."""
     assert len(list(TOKEN.finditer(b'{"' + 1000 * unit))) == 2
     assert len(list(TOKEN.finditer(b'{"' + 1000 * unit + b"\\"))) == 2
 
 
 def test_geojson_whose_type_comes_last_is_no_other_json(tmp_path: Path) -> None:
-    """Members of other formats may precede features that fill all that is looked at."""
+    """Members of other formats may precede features that fill everything that is examined."""
     features = ", ".join(['{"type": "Feature", "properties": {}, "geometry": null}'] * 2000)
     path = tmp_path / "a.json"
     path.write_text(f'{{"displayFieldName": "a", "features": [{features}], "type": "FeatureCollection"}}')

@@ -23,13 +23,13 @@ from service.formats.names import column_names, free_name, safe_name, shown, ste
     ],
 )
 def test_stem(given_name: str, stem: str) -> None:
-    """A stem is a safe, recognisable rest of the client's file name."""
+    """A stem is a safe, recognizable part of the client's file name."""
     assert stem_of(given_name) == stem
 
 
 @given(st.text())
 def test_a_safe_name_is_safe(text: str) -> None:
-    """No name leaves its directory, begins like an option, hides itself or is too long for a file system."""
+    """It cannot leave its directory, look like an option, be hidden, or be too long for a file system."""
     name = safe_name(text)
     assert name
     assert "/" not in name
@@ -40,7 +40,7 @@ def test_a_safe_name_is_safe(text: str) -> None:
 
 @given(st.lists(st.text(max_size=5), max_size=30))
 def test_unique_names_differ(names: list[str]) -> None:
-    """No two names are alike, whatever their case."""
+    """Ignoring case."""
     assert len({name.casefold() for name in unique(names)}) == len(names)
 
 
@@ -49,12 +49,12 @@ def test_unique_names_differ(names: list[str]) -> None:
     [("a<b", "a_b"), ("1st", "_1st"), ("xmlns", "_xmlns"), ("größe", "größe"), ("", "_"), ("-a", "_-a")],
 )
 def test_xml_names(name: str, written: str) -> None:
-    """A column is an XML name."""
+    """Columns become valid XML names."""
     assert xml_name(name) == written
 
 
 def test_mapinfo_names() -> None:
-    """Letters without marks, at most 31, all different."""
+    """Letters without diacritics, at most 31, all different."""
     assert column_names(ColumnRule.MAPINFO, ["größe", "grosse", "a b", "a-b", "x" * 40]) == (
         "gro_e",
         "grosse",
@@ -65,12 +65,12 @@ def test_mapinfo_names() -> None:
 
 
 def test_the_target_gives_way_to_columns() -> None:
-    """A column called like the target's own keeps its name."""
+    """A column with the target's own name keeps it."""
     assert free_name(("fid", "ogc_fid"), ["FID", "name"]) == "ogc_fid"
     assert free_name(("fid",), ["fid"]) == "fid_1"
 
 
 def test_shown_text_is_on_one_line() -> None:
-    """What a message shows of untrusted text is printable and short."""
+    """Untrusted text in a message is printable and short."""
     assert shown("a\x1b[31m\n" + "b" * 100).startswith("a?[31m?bbb")
     assert len(shown("b" * 1000)) == 61

@@ -56,7 +56,7 @@ def planned(catalogue: CrsCatalogue, output: str, *layers: Layer, of: Source | N
 
 
 def test_output_names_match_in_any_case() -> None:
-    """And a wrong one is answered with the valid ones."""
+    """An unknown one gets the list of valid ones."""
     assert find_output("geopackage").token == "gpkg"  # noqa: S105 -- a format's short name
     with pytest.raises(Rejection, match="GeoJson, Shapefile, Csv"):
         find_output("pdf")
@@ -64,7 +64,7 @@ def test_output_names_match_in_any_case() -> None:
 
 @pytest.mark.parametrize(("token", "target"), [("geojson", "shapefile"), ("shapefile", "geojson"), ("kml", "geojson")])
 def test_default_directions(token: str, target: str) -> None:
-    """Interface 1; a blank outputFormat is none."""
+    """Interface 1; a blank `outputFormat` counts as absent."""
     assert default_output(by_token(token)).token == target
     assert choose_target(by_token(token), " ").token == target
 
@@ -83,7 +83,7 @@ def test_what_the_host_cannot_write_is_refused_with_the_reason() -> None:
 
 
 def test_an_unknown_source_system_is_refused_not_guessed(catalogue: CrsCatalogue) -> None:
-    """Unless there is no geometry, or sourceEpsg says it."""
+    """Unless there is no geometry, or `sourceEpsg` names it."""
     unknown = layer(crs=Crs())
     with pytest.raises(Rejection, match="sourceEpsg"):
         planned(catalogue, "Kml", unknown)
@@ -102,12 +102,12 @@ def test_unusable_codes_are_refused_with_the_code(catalogue: CrsCatalogue, wish:
 
 
 def test_a_deprecated_code_is_what_it_became(catalogue: CrsCatalogue) -> None:
-    """As the converter does it."""
+    """As in the converter."""
     assert planned(catalogue, "GeoPackage", layer(), target_epsg=3785).output_epsg == 3857
 
 
 def test_formats_of_a_fixed_system_say_so(catalogue: CrsCatalogue) -> None:
-    """Another targetEpsg is no error, and outputEpsg tells the truth."""
+    """Another `targetEpsg` is not an error, and `outputEpsg` is accurate."""
     plan = planned(catalogue, "Kml", layer(), target_epsg=3857)
     assert plan.output_epsg == 4326
     assert any("3857" in warning for warning in plan.warnings)
@@ -117,14 +117,14 @@ def test_formats_of_a_fixed_system_say_so(catalogue: CrsCatalogue) -> None:
 def test_metres_under_the_name_of_degrees_are_refused(
     catalogue: CrsCatalogue, extent: tuple[float, float, float, float]
 ) -> None:
-    """They would be written as they are, far outside the Earth."""
+    """They would be written unchanged, far outside the Earth."""
     with pytest.raises(Rejection, match="not degrees"):
         planned(catalogue, "GeoPackage", layer(extent=extent))
     assert planned(catalogue, "GeoPackage", layer(extent=extent), source_epsg=3857).source_epsg == 3857
 
 
 def test_several_layers_into_one_are_listed(catalogue: CrsCatalogue) -> None:
-    """Empty ones and derived ones aside."""
+    """Except empty and derived ones."""
     layers = (layer("a"), layer("b", {"Polygon": 3}), layer("c", {}, features=0), layer("d", is_derived=True))
     with pytest.raises(MultipleLayers) as caught:
         planned(catalogue, "GeoJson", *layers, of=source("gpkg"))
@@ -149,13 +149,13 @@ def test_a_record_too_wide_for_a_dbf_is_refused(catalogue: CrsCatalogue) -> None
 
 
 def test_more_rows_than_a_sheet_holds_are_refused(catalogue: CrsCatalogue) -> None:
-    """Spreadsheet programs would cut them off in silence."""
+    """Spreadsheet programs would drop them silently."""
     with pytest.raises(Rejection, match="1,048,575 rows"):
         planned(catalogue, "Xlsx", layer(types={"Point": 1_048_576}))
 
 
 def test_the_direct_way_is_for_plain_geojson(catalogue: CrsCatalogue) -> None:
-    """Not where names change, families are split or the geometry column shows."""
+    """Not if names change, families are split or the geometry column is visible."""
     scanned = Facts(layers=(layer(fields=(Field("name"),)),))
     assert can_go_direct(source(), find_output("Shapefile"), scanned)
     assert plan_conversion(source(), find_output("Shapefile"), scanned, ConversionRequest(), catalogue).direct
@@ -187,7 +187,7 @@ def test_the_dominant_type(types: dict[str, int], dominant: str) -> None:
 
 
 def test_more_layers_than_can_be_written_one_by_one_are_refused(catalogue: CrsCatalogue) -> None:
-    """With what to do; one run for all of them has no such bound."""
+    """With a remedy; a single run for all of them has no such limit."""
     many = Facts(layers=tuple(layer(f"l{number}") for number in range(MAX_DATASETS + 1)))
     with pytest.raises(Rejection, match=r"holds 301 layers; at most 300 are written as GeoPackage\. Name one"):
         plan_conversion(source("gml"), find_output("GeoPackage"), many, ConversionRequest(), catalogue)

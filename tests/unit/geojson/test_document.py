@@ -1,4 +1,4 @@
-"""Which documents are read as GeoJSON, and which are refused and why."""
+"""Which documents are read as GeoJSON, and why others are refused."""
 
 import json
 import random
@@ -76,7 +76,7 @@ def refusal(data: bytes) -> Reason:
 
 @pytest.mark.parametrize("name", ONE_FEATURE)
 def test_a_document_of_one_feature_is_read(name: str) -> None:
-    """However it is written, one feature with one point is found."""
+    """Whatever its spelling, one feature with one point is found."""
     found = scan_bytes(ONE_FEATURE[name].encode())
     assert found.features == 1
     assert sum(found.geometry_types.values()) == 1
@@ -85,12 +85,12 @@ def test_a_document_of_one_feature_is_read(name: str) -> None:
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_is_no_geojson_is_refused(text: str) -> None:
-    """The reason says what is wrong with it."""
+    """The reason says what is wrong."""
     assert refusal(text.encode()) is REFUSED[text]
 
 
 def test_every_cut_off_document_is_called_that() -> None:
-    """Wherever a document ends too early, in whatever is not blank."""
+    """Wherever a document ends too early, except in trailing blanks."""
     whole = collection(feature({"name": "é\\", "n": -1.5e10}), feature(), name="x").strip()
     for length in range(1, len(whole)):
         assert refusal(whole[:length]) in {Reason.TRUNCATED, Reason.NOT_UTF8}, whole[:length]
@@ -98,27 +98,27 @@ def test_every_cut_off_document_is_called_that() -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_only_utf_8_is_read(encoding: str) -> None:
-    """Other encodings are refused, with advice."""
+    """Other encodings are refused, with a remedy."""
     assert refusal(COLLECTION.encode(encoding)) is Reason.NOT_UTF8
 
 
 @pytest.mark.parametrize("text", ['{"a": "é"}', '{"é": 1}'])
 def test_letters_that_are_not_utf_8_are_refused(text: str) -> None:
-    """The converter would pass their bytes through, and the table would hold something else."""
+    """The converter would pass their bytes on, and the table would hold something else."""
     data = collection(feature({"a": 1})).replace(b'{"a": 1}', text.encode("latin-1"))
     assert refusal(data) is Reason.NOT_UTF8
 
 
 @pytest.mark.parametrize("number", ["01", ".5", "5.", "+1", "0x5", "True", "1_000", "--1", "1e"])
 def test_numbers_that_are_not_json_are_refused(number: str) -> None:
-    """Some of them the converter would guess at."""
+    """The converter would guess at some of them."""
     assert refusal(with_value(number)) is Reason.NOT_JSON
 
 
 @pytest.mark.parametrize("depth", [901, 1_100, 9_000, 500_000])
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
 def test_deep_nesting_is_refused(depth: int, opening: str) -> None:
-    """In a property, in coordinates, beside the features: never by running out of stack."""
+    """In a property, in coordinates or beside the features, and never by exhausting the stack."""
     nested = opening * depth + "1" + ("]" if opening == "[" else "}") * depth
     assert refusal(with_value(nested)) is Reason.TOO_DEEP
     assert refusal(with_value("NaN, " + f'"b": {nested}')) is Reason.TOO_DEEP
@@ -133,12 +133,12 @@ def test_collections_nested_deeply_are_refused() -> None:
 
 
 def test_nesting_of_ordinary_depth_is_read() -> None:
-    """A hundred levels are text like any other value."""
+    """A hundred levels become text like any other value."""
     assert scan_bytes(with_value("[" * 100 + "]" * 100)).fields[0].nested == 1
 
 
 def test_too_many_properties_are_refused() -> None:
-    """One more than may be, or many more, in one feature or in as many, are no table."""
+    """One more than allowed, or many more, in one feature or in several."""
     for many in (MAX_FIELDS + 1, 20 * MAX_FIELDS):
         in_one = feature({f"p{number}": number for number in range(many)})
         assert refusal(collection(in_one)) is Reason.TOO_MANY_FIELDS
@@ -154,7 +154,7 @@ def test_endless_names_are_refused() -> None:
 
 
 def test_an_empty_collection_has_nothing() -> None:
-    """No features is no failure."""
+    """A collection without features is valid."""
     found = scan_bytes(collection())
     assert (found.features, found.fields, found.geometry_types) == (0, (), {})
 
@@ -168,20 +168,20 @@ def test_newline_delimited_features_are_read() -> None:
 
 
 def test_features_may_come_in_several_arrays() -> None:
-    """The converter reads a member that is there twice twice."""
+    """The converter reads both of two equal members."""
     text = f'{{"type": "FeatureCollection", "features": [{FEATURE}], "features": [{FEATURE}, {FEATURE}]}}'
     assert scan_bytes(text.encode()).features == 3
 
 
 def test_elements_that_are_no_features_are_counted() -> None:
-    """Numbers and nulls are left out, objects of another type lose their properties."""
+    """Numbers and nulls are omitted; objects of another type lose their properties."""
     found = scan_bytes(collection(5, None, [], {"type": "Foo", "properties": {"b": 1}}, feature({"a": 1})))
     assert (found.features, found.not_features) == (2, 4)
     assert [field.name for field in found.fields] == ["a"]
 
 
 def test_members_that_are_missing_are_no_failure() -> None:
-    """Without properties a feature's own members are its columns; without geometry it is a row."""
+    """Without properties, a feature's own members are its columns; without geometry, it is a row."""
     found = scan_bytes(collection({"type": "Feature", "geometry": None, "name": "x"}, {"type": "Feature"}))
     assert (found.features, found.null_geometries) == (2, 2)
     assert [field.name for field in found.fields] == ["name"]
@@ -195,7 +195,7 @@ def test_the_layer_name_is_kept() -> None:
 
 @pytest.mark.parametrize("window", [1, 7, 64, 1000, 1 << 20])
 def test_windows_change_nothing(monkeypatch: pytest.MonkeyPatch, window: int) -> None:
-    """Wherever the document is cut, and however it invites wrong cuts, the findings are the same."""
+    """Wherever the document is divided, and however misleading its text, the findings are the same."""
     monkeypatch.setattr(document, "WINDOW_BYTES", window)
     monkeypatch.setattr(cursor, "FIRST_GLANCE_BYTES", window)
     generator = random.Random(7)
@@ -211,7 +211,7 @@ def test_windows_change_nothing(monkeypatch: pytest.MonkeyPatch, window: int) ->
 
 
 def test_a_feature_that_strict_json_refuses_spoils_no_other() -> None:
-    """NaN in one feature of many is read leniently, and so are control characters in a text."""
+    """NaN in one feature of many is accepted, and so are control characters in a text."""
     good = [feature({"a": float(number), "t": "x"}) for number in range(500)]
     data = collection(*good[:250], feature({"a": float("nan"), "t": "LINES"}), *good[250:]).replace(
         b"LINES", b"a\nb\tc"

@@ -1,4 +1,4 @@
-"""What is found about the values of a property."""
+"""Findings about the values of a property."""
 
 import tracemalloc
 from itertools import permutations
@@ -14,7 +14,7 @@ from tests.support.geojson import collection, feature, with_value
 
 
 def found(*values: Any) -> FieldFindings:
-    """The findings about a property that has these values in as many features."""
+    """The findings about a property with one of these values in each feature."""
     return scan_bytes(collection(*(feature({"a": value}) for value in values))).fields[0]
 
 
@@ -41,7 +41,7 @@ def found(*values: Any) -> FieldFindings:
     ],
 )
 def test_the_type_of_a_column_follows_from_all_values(values: list[Any], column: str) -> None:
-    """Numbers widen, dates take times in, and everything else meets as text, in whatever order."""
+    """Numbers widen, dates become date-times, and everything else combines to text, in whatever order."""
     assert found(*values).type == column
     assert found(*reversed(values)).type == column
 
@@ -73,19 +73,19 @@ def test_every_value_that_is_too_long_is_counted() -> None:
 
 
 def test_letters_written_as_escapes_count_as_letters() -> None:
-    """What counts is the text, not how the document spells it; half a pair becomes a replacement character."""
+    """The text counts, rather than its spelling; a lone surrogate becomes a replacement character."""
     assert scan_bytes(with_value('"\\u00e9\\ud83d\\ude00\\/"')).fields[0].longest_bytes == 2 + 4 + 1
     assert scan_bytes(with_value('"x\\ud800y"')).fields[0].longest_bytes == 1 + 3 + 1
 
 
 def test_a_text_ends_at_a_nul() -> None:
-    """As it does for the converter."""
+    """As in the converter."""
     field = found("ab\0" + "x" * 300, "c")
     assert (field.longest_bytes, field.too_long, field.cut_at_nul) == (2, 0, 1)
 
 
 def test_the_last_of_equal_names_counts() -> None:
-    """A name that is there twice is one column with the last value."""
+    """A repeated name is one column with the last value."""
     field = scan_bytes(with_value('1, "a": "text"')).fields[0]
     assert (field.type, field.values) == ("text", 1)
 
@@ -107,13 +107,13 @@ def test_the_last_of_equal_names_counts() -> None:
     ],
 )
 def test_numbers_that_do_not_fit_are_counted(numbers: list[Any], inexact: int, clamped: int) -> None:
-    """A whole column turns to floating point when one number in it has more than 18 characters."""
+    """An integer column becomes floating-point if one of its numbers has more than 18 characters."""
     field = found_numbers(numbers)
     assert (field.inexact_numbers, field.clamped_integers) == (inexact, clamped)
 
 
 def found_numbers(numbers: list[Any]) -> FieldFindings:
-    """The findings about numbers, also of those that Python does not like to write out."""
+    """The findings about numbers, including those that Python refuses to write out."""
     texts = ["1" + "0" * 5000 if number == 10**5000 else repr(number) for number in numbers]
     document = b",".join(b'{"type":"Feature","geometry":null,"properties":{"a":%b}}' % text.encode() for text in texts)
     return scan_bytes(b'{"type":"FeatureCollection","features":[%b]}' % document).fields[0]
@@ -121,19 +121,19 @@ def found_numbers(numbers: list[Any]) -> FieldFindings:
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400"])
 def test_what_is_no_number_is_a_number_that_does_not_fit(number: str) -> None:
-    """The converter reads NaN and the infinities, strict JSON or not."""
+    """The converter reads NaN and the infinities, although strict JSON has none."""
     field = scan_bytes(with_value(number)).fields[0]
     assert (field.type, field.inexact_numbers) == ("real", 1)
 
 
 def test_small_things_are_counted() -> None:
-    """Nulls, empty texts and blanks at the end."""
+    """Nulls, empty texts and trailing blanks."""
     field = found(None, "", "", "x ", " x", "x", None)
     assert (field.values, field.nulls, field.empty, field.trailing_blanks) == (7, 2, 2, 1)
 
 
 def test_texts_that_only_begin_like_a_time_are_counted() -> None:
-    """In a column of times what follows a time is lost; in a column of texts nothing is."""
+    """In a column of times, text after a time is lost; in a column of texts, nothing is."""
     assert found("10:00 and on", "11:00:00").reworded_moments == 1
     assert found("10:00 and on", "never").reworded_moments == 0
 
@@ -150,7 +150,7 @@ def test_texts_that_only_begin_like_a_time_are_counted() -> None:
     ],
 )
 def test_the_first_id_decides_what_ids_become(ids: list[Any], columns: list[str], dropped: int) -> None:
-    """A whole number from 0 on numbers features and is lost, anything else is a column."""
+    """A whole number from 0 numbers features and is lost; anything else becomes a column."""
     scan = scan_bytes(collection(*(feature({"n": number}, id=value) for number, value in enumerate(ids))))
     assert [field.name for field in scan.fields] == columns
     assert scan.dropped_ids == dropped
@@ -176,7 +176,7 @@ def test_the_first_id_decides_what_ids_become(ids: list[Any], columns: list[str]
 def test_ids_fill_the_gaps_of_a_property_called_id(
     rows: list[tuple[dict[str, Any], Any]], column: str, values: int, dropped: int
 ) -> None:
-    """Unless they number features or are of another type."""
+    """Unless they number features or have another type."""
     scan = scan_bytes(
         collection(*(feature(properties, **({} if id_ is None else {"id": id_})) for properties, id_ in rows))
     )
@@ -197,14 +197,14 @@ def test_ids_fill_the_gaps_of_a_property_called_id(
     ],
 )
 def test_an_old_crs_member_is_read(member: Any, epsg: int | None) -> None:
-    """Its code where it is written in one of the usual ways."""
+    """Its code, if written in one of the usual ways."""
     scan = scan_bytes(collection(feature(), crs=member))
     assert scan.crs_epsg == epsg
     assert scan_bytes(collection(feature())).crs_epsg == 4326
 
 
 def test_moments_are_counted_alike_in_one_batch_and_in_many() -> None:
-    """What was read before is known again, and counts again."""
+    """A text that was seen before is counted again."""
     texts = ["2020-01-01", "2020-01-01T10:00:00.123456Z", "2020-01-01 about noon", "-2020-1-1"] * 3
     for kept in range(len(texts)):
         whole, cut = FieldTally(), FieldTally()
@@ -215,7 +215,7 @@ def test_moments_are_counted_alike_in_one_batch_and_in_many() -> None:
 
 
 def test_moments_of_many_batches_are_not_kept_for_ever() -> None:
-    """A text that begins with a time may go on for as long as a client likes."""
+    """Texts that begin with a time may be arbitrarily long."""
     field = FieldTally()
     tracemalloc.start()
     try:
@@ -230,7 +230,7 @@ def test_moments_of_many_batches_are_not_kept_for_ever() -> None:
 
 @pytest.mark.parametrize("letter", ["a", "ä", "日"])
 def test_blanks_at_the_end_are_counted_once_for_each_text(letter: str) -> None:
-    """Wherever else there are some, and in whatever order the texts come."""
+    """Whatever other blanks there are, in whatever order the texts come."""
     texts = [f"{letter} ", f"{letter}  ", f" {letter}", f"{letter} {letter}", " ", "", letter]
     for _ in texts:
         texts.append(texts.pop(0))
@@ -238,7 +238,7 @@ def test_blanks_at_the_end_are_counted_once_for_each_text(letter: str) -> None:
 
 
 def test_columns_are_those_of_the_names_in_whatever_order_they_stand() -> None:
-    """And also where only some features have a name, or as many features others."""
+    """Even if only some features have a name, or other features have others."""
     rows: list[dict[str, Any]] = [
         {"a": 1, "b": "x"},
         {"b": "y", "a": 2.5},

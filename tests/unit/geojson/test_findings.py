@@ -22,7 +22,7 @@ def document(tmp_path: Path) -> Path:
 
 
 def test_a_scan_as_a_program_finds_the_same(document: Path, tmp_path: Path) -> None:
-    """It writes what the function returns to the given file."""
+    """It writes the function's findings to the given file."""
     command = [sys.executable, "-m", "service.geojson.scan", document.name, "scan.json"]
     subprocess.run(command, cwd=tmp_path, check=True, env={"PYTHONPATH": str(Path.cwd())})
     assert read_scan(tmp_path / "scan.json") == scan(document)
@@ -30,7 +30,7 @@ def test_a_scan_as_a_program_finds_the_same(document: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("content", "reason"), [(b"", Reason.EMPTY), (b"{}", Reason.NOT_GEOJSON)])
 def test_a_refusal_leaves_the_jail_as_a_code(tmp_path: Path, content: bytes, reason: Reason) -> None:
-    """The sentence for it is written outside."""
+    """The message for it is written outside."""
     (tmp_path / "in").write_bytes(content)
     main([str(tmp_path / "in"), str(tmp_path / "out")])
     with pytest.raises(Unreadable) as caught:
@@ -55,7 +55,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_is_no_scan_is_not_believed(tmp_path: Path, name: str) -> None:
-    """Whatever a program that was taken over may have written."""
+    """Whatever a hijacked program may have written."""
     (tmp_path / "scan.json").write_bytes(HOSTILE[name])
     with pytest.raises(Unreadable) as caught:
         read_scan(tmp_path / "scan.json")
@@ -63,20 +63,20 @@ def test_what_is_no_scan_is_not_believed(tmp_path: Path, name: str) -> None:
 
 
 def test_a_scan_that_was_not_written_is_a_refusal(tmp_path: Path) -> None:
-    """As when the program was ended."""
+    """For example, if the program was ended."""
     with pytest.raises(Unreadable):
         read_scan(tmp_path / "missing.json")
 
 
 def test_findings_survive_the_way(document: Path, tmp_path: Path) -> None:
-    """Written and read back they are equal."""
+    """Findings that are written and read back are equal."""
     write_outcome(tmp_path / "x", Outcome(scan=scan(document)))
     assert read_scan(tmp_path / "x") == scan(document)
     assert msgspec.json.decode((tmp_path / "x").read_bytes(), type=Outcome).refused is None
 
 
 def test_findings_are_facts(document: Path) -> None:
-    """What a plan needs to know about the one layer of a document."""
+    """What a plan needs to know about a document's only layer."""
     facts = scan(document).facts("places")
     (layer,) = facts.layers
     assert (layer.name, layer.features, layer.has_z, layer.crs.epsg) == ("places", 2, True, 4326)
@@ -85,13 +85,13 @@ def test_findings_are_facts(document: Path) -> None:
 
 
 def test_facts_count_what_has_no_geometry() -> None:
-    """Null, empty and unreadable geometries alike, for none of them is written."""
+    """Null, empty and unreadable geometries alike, since none is written."""
     found = Scan(kind="FeatureCollection", features=5, geometry_types={"Point": 2}, null_geometries=1)
     assert found.facts("x").layers[0].null_geometries == 3
 
 
 def test_ordinary_documents_are_light(document: Path, tmp_path: Path) -> None:
-    """Points, polygons, wide tables; not what is large, nor what is all brackets."""
+    """Points, polygons and wide tables, but neither large documents nor nested brackets."""
     assert read_light(document) == document.read_bytes()
     light = tmp_path / "light"
     ring = [[number / 7, number / 3] for number in range(5000)]

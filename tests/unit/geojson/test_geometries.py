@@ -1,4 +1,4 @@
-"""What is found about geometries."""
+"""Findings about geometries."""
 
 from typing import Any
 
@@ -77,7 +77,7 @@ def test_whole_geometries_are_counted_by_type(kind: str, count: int) -> None:
     ],
 )
 def test_what_is_no_geometry_is_unreadable(kind: Any, coordinates: Any) -> None:
-    """It is lost, alone or among others, and spoils none of them."""
+    """It is lost, alone or among others, and does not affect them."""
     bad = geometry(kind, coordinates)
     assert found(bad).unreadable_geometries == 1
     among = found(POINT, LINE, bad, POLYGON, POINT)
@@ -87,7 +87,7 @@ def test_what_is_no_geometry_is_unreadable(kind: Any, coordinates: Any) -> None:
 
 @pytest.mark.parametrize("bad", [5, "x", [], {}, True, {"type": "Point"}, {"coordinates": [1, 2]}])
 def test_a_geometry_that_is_none_is_unreadable(bad: Any) -> None:
-    """Null alone stands for no geometry."""
+    """Only null means that there is no geometry."""
     assert (found(bad).unreadable_geometries, found(bad).null_geometries) == (1, 0)
     assert (found(None).unreadable_geometries, found(None).null_geometries) == (0, 1)
 
@@ -106,7 +106,7 @@ def test_a_geometry_that_is_none_is_unreadable(bad: Any) -> None:
     ],
 )
 def test_an_empty_geometry_is_no_loss(shape: Any) -> None:
-    """It counts as empty, not as a geometry of its type."""
+    """It counts as empty, and not under its type."""
     scan = found(shape, POINT)
     assert (scan.empty_geometries, scan.geometry_types) == (1, {"Point": 1})
     assert scan.unreadable_geometries == scan.damaged_geometries == 0
@@ -130,18 +130,18 @@ def test_a_geometry_of_which_a_part_is_lost_is_damaged(shape: Any) -> None:
 
 
 def test_four_numbers_are_three() -> None:
-    """The converter leaves a measure out."""
+    """The converter drops the measure."""
     scan = found(geometry("LineString", [[1, 2, 3, 4], [5, 6, 7, 8]]))
     assert scan.types_with_z == {"LineString": 1}
 
 
 def test_letters_of_a_type_may_be_large_or_small() -> None:
-    """As the converter reads them."""
+    """As in the converter."""
     assert found(geometry("POINT", [1, 2]), geometry("point", [1, 2])).geometry_types == {"Point": 2}
 
 
 def test_what_is_in_collections_is_counted() -> None:
-    """Collections in collections are dissolved."""
+    """Nested collections are flattened."""
     scan = found(gathered(POINT, gathered(LINE, raised_point := geometry("Point", [1, 2, 3])), None), raised_point)
     assert scan.geometry_types == {"GeometryCollection": 1, "Point": 1}
     assert scan.parts == {"Point": 2, "LineString": 1}
@@ -149,7 +149,7 @@ def test_what_is_in_collections_is_counted() -> None:
 
 
 def test_the_first_feature_of_each_type_is_told() -> None:
-    """Counted from one, features without geometry included."""
+    """Counted from one, including features without geometry."""
     scan = found(None, POINT, POINT, LINE, gathered(POLYGON), LINE)
     assert scan.first == {"Point": 2, "LineString": 4, "GeometryCollection": 5}
 
@@ -171,13 +171,13 @@ def test_the_first_feature_of_each_type_is_told() -> None:
     ],
 )
 def test_numbers_too_large_for_degrees_are_seen(shape: Any, exceeds: bool) -> None:
-    """Alone or among others; elevations are no matter."""
+    """Alone or among others; elevations are ignored."""
     assert found(shape).exceeds_degrees == exceeds
     assert found(POINT, LINE, POLYGON, shape, POINT, LINE, POLYGON).exceeds_degrees == exceeds
 
 
 def test_large_numbers_under_the_name_of_degrees_are_mislabelled() -> None:
-    """A crs member that is not WGS 84 makes them right."""
+    """With a crs member other than WGS 84, they are right."""
     far = feature(None, geometry("Point", [412345.6, 5712345.6]))
     utm = {"type": "name", "properties": {"name": "EPSG:25832"}}
     assert scan_bytes(collection(far)).is_mislabelled
@@ -194,7 +194,7 @@ nests = st.recursive(
 
 @given(st.sampled_from(sorted(WHOLE)), nests)
 def test_looking_at_many_or_at_one_finds_the_same(kind: str, coordinates: Any) -> None:
-    """The fast way, over brackets and commas, agrees with the careful one about any coordinates."""
+    """For any coordinates, the fast search for brackets and commas agrees with the careful one."""
     shape = geometry(kind, coordinates)
     alone, inside = found(shape), found(gathered(shape))
     assert max(alone.unreadable_geometries, alone.damaged_geometries) == inside.damaged_geometries

@@ -1,4 +1,4 @@
-"""Halves of letters in JSON text."""
+"""Lone surrogates in JSON text."""
 
 import json
 import random
@@ -17,7 +17,7 @@ PIECES = (r"\ud83d", r"\ude00", r"\uDBFF", r"\u00e9", r"\\", r"\n", "ud83d", "é
 
 @pytest.mark.parametrize("seed", range(200))
 def test_every_half_becomes_a_replacement_character(seed: int) -> None:
-    """And nothing else changes, as a reader of JSON sees it that keeps halves."""
+    """Nothing else changes, as a JSON reader that keeps surrogates sees it."""
     generator = random.Random(seed)
     text = '"' + "".join(generator.choices(PIECES, k=12)) + '"'
     read, read_replaced = json.loads(text), json.loads(replace_lone(text.encode()))
@@ -26,7 +26,7 @@ def test_every_half_becomes_a_replacement_character(seed: int) -> None:
 
 
 def test_a_document_is_normalized_in_a_copy(tmp_path: Path) -> None:
-    """Of the same length, the upload left as it is."""
+    """A copy of equal length; the upload is unchanged."""
     document = collection(feature({"a": "\ud83dé", "b": "😀"}))
     (tmp_path / "in").write_bytes(document)
     normalize(tmp_path / "in", tmp_path / "out", wrap_in_collection=False)
@@ -37,7 +37,7 @@ def test_a_document_is_normalized_in_a_copy(tmp_path: Path) -> None:
 
 
 def test_halves_are_counted_in_names_and_values() -> None:
-    """The scan sees what the converter will be given."""
+    """The scan reads what the converter will read."""
     found = scan_bytes(collection(feature({"\ud83d": "x\ude00", "y": {"z": ["\ud83d"]}}, id="\ud83d"), feature()))
     assert found.half_letters == 4
     assert [field.name for field in found.fields] == ["id", "\ufffd", "y"]
@@ -58,7 +58,7 @@ SEQUENCES = {
 
 @pytest.mark.parametrize("name", SEQUENCES)
 def test_what_is_no_collection_is_made_one(tmp_path: Path, name: str) -> None:
-    """With the same in it, as a scan sees it."""
+    """With the same content, as a scan sees it."""
     (tmp_path / "in").write_text(SEQUENCES[name], encoding="utf-8")
     normalize(tmp_path / "in", tmp_path / "out", wrap_in_collection=True)
     before, after = scan(tmp_path / "in"), scan(tmp_path / "out")
@@ -72,7 +72,7 @@ def test_what_is_no_collection_is_made_one(tmp_path: Path, name: str) -> None:
 
 
 def test_the_system_of_a_lone_feature_goes_to_the_collection(tmp_path: Path) -> None:
-    """Which is where the converter looks for it."""
+    """The converter looks for it there."""
     crs = {"type": "name", "properties": {"name": "EPSG:25833"}}
     (tmp_path / "in").write_text(json.dumps(feature({"a": 1}, crs=crs)))
     normalize(tmp_path / "in", tmp_path / "out", wrap_in_collection=True)

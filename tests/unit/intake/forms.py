@@ -1,4 +1,4 @@
-"""Forms for tests: built the plain way, and at random."""
+"""Forms for tests, fixed and random."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,7 +14,7 @@ MAX_FIELD_BYTES = 2000
 
 
 class Part(NamedTuple):
-    """A part: a text field, or a file when it has a file name."""
+    """A part: a text field, or a file if it has a file name."""
 
     name: str
     content: bytes
@@ -22,7 +22,7 @@ class Part(NamedTuple):
 
 
 def build(parts: Sequence[Part], *, preamble: bytes = b"", epilogue: bytes = b"\r\n") -> bytes:
-    """Return the body of the form that `parts` make."""
+    """The body of the form with these parts."""
     pieces = [preamble, b"\r\n" if preamble else b""]
     for part in parts:
         file_name = f'; filename="{part.file_name}"' if part.file_name is not None else ""
@@ -32,7 +32,7 @@ def build(parts: Sequence[Part], *, preamble: bytes = b"", epilogue: bytes = b"\
 
 
 def cut(body: bytes, sizes: Sequence[int]) -> list[bytes]:
-    """Cut `body` into chunks of `sizes`, over and over."""
+    """Divide `body` into chunks of `sizes`, repeatedly."""
     chunks, position, turn = [], 0, 0
     while position < len(body):
         size = sizes[turn % len(sizes)]
@@ -42,12 +42,12 @@ def cut(body: bytes, sizes: Sequence[int]) -> list[bytes]:
 
 
 def new_parser() -> FormParser:
-    """A parser for forms of this module."""
+    """A parser for this module's forms."""
     return FormParser(BOUNDARY, file_field=FILE_FIELD, max_parts=MAX_PARTS, max_field_bytes=MAX_FIELD_BYTES)
 
 
 def parse(chunks: Sequence[bytes]) -> list[Event]:
-    """Parse a whole body; adjacent pieces of a file are joined, so that chunks leave no trace."""
+    """Parse a whole body; adjacent pieces of a file are joined, so that chunks do not show."""
     parser = new_parser()
     events: list[Event] = []
     for chunk in chunks:
@@ -61,7 +61,7 @@ def parse(chunks: Sequence[bytes]) -> list[Event]:
 
 
 def events_of(part: Part) -> list[Event]:
-    """What a parser makes of a part that carries the file."""
+    """What a parser emits for a part with the file."""
     assert part.file_name is not None
     return [FileStart(part.file_name), *([part.content] if part.content else []), FileEnd()]
 

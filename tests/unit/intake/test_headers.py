@@ -1,4 +1,4 @@
-"""Content-Type and Content-Disposition as clients really write them."""
+"""Content-Type and Content-Disposition as clients write them."""
 
 import pytest
 
@@ -34,19 +34,19 @@ NO_BOUNDARIES = [
 
 @pytest.mark.parametrize(("content_type", "boundary"), BOUNDARIES.items())
 def test_the_boundary_is_read(content_type: str, boundary: bytes) -> None:
-    """A boundary is found whether it is quoted or not, among other parameters and in any case."""
+    """Quoted or not, among other parameters and in any case."""
     assert read_boundary(content_type) == boundary
 
 
 @pytest.mark.parametrize("content_type", NO_BOUNDARIES)
 def test_a_content_type_without_a_boundary_is_refused(content_type: str | None) -> None:
-    """What is no multipart/form-data with one valid boundary is malformed."""
+    """Anything other than multipart/form-data with one valid boundary is malformed."""
     with pytest.raises(MalformedRequest):
         read_boundary(content_type)
 
 
 def test_the_refusal_says_what_came_instead() -> None:
-    """A caller that sent JSON reads that it did."""
+    """For example, that it was JSON."""
     with pytest.raises(MalformedRequest, match=r"multipart/form-data; it came as application/json\."):
         read_boundary("application/json; charset=utf-8")
 
@@ -81,7 +81,7 @@ NAMES = {
 
 @pytest.mark.parametrize(("value", "name"), NAMES.items())
 def test_the_file_name_is_read(value: str, name: str | None) -> None:
-    """A file name comes out as the client's user sees it: its last component, printable."""
+    """As the client's user sees it: the last component, printable."""
     assert read_disposition(value) == ("file", name)
 
 
@@ -98,13 +98,13 @@ def test_the_file_name_is_read(value: str, name: str | None) -> None:
     ],
 )
 def test_an_unreadable_disposition_is_refused(value: str) -> None:
-    """A disposition without a name, or that can be read two ways, is malformed."""
+    """Without a name, or with two readings, it is malformed."""
     with pytest.raises(MalformedRequest):
         read_disposition(value)
 
 
 def test_names_keep_scripts_and_emoji() -> None:
-    """The joiners that scripts and emoji need are no control characters."""
+    """The joiners that scripts and emoji need are not control characters."""
     name = "می\u200cخوریم 👩\u200d🌾.kml"
     assert clean_name(name) == name
 
@@ -112,7 +112,7 @@ def test_names_keep_scripts_and_emoji() -> None:
 @pytest.mark.parametrize("filler", [" ", "\t", "\\", '\\"', ";", "; ", ";a=", "a", "=", '"', "%2"])
 @pytest.mark.parametrize("start", ["form-data; name=x", 'form-data; name="', "form-data; ", "form-data"])
 def test_a_hostile_header_is_read_or_refused(start: str, filler: str) -> None:
-    """A long run of any filler is read or refused in time linear in it: the suite's time limit holds the test."""
+    """A long run of any filler is handled in linear time; the suite's time limit enforces this."""
     for end in ("", "x", '"', ";"):
         try:
             read_disposition(start + filler * 250_000 + end)

@@ -1,4 +1,4 @@
-"""The form parser: the same parts however the body is cut, and a plain refusal of what is no form."""
+"""The form parser yields the same parts however the body is divided, and refuses malformed forms clearly."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -44,13 +44,13 @@ def outcome(chunks: Sequence[bytes]) -> list[Event] | type[Exception]:
 
 @given(parts=forms, sizes=chunk_sizes)
 def test_any_chunking_yields_the_same_parts(parts: list[Part], sizes: list[int]) -> None:
-    """A form's parts come out as they were put in, in order, wherever its body is cut."""
+    """The parts arrive unchanged and in order, wherever the body is divided."""
     assert parse(cut(build(parts), sizes)) == expected(parts)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, len(BOUNDARY) + 4, len(BOUNDARY) + 5, len(BOUNDARY) + 6])
 def test_a_boundary_is_found_wherever_it_is_cut(length: int) -> None:
-    """Also where a piece ends amid what follows the boundary, and where what precedes it was passed on unread."""
+    """Even inside what follows the boundary, or if the text before it was already passed on."""
     parts = [Part(FILE_FIELD, b"x" * 100, "a.geojson"), Part(FILE_FIELD, b"y" * 100, "b.geojson")]
     body = build(parts)
     for start in range(len(body) - length):
@@ -59,7 +59,7 @@ def test_a_boundary_is_found_wherever_it_is_cut(length: int) -> None:
 
 @given(content=contents, preamble=contents, sizes=chunk_sizes)
 def test_preamble_and_epilogue_are_ignored(content: bytes, preamble: bytes, sizes: list[int]) -> None:
-    """What stands before the first boundary and after the last is no part of the form (RFC 2046 5.1.1)."""
+    """Text before the first boundary and after the last is not part of the form (RFC 2046 5.1.1)."""
     part = Part(FILE_FIELD, content, "a.geojson")
     body = build([part], preamble=preamble, epilogue=b"\r\nepilogue\r\n--" + BOUNDARY + b"\r\n")
     assert parse(cut(body, sizes)) == expected([part])
@@ -76,7 +76,7 @@ def test_a_body_cut_off_anywhere_is_refused(parts: list[Part], sizes: list[int],
 
 @given(parts=forms, sizes=chunk_sizes, data=st.data())
 def test_a_damaged_body_has_one_outcome(parts: list[Part], sizes: list[int], data: st.DataObject) -> None:
-    """Damage to a body has the same outcome, be it parts or a refusal, wherever the body is cut."""
+    """Parts or a refusal, the same wherever the body is divided."""
     body = bytearray(build(parts))
     position = data.draw(st.integers(min_value=0, max_value=len(body) - 1))
     body[position : position + 1] = data.draw(st.sampled_from([b"", b"\0", b"\n", b"\r", b"\r\n", b'"', b"\xff", b"-"]))
@@ -85,7 +85,7 @@ def test_a_damaged_body_has_one_outcome(parts: list[Part], sizes: list[int], dat
 
 @given(body=st.binary(max_size=500), sizes=chunk_sizes)
 def test_noise_is_refused(body: bytes, sizes: list[int]) -> None:
-    """Bytes that are no form end in a refusal, never in another error."""
+    """Random bytes are refused, and never cause another error."""
     assert outcome(cut(body, sizes)) is MalformedRequest
 
 
@@ -134,7 +134,7 @@ REFUSED = {
 @pytest.mark.parametrize("chunk_bytes", [1, 7, 4096, 1 << 20])
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_no_form_is_refused(case: str, chunk_bytes: int) -> None:
-    """A body that breaks the syntax or a cap is refused in words of this service."""
+    """A body that breaks the syntax or a cap is refused with this service's messages."""
     with pytest.raises(MalformedRequest) as refusal:
         parse(cut(REFUSED[case], [chunk_bytes]))
     assert refusal.value.message.endswith((".", "@cities.geojson"))
@@ -142,7 +142,7 @@ def test_what_is_no_form_is_refused(case: str, chunk_bytes: int) -> None:
 
 
 def test_a_hundred_thousand_parts_are_refused_early() -> None:
-    """The cap on parts ends the reading at the part that passes it."""
+    """Reading ends with the part that exceeds the cap."""
     parser = new_parser()
     body = build([Part("x", b"")] * 100_000)
     chunks = iter(cut(body, [4096]))
@@ -152,7 +152,7 @@ def test_a_hundred_thousand_parts_are_refused_early() -> None:
 
 
 def test_a_body_that_is_no_form_is_refused_early() -> None:
-    """A body without the boundary is refused within its first kilobytes, before its end."""
+    """A body without the boundary is refused within its first kilobytes."""
     parser = new_parser()
     with pytest.raises(MalformedRequest):
         list(parser.feed(bytes(2 * MAX_PREAMBLE_BYTES)))
@@ -160,12 +160,12 @@ def test_a_body_that_is_no_form_is_refused_early() -> None:
 
 @pytest.mark.parametrize("encoding", [b"binary", b"8bit", b"7BIT"])
 def test_encodings_that_change_nothing_are_taken(encoding: bytes) -> None:
-    """Libraries that declare the identity as a transfer encoding are understood."""
+    """Some libraries declare the identity as a transfer encoding."""
     assert parse([with_header(b"Content-Transfer-Encoding: " + encoding)]) == expected([FILE])
 
 
 def test_a_field_in_its_own_character_set_is_decoded() -> None:
-    """A text part that declares its character set is read in it."""
+    """A text part may declare its character set."""
     body = build([Part("x", b"Gew\xe4sser")]).replace(
         b"\r\n\r\n", b"\r\nContent-Type: text/plain; charset=ISO-8859-1\r\n\r\n", 1
     )
@@ -173,15 +173,15 @@ def test_a_field_in_its_own_character_set_is_decoded() -> None:
 
 
 def test_a_field_may_be_sent_with_a_file_name() -> None:
-    """A part's name alone decides what it is: libraries that give text parts a file name are understood."""
+    """The part's name decides: some libraries give text parts a file name."""
     assert parse([build([Part("x", b"Kml", "blob")])]) == [Field("x", "Kml")]
 
 
 def test_an_empty_file_is_a_file() -> None:
-    """A file of no bytes begins and ends."""
+    """It has a beginning and an end."""
     assert parse([build([Part(FILE_FIELD, b"", "a.csv")])]) == [FileStart("a.csv"), FileEnd()]
 
 
 def test_a_form_without_parts_is_a_form() -> None:
-    """A body of the closing boundary alone is well-formed."""
+    """The closing boundary alone is well-formed."""
     assert parse([b"--" + BOUNDARY + b"--\r\n"]) == []

@@ -9,12 +9,12 @@ LIMITS = IntakeLimits(idle_seconds=10, total_seconds=100, min_bytes_per_second=1
 
 
 def test_the_first_bytes_are_due_within_the_idle_time() -> None:
-    """A client that says nothing is given up after the idle time."""
+    """After that, a silent client is given up."""
     assert Pace(LIMITS, now=5).deadline == 15
 
 
 def test_each_sound_moves_the_deadline() -> None:
-    """A client that sends fast enough has the idle time again after each chunk."""
+    """A client that sends fast enough has the full idle time after each chunk."""
     pace = Pace(LIMITS, now=0)
     pace.heard(now=8, received=1_000_000)
     assert pace.deadline == 18
@@ -22,7 +22,7 @@ def test_each_sound_moves_the_deadline() -> None:
 
 
 def test_a_drip_is_too_slow() -> None:
-    """A client that sends a byte now and then is held to the least mean rate."""
+    """Clients must keep a minimum mean rate."""
     pace = Pace(LIMITS, now=0)
     pace.heard(now=9, received=2000)
     assert pace.deadline == 12
@@ -30,7 +30,7 @@ def test_a_drip_is_too_slow() -> None:
 
 
 def test_no_upload_takes_longer_than_the_total_time() -> None:
-    """A client that keeps the rate is still given up at the total time."""
+    """Even if the client keeps the rate."""
     pace = Pace(LIMITS, now=0)
     pace.heard(now=95, received=10_000_000)
     assert pace.deadline == 100
@@ -39,7 +39,7 @@ def test_no_upload_takes_longer_than_the_total_time() -> None:
 
 @pytest.mark.parametrize("received", [0, 5000, 10_000_000])
 def test_the_services_own_time_is_not_counted(received: int) -> None:
-    """While the service writes to its disk no clock runs against the client."""
+    """The time that the service takes to write to disk does not count against the client."""
     pace = Pace(LIMITS, now=0)
     pace.heard(now=4, received=received)
     before = pace.deadline

@@ -1,4 +1,4 @@
-"""Callers wait for the end of a job within bounds, and are woken together."""
+"""Callers wait for the end of a job within limits, and are woken together."""
 
 from contextlib import ExitStack
 from uuid import UUID
@@ -11,7 +11,7 @@ JOB, OTHER = JobId(UUID(int=3)), JobId(UUID(int=4))
 
 
 def test_those_who_wait_for_a_job_are_woken_together() -> None:
-    """And no others; afterwards nothing is left of them."""
+    """And no others; afterwards nothing of them remains."""
     watch = EndWatch(most=10, most_each=10)
     with watch.watching(JOB, A) as first, watch.watching(JOB, B) as second, watch.watching(OTHER, A) as third:
         assert watch.watched == {JOB, OTHER}
@@ -21,7 +21,7 @@ def test_those_who_wait_for_a_job_are_woken_together() -> None:
 
 
 def test_who_finds_no_place_does_not_wait() -> None:
-    """Neither beyond the places of an account nor beyond those of all; a place that is left is free again."""
+    """Beyond an account's limit or the total limit; when a waiter leaves, its place is free again."""
     watch = EndWatch(most=3, most_each=2)
     for _ in range(2):
         with ExitStack() as waiting:
@@ -30,7 +30,7 @@ def test_who_finds_no_place_does_not_wait() -> None:
 
 
 def test_nobody_waits_while_the_process_stops() -> None:
-    """Those who do are woken."""
+    """Those that do wait are woken."""
     watch = EndWatch(most=3, most_each=3)
     with watch.watching(JOB, A) as before:
         watch.stop()

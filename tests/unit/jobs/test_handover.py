@@ -1,4 +1,4 @@
-"""What a gateway tells workers: plain data, of a version that they know; and the lanes that it waits in."""
+"""What a gateway sends to workers: plain data of a known version, and the lanes for it."""
 
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID, uuid4
@@ -53,19 +53,19 @@ def handover(content: bytes | None = b"{}") -> HandOver:
 
 
 def test_what_is_told_is_understood() -> None:
-    """With the input inside and without."""
+    """With the input inside the message or outside."""
     for told in (handover(), handover(None)):
         assert read_handover(write_handover(told)) == told
 
 
 def test_another_version_is_left_to_others() -> None:
-    """Whatever else it says."""
+    """Whatever else it contains."""
     told = msgspec.msgpack.encode({"version": 2, "job": "of a kind that comes later"})
     assert read_handover(told) is None
 
 
 def test_each_version_has_its_fields() -> None:
-    """A worker of the same version would convert without a field that it does not know, and not as the client asked."""
+    """A worker of the same version would ignore an unknown field, and convert differently than requested."""
     told = {kind: " ".join(kind.__struct_fields__) for kind in FIELDS[VERSION]}
     assert told == FIELDS[VERSION]
 
@@ -80,7 +80,7 @@ def test_an_account_has_one_lane_a_day_and_large_inputs_others() -> None:
 
 
 def test_lanes_are_looked_into_in_turn() -> None:
-    """A lane that always has something comes once in a round."""
+    """A lane that is never empty comes once per round."""
     lanes = Lanes()
     seen = []
     while lane := lanes.next(may_be_large=True):
@@ -98,7 +98,7 @@ def test_lanes_are_looked_into_in_turn() -> None:
 
 
 def test_large_lanes_wait_until_they_may_come() -> None:
-    """They are not forgotten meanwhile; names that are no lanes stir nothing."""
+    """They are kept meanwhile; names that are not lanes are ignored."""
     lanes = Lanes()
     while lanes.next(may_be_large=True):
         pass

@@ -1,4 +1,4 @@
-"""A worker looks into the lanes in turn, so that the backlog of one delays no other."""
+"""A worker takes from the lanes in turn, so that one lane's backlog delays no other."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from service.jobs.lanes import Lanes, is_large
 
 
 def found(lanes: Lanes, *, may_be_large: bool = True) -> list[str]:
-    """All lanes that may contain a job, in the order in which they are looked into."""
+    """All lanes that may contain a job, in the order in which they are tried."""
     names = []
     while (name := lanes.next(may_be_large=may_be_large)) is not None:
         names.append(name)
@@ -15,7 +15,7 @@ def found(lanes: Lanes, *, may_be_large: bool = True) -> list[str]:
 
 
 def test_every_lane_may_contain_a_job_at_first() -> None:
-    """Then none of them, until one is stirred or all are."""
+    """Then none, until one or all are stirred."""
     lanes = Lanes()
     assert len(set(found(lanes))) == 2 * LANES
     assert found(lanes) == []
@@ -35,7 +35,7 @@ def test_a_lane_that_is_stirred_again_waits_for_its_turn() -> None:
 
 
 def test_large_inputs_wait_for_a_worker_that_may_take_them() -> None:
-    """Their lanes stay stirred meanwhile."""
+    """Their lanes remain stirred meanwhile."""
     lanes = Lanes()
     assert not any(map(is_large, found(lanes, may_be_large=False)))
     assert all(map(is_large, found(lanes)))

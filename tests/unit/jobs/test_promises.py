@@ -1,4 +1,4 @@
-"""Who is promised a place: all while there is room, then those who have less than their share, then nobody."""
+"""Who is promised a place: everybody while there is room, then accounts below their share, then nobody."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ flooding, other = accounts[:2]
 
 @dataclass
 class Service:
-    """A service of which only the clock and the number of places taken are known."""
+    """A service with a known clock and a known number of taken places."""
 
     most: int = MOST
     taken: int = 0
@@ -52,7 +52,7 @@ class Service:
         )
 
     def flood(self, account: AccountId = flooding) -> list[Promise]:
-        """Take all that the account is promised."""
+        """Take everything that the account is promised."""
         promises: list[Promise] = []
         while self.is_promised(account, promises.append):
             assert len(promises) < 2 * MOST
@@ -67,13 +67,13 @@ class Service:
         return True
 
     def visit(self) -> Promise:
-        """Let a caller in who is not known yet."""
+        """Admit a caller that is not known yet."""
         promise = self.promises.seek_visit()
         assert promise is not None
         return promise
 
     def end_jobs(self, number: int, every: float) -> None:
-        """Let jobs end one after the other while others wait."""
+        """Let jobs end one after another while others wait."""
         self.taken = CONVERTERS + 1
         for _ in range(number):
             self.seconds += every
@@ -88,7 +88,7 @@ def test_a_few_are_let_in_for_each_converter_however_slow_the_service_is() -> No
 
 
 def test_one_slow_job_is_enough_to_let_fewer_in() -> None:
-    """What is under way for longer than that is what the next to come would wait for."""
+    """A later client would have to wait for whatever takes longer than that."""
     service = Service()
     service.end_jobs(2, every=5.0)
     assert service.promises.depth < CONVERTERS + BURST
@@ -109,7 +109,7 @@ def test_as_many_are_let_in_as_can_be_begun_in_time(rate: int) -> None:
 
 
 def test_the_rate_is_that_of_a_service_that_has_enough_to_do() -> None:
-    """Jobs that end far apart because few were sent say nothing."""
+    """Jobs that end far apart because few were sent do not count."""
     service = Service()
     service.end_jobs(1000, every=1 / 200)
     service.taken = 0
@@ -144,7 +144,7 @@ def test_an_account_within_its_share_is_let_in_while_another_floods() -> None:
 
 
 def test_a_service_is_full_when_nobody_would_be_let_in() -> None:
-    """One that an account floods is not: it serves the others."""
+    """A service that one account floods is not full: it serves the others."""
     service = Service()
     was_full = []
     for account in accounts:
@@ -161,7 +161,7 @@ def test_a_service_without_places_is_full() -> None:
 
 
 def test_an_account_within_its_share_is_let_in_when_the_service_has_become_slow_below_a_flood() -> None:
-    """What was let in at a better rate is the flooding account's own; the depth has fallen below it."""
+    """What was admitted at a better rate belongs to the flooding account; the depth has since fallen below it."""
     service = Service()
     service.taken = service.taken_by[str(flooding)] = len(service.flood())
     for _ in range(50):
@@ -173,7 +173,7 @@ def test_an_account_within_its_share_is_let_in_when_the_service_has_become_slow_
 
 
 def test_places_in_the_queue_count_for_an_account_as_promises_do() -> None:
-    """An account whose requests have all left jobs behind has used its share, too; places for others stay free."""
+    """Jobs in the queue use an account's share like promises; places for others stay free."""
     service = Service()
     for promise in service.flood():
         promise.release()
@@ -247,7 +247,7 @@ def test_few_strangers_are_looked_up_at_a_time_while_the_service_is_full() -> No
 
 
 def test_no_more_strangers_are_let_in_together_than_there_are_places() -> None:
-    """Each may turn out to have an account that is promised one."""
+    """Each may turn out to belong to an account that is promised one."""
     service = Service()
     for _ in range(CONVERTERS + BURST):
         service.visit()
@@ -277,7 +277,7 @@ def test_those_who_are_refused_are_told_different_times() -> None:
 
 @given(steps=st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["ask", "release", "wait"]))))
 def test_nothing_is_left_of_what_has_ended(steps: list[tuple[int, str]]) -> None:
-    """Whatever happens in whatever order, the whole depth is there again when all have ended."""
+    """In whatever order things happen, the whole depth is available once all have ended."""
     service = Service()
     promises: list[Promise] = []
     for number, step in steps:

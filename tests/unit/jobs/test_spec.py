@@ -1,4 +1,4 @@
-"""The specification of a job: plain data for any process on any host."""
+"""A job's specification: plain data for any process on any host."""
 
 from datetime import UTC
 from pathlib import Path
@@ -66,7 +66,7 @@ SPECS = st.builds(
 
 @given(SPECS)
 def test_it_is_the_same_after_a_way_through_bytes(spec: JobSpec) -> None:
-    """Nothing of it leans on this process."""
+    """Nothing in it depends on this process."""
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(spec), type=JobSpec) == spec
 
 
@@ -86,7 +86,7 @@ def test_its_files_are_found_in_whatever_directory_a_host_has_for_them(spec: Sou
 
 
 def test_nothing_of_a_source_is_lost_on_the_way_to_its_job(tmp_path: Path) -> None:
-    """Also the warnings that depend on the columns found later: every field comes back."""
+    """Even the warnings that depend on columns found later: every field is restored."""
     source = Source(
         format=by_token("kml"),
         parts=(Part({".kml": tmp_path / "in.kml"}, "in"),),
@@ -101,7 +101,7 @@ def test_nothing_of_a_source_is_lost_on_the_way_to_its_job(tmp_path: Path) -> No
 
 
 def test_a_source_outside_the_jobs_directory_cannot_be_described(tmp_path: Path) -> None:
-    """It would not be there on another host, nor be removed with the job."""
+    """It would not exist on another host, nor be removed with the job."""
     part = Part({".csv": tmp_path / "elsewhere" / "a.csv"}, "a")
     source = Source(format=by_token("csv"), parts=(part,), stem="a")
     with pytest.raises(ValueError, match="elsewhere"):

@@ -1,4 +1,4 @@
-"""What a caller is told of a limit that the database has named."""
+"""What a caller is told about a limit that the database has named."""
 
 from typing import get_args
 
@@ -21,14 +21,14 @@ SEEN = Seen(
 
 @pytest.mark.parametrize("name", EXPLANATIONS)
 def test_every_explanation_is_a_sentence_with_what_to_do(name: str) -> None:
-    """And says no more of the plan than it needs."""
+    """It says no more about the plan than needed."""
     message = refusal(name, SEEN).message
     assert message.endswith(".")
     assert message.count(".") >= 2
 
 
 def test_every_value_of_limit_has_an_explanation() -> None:
-    """A payment that is past due is no limit, and has a flag of its own."""
+    """A past-due payment is not a limit, and has its own flag."""
     assert {explanation.limit for explanation in EXPLANATIONS.values()} - {None} == set(get_args(Limit))
     payment = refusal("payment", SEEN)
     assert (payment.limit, payment.payment_past_due, payment.needs_upgrade) == (None, True, False)
@@ -46,12 +46,12 @@ def test_every_value_of_limit_has_an_explanation() -> None:
     ],
 )
 def test_a_refusal_says_what_is_left(name: str, figures: list[str]) -> None:
-    """In figures that a person reads."""
+    """In readable figures."""
     message = refusal(name, SEEN).message
     assert [figure for figure in figures if figure not in message] == []
 
 
 def test_nothing_is_left_where_more_was_used_than_the_plan_has_now() -> None:
-    """Never below nothing."""
+    """Never a negative number."""
     over = msgspec.structs.replace(SEEN, used_bytes=60 * MIB)
     assert "0.0 MiB are left" in refusal("data", over).message

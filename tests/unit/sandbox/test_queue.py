@@ -1,4 +1,4 @@
-"""Who may run next, with a clock of the test's own."""
+"""Who may run next, with a clock that tests move."""
 
 from contextlib import suppress
 
@@ -8,26 +8,26 @@ from sandbox.queue import QUANTUM_SECONDS, AdmissionQueue, QueueFull, QueueTicke
 
 
 def acquire(queue: AdmissionQueue, tenant: str, now: float = 0.0) -> QueueTicket:
-    """Take a place and wait for a worker."""
+    """Take a place and wait for a slot."""
     [ticket] = queue.enqueue(tenant)
     queue.acquire(ticket, now)
     return ticket
 
 
 def flood(queue: AdmissionQueue, tenant: str) -> None:
-    """Take all the places that the tenant gets."""
+    """Take all the places that the tenant can get."""
     with suppress(QueueFull):
         while True:
             queue.enqueue(tenant)
 
 
 def states(*tickets: QueueTicket) -> list[State]:
-    """Where the tickets stand."""
+    """The states of the tickets."""
     return [ticket.state for ticket in tickets]
 
 
 def test_a_full_queue_refuses_at_once_and_takes_again_when_a_place_is_released() -> None:
-    """The places bound what is held; releasing one twice frees one."""
+    """Places limit what is held; releasing one twice frees one."""
     queue = AdmissionQueue(workers=1, waiting=1)
     [first] = queue.enqueue("a")
     queue.enqueue("b")
@@ -42,7 +42,7 @@ def test_a_full_queue_refuses_at_once_and_takes_again_when_a_place_is_released()
 
 
 def test_a_tenant_who_floods_the_queue_leaves_places_for_the_others() -> None:
-    """Each gets three quarters at most of what the others leave: a newcomer finds a place."""
+    """Each gets at most three quarters of what the others leave, so a newcomer finds a place."""
     queue = AdmissionQueue(workers=2, waiting=54)
     for tenant in ("flood", "second", "third"):
         flood(queue, tenant)
@@ -51,7 +51,7 @@ def test_a_tenant_who_floods_the_queue_leaves_places_for_the_others() -> None:
 
 
 def test_a_tenant_may_have_so_many_places_or_one_request_when_it_has_none() -> None:
-    """A batch above the limit could never be taken otherwise; beside another it is refused as a whole."""
+    """Otherwise a batch above the limit could never be accepted; beside another request it is refused as a whole."""
     queue = AdmissionQueue(workers=1, waiting=20, per_tenant=2)
     batch = queue.enqueue("a", 3)
     with pytest.raises(TenantLimit) as limit:
@@ -66,7 +66,7 @@ def test_a_tenant_may_have_so_many_places_or_one_request_when_it_has_none() -> N
 
 
 def test_a_newcomer_does_not_wait_behind_all_of_a_busy_tenant() -> None:
-    """Workers go around between tenants, not along the queue."""
+    """Slots rotate between tenants instead of following the order of arrival."""
     queue = AdmissionQueue(workers=1, waiting=20)
     busy = [acquire(queue, "busy") for _ in range(5)]
     newcomer = acquire(queue, "new")
@@ -77,7 +77,7 @@ def test_a_newcomer_does_not_wait_behind_all_of_a_busy_tenant() -> None:
 
 
 def test_a_tenant_that_runs_less_is_served_first() -> None:
-    """With several workers the one that has fewest comes next."""
+    """With several slots, the tenant with the fewest comes next."""
     queue = AdmissionQueue(workers=3, waiting=20)
     running = [acquire(queue, "a") for _ in range(3)]
     third, first, second = (acquire(queue, tenant) for tenant in ("a", "b", "b"))
@@ -88,7 +88,7 @@ def test_a_tenant_that_runs_less_is_served_first() -> None:
 
 
 def test_tenants_who_come_back_again_and_again_do_not_pass_one_who_waits() -> None:
-    """A tenant that holds nothing between two files begins at the end of the line."""
+    """A tenant that holds nothing between two files starts at the end of the line."""
     queue = AdmissionQueue(workers=1, waiting=20)
     first, second = (acquire(queue, "patient") for _ in range(2))
     running = acquire(queue, "x")
@@ -99,7 +99,7 @@ def test_tenants_who_come_back_again_and_again_do_not_pass_one_who_waits() -> No
 
 
 def test_a_tenant_with_nothing_running_gets_a_worker_within_a_quantum() -> None:
-    """The tenant that runs most lends the one that it has had for longest, and goes on when it is given back."""
+    """The tenant with the most slots lends the one that it has held longest, and continues when it is returned."""
     queue = AdmissionQueue(workers=2, waiting=20, suspended=1)
     heavy = [acquire(queue, "heavy", now) for now in (0.0, 0.1, 0.2)]
     small = acquire(queue, "small", 0.3)
@@ -113,7 +113,7 @@ def test_a_tenant_with_nothing_running_gets_a_worker_within_a_quantum() -> None:
 
 
 def test_the_tenant_that_runs_most_lends_what_it_has_run_for_longest() -> None:
-    """One that has a single worker keeps it, though it has had it for longer."""
+    """A tenant with a single slot keeps it, even if it has held it longer."""
     queue = AdmissionQueue(workers=3, waiting=20, suspended=3)
     only = acquire(queue, "one", 0.0)
     first, second = acquire(queue, "two", 1.0), acquire(queue, "two", 2.0)
@@ -122,7 +122,7 @@ def test_the_tenant_that_runs_most_lends_what_it_has_run_for_longest() -> None:
 
 
 def test_who_has_lent_a_worker_does_not_take_another_at_once() -> None:
-    """It is given time as well: only after a quantum is the next worker lent to it."""
+    """The next slot is lent to it only after a quantum."""
     queue = AdmissionQueue(workers=2, waiting=20, suspended=2)
     lender, other = acquire(queue, "a", 0.0), acquire(queue, "b", 1.0)
     acquire(queue, "c", 9.0)
@@ -142,7 +142,7 @@ def test_without_others_nothing_is_suspended_however_long_it_runs() -> None:
 
 
 def test_tenants_on_one_worker_take_turns() -> None:
-    """Each runs for a quantum at a time, in the order in which they came, and none runs twice before another."""
+    """Each runs for a quantum at a time, in order of arrival, and none runs twice before another."""
     queue = AdmissionQueue(workers=1, waiting=20, suspended=4)
     tickets = {tenant: acquire(queue, tenant) for tenant in "abc"}
     order = [next(tenant for tenant in "abc" if tickets[tenant].state is State.RUNNING)]
@@ -155,7 +155,7 @@ def test_tenants_on_one_worker_take_turns() -> None:
 
 
 def test_no_more_are_suspended_than_may_be() -> None:
-    """A newcomer then waits for the first that ends; those that were begun go on taking turns."""
+    """A newcomer then waits for the first one that ends; running ones continue to take turns."""
     queue = AdmissionQueue(workers=1, waiting=20, suspended=1)
     first, second, third = (acquire(queue, tenant) for tenant in "abc")
     for quantum in range(1, 10):
@@ -177,7 +177,7 @@ def test_a_suspended_ticket_can_be_released() -> None:
 
 
 def test_one_who_is_released_while_it_waits_gets_no_worker() -> None:
-    """What it would have got goes to the next."""
+    """The next ticket gets its slot."""
     queue = AdmissionQueue(workers=1, waiting=5)
     running, impatient, patient = (acquire(queue, tenant) for tenant in "abc")
     queue.release(impatient, 0)

@@ -1,4 +1,4 @@
-"""How long a connection lives, in how many pieces an answer leaves, and how what comes in reaches an application."""
+"""How long a connection lives, how responses are divided into writes, and how requests reach an application."""
 
 import asyncio
 import re
@@ -32,7 +32,7 @@ LARGE = bytes(range(256)) * 1024
 
 @dataclass
 class Application:
-    """Answers at once, after a while, at length, with a head alone, or when it has read a body as it is told to."""
+    """Responds at once, after a delay, at length, with a head alone, or after reading the body as instructed."""
 
     read: asyncio.Event = field(default_factory=asyncio.Event)
     left: asyncio.Event = field(default_factory=asyncio.Event)
@@ -61,7 +61,7 @@ class Application:
 
 
 class Watched(Connection):
-    """Notes what is written."""
+    """Records what is written."""
 
     def __init__(self, site: Site, served: socket.socket, pieces: list[bytes]) -> None:
         super().__init__(site, served, None)
@@ -75,7 +75,7 @@ class Watched(Connection):
 
 @dataclass
 class Client:
-    """One end of a connection whose other end is served; `pieces` are what the server wrote, one by one."""
+    """One end of a connection whose other end is served; `pieces` are the server's writes."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -85,12 +85,12 @@ class Client:
     pieces: list[bytes]
 
     async def ask(self, path: bytes = b"/") -> bytes:
-        """Send a request and return its answer."""
+        """Send a request and return the response."""
         self.writer.write(REQUEST % path)
         return await self.reader.readuntil(b"done")
 
     async def send(self, data: bytes) -> None:
-        """Send bytes; raises OSError as soon as the connection was reset."""
+        """Send bytes; raise OSError as soon as the connection is reset."""
         own = self.socket.dup()
         own.setblocking(False)
         await asyncio.get_running_loop().sock_sendall(own, data)
@@ -105,7 +105,7 @@ class Client:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Let others go on until a condition holds."""
+    """Yield to other tasks until a condition holds."""
     async with asyncio.timeout(10):
         while True:
             if holds():
@@ -146,7 +146,7 @@ async def test_a_head_without_its_body_leaves_all_the_same() -> None:
 
 @pytest.mark.parametrize("head", [b"", b"GET / HTTP/1.1\r\n"])
 async def test_a_connection_whose_request_does_not_come_is_told_so(head: bytes) -> None:
-    """And is not reset when it comes after all."""
+    """It is not reset if the request comes after all."""
     async with connection() as client:
         client.writer.write(head)
         answer = await asyncio.wait_for(client.reader.read(), 10 * KEEP_ALIVE_SECONDS)
@@ -179,7 +179,7 @@ async def test_requests_that_come_together_are_answered_in_turn() -> None:
 
 
 async def test_what_came_behind_requests_that_the_gate_refuses_is_served() -> None:
-    """Though it came in another piece, while an earlier request was served, and nothing comes after it."""
+    """Even if it arrived in another piece while an earlier request was served, and nothing follows it."""
     promises = Promises(converters=1, most=1, taken=lambda: 0, taken_by={}, now=time.monotonic)
     gate = Gate(cast("Authenticator", None), promises)  # asked for callers with keys only
     refused = UPLOAD % (b"/", 40_000) + bytes(40_000)
@@ -204,7 +204,7 @@ async def test_what_came_behind_requests_that_the_gate_refuses_is_served() -> No
 
 @pytest.mark.parametrize("requests", [0, 1])
 async def test_an_idle_connection_of_http2_ends_in_its_own_protocol(requests: int) -> None:
-    """Before its first request as after its last."""
+    """Before its first request and after its last."""
     async with connection(http2=True) as client:
         speaker = H2Connection()
         speaker.initiate_connection()
@@ -235,7 +235,7 @@ async def test_a_server_that_stops_lets_work_end() -> None:
 
 
 async def test_a_body_arrives_whole_and_as_it_came() -> None:
-    """Whatever the sizes of what is sent."""
+    """Whatever the sizes of the pieces."""
     body = b"first" + 8 * LARGE + b"last"
     async with connection() as client:
         client.application.read.set()
@@ -246,7 +246,7 @@ async def test_a_body_arrives_whole_and_as_it_came() -> None:
 
 @pytest.mark.parametrize(("piece", "most"), [(LARGE, 10 * len(LARGE)), (b"x", 10_000)], ids=["large", "tiny"])
 async def test_a_client_that_sends_more_than_is_read_has_to_wait(piece: bytes, most: int) -> None:
-    """Memory does not grow with what it sends; of tiny pieces fewer bytes are enough, for each is an object."""
+    """Memory stays bounded; for tiny pieces the limit is lower, since each is an object."""
     async with connection() as client:
         body = 20 * len(LARGE)
         client.writer.write(UPLOAD % (b"/upload", body))
@@ -270,7 +270,7 @@ async def test_a_client_that_sends_more_than_is_read_has_to_wait(piece: bytes, m
 
 
 async def test_a_small_body_that_nobody_reads_may_come_after_the_answer() -> None:
-    """The connection lives on, and what follows the body is the next request."""
+    """The connection stays open, and what follows the body is the next request."""
     async with connection() as client:
         client.writer.write(UPLOAD % (b"/unread", 10))
         answer = await client.reader.readuntil(b"done")
@@ -289,7 +289,7 @@ async def test_a_small_body_that_nobody_reads_and_that_does_not_come_is_not_wait
 
 
 async def test_a_large_body_that_nobody_reads_may_come_after_the_answer() -> None:
-    """The response announces that the connection closes, which is not reset, however late the client sends the rest."""
+    """The response announces that the connection will close, and however late the rest arrives, there is no reset."""
     async with connection() as client:
         client.writer.write(UPLOAD % (b"/unread", SMALL_BODY_BYTES + 1) + b"first")
         await asyncio.sleep(BUSY_SECONDS)
@@ -315,7 +315,7 @@ async def test_a_server_that_stops_lets_a_client_come_to_its_answer() -> None:
 
 
 async def test_a_client_that_sends_first_and_reads_later_gets_a_large_answer() -> None:
-    """Neither waits for the other to read."""
+    """Neither side waits for the other to read."""
     async with connection() as client:
         client.writer.write(UPLOAD % (b"/large", 100 * len(LARGE)) + 100 * LARGE)
         async with asyncio.timeout(20):
@@ -325,7 +325,7 @@ async def test_a_client_that_sends_first_and_reads_later_gets_a_large_answer() -
 
 
 async def test_no_interim_response_is_sent_within_a_response() -> None:
-    """An application that has begun its response before it reads does not ask for the body any more."""
+    """If the application has begun its response before it reads, the body is not requested any more."""
     async with connection() as client:
         client.writer.write(UPLOAD.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n") % (b"/late", 10))
         async with asyncio.timeout(20):

@@ -1,4 +1,4 @@
-"""What the heap keeps of what was needed for a moment, in processes of their own: a heap once settled stays so."""
+"""How much temporary memory the heap keeps, in separate processes, since a heap's settings are permanent."""
 
 import ctypes
 import subprocess
@@ -50,13 +50,13 @@ def _printed(program: str) -> list[int]:
 
 
 def test_threads_share_one_heap() -> None:
-    """However many allocate, none gets a heap of its own, as each otherwise would."""
+    """However many allocate, none gets an arena of its own, as each would by default."""
     assert _printed(THREADS.format(settle="")) != [0]
     assert _printed(THREADS.format(settle="share_one_heap()")) == [0]
 
 
 def test_memory_below_what_lives_on_is_given_back() -> None:
-    """40 MB that were freed below one object that was not: kept by the heap before, and gone afterwards."""
+    """Without it, the heap would keep 40 MB that were freed below a live object."""
     kept, given_back = _printed(PEAK)
     assert kept < 10_000_000
     assert given_back > 35_000_000

@@ -1,4 +1,4 @@
-"""Requests are read whole and in order wherever they are cut, bodies without being copied; what is unusual is not."""
+"""Requests are parsed in order, however they are divided, and bodies are not copied; unusual syntax is refused."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ sizes = st.lists(st.integers(min_value=1, max_value=400), min_size=1, max_size=8
 
 
 def sent(many: Sequence[tuple[list[bytes], bool]]) -> bytes:
-    """Requests one behind the other, with the length of their bodies in the head or before each chunk."""
+    """Requests in sequence, with the length of their bodies in the head or before each chunk."""
     text = b""
     for number, (chunks, chunked) in enumerate(many):
         if chunked:
@@ -33,7 +33,7 @@ def sent(many: Sequence[tuple[list[bytes], bool]]) -> bytes:
 
 
 def understood(pieces: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
-    """The target and the body of each request that is read."""
+    """The target and body of each parsed request."""
     found: list[tuple[bytes, bytes]] = []
     inbox, body = Inbox(MOST_HEAD_BYTES), None
     for piece in pieces:
@@ -55,7 +55,7 @@ def understood(pieces: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
 
 
 def cut(text: bytes, cuts: Sequence[int]) -> list[bytes]:
-    """Divide into pieces of these sizes in turn."""
+    """Divide into pieces of these sizes, repeatedly."""
     pieces: list[bytes] = []
     while text:
         size = cuts[len(pieces) % len(cuts)]
@@ -66,13 +66,13 @@ def cut(text: bytes, cuts: Sequence[int]) -> list[bytes]:
 
 @given(many=requests, cuts=sizes)
 def test_requests_are_understood_wherever_they_are_cut(many: list[tuple[list[bytes], bool]], cuts: list[int]) -> None:
-    """Bodies come out as they went in, and none loses a byte to the next."""
+    """Bodies arrive unchanged, and none loses a byte to the next."""
     expected = [(b"/%d" % number, b"".join(chunks)) for number, (chunks, _) in enumerate(many)]
     assert understood(cut(sent(many), cuts)) == expected
 
 
 def test_a_piece_of_a_body_is_handed_on_as_it_came() -> None:
-    """It is the same object, not a copy."""
+    """It is the same object."""
     inbox = Inbox(MOST_HEAD_BYTES)
     body = RequestBody(inbox, {b"content-length": b"%d" % (2 * len(LARGE))})
     for _ in range(2):
@@ -98,13 +98,13 @@ UNUSUAL = {
 @pytest.mark.parametrize("name", UNUSUAL)
 @given(cuts=sizes)
 def test_what_is_unusual_is_refused_wherever_it_is_cut(name: str, cuts: list[int]) -> None:
-    """Also where the unusual byte and the one before it come in two pieces."""
+    """Even if the unusual byte and the one before it come in two pieces."""
     with pytest.raises(Refused):
         understood(cut(UNUSUAL[name], cuts))
 
 
 @pytest.mark.parametrize("end", [b"", b"\r\n\r\n"], ids=["in pieces", "whole"])
 def test_a_head_that_is_too_long_is_refused(end: bytes) -> None:
-    """Whether its end is there or not."""
+    """Whether or not its end has arrived."""
     with pytest.raises(Refused, match="request header is too long"):
         understood([b"GET / HTTP/1.1\r\nHost: here\r\nA: " + b"a" * MOST_HEAD_BYTES + end])

@@ -1,4 +1,4 @@
-"""Who is let in while connections are counted, and what those are told for whom there is no room."""
+"""Which connections are accepted up to the limit, and what the others are told."""
 
 import asyncio
 import socket
@@ -18,7 +18,7 @@ CROWD = TURNED_AWAY_AT_ONCE + 44
 
 
 async def answer(_scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer every request."""
+    """Respond to every request."""
     while (await receive()).get("more_body"):
         pass
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
@@ -27,7 +27,7 @@ async def answer(_scope: Scope, receive: Receive, send: Send) -> None:
 
 @asynccontextmanager
 async def site(most_connections: int) -> AsyncIterator[tuple[Site, int]]:
-    """Serve on a port, which is yielded."""
+    """Serve on a port, and yield it."""
     listening = listen("127.0.0.1", 0)
     site = Site(answer, listening, ServerLimits(max_connections=most_connections))
     site.door.open()
@@ -39,7 +39,7 @@ async def site(most_connections: int) -> AsyncIterator[tuple[Site, int]]:
 
 
 async def connect(port: int) -> socket.socket:
-    """Connect, as a client that does not read yet."""
+    """Connect as a client that does not read yet."""
     client = socket.socket()
     client.setblocking(False)
     await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", port))
@@ -47,7 +47,7 @@ async def connect(port: int) -> socket.socket:
 
 
 async def ask(client: socket.socket) -> bytes:
-    """Send a request in pieces, as a client that is busy with others, and return its answer; a reset is an OSError."""
+    """Send a request in pieces, as a busy client does, and return the response; a reset is an OSError."""
     loop = asyncio.get_running_loop()
     for piece in (HEAD, b"1234567890", b"1234567890"):
         await loop.sock_sendall(client, piece)
@@ -58,7 +58,7 @@ async def ask(client: socket.socket) -> bytes:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Let others go on until a condition holds."""
+    """Yield to other tasks until a condition holds."""
     with anyio.fail_after(10):
         while True:
             if holds():
@@ -67,7 +67,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 async def test_none_of_a_crowd_of_connections_too_many_is_reset() -> None:
-    """Each receives a refusal, those accepted at once and those that had to wait."""
+    """Each receives a refusal, whether accepted at once or later."""
     async with site(1) as (_, port):
         inside = await connect(port)
         crowd = [await connect(port) for _ in range(CROWD)]
@@ -92,7 +92,7 @@ async def test_there_is_room_again_when_others_have_gone() -> None:
 
 
 async def test_who_is_in_the_queue_when_the_door_closes_is_served() -> None:
-    """To close the socket under a connection that was not accepted yet would reset it."""
+    """Closing the socket would reset connections that have not been accepted yet."""
     async with site(10) as (server, port):
         waiting = socket.socket()
         waiting.connect(("127.0.0.1", port))  # without a turn for the loop
@@ -104,7 +104,7 @@ async def test_who_is_in_the_queue_when_the_door_closes_is_served() -> None:
 
 
 async def test_who_has_more_connections_leaves_the_next_to_another(tmp_path: Path) -> None:
-    """Of two that accept from one socket, though one of them always looks first; alone, it takes all."""
+    """Of two processes that accept from one socket, even if one always looks first; a single process takes all."""
     listening = listen("127.0.0.1", 0)
     board = open_board(tmp_path / "board", 2)
     siblings = [Siblings(board, number) for number in (1, 2)]

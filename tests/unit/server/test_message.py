@@ -1,4 +1,4 @@
-"""A response goes over the wire as HTTP/1.1 frames it, and one that would be wrong does not go at all."""
+"""Responses are framed as HTTP/1.1 requires, and invalid ones are not sent."""
 
 import pytest
 
@@ -8,12 +8,12 @@ LENGTH: Header = (b"content-length", b"4")
 
 
 def response(*, to_head: bool = False, to_http10: bool = False) -> Response:
-    """A response to a request over a connection that stays open."""
+    """A response to a request on a persistent connection."""
     return Response(to_head=to_head, to_http10=to_http10, closing=False)
 
 
 def test_a_declared_length_frames_the_body() -> None:
-    """The body follows as it is, and the connection stays open."""
+    """The body follows unchanged, and the connection stays open."""
     answer = response()
     sent = answer.start(200, [(b"Content-Length", b"4"), (b"x-a", "é".encode("latin-1"))])
     sent += answer.data(b"do") + answer.data(b"ne") + answer.end()
@@ -23,7 +23,7 @@ def test_a_declared_length_frames_the_body() -> None:
 
 
 def test_a_body_without_a_declared_length_goes_in_chunks() -> None:
-    """An empty piece does not end it."""
+    """An empty piece does not end the body."""
     answer = response()
     sent = answer.start(200, []) + answer.data(b"do") + answer.data(b"") + answer.data(b"ne") + answer.end()
     assert sent == b"HTTP/1.1 200 \r\ntransfer-encoding: chunked\r\n\r\n2\r\ndo\r\n2\r\nne\r\n0\r\n\r\n"
@@ -40,13 +40,13 @@ def test_the_end_of_the_connection_frames_a_body_to_http10() -> None:
 
 @pytest.mark.parametrize("status", [204, 304])
 def test_some_statuses_have_no_body(status: int) -> None:
-    """Neither a body nor a framing of one."""
+    """Nor framing for one."""
     answer = response()
     assert answer.start(status, []) + answer.data(b"done") + answer.end() == b"HTTP/1.1 %d \r\n\r\n" % status
 
 
 def test_a_response_to_head_has_the_header_alone() -> None:
-    """Its length is that of the body which GET has."""
+    """Its length is that of the body for GET."""
     answer = response(to_head=True)
     assert answer.start(200, [LENGTH]) + answer.data(b"done") + answer.end() == (
         b"HTTP/1.1 200 \r\ncontent-length: 4\r\n\r\n"
@@ -55,7 +55,7 @@ def test_a_response_to_head_has_the_header_alone() -> None:
 
 
 def test_the_application_can_close_the_connection() -> None:
-    """The header says so once."""
+    """One header says so."""
     answer = response()
     assert answer.start(200, [LENGTH, (b"connection", b"Close")]).count(b"connection: close\r\n") == 1
     assert answer.is_closing
@@ -74,13 +74,13 @@ def test_the_application_can_close_the_connection() -> None:
     ],
 )
 def test_a_header_field_cannot_become_two(header: Header) -> None:
-    """Whatever is in it, no line end leaves."""
+    """No line break is sent, whatever the field contains."""
     with pytest.raises(ValueError, match="header field"):
         response().start(200, [LENGTH, header])
 
 
 def test_a_body_has_its_declared_length() -> None:
-    """A longer one would be read as the next response, a shorter one would take its start."""
+    """A longer body would be read as the next response, a shorter one would take its beginning."""
     longer, shorter = response(), response()
     longer.start(200, [LENGTH])
     with pytest.raises(ValueError, match="longer"):

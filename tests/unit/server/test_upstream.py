@@ -1,4 +1,4 @@
-"""What the server leans on in Hypercorn and h11 beyond their interfaces is as it was when this was written.
+"""Internals of Hypercorn and h11 that the server relies on are as they were when this was written.
 
 A row that fails says what has changed upstream: read that, bring the server in line, and put the new mark here.
 """
@@ -29,6 +29,6 @@ LEANED_ON: dict[str, tuple[Callable[..., object], str]] = {
 
 @pytest.mark.parametrize("name", LEANED_ON)
 def test_what_is_leaned_on_is_as_it_was(name: str) -> None:
-    """Its source has the mark that it had."""
+    """Its source has the recorded hash."""
     source, mark = LEANED_ON[name]
     assert hashlib.sha256(inspect.getsource(source).encode()).hexdigest()[:16] == mark

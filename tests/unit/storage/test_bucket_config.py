@@ -19,7 +19,7 @@ def test_without_a_bucket_there_is_no_place() -> None:
 
 
 def test_a_bucket_on_aws_stands_in_the_host_and_elsewhere_in_the_path() -> None:
-    """What `auto` means; and it can be overruled."""
+    """This is what `auto` means, and it can be overridden."""
     own = {"bucket": "results", "endpoint": "https://s3.example"}
     assert read_bucket_configs(settings(bucket="results"))[HOME].addressing_style == "virtual"
     assert read_bucket_configs(settings(**own))[HOME].addressing_style == "path"
@@ -27,7 +27,7 @@ def test_a_bucket_on_aws_stands_in_the_host_and_elsewhere_in_the_path() -> None:
 
 
 def test_a_region_says_only_what_differs() -> None:
-    """The rest it has from the home region."""
+    """Everything else comes from the home region."""
     regions = '{"eu": {"bucket": "results-eu", "region": "eu-central-1"}}'
     places = read_bucket_configs(settings(bucket="results", **KEYS, regions=regions))
     assert set(places) == {HOME, "eu"}
@@ -58,7 +58,7 @@ def test_settings_that_cannot_work_stop_the_start(values: dict[str, str], compla
 
 
 def test_keys_do_not_show() -> None:
-    """A bucket configuration in a log or a traceback reveals no secret."""
+    """A bucket configuration in a log or traceback reveals no secret."""
     places = read_bucket_configs(settings(bucket="results", **KEYS))
     assert "secret" not in repr(places)
     assert "key-of-account" not in repr(places)

@@ -1,4 +1,4 @@
-"""What a server says, in the words of the port."""
+"""A server's errors, translated into the store's exceptions."""
 
 import anyio
 import pytest
@@ -23,12 +23,12 @@ URL = "https://s3.example/bucket"
 
 
 def answer(code: str, status: int) -> ClientError:
-    """Make the exception for an answer with this code and status."""
+    """The exception for a response with this code and status."""
     return ClientError({"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}, "PutObject")
 
 
 def translated(error: Exception) -> StorageUnavailable:
-    """Raise it where it would be raised, and return what comes out."""
+    """Raise the exception inside the translation, and return the result."""
     with pytest.raises(StorageUnavailable) as caught, within(10):
         raise error
     return caught.value
@@ -56,7 +56,7 @@ def translated(error: Exception) -> StorageUnavailable:
     ],
 )
 async def test_an_answer_is_sorted_by_its_code_then_by_its_status(code: str, status: int, fault: StorageFault) -> None:
-    """Codes are shared by most servers; where one has its own, the status decides."""
+    """Most servers share codes; for a server's own codes, the status decides."""
     unavailable = translated(answer(code, status))
     assert unavailable.fault == fault
     assert unavailable.detail == f"the server answered {code} (HTTP {status})"
@@ -76,12 +76,12 @@ async def test_an_answer_is_sorted_by_its_code_then_by_its_status(code: str, sta
     ],
 )
 async def test_trouble_on_the_way_is_sorted_by_its_kind(error: BotoCoreError, fault: StorageFault) -> None:
-    """The same words for what never reached the server."""
+    """Requests that never reached the server become the same exceptions."""
     assert translated(error).fault == fault
 
 
 async def test_what_takes_too_long_is_slow() -> None:
-    """Retries and all end with the time that was given."""
+    """The time limit includes all retries."""
     with pytest.raises(StorageUnavailable) as caught, within(0.01):
         await anyio.sleep(60)
     assert caught.value.fault == "slow"
@@ -93,6 +93,6 @@ async def test_the_caller_hears_nothing_of_the_server() -> None:
 
 
 async def test_a_defect_of_ours_stays_one() -> None:
-    """A request that is wrong in itself is not the store's fault."""
+    """An invalid request is not the store's fault."""
     with pytest.raises(ParamValidationError), within(10):
         raise ParamValidationError(report="no key")

@@ -1,4 +1,4 @@
-"""Signed links: what is granted is what was signed, to the letter."""
+"""Signed links grant exactly what was signed."""
 
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
@@ -18,7 +18,7 @@ names = st.text(st.characters(codec="utf-8"), min_size=1)
 
 
 def verify(signer: LinkSigner, url: str, now: float = NOW) -> Grant:
-    """Take a URL apart as a server does, and verify it."""
+    """Parse a URL as a server does, and verify it."""
     parts = urlsplit(url)
     key, name = (unquote(segment) for segment in parts.path.removeprefix("/files/").split("/"))
     return signer.verify(key, name, parts.query, now)
@@ -26,7 +26,7 @@ def verify(signer: LinkSigner, url: str, now: float = NOW) -> Grant:
 
 @given(name=names, media_type=names)
 def test_a_link_grants_what_was_signed(name: str, media_type: str) -> None:
-    """Any name and type survive the way through a URL."""
+    """Any name and type survive the URL."""
     grant = Grant(GRANT.key, name, media_type, NOW + 1)
     signer = LinkSigner([NEW])
     assert verify(signer, signer.sign(grant)) == grant
@@ -41,7 +41,7 @@ def test_a_link_works_until_its_second_and_not_in_it() -> None:
 
 
 def test_secrets_rotate_while_links_are_out() -> None:
-    """A link of the former secret works as long as that secret is listed, and not after."""
+    """A link with a former secret works as long as that secret is listed, and no longer."""
     url = LinkSigner([OLD]).sign(GRANT)
     assert verify(LinkSigner([NEW, OLD]), url) == GRANT
     with pytest.raises(DownloadRefused):
@@ -49,7 +49,7 @@ def test_secrets_rotate_while_links_are_out() -> None:
 
 
 def test_every_changed_character_is_refused() -> None:
-    """Each character of key, name and query, changed to each neighbour in kind, spoils the link."""
+    """Each character of key, name and query, changed to a similar one, invalidates the link."""
     signer = LinkSigner([NEW])
     url = signer.sign(GRANT)
     for place in range(len("/files/"), len(url)):
@@ -77,7 +77,7 @@ def test_every_changed_character_is_refused() -> None:
     ],
 )
 def test_every_changed_parameter_is_refused(change: dict[str, str]) -> None:
-    """The whole query is signed or refused."""
+    """The signature covers the whole query."""
     path, _, query = LinkSigner([NEW]).sign(GRANT).partition("?")
     with pytest.raises(DownloadRefused):
         verify(LinkSigner([NEW]), f"{path}?{urlencode({**dict(parse_qsl(query)), **change})}")
@@ -85,7 +85,7 @@ def test_every_changed_parameter_is_refused(change: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("name", ["expires", "type", "signature"])
 def test_a_missing_or_doubled_parameter_is_refused(name: str) -> None:
-    """There is no default for a part of a signature."""
+    """No part of a signature has a default."""
     path, _, query = LinkSigner([NEW]).sign(GRANT).partition("?")
     pairs = parse_qsl(query)
     missing = [pair for pair in pairs if pair[0] != name]
@@ -97,13 +97,13 @@ def test_a_missing_or_doubled_parameter_is_refused(name: str) -> None:
 
 @given(st.text(), st.text(), st.text())
 def test_noise_is_refused(key: str, name: str, query: str) -> None:
-    """Whatever text is sent, the answer is a refusal and never another error."""
+    """Arbitrary text is refused, and never causes another error."""
     with pytest.raises(DownloadRefused):
         LinkSigner([NEW]).verify(key, name, query, NOW)
 
 
 def test_fields_cannot_flow_into_each_other() -> None:
-    """Moving characters from the name into the type does not keep the signature."""
+    """Moving characters from the name to the type invalidates the signature."""
     signer = LinkSigner([NEW])
     query = signer.sign(Grant(GRANT.key, "a.zip", "text/x", NOW + 60)).partition("?")[2]
     with pytest.raises(DownloadRefused):

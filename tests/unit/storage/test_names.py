@@ -25,7 +25,7 @@ from service.storage.names import clean_name, content_disposition, download_name
     ],
 )
 def test_a_result_is_named_after_the_upload(uploaded: str, extension: str, expected: str) -> None:
-    """The base name stays, the extension is the result's, and nothing dangerous passes."""
+    """The base name is kept, the extension is the result's, and nothing dangerous passes."""
     assert download_name(uploaded, extension) == expected
 
 
@@ -39,13 +39,13 @@ def test_a_result_is_named_after_the_upload(uploaded: str, extension: str, expec
     ],
 )
 def test_the_header_carries_the_name_for_old_and_new_clients(name: str, header: str) -> None:
-    """Names beyond ASCII, and those with a percent sign, come in both spellings."""
+    """Non-ASCII names, and those with a percent sign, appear in both spellings."""
     assert content_disposition(name) == header
 
 
 @given(st.text(), st.sampled_from([".zip", ".geojson", "kml"]))
 def test_any_upload_name_gives_a_usable_name(uploaded: str, extension: str) -> None:
-    """Whatever a client calls its file: one path segment, no controls, bounded, stable when cleaned again."""
+    """Whatever the upload's name: one path segment, no control characters, bounded, and stable if cleaned again."""
     name = download_name(uploaded, extension)
     assert name == clean_name(name)
     assert name.isprintable()

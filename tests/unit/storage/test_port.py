@@ -25,7 +25,7 @@ def test_a_key_knows_its_region() -> None:
 
 
 def test_inputs_have_a_prefix_and_the_region_of_their_outputs() -> None:
-    """So that a rule of the bucket can remove what is left of them."""
+    """So that a lifecycle rule of the bucket can remove leftovers."""
     assert split_key(new_input_key(new_key()))[1].startswith("in-")
     region, name = split_key(new_input_key(new_key("eu-west")))
     assert (region, name[:3]) == ("eu-west", "in-")
@@ -40,7 +40,7 @@ def test_inputs_have_a_prefix_and_the_region_of_their_outputs() -> None:
     ],
 )
 def test_what_is_no_key_is_refused(text: str) -> None:
-    """Nothing but what `new_key` makes reaches a file system or a bucket."""
+    """Only what `new_key` returns reaches a file system or a bucket."""
     with pytest.raises(ValueError, match="not an object key"):
         split_key(ObjectKey(text))
 
@@ -56,7 +56,7 @@ def test_what_is_no_key_is_refused(text: str) -> None:
     ],
 )
 def test_a_link_lasts_until_retention_and_never_beyond_the_signatures_maximum(ahead: timedelta, seconds: int) -> None:
-    """Fractions of seconds are rounded against the link."""
+    """Fractions of seconds are rounded down."""
     start, lasts = link_seconds(NOW, NOW + ahead)
     assert lasts == seconds
     assert datetime.fromtimestamp(start + lasts, UTC) <= max(NOW, min(NOW + ahead, NOW + MAX_LINK_LIFE))

@@ -1,4 +1,4 @@
-"""Presigned addresses: the same bytes as botocore's, at any time and for any credentials."""
+"""Presigned URLs equal botocore's byte for byte, at any time and for any credentials."""
 
 from urllib.parse import parse_qsl, urlsplit
 
@@ -14,7 +14,7 @@ from service.storage.presign import presign
 
 
 class Keys(msgspec.Struct):
-    """Credentials as botocore has them."""
+    """Credentials in botocore's form."""
 
     access_key: str
     secret_key: str
@@ -30,7 +30,7 @@ URLS = [
 
 
 class Frozen(S3SigV4QueryAuth):  # type: ignore[misc]  # botocore is untyped
-    """botocore's signer, at the time that was signed here."""
+    """botocore's signer, at a fixed time."""
 
     def __init__(self, time: str, keys: Keys, seconds: int) -> None:
         credentials = ReadOnlyCredentials(keys.access_key, keys.secret_key, keys.token)
@@ -55,7 +55,7 @@ class Frozen(S3SigV4QueryAuth):  # type: ignore[misc]  # botocore is untyped
     disposition=st.text(st.characters(codec="utf-8")),
 )
 def test_botocore_signs_the_same(url: str, start: int, seconds: int, token: str | None, disposition: str) -> None:
-    """Every parameter and the signature agree with the reference."""
+    """Every parameter and the signature are equal."""
     keys = Keys("access", "secret/of+tests", token)
     answer = {"response-content-disposition": disposition, "response-content-type": "application/zip"}
     ours = presign(
@@ -76,7 +76,7 @@ def test_botocore_signs_the_same(url: str, start: int, seconds: int, token: str 
 
 
 def test_the_example_of_the_documentation() -> None:
-    """The one presigned URL that Amazon S3's reference works out in full."""
+    """The presigned URL that Amazon S3's reference derives in full."""
     keys = Keys("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
     url = presign(
         "https://examplebucket.s3.amazonaws.com",
@@ -92,7 +92,7 @@ def test_the_example_of_the_documentation() -> None:
 
 @pytest.mark.parametrize("url", URLS)
 def test_the_address_is_the_bucket_and_the_name(url: str) -> None:
-    """Nothing is added before the query."""
+    """Nothing is inserted before the query."""
     signed = presign(
         url, "a/b", region="r", credentials=Keys("access", "secret"), start=0, seconds=1, response_headers={}
     )

@@ -11,19 +11,19 @@ from service.storage.secrets import parse_secrets, stored_secrets
 
 
 def test_several_secrets_are_read_in_their_order() -> None:
-    """Commas, spaces and lines separate; the order tells which one signs."""
+    """Separated by commas, spaces or lines; the first one signs."""
     assert parse_secrets(f"{'n' * 32}, {'o' * 40}\n") == (b"n" * 32, b"o" * 40)
 
 
 @pytest.mark.parametrize("text", ["", " , ", "short", f"{'n' * 32},short"])
 def test_what_is_no_secret_stops_the_start(text: str) -> None:
-    """A secret that could be guessed is refused, and the message names the setting."""
+    """A guessable secret is refused, and the message names the setting."""
     with pytest.raises(SettingsError, match="GEOMILL_LINK_SECRETS"):
         parse_secrets(text)
 
 
 def test_the_first_start_makes_a_private_secret_and_the_next_keeps_it(tmp_path: Path) -> None:
-    """Only the owner can read it, nothing else is left, and links survive a restart."""
+    """Only the owner can read it, nothing else remains, and links survive a restart."""
     path = tmp_path / "data" / "link-secret"
     first = stored_secrets(path)
     assert stored_secrets(path) == first
@@ -32,7 +32,7 @@ def test_the_first_start_makes_a_private_secret_and_the_next_keeps_it(tmp_path: 
 
 
 def test_processes_that_start_together_agree_on_one_secret(tmp_path: Path) -> None:
-    """The first process decides, and no process sees a partial file."""
+    """The first process decides, and none sees a partial file."""
     path = tmp_path / "link-secret"
     with ThreadPoolExecutor(16) as threads:
         found = set(threads.map(lambda _: stored_secrets(path), range(64)))
@@ -40,5 +40,5 @@ def test_processes_that_start_together_agree_on_one_secret(tmp_path: Path) -> No
 
 
 def test_two_stores_have_two_secrets(tmp_path: Path) -> None:
-    """Nothing is built in."""
+    """No secret is built in."""
     assert stored_secrets(tmp_path / "a") != stored_secrets(tmp_path / "b")

@@ -25,7 +25,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BinaryIO]:
 
 @given(start=st.integers(0, 100), size=st.integers(0, 100), chunk=st.integers(1, 40))
 def test_a_slice_is_that_part_of_the_file(file: BinaryIO, start: int, size: int, chunk: int) -> None:
-    """Read at once or in pieces, and a second time after going back, as a retry does."""
+    """Read at once or in pieces, and again after seeking back, as retries do."""
     size = min(size, 100 - start)
     part = FileSlice(file, start, size)
     assert part.read() == CONTENT[start : start + size]
@@ -35,13 +35,13 @@ def test_a_slice_is_that_part_of_the_file(file: BinaryIO, start: int, size: int,
 
 
 def test_slices_of_one_file_do_not_disturb_each_other(file: BinaryIO) -> None:
-    """Each has a place of its own."""
+    """Each has its own position."""
     first, second = FileSlice(file, 0, 50), FileSlice(file, 50, 50)
     assert [first.read(1), second.read(1), first.read(1)] == [CONTENT[:1], CONTENT[50:51], CONTENT[1:2]]
 
 
 def test_a_slice_knows_where_it_ends(file: BinaryIO) -> None:
-    """The HTTP client measures what it sends by going to the end and back."""
+    """The HTTP client determines the length by seeking to the end and back."""
     part = FileSlice(file, 10, 30)
     assert part.seek(0, io.SEEK_END) == 30
     assert part.read(1) == b""

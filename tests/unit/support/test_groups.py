@@ -1,4 +1,4 @@
-"""Tests of a group share what is costly: one worker runs all of them."""
+"""Tests of a group share expensive fixtures, so one worker runs all of them."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ def test_of_a_group(number):
 
 
 def test_one_worker_runs_a_group(tmp_path: Path) -> None:
-    """With some versions of pytest and pytest-xdist, every worker starts the servers that a group should share."""
+    """With some versions of pytest and pytest-xdist, every worker would start the servers of a group."""
     file = tmp_path / "test_it.py"
     file.write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-p", "xdist", "--numprocesses=2", "--dist=loadgroup"]

@@ -1,4 +1,4 @@
-"""What may be skipped in CI."""
+"""Which tests may be skipped in CI."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def test_that_finds_the_kernel_lacking():
 
 
 def results(directory: Path, *, ci: str) -> str:
-    """Run the tests; the last line that pytest prints."""
+    """Run the tests; return pytest's last line."""
     file = directory / "test_it.py"
     file.write_text(SKIPPED)
     pytest = [sys.executable, "-m", "pytest", "-p", "tests.support.skips"]
@@ -35,10 +35,10 @@ def results(directory: Path, *, ci: str) -> str:
 
 
 def test_what_is_missing_fails_in_ci(tmp_path: Path) -> None:
-    """But not what the host is: no installation makes root of an ordinary user."""
+    """But restrictions of the host are accepted: no installation turns an ordinary user into root."""
     assert "1 failed, 2 skipped, 1 error" in results(tmp_path, ci="true")
 
 
 def test_what_is_missing_is_skipped_elsewhere(tmp_path: Path) -> None:
-    """Hosts without GDAL can run the other tests."""
+    """So that hosts without GDAL can run the other tests."""
     assert "4 skipped" in results(tmp_path, ci="")

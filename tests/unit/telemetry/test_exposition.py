@@ -1,4 +1,4 @@
-"""The metrics as text: of now, or of a moment ago while there is more to do than can be done."""
+"""The metrics as text: current, or slightly older while the service is overloaded."""
 
 import time
 
@@ -9,7 +9,7 @@ from service.telemetry.metrics import SUSPENSIONS
 
 
 async def test_metrics_are_of_now_unless_they_may_be_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And at most a second old then."""
+    """Then they are at most a second old."""
     exposition = Exposition()
     first = await exposition.text(may_be_old=True)
     SUSPENSIONS.inc()

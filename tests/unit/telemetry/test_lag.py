@@ -1,4 +1,4 @@
-"""The lag of the event loop is told as long as it lasts."""
+"""The lag of the event loop is recorded for as long as it lasts."""
 
 import time
 
@@ -11,12 +11,12 @@ HELD_UP_SECONDS = 0.6
 
 
 def looks(*, up_to: str = "+Inf") -> float:
-    """How often the loop was found no later than that many seconds."""
+    """How often the lag was at most this many seconds."""
     return REGISTRY.get_sample_value("geomill_event_loop_lag_seconds_bucket", {"le": up_to}) or 0.0
 
 
 async def test_a_loop_that_is_held_up_is_late_at_each_time_that_it_misses() -> None:
-    """Not once, however long it takes: of six tenths of a second more than three are spent more than 0.25 s late."""
+    """And not only once: in a delay of 0.6 s, more than 0.3 s are more than 0.25 s late."""
     before, late_before = looks(), looks() - looks(up_to="0.25")
     expected = HELD_UP_SECONDS / EVERY_SECONDS - 1
     async with anyio.create_task_group() as tasks:

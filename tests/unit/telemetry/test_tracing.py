@@ -16,7 +16,7 @@ SPAN = "00f067aa0ba902b7"
     [(f"00-{TRACE}-{SPAN}-01", True), (f"00-{TRACE}-{SPAN}-00", False), (f"cc-{TRACE}-{SPAN}-03-more", True)],
 )
 def test_a_well_formed_header_is_read(text: str, sampled: bool) -> None:
-    """Of this version or a later one, which may say more."""
+    """Of this version, or of a later one with more fields."""
     assert parse(text) == TraceParent(TRACE, SPAN, sampled)
 
 
@@ -34,12 +34,12 @@ def test_a_well_formed_header_is_read(text: str, sampled: bool) -> None:
     ],
 )
 def test_a_header_that_is_not_well_formed_is_as_good_as_none(text: str) -> None:
-    """As the standard says: then a new trace begins."""
+    """As the standard requires, a new trace begins."""
     assert parse(text) is None
 
 
 def test_a_child_is_another_span_of_the_same_trace() -> None:
-    """And is written as it is read."""
+    """It is written as it is read."""
     parent = fresh()
     child = parent.child()
     assert child.trace_id == parent.trace_id
@@ -48,7 +48,7 @@ def test_a_child_is_another_span_of_the_same_trace() -> None:
 
 
 def test_only_a_collector_needs_the_extra() -> None:
-    """Without the extra's libraries requests have their traces all the same; a collector is refused in plain words."""
+    """Without the extra's libraries, requests still have traces; configuring a collector is refused clearly."""
     program = """
 import sys
 sys.modules["opentelemetry"] = None

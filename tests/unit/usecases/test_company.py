@@ -1,4 +1,4 @@
-"""Who runs alone has no company, and everybody gets a turn."""
+"""A caller that runs alone has no company, and everybody gets a turn."""
 
 import anyio
 
@@ -6,7 +6,7 @@ from service.usecases.company import Company
 
 
 async def test_who_runs_alone_has_no_company() -> None:
-    """Others run together, before and after it; none is left behind, even if one is cancelled while it waits."""
+    """Others run together, before and after it; none is forgotten, even if one is cancelled while waiting."""
     company = Company()
     running: set[int] = set()
     seen: list[frozenset[int]] = []

@@ -1,4 +1,4 @@
-"""The list of steps: it fits together, and says of every error what becomes of the job."""
+"""The list of steps is consistent, and states for every error what becomes of the job."""
 
 from asyncio import CancelledError
 from itertools import pairwise
@@ -18,14 +18,14 @@ REFUSED = LimitRefusal("too much", limit="data")
 
 
 def test_the_steps_stand_in_the_order_of_the_pipeline() -> None:
-    """From the upload as it was received to the settled job."""
+    """From the received upload to the settled job."""
     before, after = ["detect", "choose", "admit"], ["inspect", "plan", "convert", "verify"]
     assert list(STEPS) == [*before, *after, "pack", "secure", "store", "settle"]
 
 
 @pytest.mark.parametrize(("steps", "first"), [(ACCEPT, Received), ((*CONVERT, *DELIVER), Started)])
 def test_each_step_takes_the_record_that_the_step_before_it_returned(steps: tuple[Step, ...], first: type) -> None:
-    """So the list can be read as it is run."""
+    """So the list reads in the order in which it runs."""
     hints = [list(get_type_hints(step.do).values()) for step in steps]
     assert hints[0][1] is first
     for (*_, returned), (_, taken, _) in pairwise(hints):
@@ -62,7 +62,7 @@ async def test_every_error_of_a_job_has_one_outcome(name: str, error: BaseExcept
 
 
 async def test_before_the_seam_a_refusal_is_the_files_and_all_else_the_requests() -> None:
-    """A file that is refused becomes a Failed job; a database that is away is the request's fault to report."""
+    """A refused file becomes a Failed job; an unavailable database is reported as the request's fault."""
     progress = await _failed_in(STEPS["admit"], REFUSED, Progress("record"))
     refusal = progress.failure(REFUSED)
     assert refusal is not None
@@ -71,7 +71,7 @@ async def test_before_the_seam_a_refusal_is_the_files_and_all_else_the_requests(
 
 
 def test_only_once_storing_has_begun_there_may_be_an_output() -> None:
-    """What decides whether a failed job leaves a key for the sweep."""
+    """This decides whether a failed job leaves a key for the sweep."""
     assert [name for name, step in STEPS.items() if step.may_have_stored] == ["store", "settle"]
 
 

@@ -13,7 +13,7 @@ DAY = 86_400
 
 
 def fields(queue: AdmissionQueue, allowance: Allowance | None, remaining: Remaining = NOTHING_KNOWN) -> dict[str, str]:
-    """Both fields as they are told on 10 March at noon."""
+    """Both fields on 10 March at noon."""
     now = datetime(2026, 3, 10, 12, tzinfo=UTC)
     caller = Caller(ACCOUNT, None, allowance)
     return {name.decode(): value.decode() for name, value in rate_limits(queue, caller, remaining, now)}
@@ -27,7 +27,7 @@ def test_without_a_plan_only_files_at_once_are_limited() -> None:
 
 
 def test_what_is_left_at_once_follows_the_queue() -> None:
-    """With nothing left, when to come again."""
+    """With nothing left, they state when to retry."""
     queue = AdmissionQueue(workers=1, waiting=20, per_tenant=2)
     queue.enqueue("somebody else", 2)
     left = [fields(queue, None)["ratelimit"]]
@@ -38,7 +38,7 @@ def test_what_is_left_at_once_follows_the_queue() -> None:
 
 
 def test_a_plan_has_its_month() -> None:
-    """The policy tells its length, and what is left when it ends, as far as the answer knows it."""
+    """The policy states its length; the other field, what is left and when it ends, if known."""
     queue = AdmissionQueue(workers=1, waiting=20, per_tenant=3)
     told = fields(queue, Allowance(5000, 1 << 30), Remaining(conversions=7))
     assert told["ratelimit-policy"].split(", ")[1:] == [

@@ -1,4 +1,4 @@
-"""What a gateway says of a request is believed from trusted addresses alone."""
+"""A gateway's headers about a request are accepted only from trusted addresses."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ TRUSTED = "10.0.0.0/8, 192.0.2.7, fd00::/8"
 
 
 def seen(client: str | None, *headers: tuple[str, str], below: str = "", **scope: Any) -> Scope:
-    """The scope that the application behind a gateway sees."""
+    """The scope that the application behind a gateway gets."""
     found: list[Scope] = []
 
     async def application(scope: Scope, _receive: Receive, _send: Send) -> None:
@@ -52,14 +52,14 @@ FORWARDED = (
 
 @pytest.mark.parametrize("address", ["10.1.2.3", "192.0.2.7", "fd00::1", "::ffff:10.1.2.3"])
 def test_a_trusted_proxy_is_believed(address: str) -> None:
-    """Scheme, host and client are those of the outside."""
+    """Scheme, host and client are those of the original request."""
     scope = seen(address, *FORWARDED)
     assert (scope["scheme"], host(scope), scope["client"][0]) == ("https", "maps.example.org:8443", "203.0.113.9")
 
 
 @pytest.mark.parametrize("address", ["203.0.113.1", "192.0.2.8", "::1", "unix", None])
 def test_nobody_else_is_believed(address: str | None) -> None:
-    """What they say changes nothing."""
+    """Their headers change nothing."""
     scope = seen(address, *FORWARDED)
     assert (scope["scheme"], host(scope)) == ("http", "inside:8080")
     assert scope["client"] == ((address, 1234) if address else None)
@@ -78,7 +78,7 @@ def test_nobody_else_is_believed(address: str | None) -> None:
     ],
 )
 def test_the_client_is_the_last_address_that_is_no_proxy(forwarded: str, client: str) -> None:
-    """What stands before it the client may have written itself."""
+    """The client may have written earlier addresses itself."""
     assert seen("10.0.0.1", ("x-forwarded-for", forwarded))["client"][0] == client
 
 
@@ -91,18 +91,18 @@ def test_several_headers_are_one_list() -> None:
 
 @pytest.mark.parametrize("value", ["evil/path", "a b", "a@b", "[", "a\nb", "ä", "a:123456", ""])
 def test_a_host_that_is_none_is_left_out(value: str) -> None:
-    """It would stand in links."""
+    """It would be used in links."""
     assert host(seen("10.0.0.1", ("x-forwarded-host", value))) == "inside:8080"
 
 
 def test_a_scheme_that_is_none_is_left_out() -> None:
-    """Only http and https lead here."""
+    """Only http and https are possible."""
     assert seen("10.0.0.1", ("x-forwarded-proto", "javascript"))["scheme"] == "http"
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/geo/healthz"])
 def test_the_root_path_may_be_passed_on_or_not(path: str) -> None:
-    """The application sees the same."""
+    """The application gets the same path."""
     scope = seen(None, below="/geo", path=path)
     assert (scope["root_path"], scope["path"]) == ("/geo", "/geo/healthz")
 
@@ -120,6 +120,6 @@ def test_the_root_path_stands_before_that_of_the_server() -> None:
 
 @pytest.mark.parametrize("text", ["10.0.0.0/33", "example.org", "10.0.0.1/8"])
 def test_what_is_no_network_is_told(text: str) -> None:
-    """At start-up, with the name of the setting."""
+    """At start-up, with the setting's name."""
     with pytest.raises(SettingsError, match="GEOMILL_TRUSTED_PROXIES"):
         parse_networks(text)

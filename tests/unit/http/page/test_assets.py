@@ -1,4 +1,4 @@
-"""The files that browsers load: what is served, and what happens where the set-up has not brought those of others."""
+"""The files that browsers load, and what happens if the set-up has not fetched third-party ones."""
 
 import json
 import struct
@@ -48,7 +48,7 @@ def test_the_page_can_be_switched_off_and_stays_on_the_port_of_the_service() -> 
 
 
 def test_an_outline_is_read_from_a_shapefile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rounded, without the points that then repeat the one before."""
+    """Rounded, without points that then repeat their predecessor."""
     monkeypatch.setattr(vendored, "COPIES", {})
     monkeypatch.setattr(vendored, "DIRECTORY", tmp_path / "vendor")
     shapefile = tmp_path / vendored.COUNTRIES
