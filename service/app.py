@@ -288,9 +288,13 @@ def _runner(parts: JobParts, fleet: Fleet | None, tasks: TaskGroup, promises: Pr
 
 
 def _start_fleet(services: Services, fleet: Fleet, tasks: TaskGroup) -> None:
-    from service.usecases.fleet import FLEET_TASKS, WORKER_TASKS  # noqa: PLC0415 -- it loads the client of the queue
+    from service.usecases.fleet import (  # noqa: PLC0415 -- it loads the client of the queue
+        FLEET_TASKS,
+        GATEWAY_TASKS,
+        WORKER_TASKS,
+    )
 
-    for chore in (*FLEET_TASKS, *(WORKER_TASKS if fleet.worker is not None else ())):
+    for chore in (*FLEET_TASKS, *(WORKER_TASKS if fleet.worker is not None else GATEWAY_TASKS)):
         tasks.start_soon(run_periodically, services, chore)
     if fleet.worker is not None:
         tasks.start_soon(fleet.worker.work, services)

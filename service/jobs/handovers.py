@@ -8,10 +8,12 @@ import msgspec
 from service.db.pool import Database
 from service.db.queries import load
 from service.ids import JobId, ServerId
-from service.jobs.handover import HandOver, read_handover, write_handover
+from service.jobs.handover import LARGE_BYTES, HandOver, read_handover, write_handover
 
 _SQL = load("jobs")
 _FIRST = UUID(int=0)
+_LAST_JOBS = 1000
+"""How many ended jobs show how long conversions take."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -19,6 +21,16 @@ class Page(msgspec.Struct, frozen=True):
 
     handovers: list[HandOver]
     last: JobId | None
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """What waits for the workers of a whole fleet: the signal to start more of them."""
+
+    jobs: int
+    age_seconds: float
+    """How long the first of these jobs has waited since its admission."""
+    converter_seconds: float
+    """How long one converter would take for all of them, as long as recent conversions took."""
 
 
 class HandOvers:
@@ -44,6 +56,12 @@ class HandOvers:
         """Return how many open jobs were handed over."""
         async with self._database.connection() as connection:
             return int(await connection.fetchval(_SQL["count_handed_over"]))
+
+    async def backlog(self) -> Backlog:
+        """Return what waits for workers in the whole fleet."""
+        async with self._database.connection() as connection:
+            row = await connection.fetchrow(_SQL["backlog"], self._lease, LARGE_BYTES, _LAST_JOBS)
+        return msgspec.convert(dict(row or {}), Backlog)
 
     async def unclaimed(self, at_once: int) -> Page:
         """Return the next recorded handovers that no living worker has; the same ones until `turn` is called."""

@@ -52,6 +52,7 @@ class Delivery:
         self._message = message
         self.data = message.data
         self.is_large = is_large(lane)
+        self.is_first = message.metadata.num_delivered == 1
 
     async def acknowledge(self) -> None:
         """Remove it from the queue. If this is lost, the message is delivered again."""

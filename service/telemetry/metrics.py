@@ -59,6 +59,21 @@ CONVERSION_SECONDS = Histogram(
 INPUT_BYTES = Counter("geomill_input_bytes", "Bytes of converted files.")
 OUTPUT_BYTES = Counter("geomill_output_bytes", "Bytes of results.")
 
+FLEET_JOBS_WAITING = Gauge(
+    "geomill_fleet_jobs_waiting", "Jobs of all gateways that no worker has begun.", multiprocess_mode="mostrecent"
+)
+FLEET_QUEUE_AGE_SECONDS = Gauge(
+    "geomill_fleet_queue_age_seconds", "How long the first of these jobs has waited.", multiprocess_mode="mostrecent"
+)
+FLEET_CONVERTER_SECONDS_WAITING = Gauge(
+    "geomill_fleet_converter_seconds_waiting",
+    "How long one converter would take for all of these jobs.",
+    multiprocess_mode="mostrecent",
+)
+FLEET_DELIVERIES = Counter("geomill_fleet_deliveries", "Jobs that the queue has brought to this worker.", ["delivery"])
+FLEET_SUSPECTS = Counter("geomill_fleet_suspects", "Jobs run alone because a worker has died with them.")
+FLEET_HANDED_OVER_AGAIN = Counter("geomill_fleet_handed_over_again", "Jobs that were missing in the queue.")
+
 CONVERTER_RUNS = Counter("geomill_converter_runs", "Converter runs by ending.", ["ending"])
 CONVERTER_RETRIES = Counter("geomill_converter_retries", "Files restarted because a signal ended a run.")
 CONVERTERS = Gauge("geomill_converters", "Files that can be converted at the same time.", multiprocess_mode="livesum")

@@ -1,5 +1,7 @@
 """The periodic tasks of the processes of a fleet, in addition to those of `maintenance`."""
 
+from datetime import timedelta
+
 import structlog
 
 from service.telemetry import events, metrics
@@ -19,7 +21,18 @@ async def hand_over_lost(services: Services) -> None:
         await fleet.queue.check()  # which creates it if it is gone
         return
     if jobs := await hand_over_again(fleet.handovers, fleet.queue, services.leases.heartbeat.total_seconds()):
+        metrics.FLEET_HANDED_OVER_AGAIN.inc(jobs)
         _log.warning(events.JOBS_HANDED_OVER_AGAIN, jobs=jobs)
+
+
+async def measure_backlog(services: Services) -> None:
+    """Update the metrics of what waits for workers, from which operators start more of them."""
+    if services.fleet is None or not services.siblings.leads:
+        return
+    backlog = await services.fleet.handovers.backlog()
+    metrics.FLEET_JOBS_WAITING.set(backlog.jobs)
+    metrics.FLEET_QUEUE_AGE_SECONDS.set(backlog.age_seconds)
+    metrics.FLEET_CONVERTER_SECONDS_WAITING.set(backlog.converter_seconds)
 
 
 async def give_back_lost(services: Services) -> None:
@@ -37,7 +50,11 @@ async def give_back_lost(services: Services) -> None:
 
 FLEET_TASKS: tuple[PeriodicTask, ...] = (PeriodicTask(hand_over_lost, lambda services: 2 * services.leases.heartbeat),)
 """The tasks of every process of a fleet."""
+GATEWAY_TASKS: tuple[PeriodicTask, ...] = (PeriodicTask(measure_backlog, lambda _services: timedelta(seconds=5)),)
+"""The additional tasks of gateways."""
 WORKER_TASKS: tuple[PeriodicTask, ...] = (PeriodicTask(give_back_lost, lambda services: 2 * services.leases.heartbeat),)
 """The additional tasks of workers."""
 
-metrics.start_at_zero(metrics.UPKEEP_FAILURES, (task.work.__name__ for task in (*FLEET_TASKS, *WORKER_TASKS)))
+metrics.start_at_zero(
+    metrics.UPKEEP_FAILURES, (task.work.__name__ for task in (*FLEET_TASKS, *GATEWAY_TASKS, *WORKER_TASKS))
+)

@@ -47,7 +47,10 @@ MOST_ATTEMPTS = 12
 UNFETCHED = "The file could not be fetched for its conversion. Nothing was counted; send the file again."
 _UPLOAD = "upload"
 
+_FIRST, _AGAIN = "first", "again"
+
 metrics.start_at_zero(metrics.JOBS_ENDED, ("poison",))
+metrics.start_at_zero(metrics.FLEET_DELIVERIES, (_FIRST, _AGAIN))
 
 
 class Worker:
@@ -88,6 +91,7 @@ class Worker:
     async def _take_one_after_the_other(self) -> None:
         while delivery := await self._queue.take(self._may_take_large):
             self._large += delivery.is_large
+            metrics.FLEET_DELIVERIES.labels(_FIRST if delivery.is_first else _AGAIN).inc()
             try:
                 await self._see_to(delivery)
             except BaseException as error:
@@ -145,6 +149,7 @@ class Worker:
         try:
             async with self._company.joined(alone=claim.is_suspect):
                 if claim.is_suspect:
+                    metrics.FLEET_SUSPECTS.inc()
                     await self._services.leases.mark_begun(job.id, job.attempt)
                 await self._run(msgspec.structs.replace(handover, job=job), claim, ticket)
         except BaseException:

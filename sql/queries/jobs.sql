@@ -126,6 +126,30 @@ SELECT id, handover FROM job
 -- How many open jobs were handed over.
 SELECT count(*) FROM job WHERE completed_at IS NULL AND handover IS NOT NULL;
 
+-- name: backlog
+-- Open jobs that no living process works on, how long the first of them has waited, and how many seconds converters will
+-- take for all of them: as long as for the last jobs of the same format and size, or else for any, or a second.
+WITH living AS (
+    SELECT id FROM server WHERE heartbeat_at >= service_time() - $1::interval
+), waiting AS (
+    SELECT input_format, input_size_bytes > $2 AS is_large, count(*) AS jobs, min(created_at) AS since
+      FROM job
+     WHERE status IN ('Pending', 'Processing')
+       AND CASE WHEN worker_id IS NULL THEN status = 'Pending' ELSE worker_id <> ALL (ARRAY(SELECT id FROM living)) END
+     GROUP BY 1, 2
+), recent AS (
+    SELECT input_format, input_size_bytes > $2 AS is_large, processing_time_ms / 1000.0 AS seconds
+      FROM job
+     WHERE completed_at IS NOT NULL AND status <> 'Failed' AND processing_time_ms IS NOT NULL
+     ORDER BY id DESC LIMIT $3
+), usual AS (
+    SELECT input_format, is_large, avg(seconds) AS seconds FROM recent GROUP BY 1, 2
+)
+SELECT coalesce(sum(w.jobs), 0)::bigint AS jobs,
+       coalesce(extract(epoch FROM service_time() - min(w.since)), 0)::float8 AS age_seconds,
+       coalesce(sum(w.jobs * coalesce(u.seconds, (SELECT avg(seconds) FROM recent), 1)), 0)::float8 AS converter_seconds
+  FROM waiting w LEFT JOIN usual u USING (input_format, is_large);
+
 -- name: inputs_left
 -- Inputs of jobs that have ended.
 SELECT id, input_key FROM job WHERE completed_at IS NOT NULL AND input_key IS NOT NULL LIMIT $1;

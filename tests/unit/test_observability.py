@@ -13,6 +13,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from service import app  # noqa: F401 -- it registers what the service counts
 from service.telemetry import metrics
+from service.usecases import fleet, take_over  # noqa: F401 -- as do these in a fleet
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy" / "prometheus" / "alerts.yml"
