@@ -29,10 +29,11 @@ from service.confidential import confidential_places
 from service.cores import cores
 from service.db.migrate import migrate, require_schema
 from service.db.pool import Database, open_pool
-from service.engine.capabilities import Capabilities, ConverterMissing, probe
+from service.engine.capabilities import Capabilities, ConverterMissing, probe, without_gdal
 from service.engine.convert import JAILED_PROGRAMS, Engine
 from service.engine.environment import prepared_environment, python_environment
 from service.errors import DatabaseUnavailable
+from service.formats.offer import Offer
 from service.http.application import FOR_CLIENTS, FOR_OPERATORS, ON_ONE_PORT, PAGE, Application, DeploymentConfig
 from service.http.middleware.proxy_headers import parse_networks
 from service.ids import ServerId
@@ -47,6 +48,7 @@ from service.jobs.promises import Promises
 from service.jobs.records import Job
 from service.jobs.register import JobRegister
 from service.jobs.spec import JobSpec
+from service.jobs.workers import KnownWorkers
 from service.metering.history import History, Retention
 from service.metering.ledger import Ledger, publish_plans
 from service.metering.pricing import Pricing
@@ -137,13 +139,14 @@ async def open_services(
         storage = await stack.enter_async_context(open_storage(settings, clock))
         uploads = open_work_area(settings.data_path / WORK / UPLOADS, _memory(settings))
         work_area = await stack.enter_async_context(uploads)
-        capabilities = await look_at_host(settings)
+        capabilities = await (look_at_gateway(settings) if role == "gateway" else look_at_host(settings))
+        offer = Offer(capabilities.formats if role != "gateway" else ())
         pool = await stack.enter_async_context(open_converters(settings, capabilities))
         engine = _engine(settings, capabilities, pool)
         ledger = Ledger(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib), storage.regions)
         jobs = JobRegister(database)
         lease = timedelta(seconds=settings.lease_seconds)
-        leases = Leases(database, ServerId(uuid4()), lease)
+        leases = Leases(database, ServerId(uuid4()), lease, capabilities.formats if role == "worker" else None)
         parts = JobParts(
             ledger=ledger,
             jobs=jobs,
@@ -154,7 +157,8 @@ async def open_services(
             gives_back=role == "worker",
         )
         handovers = HandOvers(database, leases.server_id, lease)
-        fleet = await stack.enter_async_context(_open_fleet(settings, role, parts, handovers))
+        workers = KnownWorkers(leases, offer)
+        fleet = await stack.enter_async_context(_open_fleet(settings, role, parts, handovers, workers))
         promises = Promises(
             converters=converters_of(settings),
             most=converters_of(settings) + settings.waiting_room,
@@ -177,7 +181,7 @@ async def open_services(
             jobs=jobs,
             leases=leases,
             engine=engine,
-            unavailable_formats=capabilities.unavailable,
+            offer=offer,
             storage=storage,
             promises=promises,
             ends=ends,
@@ -188,10 +192,13 @@ async def open_services(
             pool=pool,
             siblings=siblings or no_siblings(),
             fleet=fleet,
+            asked=fleet.queue.questions if fleet is not None and role == "gateway" else None,
         )
         metrics.PROCESSES.set(1)
         try:
             await services.leases.beat()
+            if role == "gateway":
+                await workers.look()
             for chore in PERIODIC_TASKS:
                 tasks.start_soon(run_periodically, services, chore)
             if fleet is not None:
@@ -242,7 +249,7 @@ def require_fleet(settings: Settings, role: Role) -> None:
 
 @asynccontextmanager
 async def _open_fleet(
-    settings: Settings, role: Role, parts: JobParts, handovers: HandOvers
+    settings: Settings, role: Role, parts: JobParts, handovers: HandOvers, workers: KnownWorkers
 ) -> AsyncIterator[Fleet | None]:
     if role == "all":
         yield None
@@ -257,7 +264,7 @@ async def _open_fleet(
     async with open_work_queue(settings.nats_url, settings.lease_seconds) as queue:
         if role == "worker":
             worker = Worker(queue, converters=converters_of(settings), lease_seconds=settings.lease_seconds)
-            yield Fleet(queue=queue, handovers=handovers, worker=worker)
+            yield Fleet(queue=queue, handovers=handovers, workers=workers, worker=worker)
             return
         gateway = Gateway(
             parts,
@@ -267,7 +274,7 @@ async def _open_fleet(
             again_seconds=settings.lease_seconds / 2,
         )
         await queue.hear_ended(handovers.gateway, gateway.hear)
-        yield Fleet(queue=queue, handovers=handovers, gateway=gateway)
+        yield Fleet(queue=queue, handovers=handovers, workers=workers, gateway=gateway)
 
 
 def _runner(parts: JobParts, fleet: Fleet | None, tasks: TaskGroup, promises: Promises, ends: EndWatch) -> JobRunner:
@@ -283,7 +290,7 @@ def _runner(parts: JobParts, fleet: Fleet | None, tasks: TaskGroup, promises: Pr
         tasks,
         promises.retry_after,
         ends,
-        require_reachable=fleet.queue.require_connection,
+        require_reachable=fleet.require_reachable,
     )
 
 
@@ -324,6 +331,11 @@ async def look_at_host(settings: Settings) -> Capabilities:
     return await anyio.to_thread.run_sync(probe, Path(found), settings.data_path, {})
 
 
+async def look_at_gateway(settings: Settings) -> Capabilities:
+    """Return what a gateway needs of its host, which need not have GDAL."""
+    return await anyio.to_thread.run_sync(without_gdal, settings.data_path)
+
+
 def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractAsyncContextManager[Pool]:
     """Open the isolated converters for jobs in the directories of work, on disk and in memory, which are made."""
     work_root = settings.data_path / WORK
@@ -343,11 +355,7 @@ def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractA
             per_tenant=settings.max_per_account,
             lease_seconds=settings.file_seconds,
             readable=capabilities.readable,
-            ogr2ogr=Ogr2ogr(
-                program=Path(capabilities.ogr2ogr),
-                environment=prepared_environment(capabilities),
-                fork_server=forkserver.built(),
-            ),
+            ogr2ogr=_ogr2ogr(capabilities) if capabilities.ogr2ogr else None,
             python=PythonServer(
                 modules=(*JAILED_PROGRAMS, *inspect_source.JAILED_PROGRAMS),
                 packages=capabilities.packages,
@@ -374,8 +382,16 @@ async def open_local_converter(settings: Settings) -> AsyncIterator[LocalParts]:
             engine=_engine(settings, capabilities, pool),
             pool=pool,
             work_area=work_area,
-            unavailable_formats=capabilities.unavailable,
+            offer=Offer(capabilities.formats),
         )
+
+
+def _ogr2ogr(capabilities: Capabilities) -> Ogr2ogr:
+    return Ogr2ogr(
+        program=Path(capabilities.ogr2ogr),
+        environment=prepared_environment(capabilities),
+        fork_server=forkserver.built(),
+    )
 
 
 def _engine(settings: Settings, capabilities: Capabilities, pool: Pool) -> Engine:

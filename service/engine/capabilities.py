@@ -13,6 +13,7 @@ from sandbox.libraries import linked_with
 from service.engine.modules import Modules, linked_modules
 from service.engine.proj import DATABASE, private_database
 from service.formats.format import Format, Reader, Writer
+from service.formats.offer import Availability
 from service.formats.table import FORMATS
 
 DRIVER_LINE = re.compile(r"^ {2}(?P<name>.+?) -(?P<kinds>[a-z ,]+)- \((?P<abilities>[a-z+]+)\)")
@@ -23,15 +24,6 @@ PARQUET_MODULES = ("pyarrow", "pyogrio")
 
 class ConverterMissing(Exception):
     """The host has no usable ogr2ogr; the message says what to do."""
-
-
-class Availability(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether this host can read and write a format; `reason` says why not, "" if nothing is missing."""
-
-    format: Format
-    input: bool
-    output: bool
-    reason: str = ""
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,8 +45,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def proj_database(self) -> Path:
-        """The proj.db in use."""
-        return Path(self.proj_directories[0]) / DATABASE
+        """The proj.db in use; a host without GDAL has none."""
+        return Path(*self.proj_directories[:1], DATABASE)
 
     @property
     def readable(self) -> tuple[Path, ...]:
@@ -70,15 +62,6 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     def formats(self) -> tuple[Availability, ...]:
         """Every format with its availability."""
         return tuple(_availability(row, self) for row in FORMATS)
-
-    @property
-    def unavailable(self) -> dict[str, str]:
-        """The formats that cannot be written here, token to reason."""
-        return {
-            entry.format.token: entry.reason
-            for entry in self.formats
-            if entry.format.writing is not None and not entry.output
-        }
 
     def can_write(self, driver: str) -> bool:
         """Whether GDAL has `driver` and it creates files."""
@@ -110,6 +93,21 @@ def probe(ogr2ogr: Path, data_dir: Path, environment: Mapping[str, str]) -> Capa
         proj_directories=(str(private_database(proj / DATABASE, data_dir / "proj")), str(proj)),
         gdal_data=environment.get("GDAL_DATA") or _existing(prefix / "share" / "gdal"),
         has_arrow=all(importlib.util.find_spec(name) is not None for name in PARQUET_MODULES),
+    )
+
+
+def without_gdal(data_dir: Path) -> Capabilities:
+    """Return what a host needs that converts nothing: our own programs in the sandbox, no GDAL and no PROJ."""
+    return Capabilities(
+        ogr2ogr="",
+        version="",
+        drivers={},
+        python=sys.executable,
+        libraries=(),
+        modules=linked_modules(data_dir / "modules"),
+        proj_directories=(),
+        gdal_data="",
+        has_arrow=False,
     )
 
 
@@ -146,7 +144,7 @@ def _existing(path: Path) -> str:
 def _availability(row: Format, host: Capabilities) -> Availability:
     reads, writes = _can_read(row, host), _can_write(row, host)
     lacking = (row.reading is not None and not reads) or (row.writing is not None and not writes)
-    return Availability(format=row, input=reads, output=writes, reason=_reason(row, host) if lacking else "")
+    return Availability(token=row.token, input=reads, output=writes, reason=_reason(row, host) if lacking else "")
 
 
 def _can_read(row: Format, host: Capabilities) -> bool:

@@ -6,7 +6,7 @@ over is claimed by a worker, for as long as that sends heartbeats, and by anothe
 the clock of the database alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Literal
 
@@ -14,6 +14,7 @@ import msgspec
 
 from service.db.pool import Database
 from service.db.queries import load
+from service.formats.offer import Availability
 from service.ids import AccountId, JobId, ServerId
 
 _SQL = load("jobs")
@@ -53,10 +54,13 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 class Leases:
     """The lease of one serving process on its jobs."""
 
-    def __init__(self, database: Database, server_id: ServerId, lease: timedelta) -> None:
-        """Treat a process without a heartbeat for `lease` as dead."""
+    def __init__(
+        self, database: Database, server_id: ServerId, lease: timedelta, formats: Sequence[Availability] | None = None
+    ) -> None:
+        """Treat a process without a heartbeat for `lease` as dead; a worker tells others its `formats`."""
         self._database = database
         self._lease = lease
+        self._formats = msgspec.to_builtins(formats)
         self.server_id = server_id
 
     @property
@@ -67,7 +71,13 @@ class Leases:
     async def beat(self) -> None:
         """Send a heartbeat."""
         async with self._database.connection() as connection:
-            await connection.execute(_SQL["heartbeat"], self.server_id)
+            await connection.execute(_SQL["heartbeat"], self.server_id, self._formats)
+
+    async def offers(self) -> list[tuple[Availability, ...]]:
+        """Return the formats of each living worker."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["offers"], self._lease)
+        return [msgspec.convert(row["formats"], tuple[Availability, ...]) for row in rows]
 
     async def give_up(self) -> None:
         """End the lease; jobs that this process still holds are abandoned at once."""

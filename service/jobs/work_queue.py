@@ -24,6 +24,7 @@ from service.errors import QueueUnavailable
 from service.ids import JobId, ServerId
 from service.jobs.handover import LANES, SIZES, HandOver, write_handover
 from service.jobs.lanes import Lanes, is_large
+from service.jobs.questions import Questions
 
 STREAM: Final = "GEOMILL"
 _JOBS: Final = "geomill.convert"
@@ -82,6 +83,7 @@ class WorkQueue:
         self._stirred = anyio.Event()
         self._answers: Subscription | None = None
         self._is_left = False
+        self.questions = Questions(connection)
 
     def require_connection(self) -> None:
         """Raise `QueueUnavailable` at once if the server is not connected."""

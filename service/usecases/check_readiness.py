@@ -1,5 +1,7 @@
 """Checks whether the service can accept work: database, storage, sandbox and disk space (interface 10).
 
+In a fleet, the queue and its workers count, too.
+
 Of several processes behind one port, one that can accept work suffices, because it takes the connections of the others.
 """
 
@@ -8,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import msgspec
 
-from service.errors import DatabaseUnavailable, QueueUnavailable, StorageUnavailable
+from service.errors import DatabaseUnavailable, Overloaded, QueueUnavailable, StorageUnavailable
 from service.storage.observed import observed
 from service.usecases.services import Services
 
@@ -27,6 +29,7 @@ async def check_readiness(services: Services) -> Readiness:
     checks = {name: await _verdict(check, services) for name, check in _CHECKS.items()}
     if services.fleet is not None:
         checks["queue"] = await _verdict(_check_queue, services)
+        checks["workers"] = await _verdict(_check_workers, services)
     return Readiness(ready=all(verdict == "ok" for verdict in checks.values()), checks=checks)
 
 
@@ -65,6 +68,14 @@ async def _check_queue(services: Services) -> str:
             await services.fleet.queue.check()
     except QueueUnavailable:
         return "not reachable"
+    return "ok"
+
+
+async def _check_workers(services: Services) -> str:
+    try:
+        services.offer.require()
+    except Overloaded:
+        return "none"
     return "ok"
 
 

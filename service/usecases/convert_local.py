@@ -1,6 +1,5 @@
 """Converts a file of this machine without a server: the steps of a job, without admission, storage and charge."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from uuid import UUID
 
@@ -10,6 +9,7 @@ from sandbox.pool import Pool
 from service.clock import utc_now
 from service.engine.convert import Engine
 from service.formats.detect import Source
+from service.formats.offer import Offer
 from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
 from service.ids import AccountId, JobId, uuid7
@@ -33,7 +33,7 @@ class LocalParts(msgspec.Struct, frozen=True, kw_only=True):
     engine: Engine
     pool: Pool
     work_area: WorkArea
-    unavailable_formats: Mapping[str, str]
+    offer: Offer
 
 
 class LocalResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +51,8 @@ async def convert_local(parts: LocalParts, upload: Upload, request: ConversionRe
         Rejection: the file cannot be converted.
     """
     source = await detect_format(upload)
-    target = choose_target(source.format, request.output, parts.unavailable_formats)
+    parts.offer.require_readable(source.format)
+    target = choose_target(source.format, request.output, parts.offer.unwritable())
     spec = _spec(source, target.token, upload, request)
     verified = await _convert(parts, spec, upload.directory)
     output = await parts.engine.collect(verified.plan, verified.directory)

@@ -35,6 +35,12 @@ async def measure_backlog(services: Services) -> None:
     metrics.FLEET_CONVERTER_SECONDS_WAITING.set(backlog.converter_seconds)
 
 
+async def know_workers(services: Services) -> None:
+    """Learn which formats the workers have."""
+    if services.fleet is not None:
+        await services.fleet.workers.look()
+
+
 async def give_back_lost(services: Services) -> None:
     """Release claimed jobs that this process does not run, and end runs of jobs that it no longer claims."""
     before = services.runner.active
@@ -50,7 +56,10 @@ async def give_back_lost(services: Services) -> None:
 
 FLEET_TASKS: tuple[PeriodicTask, ...] = (PeriodicTask(hand_over_lost, lambda services: 2 * services.leases.heartbeat),)
 """The tasks of every process of a fleet."""
-GATEWAY_TASKS: tuple[PeriodicTask, ...] = (PeriodicTask(measure_backlog, lambda _services: timedelta(seconds=5)),)
+GATEWAY_TASKS: tuple[PeriodicTask, ...] = (
+    PeriodicTask(know_workers, lambda services: services.leases.heartbeat),
+    PeriodicTask(measure_backlog, lambda _services: timedelta(seconds=5)),
+)
 """The additional tasks of gateways."""
 WORKER_TASKS: tuple[PeriodicTask, ...] = (PeriodicTask(give_back_lost, lambda services: 2 * services.leases.heartbeat),)
 """The additional tasks of workers."""

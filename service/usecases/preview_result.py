@@ -19,7 +19,7 @@ from service.engine.preview import MOST_BYTES
 from service.engine.workspace import Run
 from service.errors import NoResult, Overloaded, Rejection, StorageUnavailable, TooManyRequests
 from service.formats.detect import Source
-from service.ids import AccountId
+from service.ids import AccountId, JobId
 from service.intake.form import MEBIBYTE, Upload
 from service.jobs.dispatch import RETRY_AFTER_SECONDS
 from service.jobs.lifecycle import Status
@@ -32,6 +32,9 @@ from service.usecases.jobs import read_job
 from service.usecases.services import Services
 
 MEDIA_TYPE = "application/geo+json"
+TOPIC = "preview"
+_ASKED_SECONDS = 120.0
+"""How long a gateway waits for the worker that makes a preview; a repeated request finds what came later."""
 AT_ONCE = 4
 """Previews that a process makes at a time, one for each account: each holds a copy of its result on the disk."""
 PER_ACCOUNT = 8
@@ -55,6 +58,13 @@ class Preview(msgspec.Struct, frozen=True, tag_field="type", tag="FeatureCollect
 
     preview: About
     features: tuple[()] = ()
+
+
+class _Question(msgspec.Struct, frozen=True):
+    """The job whose preview a gateway, which has no GDAL, asks a worker for."""
+
+    account_id: AccountId
+    job_id: JobId
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -144,19 +154,40 @@ async def _open(services: Services, key: ObjectKey) -> _Stored:
     return _Stored(await anext(pieces, b""), pieces)
 
 
+async def answer_preview(services: Services, question: bytes) -> bytes:
+    """Make and store the preview that a gateway asks for.
+
+    Raises:
+        GeomillError: as `preview_result`.
+    """
+    asked = msgspec.msgpack.decode(question, type=_Question)
+    job = (await read_job(services, asked.account_id, str(asked.job_id))).job
+    key = await _key(services, asked.account_id, job)
+    async with _making:
+        await _make_stored(services, asked.account_id, job, key)
+    return key.encode()
+
+
 async def _made(services: Services, account_id: AccountId, job: Job, key: ObjectKey) -> _Stored:
-    """Make the preview and store it."""
+    """Have the preview made and stored, and open it."""
     try:
-        async with services.work_area.workspace() as workspace:
-            [ticket] = services.runner.enqueue(account_id)
-            async with converter(services.pool, ticket) as run:
-                made = await _make(services, run, job, workspace.new_directory())
-            with observed("put"):
-                await services.storage.put(key, made, media_type=MEDIA_TYPE, download_name="preview.geojson")
+        if services.asked is None:
+            await _make_stored(services, account_id, job, key)
+        else:
+            await services.asked.ask(TOPIC, msgspec.msgpack.encode(_Question(account_id, job.id)), _ASKED_SECONDS)
         with observed("read"):
             return await _open(services, key)
     except StorageUnavailable as unavailable:
         raise Overloaded(UNREADABLE, RETRY_AFTER_SECONDS) from unavailable
+
+
+async def _make_stored(services: Services, account_id: AccountId, job: Job, key: ObjectKey) -> None:
+    async with services.work_area.workspace() as workspace:
+        [ticket] = services.runner.enqueue(account_id)
+        async with converter(services.pool, ticket) as run:
+            made = await _make(services, run, job, workspace.new_directory())
+        with observed("put"):
+            await services.storage.put(key, made, media_type=MEDIA_TYPE, download_name="preview.geojson")
 
 
 async def _make(services: Services, run: Run, job: Job, directory: Path) -> Path:

@@ -1,6 +1,5 @@
 """The capabilities that the use cases need, opened once by `app`."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -12,6 +11,7 @@ from service.accounts.keys import Authenticator
 from service.clock import Clock
 from service.db.pool import Database
 from service.engine.convert import Engine
+from service.formats.offer import Offer
 from service.intake.form import IntakeLimits
 from service.intake.workspace import WorkArea
 from service.jobs.dispatch import JobRunner
@@ -21,6 +21,7 @@ from service.jobs.leases import Leases
 from service.jobs.promises import Promises
 from service.jobs.records import Job
 from service.jobs.register import JobRegister
+from service.jobs.workers import KnownWorkers
 from service.metering.history import History
 from service.metering.ledger import Ledger
 from service.metering.usage import UsageReports
@@ -28,6 +29,7 @@ from service.siblings import Siblings
 from service.storage.port import Storage
 
 if TYPE_CHECKING:  # loading the client of the queue is of no use without a fleet
+    from service.jobs.questions import Questions
     from service.jobs.work_queue import WorkQueue
     from service.usecases.hand_over import Gateway
     from service.usecases.take_over import Worker
@@ -41,8 +43,14 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 
     queue: "WorkQueue"
     handovers: HandOvers
+    workers: KnownWorkers
     gateway: "Gateway | None" = None
     worker: "Worker | None" = None
+
+    def require_reachable(self) -> None:
+        """Raise `Overloaded` if no worker could be told of a job, or none is known."""
+        self.queue.require_connection()
+        self.workers.require()
 
     def tell_ended(self, job: Job) -> bool:
         """Pass an ended job to whoever waits for it; return whether this process had handed it over."""
@@ -63,7 +71,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     jobs: JobRegister
     leases: Leases
     engine: Engine
-    unavailable_formats: Mapping[str, str]
+    offer: Offer
     storage: Storage
     promises: Promises
     ends: EndWatch
@@ -74,3 +82,5 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     pool: Pool
     siblings: Siblings
     fleet: Fleet | None = None
+    asked: "Questions | None" = None
+    """Asks workers for what takes GDAL or PROJ; None in processes that have both."""

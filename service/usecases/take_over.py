@@ -4,7 +4,7 @@ A message is acknowledged once its job has ended. Until then it is kept by signs
 end, and the message is delivered to another worker.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,9 @@ import structlog
 from sandbox.pool import QueueTicket
 from sandbox.queue import State
 from service.blocking import INLINE_BYTES
-from service.errors import Rejection, RetryableFault, StorageUnavailable
+from service.errors import GeomillError, Rejection, RetryableFault, StorageUnavailable
+from service.formats.offer import Offer
+from service.formats.target import choose_target
 from service.ids import JobId
 from service.intake.form import Upload
 from service.jobs.dispatch import Submission
@@ -29,6 +31,7 @@ from service.metering.ledger import Release
 from service.storage.observed import copy_observed
 from service.storage.port import ObjectKey, new_key
 from service.telemetry import events, metrics
+from service.usecases import preview_result, search_systems
 from service.usecases.company import Company
 from service.usecases.detect_format import detect_format
 from service.usecases.ending import details_of, retry_while_unavailable
@@ -48,6 +51,11 @@ UNFETCHED = "The file could not be fetched for its conversion. Nothing was count
 _UPLOAD = "upload"
 
 _FIRST, _AGAIN = "first", "again"
+_ANSWERS: Mapping[str, Callable[[Services, bytes], Awaitable[bytes]]] = {
+    preview_result.TOPIC: preview_result.answer_preview,
+    search_systems.TOPIC: search_systems.answer_search,
+}
+"""What gateways have workers do beside jobs, because it takes GDAL or PROJ."""
 
 metrics.start_at_zero(metrics.JOBS_ENDED, ("poison",))
 metrics.start_at_zero(metrics.FLEET_DELIVERIES, (_FIRST, _AGAIN))
@@ -72,6 +80,8 @@ class Worker:
         self._services = services
         await self._queue.listen()
         async with anyio.create_task_group() as tasks:
+            for topic, answer in _ANSWERS.items():
+                await self._queue.questions.answer(topic, partial(_answer, services, answer), tasks)
             for _ in range(self._converters * PLACES_EACH):
                 tasks.start_soon(self._take_one_after_the_other)
         self._finished.set()
@@ -80,6 +90,7 @@ class Worker:
         """Take no further jobs, and return those that no converter has begun."""
         self._leaves = True
         self._queue.leave()
+        await self._queue.questions.leave()
         for job_id, ticket in list(self._tickets.items()):
             if ticket.state is State.WAITING:
                 await self._services.runner.withdraw(job_id)
@@ -118,6 +129,9 @@ class Worker:
         if handover is None or handover.job.id in self._services.runner.active:
             await delivery.give_back(LATER_SECONDS)  # for a newer worker; or until this one knows that it has lost it
             return
+        if await self._suits_another(handover):
+            await delivery.give_back(LATER_SECONDS)
+            return
         with self._services.runner.admitting(handover.job.id), self._place(handover) as ticket:
             claim = await self._services.leases.claim(handover.job.id, handover.account_id, handover.gateway, new_key())
             if claim.verdict == "ended":
@@ -132,6 +146,13 @@ class Worker:
                 async with _kept(delivery, self._sign_seconds):
                     await self._end(handover, claim, ticket)
                 await self._tell(delivery, handover)
+
+    async def _suits_another(self, handover: HandOver) -> bool:
+        """Whether this host lacks a format of the job that another worker has, and perhaps all had until now."""
+        if self._services.offer.can(handover.job.input_format, handover.target):
+            return False
+        offers = map(Offer, await self._services.leases.offers())
+        return any(offer.can(handover.job.input_format, handover.target) for offer in offers)
 
     @contextmanager
     def _place(self, handover: HandOver) -> Iterator[QueueTicket]:
@@ -196,7 +217,7 @@ class Worker:
         return submission
 
     async def _prepare(self, handover: HandOver, claim: Claim, directory: Path) -> JobSpec:
-        """Fetch the input of a claimed job and detect its format."""
+        """Fetch the input of a claimed job, and detect its format, which this host must have."""
         job, path = handover.job, directory / _UPLOAD
         if handover.content is not None:
             is_little = len(handover.content) <= INLINE_BYTES
@@ -206,6 +227,8 @@ class Worker:
         source = await detect_format(
             Upload(untrusted_name=job.original_file_name, path=path, size_bytes=job.input_size_bytes)
         )
+        self._services.offer.require_readable(source.format)
+        choose_target(source.format, handover.target, self._services.offer.unwritable())
         return JobSpec(
             job=job,
             account_id=handover.account_id,
@@ -227,6 +250,17 @@ class Worker:
             interrupted=not isinstance(error, Rejection),
         )
         await retry_while_unavailable(lambda: self._services.ledger.release(change))
+
+
+async def _answer(services: Services, answer: Callable[[Services, bytes], Awaitable[bytes]], question: bytes) -> bytes:
+    """Answer a question; no bytes if that is not possible now."""
+    try:
+        return await answer(services, question)
+    except GeomillError as error:
+        _log.warning(events.QUESTION_UNANSWERED, reason=type(error).__name__)
+    except Exception:  # noqa: BLE001 -- one question must not end the worker
+        _log.exception(events.QUESTION_UNANSWERED)
+    return b""
 
 
 def _report(error: BaseException) -> None:

@@ -63,9 +63,14 @@ UPDATE job SET preview_key = coalesce(preview_key, $3)
 RETURNING preview_key;
 
 -- name: heartbeat
--- Record a heartbeat; the first one registers the process, and later ones restore a deleted registration.
-INSERT INTO server (id, started_at, heartbeat_at) VALUES ($1, service_time(), service_time())
+-- Record a heartbeat; the first one registers the process, and later ones restore a deleted registration. A worker tells
+-- the formats that it can read and write.
+INSERT INTO server (id, started_at, heartbeat_at, formats) VALUES ($1, service_time(), service_time(), $2)
 ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at;
+
+-- name: offers
+-- What each worker that is alive can read and write.
+SELECT formats FROM server WHERE formats IS NOT NULL AND heartbeat_at >= service_time() - $1::interval;
 
 -- name: unregister_server
 -- Remove a process that ended normally.

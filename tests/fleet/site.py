@@ -19,6 +19,7 @@ from service.storage.port import ObjectKey, Storage
 from service.usecases.audit import audit
 from tests.fleet.nats import NatsServer
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server
+from tests.support.data import lakes
 from tests.support.server import Client, Server, create_account, running_server
 
 LEASE_SECONDS = 3
@@ -53,16 +54,33 @@ class Site:
         )
         self._storage: Storage = self._enter(open_storage(own))
         self.gateway = self.start("gateway", GATEWAY)
+        self.before_workers = self.ask_without_workers()
         self.workers = [self.start(f"worker-{number}", WORKER) for number in (1, 2)]
 
     def start(self, name: str, command: tuple[str, ...]) -> Server:
-        """Start a process that is stopped at the end."""
+        """Start a process that is stopped at the end. A gateway gets no GDAL."""
         settings = {**self.settings, "GEOMILL_PRIVATE_PORT": "0"}
+        if command == GATEWAY:
+            settings |= {"PATH": str(self._directory), "GEOMILL_OGR2OGR": ""}
         return self._stack.enter_context(running_server(self._directory / name, self.dsn, settings, command=command))
 
     def client(self, plan: str = "free") -> Client:
         """Return a client of the gateway with a fresh account."""
         return create_account(self.gateway, Terms(plan=plan))
+
+    def ask_without_workers(self) -> dict[str, httpx.Response]:
+        """What the gateway answers before the first worker has started."""
+        with self.client() as client:
+            return {
+                "formats": client.get("/api/geo/formats"),
+                "systems": client.get("/api/geo/systems", params={"search": "utm"}),
+                "conversion": client.post("/api/geo/convert/file", files={"file": ("a.geojson", lakes())}),
+                "readiness": httpx.get(f"{self.gateway.private_url}/readyz", timeout=60.0),
+            }
+
+    def await_workers(self) -> None:
+        """Wait until the gateway knows a worker."""
+        wait_until(lambda: self.readiness()["checks"]["workers"] == "ok")
 
     @contextmanager
     def frozen(self, *servers: Server) -> Iterator[None]:
@@ -94,6 +112,7 @@ class Site:
                 self.workers[number] = self.start(f"worker-{time.monotonic_ns()}", WORKER)
         if self.gateway.process.poll() is not None:
             self.gateway = self.start("gateway", GATEWAY)
+        self.await_workers()
 
     def rows(self, query: str, *arguments: object) -> list[dict[str, Any]]:
         """The rows that a statement returns."""

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import anyio
@@ -10,11 +11,12 @@ import pytest
 
 from service.clock import utc_now
 from service.errors import TooManyRequests
-from service.ids import JobId, uuid7
+from service.ids import JobId, ServerId, uuid7
 from service.jobs import work_queue
 from service.jobs.handover import HandOver
+from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
-from service.jobs.work_queue import WorkQueue, open_work_queue
+from service.jobs.work_queue import STREAM, WorkQueue, open_work_queue
 from service.metering.ledger import AdmissionRequest
 from service.storage.port import new_key
 from service.usecases import take_over
@@ -27,6 +29,7 @@ pytestmark = pytest.mark.xdist_group("queue")
 PATIENCE_SECONDS = 240.0
 NEVER = 3600.0
 ATTEMPTS = 4
+POINT = b'{"type":"Feature","properties":{},"geometry":{"type":"Point","coordinates":[1,2]}}'
 
 
 @pytest.fixture
@@ -118,6 +121,35 @@ async def test_no_cause_is_tried_without_end(
         assert not here.services.pool.queue.places_taken
 
 
+async def test_a_job_is_left_to_a_worker_that_has_its_formats(
+    database_url: str, tmp_path: Path, server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not claimed before; once there is no such worker any more, it fails free and says why."""
+    monkeypatch.setattr(take_over, "LATER_SECONDS", 0.05)
+    async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
+        formats = here.services.offer.formats()
+        other = Leases(here.services.database, ServerId(uuid7(utc_now())), timedelta(seconds=30), formats)
+        await other.beat()
+        here.services.offer.replace(
+            msgspec.structs.replace(one, output=one.format.name != "Csv", reason="No driver.") for one in formats
+        )
+        told = await admitted(here, POINT)
+        await queue.offer(told)
+        while not await redelivered(queue, told):  # noqa: ASYNC110 -- the server does not tell
+            await anyio.sleep(0.02)
+        assert (await here.services.jobs.find(told.job.id, here.account.account_id)).attempt == 1
+        await other.give_up()
+        await until_empty(queue)
+        job = await here.services.jobs.find(told.job.id, here.account.account_id)
+        assert (job.status, job.error_message) == (Status.FAILED, "CSV cannot be written on this host: No driver.")
+        assert await here.services.ledger.reservations() == 0
+
+
+async def redelivered(queue: WorkQueue, told: HandOver) -> bool:
+    """Whether a message was delivered more than once."""
+    return bool((await queue._stream.consumer_info(STREAM, told.lane.replace(".", "-"))).num_redelivered)
+
+
 async def test_an_account_at_its_limit_is_served_nevertheless(
     database_url: str, tmp_path: Path, server: NatsServer
 ) -> None:
@@ -127,9 +159,7 @@ async def test_an_account_at_its_limit_is_served_nevertheless(
         [other] = here.services.runner.enqueue(here.account.account_id)
         with pytest.raises(TooManyRequests):
             here.services.runner.enqueue(here.account.account_id)
-        told = await admitted(
-            here, b'{"type":"Feature","properties":{},"geometry":{"type":"Point","coordinates":[1,2]}}'
-        )
+        told = await admitted(here, POINT)
         await queue.offer(told)
         await until_empty(queue)
         job = await here.services.jobs.find(told.job.id, here.account.account_id)

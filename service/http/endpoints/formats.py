@@ -5,7 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.accounts.keys import Caller
-from service.engine.capabilities import Availability
+from service.formats.offer import Availability
 from service.http.api.schemas import json_response
 from service.usecases.services import Services
 
@@ -31,21 +31,21 @@ class FormatList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 async def list_formats(request: Request, _caller: Caller) -> Response:
-    """List all formats with what this host supports for each (interface 1)."""
+    """List all formats with what the service supports of each now (interface 1)."""
     services: Services = request.state.services
-    return json_response(FormatList(formats=tuple(map(_row, services.engine.capabilities.formats))))
+    return json_response(FormatList(formats=tuple(map(_row, services.offer.formats()))))
 
 
-def _row(host: Availability) -> FormatRow:
-    entry = host.format
+def _row(offered: Availability) -> FormatRow:
+    entry = offered.format
     return FormatRow(
         name=entry.name,
         token=entry.token,
         title=entry.title,
         extensions=entry.extensions,
-        input=host.input,
-        output=host.output,
+        input=offered.input,
+        output=offered.output,
         multi_layer=entry.writing.multi_layer if entry.writing is not None else True,
-        available=not host.reason,
-        reason=host.reason or None,
+        available=not offered.reason,
+        reason=offered.reason or None,
     )

@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-import anyio.to_thread
 import msgspec
 from msgspec import Meta
 from starlette.requests import Request
@@ -11,6 +10,7 @@ from starlette.responses import Response
 from service.accounts.keys import Caller
 from service.http.api.params import read_search
 from service.http.api.schemas import json_response
+from service.usecases.search_systems import search_systems
 from service.usecases.services import Services
 
 
@@ -32,5 +32,5 @@ async def list_systems(request: Request, _caller: Caller) -> Response:
     """List the coordinate systems that match a text (interface 4.11)."""
     services: Services = request.state.services
     text = read_search(request.query_params)
-    found = await anyio.to_thread.run_sync(services.engine.catalogue.search, text)
+    found = await search_systems(services, text)
     return json_response(SystemList(tuple(System(*row) for row in found)))

@@ -95,10 +95,12 @@ async def choose(desk: Desk, detected: Detected) -> Aimed:
     """Choose the target format.
 
     Raises:
-        Rejection: the format is unknown, the same as the source's, or not available on this host.
+        Rejection: the format is unknown or the same as the source's, or one of the two is not available.
+        Overloaded: no worker is known.
     """
-    asked = detected.order.request.output
-    target = choose_target(detected.source.format, asked, desk.services.unavailable_formats)
+    asked, offer = detected.order.request.output, desk.services.offer
+    offer.require_readable(detected.source.format)
+    target = choose_target(detected.source.format, asked, offer.unwritable())
     job = msgspec.structs.replace(detected.job, output_format=target.token)
     return Aimed(order=detected.order, job=job, source=detected.source, target=target)
 

@@ -11,6 +11,7 @@ import pytest
 from sandbox.launchers.environment import Started
 from service.engine.capabilities import Capabilities, ConverterMissing, probe
 from service.engine.environment import VIRTUAL_DRIVER, converter_environment, prepared_environment, python_environment
+from service.formats.offer import Offer
 from service.formats.table import FORMATS
 
 LISTING = """Supported Formats:
@@ -56,10 +57,11 @@ def test_the_host_installed_beside_the_program_gives_the_data(host: Capabilities
 def test_what_is_missing_is_named(host: Capabilities) -> None:
     """A read-only driver, a missing driver, packages that could replace one."""
     without = msgspec.structs.replace(host, has_arrow=False)
-    assert "cannot write with its OpenFileGDB driver" in without.unavailable["openfilegdb"]
-    assert "no FlatGeobuf driver" in without.unavailable["flatgeobuf"]
-    assert "pyarrow and pyogrio are missing" in without.unavailable["geoparquet"]
-    assert "geoparquet" not in msgspec.structs.replace(host, has_arrow=True).unavailable
+    unwritable = Offer(without.formats).unwritable()
+    assert "cannot write with its OpenFileGDB driver" in unwritable["openfilegdb"]
+    assert "no FlatGeobuf driver" in unwritable["flatgeobuf"]
+    assert "pyarrow and pyogrio are missing" in unwritable["geoparquet"]
+    assert "geoparquet" not in Offer(msgspec.structs.replace(host, has_arrow=True).formats).unwritable()
     assert {entry.format.token: entry.input for entry in without.formats}["kml"] is False
 
 

@@ -1,0 +1,132 @@
+"""A gateway has no GDAL: the workers say what can be converted, and do what takes GDAL."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+import httpx
+import msgspec
+import pytest
+
+from service.errors import Overloaded, Rejection
+from service.formats.offer import NO_WORKER, Availability, Offer
+from service.formats.registry import by_token
+from service.ids import ServerId
+from service.jobs.leases import Leases
+from service.jobs.workers import REMEMBERED_SECONDS, KnownWorkers
+from tests.fleet.site import Site, wait_until
+from tests.support.data import collection, feature, lakes, point
+from tests.support.world import World, world
+
+pytestmark = pytest.mark.xdist_group("fleet")
+
+LEASE = timedelta(seconds=30)
+LARGE = collection(*(feature(point(number % 90, 1), name="x" * 100) for number in range(3000)))
+"""More than is scanned outside the sandbox."""
+
+
+def test_without_workers_a_gateway_refuses_what_takes_them(fleet: Site) -> None:
+    """It runs, says when to come again, and is not ready."""
+    for answer in (fleet.before_workers[name] for name in ("formats", "systems", "conversion")):
+        assert answer.status_code == httpx.codes.SERVICE_UNAVAILABLE, answer.text
+        assert int(answer.headers["Retry-After"]) > 0
+        assert "No worker" in answer.json()["detail"]
+    readiness = fleet.before_workers["readiness"]
+    assert readiness.status_code == httpx.codes.SERVICE_UNAVAILABLE
+    assert {name: verdict for name, verdict in readiness.json()["checks"].items() if verdict != "ok"} == {
+        "workers": "none"
+    }
+
+
+def test_a_gateway_offers_what_the_workers_have(fleet: Site) -> None:
+    """Its own host has no GDAL."""
+    assert fleet.gateway.events("server.ready")[0]["gdal"] == ""
+    with fleet.client() as client:
+        formats = {row["token"]: row for row in client.get("/api/geo/formats").raise_for_status().json()["formats"]}
+    assert formats["gpkg"]["input"]
+    assert formats["gpkg"]["output"]
+
+
+def test_workers_make_previews_and_search_coordinate_systems(fleet: Site) -> None:
+    """The gateway passes on what they have made."""
+    with fleet.client() as client:
+        job = client.convert("lakes.geojson", lakes(), outputFormat="gpkg")["jobId"]
+        preview = client.get(f"/api/geo/convert/jobs/{job}/preview").raise_for_status().json()
+        assert len(preview["features"]) == preview["preview"]["featureCount"]
+        found = client.get("/api/geo/systems", params={"search": "utm 33n"}).raise_for_status().json()["systems"]
+    assert 32633 in {system["epsg"] for system in found}
+    wait_until(fleet.is_clean)
+
+
+def test_a_gateway_analyzes_files_itself(fleet: Site) -> None:
+    """In its sandbox, with Python alone."""
+    with fleet.client() as client:
+        answer = client.post("/api/geo/convert/analyze", files={"file": ("a.geojson", LARGE)})
+        assert answer.raise_for_status().json()["report"]["applicable"], answer.text
+
+
+class Known(NamedTuple):
+    """What a gateway would know, and a clock to set."""
+
+    here: World
+    offer: Offer
+    workers: KnownWorkers
+    seconds: list[float]
+
+    def worker(self, *formats: Availability) -> Leases:
+        """A further worker with these formats."""
+        return Leases(self.here.services.database, ServerId(uuid4()), LEASE, formats)
+
+
+def has(token: str) -> Availability:
+    """A format that is read and written."""
+    return Availability(token=token, input=True, output=True)
+
+
+@asynccontextmanager
+async def knowing(database_url: str, tmp_path: Path) -> AsyncIterator[Known]:
+    """A gateway that knows no worker yet."""
+    async with world(database_url, tmp_path) as here:
+        offer, seconds = Offer(), [0.0]
+        yield Known(here, offer, KnownWorkers(here.services.leases, offer, lambda: seconds[0]), seconds)
+
+
+async def test_a_format_is_offered_while_all_workers_have_it(database_url: str, tmp_path: Path) -> None:
+    """A worker that lacks it, or does not know it, takes it away for as long as it is alive."""
+    async with knowing(database_url, tmp_path) as known:
+        csv, gml = has("csv"), has("gml")
+        reads = msgspec.structs.replace(csv, output=False, reason="No driver.")
+        await known.worker(csv, gml).beat()
+        await known.workers.look()
+        assert known.offer.can("csv", "gml")
+        assert known.offer.can("gml", "csv")
+
+        lesser = known.worker(reads, has("of a later version"))
+        await lesser.beat()
+        await known.workers.look()
+        assert not known.offer.can("csv", "gml")
+        assert known.offer.unwritable()["csv"] == "No driver."
+        known.offer.require_readable(by_token("csv"))
+        with pytest.raises(Rejection, match="Not all workers"):
+            known.offer.require_readable(by_token("gml"))
+
+        await lesser.give_up()
+        await known.workers.look()
+        assert known.offer.can("csv", "gml")
+
+
+async def test_formats_are_remembered_while_workers_restart(database_url: str, tmp_path: Path) -> None:
+    """For a minute after the last one; one that is silent for a lease counts as none."""
+    async with knowing(database_url, tmp_path) as known:
+        await known.worker(has("csv")).beat()
+        await known.workers.look()
+        await known.here.advance(2 * LEASE)
+        await known.workers.look()
+        assert known.offer.can("csv", "csv")
+        known.seconds[0] = REMEMBERED_SECONDS + 1
+        await known.workers.look()
+        with pytest.raises(Overloaded, match=NO_WORKER):
+            known.offer.formats()
