@@ -24,8 +24,9 @@ from service.http.middleware.draining import ENDS_BODIES
 from service.http.promised import EXTENSION
 from service.http.unserved import UNREADABLE
 from service.jobs.promises import Promise
+from service.server.head import DECLARED, RequestHead
 from service.server.inbox import Inbox, Refused
-from service.server.message import CONNECTION, DECLARED, Header, RequestBody, Response
+from service.server.message import CONNECTION, Header, RequestBody, Response
 from service.telemetry import events
 
 if TYPE_CHECKING:
@@ -47,12 +48,12 @@ class Exchange:
         self,
         connection: "Connection",
         inbox: Inbox,
-        request: h11.Request,
+        request: RequestHead,
         target: bytes,
         promise: Promise | None,
     ) -> None:
-        fields = dict(request.headers)
-        is_http10 = request.http_version < b"1.1"
+        fields = request.fields
+        is_http10 = request.version < b"1.1"
         self._connection = connection
         self._inbox = inbox
         self._promise = promise
@@ -160,11 +161,11 @@ class Exchange:
         else:
             connection.part()
 
-    def _scope_of(self, request: h11.Request, target: bytes) -> Scope:
+    def _scope_of(self, request: RequestHead, target: bytes) -> Scope:
         path, _, query = target.partition(b"?")
         return {
             "type": "http",
-            "http_version": request.http_version.decode("ascii"),
+            "http_version": request.version.decode("ascii"),
             "asgi": {"spec_version": "2.1", "version": "3.0"},
             "method": request.method.decode("ascii").upper(),
             "scheme": "http",
@@ -172,7 +173,7 @@ class Exchange:
             "raw_path": path,
             "query_string": query,
             "root_path": "",
-            "headers": list(request.headers),
+            "headers": request.headers,
             "client": self._connection.client,
             "server": self._connection.server,
             "state": dict(self._connection.site.state),
@@ -182,5 +183,5 @@ class Exchange:
         }
 
 
-def _asks_to_close(request: h11.Request) -> bool:
+def _asks_to_close(request: RequestHead) -> bool:
     return any(name == CONNECTION and b"close" in value.lower() for name, value in request.headers)

@@ -8,13 +8,11 @@ upgrade is served as HTTP/1.1. Otherwise requests could be smuggled past a gatew
 import re
 from typing import TYPE_CHECKING
 
-import h11
-from h11._readers import maybe_read_from_IDLE_client as read_header
-
 from service.errors import MalformedRequest
 from service.http.unserved import UNREADABLE, WEBSOCKET
 from service.jobs.promises import Promise
 from service.server.exchange import Exchange
+from service.server.head import HOST, RequestHead, read_head
 from service.server.http2 import serve_http2
 from service.server.inbox import Inbox, Refused
 
@@ -47,7 +45,7 @@ class Http1:
             Refused: the bytes are not a request, or an ambiguous one.
         """
         self._inbox += data
-        request = _next_request(self._inbox)
+        request = read_head(self._inbox)
         if request is None:
             return
         if request.method == b"PRI":
@@ -56,37 +54,27 @@ class Http1:
         exchange = Exchange(self._connection, self._inbox, request, _target(request), promise)
         self._connection.begin(exchange.run())
 
-    def _change_to_http2(self, request: h11.Request) -> None:
-        if request.http_version != b"2.0" or not self._connection.site.limits.http2:
+    def _change_to_http2(self, request: RequestHead) -> None:
+        if request.version != b"2.0" or not self._connection.site.limits.http2:
             raise Refused(UNREADABLE)
         self._connection.begin(serve_http2(self._connection, _PREFACE + bytes(self._inbox)))
 
 
-def _next_request(inbox: Inbox) -> h11.Request | None:
-    try:
-        return read_header(inbox) if inbox else None  # type: ignore[arg-type]  # h11's own buffer
-    except Refused:
-        raise
-    except h11.ProtocolError:
-        raise Refused(UNREADABLE) from None
-
-
-def _target(request: h11.Request) -> bytes:
+def _target(request: RequestHead) -> bytes:
     """Return the path and query of an unambiguous request.
 
     Raises:
         Refused: the request names two hosts, or its target is not a path.
     """
-    if request.http_version not in _VERSIONS:
+    if request.version not in _VERSIONS:
         raise Refused(UNREADABLE)
-    headers = dict(request.headers)
-    if headers.get(b"upgrade", b"").lower() == b"websocket":
+    if request.fields.get(b"upgrade", b"").lower() == b"websocket":
         raise Refused(WEBSOCKET)
     target = request.target
     if absolute := _ABSOLUTE.fullmatch(target):
-        if absolute[1].lower() != headers.get(b"host", absolute[1]).lower():
+        if absolute[1].lower() != request.fields.get(HOST, absolute[1]).lower():
             raise Refused(MalformedRequest("The target and the header Host name different hosts. Send the same."))
         target = absolute[2] if absolute[2].startswith(b"/") else b"/" + absolute[2]
     if b"#" in target or not (target.startswith(b"/") or (target == b"*" and request.method == b"OPTIONS")):
         raise Refused(MalformedRequest("The target of the request is not a path. Send a path that begins with /."))
-    return bytes(target)
+    return target

@@ -2,7 +2,7 @@
 
 **Strict.** Servers and gateways interpret unusual headers differently, which allows one request to be hidden in
 another. The buffer therefore refuses everything that RFC 9112 lets recipients tolerate: lines that end in a bare line
-feed, folded lines, control characters, repeated framing fields, both kinds of framing at once, chunk extensions.
+feed, folded lines, control characters, chunk extensions. `head.py` refuses ambiguous fields.
 
 **Cheap.** A piece of a body is returned as the same object that was received. Pieces are joined only when something
 other than a body is parsed, or when a piece must be divided. Otherwise a body of a gigabyte would be copied twice.
@@ -19,9 +19,6 @@ _LONGEST_CHUNK_LINE = 18
 """Sixteen hexadecimal digits and the line end."""
 _UNUSUAL = re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)|\r\n[ \t]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _CHUNK_LINE = re.compile(rb"[0-9A-Fa-f]{1,16}\r\n")
-_HOST = re.compile(rb"(?:[A-Za-z0-9._~-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
-_HOST_FIELD, _LENGTH, _ENCODING = b"host", b"content-length", b"transfer-encoding"
-_ONCE = frozenset({_HOST_FIELD, _LENGTH, _ENCODING})
 
 TOO_LONG = HeadersTooLarge("The request header is too long. Send fewer header fields.")
 
@@ -82,12 +79,16 @@ class Inbox:
         return line
 
     def maybe_extract_lines(self) -> list[bytes] | None:
-        """Remove and return a header or trailer as lines; None if its blank line has not arrived yet."""
+        """Remove and return a trailer as lines; None if its blank line has not arrived yet."""
+        trailer = self.take_head()
+        return None if trailer is None else trailer.split(b"\r\n")[:-2]
+
+    def take_head(self) -> bytes | None:
+        """Remove and return a header or trailer with its blank line; None if that has not arrived yet."""
         self._join()
         data = self._data
         if data.startswith(b"\r\n"):
-            self._take(2)
-            return []
+            return bytes(self._take(2))
         end = data.find(b"\r\n\r\n", self._searched)
         if end > self._most_head_bytes or (end < 0 and len(data) > self._most_head_bytes):
             raise Refused(TOO_LONG)
@@ -99,14 +100,12 @@ class Inbox:
         if end < 0:
             self._searched = max(0, len(data) - 3)
             return None
-        lines = bytes(self._take(end + 4)).split(b"\r\n")[:-2]
-        _check_framing(lines)
-        return lines
+        return bytes(self._take(end + 4))
 
-    def is_next_line_obviously_invalid_request_line(self) -> bool:
-        """Whether the first line is already known to be invalid."""
-        self._join()
-        return bool(self._data) and self._data[0] <= ord(" ")
+    @property
+    def starts_badly(self) -> bool:
+        """Whether the first byte cannot be the first of a request; only after `take_head` has returned None."""
+        return self._data[:1] <= b" "
 
     def _take(self, count: int) -> bytearray:
         taken = self._data[:count]
@@ -121,25 +120,3 @@ class Inbox:
 
 def _refused(message: str) -> Refused:
     return Refused(MalformedRequest(message))
-
-
-def _check_framing(lines: list[bytes]) -> None:
-    """Check that at most one field defines the end of the body, and does so unambiguously."""
-    found: dict[bytes, bytes] = {}
-    for line in lines:
-        name, _, value = line.partition(b":")
-        name = name.lower()
-        if name in _ONCE:
-            if name in found:
-                raise _refused(f"The header {name.decode().title()} occurs twice. Send it once.")
-            found[name] = value.strip(b" \t")
-    if _LENGTH in found and _ENCODING in found:
-        raise _refused("The request has both Content-Length and Transfer-Encoding. Send only one of them.")
-    if not found.get(_LENGTH, b"0").isdigit():
-        raise _refused("The header Content-Length is not a number. Send only digits.")
-    if found.get(_ENCODING, b"chunked").lower() != b"chunked":
-        raise _refused("The service supports no Transfer-Encoding other than chunked. Send the body without it.")
-    if _ENCODING in found and lines[0].endswith(b"HTTP/1.0"):
-        raise _refused("An HTTP/1.0 request cannot have a Transfer-Encoding. Send Content-Length.")
-    if not _HOST.fullmatch(found.get(_HOST_FIELD, b"")):
-        raise _refused("The header Host does not name a host. Send the name and the port of the service.")

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping
 import h11
 from h11._readers import ChunkedReader, ContentLengthReader
 
+from service.server.head import DECLARED, ENCODING
 from service.server.inbox import Inbox
 
 Header = tuple[bytes, bytes]
-DECLARED, ENCODING, CONNECTION = b"content-length", b"transfer-encoding", b"connection"
+CONNECTION = b"connection"
 _WITHOUT_BODY = frozenset({204, 304})
 _HEADERS = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9a-z-]+: [\t\x20-\x7e\x80-\xff]*\r\n)*")
 

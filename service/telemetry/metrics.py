@@ -5,6 +5,7 @@ Label values come from closed sets, never from a client: routes are templates, f
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -106,4 +107,14 @@ def start_at_zero(counter: Counter, values: Iterable[str]) -> None:
 
 def observe_statement(name: str, seconds: float) -> None:
     """Observe a database statement."""
-    STATEMENT_SECONDS.labels(name).observe(seconds)
+    _statement(name).observe(seconds)
+
+
+def observe_request(method: str, route: str, status: int, seconds: float) -> None:
+    """Observe a request."""
+    _request(method, route, status).observe(seconds)
+
+
+# Looking labels up costs more than the observation itself.
+_statement = lru_cache(maxsize=256)(STATEMENT_SECONDS.labels)
+_request = lru_cache(maxsize=1024)(REQUEST_SECONDS.labels)

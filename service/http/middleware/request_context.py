@@ -113,7 +113,7 @@ class _Exchange:
             events.REQUEST_FINISHED, method=method, route=route, status=status, milliseconds=round(seconds * 1000, 1)
         )
         known = method if method in _METHODS else "other"
-        metrics.REQUEST_SECONDS.labels(known, route or "none", status).observe(seconds)
+        metrics.observe_request(known, route or "none", status, seconds)
         self._span.finish(
             f"{known} {route}" if route else known,
             {"http.request.method": known, "http.route": route or "", "http.response.status_code": status},

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import pytest
-from h11._readers import maybe_read_from_IDLE_client as read_header
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.server.head import read_head
 from service.server.inbox import Inbox, Refused
 from service.server.message import RequestBody
 
@@ -40,10 +40,10 @@ def understood(pieces: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
         inbox += piece
         while inbox:
             if body is None:
-                request = read_header(inbox)  # type: ignore[arg-type]  # h11's own buffer
+                request = read_head(inbox)
                 if request is None:
                     break
-                body = RequestBody(inbox, dict(request.headers))
+                body = RequestBody(inbox, request.fields)
                 found.append((request.target, b""))
             taken = body.take()
             found[-1] = (found[-1][0], found[-1][1] + taken)

@@ -18,7 +18,6 @@ from hypercorn.protocol.h2 import H2Protocol
 LEANED_ON: dict[str, tuple[Callable[..., object], str]] = {
     "h11._readers.ChunkedReader": (h11._readers.ChunkedReader, "4d2629eeaaf366b6"),
     "h11._readers.ContentLengthReader": (h11._readers.ContentLengthReader, "fdf438f5ca7e0d9d"),
-    "h11._readers.maybe_read_from_IDLE_client": (h11._readers.maybe_read_from_IDLE_client, "b0ae12d92b2c4db9"),
     "h11._receivebuffer.ReceiveBuffer": (h11._receivebuffer.ReceiveBuffer, "108c4355eb3b1717"),
     "hypercorn.asyncio.lifespan.Lifespan": (Lifespan, "164b3fdbe941195d"),
     "hypercorn.asyncio.task_group.TaskGroup": (TaskGroup, "1260b105c058872d"),
