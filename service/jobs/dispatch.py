@@ -18,7 +18,7 @@ from anyio import TaskHandle
 from anyio.abc import TaskGroup
 
 from sandbox.pool import Pool, QueueFull, QueueTicket, TenantLimit
-from service.errors import Overloaded, TooManyRequests
+from service.errors import Overloaded, StorageUnavailable, TooManyRequests
 from service.ids import AccountId, JobId
 from service.jobs.ends import EndWatch
 from service.jobs.promises import FULL
@@ -53,6 +53,8 @@ class Submission:
         self._ended = asyncio.Event()
         self._lost = False
         self._was_kept = False
+        self.unstored: StorageUnavailable | None = None
+        """Why the output of a lost job could not be stored, if that is why it was lost."""
 
     def keep(self) -> None:
         """Note that the client may be told of the job, which will end whatever happens to this process."""
@@ -245,6 +247,8 @@ class JobRunner:
     async def _run(self, spec: JobSpec, directory: Path, ticket: QueueTicket, submission: Submission) -> None:
         try:
             submission.finish(await self._run_job(spec, directory, ticket, submission.keep))
+        except StorageUnavailable as error:
+            submission.unstored = error
         except Exception:  # noqa: BLE001 - one job must not end the others
             _log.exception(events.JOB_LEFT, job_id=spec.job.id)  # recovery ends this job
         finally:

@@ -156,16 +156,18 @@ class WorkQueue:
         self._is_left = True
         self._stirred.set()
 
-    async def take(self, may_be_large: Callable[[], bool]) -> Delivery | None:
+    async def take(
+        self, may_be_large: Callable[[], bool], may_take: Callable[[], bool] = lambda: True
+    ) -> Delivery | None:
         """Wait for a job from the next lane that has one; jobs with large inputs only if `may_be_large`.
 
-        None once the queue is left.
+        Takes none for as long as `may_take` says no. None once the queue is left.
         """
         async with self._looking:
             while not self._is_left:
                 self._stirred = anyio.Event()
                 with suppress(QueueUnavailable):
-                    if found := await self._look_round(may_be_large):
+                    if may_take() and (found := await self._look_round(may_be_large)):
                         return found
                 with anyio.move_on_after(LOOK_AGAIN_SECONDS) as waiting:
                     await self._stirred.wait()

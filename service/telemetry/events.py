@@ -7,6 +7,8 @@ from typing import Final
 
 SERVER_READY: Final = "server.ready"
 WORKER_READY: Final = "worker.ready"
+WORKER_PAUSED: Final = "worker.paused"
+WORKER_RESUMED: Final = "worker.resumed"
 SERVER_STOPPING: Final = "server.stopping"
 SERVER_STOPPED: Final = "server.stopped"
 PROCESS_READY: Final = "process.ready"

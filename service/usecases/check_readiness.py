@@ -72,6 +72,9 @@ async def _check_queue(services: Services) -> str:
 
 
 async def _check_workers(services: Services) -> str:
+    worker = services.fleet.worker if services.fleet is not None else None
+    if worker is not None and not worker.fitness.is_fit:
+        return "this worker takes no jobs until its database, store and disk work"
     try:
         services.offer.require()
     except Overloaded:

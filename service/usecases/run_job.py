@@ -33,6 +33,8 @@ _log = structlog.get_logger()
 
 metrics.start_at_zero(metrics.JOBS_ENDED, ("completed", *get_args(Outcome)))
 
+_OF_THIS_HOST = frozenset[Outcome]({"stopped", "storage"})
+"""Failures that another host need not have."""
 MEMORY_BYTES = 64 << 20
 """How much memory the files of a job may take; if they need more, the job starts over on disk."""
 
@@ -59,6 +61,7 @@ async def run_job(parts: JobParts, spec: JobSpec, directory: Path, ticket: Queue
 
     Raises:
         RetryableFault: the job's end could not be recorded, so recovery will end it.
+        StorageUnavailable: the output could not be stored, and the job is to be given back.
     """
     progress = Progress(Assigned(spec=spec, job=spec.job, directory=directory), ANYWHERE)
     directories, stopwatch = [directory], _Stopwatch()
@@ -67,7 +70,7 @@ async def run_job(parts: JobParts, spec: JobSpec, directory: Path, ticket: Queue
         ended: Ended = await progress.through(DELIVER, Outbound(parts, stopwatch.elapsed_ms))
     except BaseException as error:
         failure = progress.failure(error)
-        if failure is None or failure.outcome == "unknown" or (failure.outcome == "stopped" and parts.gives_back):
+        if failure is None or failure.outcome == "unknown" or (failure.outcome in _OF_THIS_HOST and parts.gives_back):
             raise
         _report(spec, failure, error)
         with anyio.CancelScope(shield=True):

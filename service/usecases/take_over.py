@@ -16,7 +16,7 @@ import structlog
 from sandbox.pool import QueueTicket
 from sandbox.queue import State
 from service.blocking import INLINE_BYTES
-from service.errors import GeomillError, Rejection, RetryableFault, StorageUnavailable
+from service.errors import GeomillError, Overloaded, Rejection, RetryableFault, StorageUnavailable
 from service.formats.offer import Offer
 from service.formats.target import choose_target
 from service.ids import JobId
@@ -35,6 +35,7 @@ from service.usecases import preview_result, search_systems
 from service.usecases.company import Company
 from service.usecases.detect_format import detect_format
 from service.usecases.ending import details_of, retry_while_unavailable
+from service.usecases.fitness import Fitness, probe_means
 from service.usecases.services import Services
 
 _log = structlog.get_logger()
@@ -70,6 +71,7 @@ class Worker:
         self._converters = converters
         self._sign_seconds = lease_seconds / 3
         self._large = 0
+        self.fitness = Fitness(lambda: probe_means(self._services))
         self._company = Company()
         self._tickets: dict[JobId, QueueTicket] = {}
         self._leaves = False
@@ -82,9 +84,12 @@ class Worker:
         async with anyio.create_task_group() as tasks:
             for topic, answer in _ANSWERS.items():
                 await self._queue.questions.answer(topic, partial(_answer, services, answer), tasks)
-            for _ in range(self._converters * PLACES_EACH):
-                tasks.start_soon(self._take_one_after_the_other)
-        self._finished.set()
+            tasks.start_soon(self.fitness.recover)
+            async with anyio.create_task_group() as takers:
+                for _ in range(self._converters * PLACES_EACH):
+                    takers.start_soon(self._take_one_after_the_other)
+            self._finished.set()
+            tasks.cancel_scope.cancel()
 
     async def leave(self) -> None:
         """Take no further jobs, and return those that no converter has begun."""
@@ -100,13 +105,14 @@ class Worker:
         await self._finished.wait()
 
     async def _take_one_after_the_other(self) -> None:
-        while delivery := await self._queue.take(self._may_take_large):
+        while delivery := await self._queue.take(self._may_take_large, lambda: self.fitness.is_fit):
             self._large += delivery.is_large
             metrics.FLEET_DELIVERIES.labels(_FIRST if delivery.is_first else _AGAIN).inc()
             try:
                 await self._see_to(delivery)
             except BaseException as error:
                 _report(error)
+                self.fitness.note_failure(error)
                 with anyio.CancelScope(shield=True):  # others may have at once what this worker leaves behind
                     await delivery.give_back(0.0 if self._leaves else LATER_SECONDS)
                 if not isinstance(error, Exception):  # one job must not end the others
@@ -145,6 +151,7 @@ class Worker:
             else:
                 async with _kept(delivery, self._sign_seconds):
                     await self._end(handover, claim, ticket)
+                self.fitness.note_success()
                 await self._tell(delivery, handover)
 
     async def _suits_another(self, handover: HandOver) -> bool:
@@ -202,7 +209,22 @@ class Worker:
             _report(error)
             await self._fail(job, error, UNFETCHED)
         else:
+            await self._end_of(submission, claim)
+
+    async def _end_of(self, submission: Submission, claim: Claim) -> None:
+        """Wait for the end of a job; if its output cannot be stored, this was the last attempt or it is left to others.
+
+        Raises:
+            RetryableFault, StorageUnavailable: it has not ended.
+        """
+        try:
             await submission.outcome()
+        except Overloaded:
+            if submission.unstored is None:
+                raise
+            if submission.job.attempt < MOST_ATTEMPTS:
+                raise submission.unstored from None
+            await self._fail(submission.job, submission.unstored, submission.unstored.message, claim.output)
 
     async def _submit(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> Submission:
         services, job = self._services, handover.job
@@ -240,13 +262,14 @@ class Worker:
             object_key=claim.output or "",
         )
 
-    async def _fail(self, job: Job, error: Exception, message: str) -> None:
-        """Fail a job that did not get as far as a converter."""
+    async def _fail(self, job: Job, error: Exception, message: str, output: str | None = None) -> None:
+        """Fail a job that cannot be run, and whose `output` may nevertheless appear in the store."""
         change = Release(
             job_id=job.id,
             attempt=job.attempt,
             error_message=message,
             details=details_of(error).encode(),
+            object_key=output,
             interrupted=not isinstance(error, Rejection),
         )
         await retry_while_unavailable(lambda: self._services.ledger.release(change))

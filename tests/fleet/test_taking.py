@@ -1,13 +1,15 @@
 """A worker leaves jobs that it cannot run for later, and does not try them forever."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import anyio
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from service.clock import utc_now
 from service.errors import TooManyRequests
@@ -19,7 +21,7 @@ from service.jobs.lifecycle import Status
 from service.jobs.work_queue import STREAM, WorkQueue, open_work_queue
 from service.metering.ledger import AdmissionRequest
 from service.storage.port import new_key
-from service.usecases import take_over
+from service.usecases import fitness, take_over
 from service.usecases.take_over import UNFETCHED, Worker
 from tests.fleet.nats import NatsServer, nats_server
 from tests.support.world import World, world
@@ -148,6 +150,48 @@ async def test_a_job_is_left_to_a_worker_that_has_its_formats(
 async def redelivered(queue: WorkQueue, told: HandOver) -> bool:
     """Whether a message was delivered more than once."""
     return bool((await queue._stream.consumer_info(STREAM, told.lane.replace(".", "-"))).num_redelivered)
+
+
+async def test_a_worker_without_its_store_takes_no_jobs(
+    database_url: str, tmp_path: Path, server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has failed a few times; once a probe succeeds, it does what is left."""
+    monkeypatch.setattr(take_over, "LATER_SECONDS", 0.0)
+    monkeypatch.setattr(take_over, "MOST_ATTEMPTS", 1000)
+    monkeypatch.setattr(fitness, "PAUSE_SECONDS", 0.05)
+    async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
+        store, away = tmp_path / "data" / "store", tmp_path / "away"
+        stored = await admitted(here, None)
+        async with here.services.database.connection() as connection:
+            await connection.execute("UPDATE job SET input_key = $2 WHERE id = $1", stored.job.id, key := new_key())
+        (tmp_path / "input").write_bytes(POINT)
+        await here.services.storage.put(key, tmp_path / "input", media_type="", download_name="a")
+        store.rename(away)
+        store.touch()
+        with capture_logs() as log:
+            await queue.offer(stored)
+            await until(lambda: failures(log) > 0)
+            await queue.offer(waiting := await admitted(here, POINT))
+            before = failures(log)
+            await until(lambda: failures(log) > before + 2)
+        assert (await here.services.jobs.find(waiting.job.id, here.account.account_id)).attempt == 1
+        store.unlink()
+        away.rename(store)
+        await until_empty(queue)
+        for told in (stored, waiting):
+            job = await here.services.jobs.find(told.job.id, here.account.account_id)
+            assert job.status is Status.COMPLETED
+
+
+def failures(log: list[Any]) -> int:
+    """How often the worker has said that it takes no jobs."""
+    return sum(entry["event"] == "worker.paused" for entry in log)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    while not holds():  # noqa: ASYNC110 -- nothing announces it
+        await anyio.sleep(0.02)
 
 
 async def test_an_account_at_its_limit_is_served_nevertheless(

@@ -1,0 +1,83 @@
+"""Whether a worker should take jobs: not while its store, its database or its disk fails, which others may have."""
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+import structlog
+
+from service.errors import DatabaseUnavailable, StorageUnavailable
+from service.telemetry import events
+from service.usecases.services import Services
+
+_log = structlog.get_logger()
+
+MOST_FAILURES = 3
+"""After so many failures in a row, a worker takes no jobs until a probe succeeds."""
+PAUSE_SECONDS = 5.0
+"""The pause before the first probe; later ones come after one more of it for each further failure."""
+LONGEST_PAUSE_SECONDS = 60.0
+_MEANS = (StorageUnavailable, DatabaseUnavailable, OSError)
+
+
+class Fitness:
+    """Counts failures of what one worker works with; `probe` tries all of it and raises if something fails."""
+
+    def __init__(self, probe: Callable[[], Awaitable[None]]) -> None:
+        self._probe = probe
+        self._failures = 0
+        self._unfit = anyio.Event()
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether to take jobs."""
+        return not self._unfit.is_set()
+
+    def note_success(self) -> None:
+        """Note that a job has ended, as whatever; failures before it count no more."""
+        self._failures = 0
+
+    def note_failure(self, error: BaseException) -> None:
+        """Note why a job could not be run here, if that has to do with this host."""
+        if not isinstance(error, _MEANS) and not isinstance(error.__cause__, _MEANS):
+            return
+        self._failures += 1
+        if self._failures >= MOST_FAILURES and self.is_fit:
+            _log.warning(events.WORKER_PAUSED, failures=self._failures, reason=type(error).__name__)
+            self._unfit.set()
+
+    async def recover(self) -> None:
+        """Probe after each series of failures, for ever.
+
+        The pause before it grows with the failures: some, such as a missing right to an object, no probe finds.
+        """
+        while True:
+            await self._unfit.wait()
+            await anyio.sleep(min(PAUSE_SECONDS * (1 + self._failures - MOST_FAILURES), LONGEST_PAUSE_SECONDS))
+            if await self._succeeds():
+                self._unfit = anyio.Event()
+                _log.info(events.WORKER_RESUMED)
+            else:
+                self._failures += 1
+
+    async def _succeeds(self) -> bool:
+        try:
+            await self._probe()
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the next probe may succeed
+            _log.warning(events.WORKER_PAUSED, failures=self._failures, reason=type(error).__name__)
+            return False
+        return True
+
+
+async def probe_means(services: Services) -> None:
+    """Try what a worker works with: its database, its store and its directories.
+
+    Raises:
+        GeomillError, OSError: one of them fails.
+    """
+    await services.leases.beat()
+    await services.storage.check()
+    directory = services.work_area.new_directory()
+    try:
+        await services.work_area.run_blocking((directory / "probe").touch, inline=True)
+    finally:
+        await services.work_area.remove(directory)
