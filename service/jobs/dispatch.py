@@ -25,6 +25,7 @@ from service.jobs.promises import FULL
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec
 from service.telemetry import events
+from service.telemetry.tracing import about
 
 RETRY_AFTER_SECONDS = 2
 RESTARTING = "The service is restarting. Send the request again."
@@ -245,6 +246,7 @@ class JobRunner:
             raise Overloaded(FULL, self._retry_after()) from None
 
     async def _run(self, spec: JobSpec, directory: Path, ticket: QueueTicket, submission: Submission) -> None:
+        about.set({"job_id": str(spec.job.id)})
         try:
             submission.finish(await self._run_job(spec, directory, ticket, submission.keep))
         except StorageUnavailable as error:

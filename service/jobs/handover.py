@@ -36,6 +36,8 @@ class HandOver(msgspec.Struct, frozen=True, kw_only=True):
     gateway: ServerId
     """The process that waits for the end of the job."""
     content: bytes | None = None
+    traceparent: str = ""
+    """The span of the gateway within which workers trace the job."""
 
     @property
     def lane(self) -> str:

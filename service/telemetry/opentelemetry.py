@@ -1,18 +1,21 @@
 """Spans recorded by OpenTelemetry and exported by OTLP over HTTP; imported only if a collector is configured."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from socket import gethostname
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.resources import HOST_NAME, PROCESS_PID, SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from opentelemetry.trace import Span, SpanKind, StatusCode
+from opentelemetry.trace import Span, SpanContext, SpanKind, StatusCode, get_current_span, set_span_in_context
 from opentelemetry.trace import Tracer as OpenTelemetryTracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from service.telemetry.traceparent import TraceParent
-from service.telemetry.tracing import RequestSpan, Tracer, Value
+from service.telemetry.build import VERSION
+from service.telemetry.traceparent import HEADER, TraceParent
+from service.telemetry.tracing import OpenSpan, RequestSpan, Tracer, Value, about
 
 EXPORT_SECONDS = 3.0
 """How long the last spans may delay the end of the process if the collector is unavailable."""
@@ -27,8 +30,7 @@ class _Request:
     @property
     def traceparent(self) -> TraceParent:
         """The traceparent that identifies the span."""
-        context = self._span.get_span_context()
-        return TraceParent(f"{context.trace_id:032x}", f"{context.span_id:016x}", context.trace_flags.sampled)
+        return _traceparent(self._span.get_span_context())
 
     def finish(self, name: str, attributes: Mapping[str, Value], *, failed: bool) -> None:
         """Name the span and set its attributes."""
@@ -54,13 +56,67 @@ class _Recording:
         ) as span:
             yield _Request(span)
 
+    def current(self) -> TraceParent | None:
+        """Return the current span, if there is one."""
+        context = get_current_span().get_span_context()
+        return _traceparent(context) if context.is_valid else None
+
+    def continued(
+        self, parent: TraceParent, name: str, attributes: Mapping[str, Value]
+    ) -> AbstractContextManager[object]:
+        """Open a span within one of another process."""
+        caller = self._propagator.extract({HEADER: str(parent)})
+        return self._tracer.start_as_current_span(
+            name, caller, kind=SpanKind.CONSUMER, attributes=_all(attributes), record_exception=False
+        )
+
     def span(self, name: str, attributes: Mapping[str, Value]) -> AbstractContextManager[object]:
         """Open a span within the current one; an error sets its status, and the log has the details."""
-        return self._tracer.start_as_current_span(name, attributes=attributes, record_exception=False)
+        return self._tracer.start_as_current_span(name, attributes=_all(attributes), record_exception=False)
+
+    def open(self, name: str, attributes: Mapping[str, Value]) -> OpenSpan:
+        """Open a span within the current one that may end in another task."""
+        return _Open(self._tracer, self._tracer.start_span(name, attributes=_all(attributes)))
+
+
+class _Open:
+    """A recorded span that is never the current one."""
+
+    def __init__(self, tracer: OpenTelemetryTracer, span: Span) -> None:
+        self._tracer = tracer
+        self._span = span
+        self._within = set_span_in_context(span)
+
+    def span(self, name: str, attributes: Mapping[str, Value]) -> AbstractContextManager[object]:
+        """Open a span within this one."""
+        return self._tracer.start_as_current_span(
+            name, self._within, attributes=_all(attributes), record_exception=False
+        )
+
+    def open(self, name: str, attributes: Mapping[str, Value]) -> OpenSpan:
+        """Open a span within this one that may end in another task."""
+        return _Open(self._tracer, self._tracer.start_span(name, self._within, attributes=_all(attributes)))
+
+    def end(self, *, failed: bool) -> None:
+        """End it."""
+        if failed:
+            self._span.set_status(StatusCode.ERROR)
+        self._span.end()
+
+
+def _all(attributes: Mapping[str, Value]) -> Mapping[str, Value]:
+    return {**about.get({}), **attributes}
+
+
+def _traceparent(context: SpanContext) -> TraceParent:
+    return TraceParent(f"{context.trace_id:032x}", f"{context.span_id:016x}", context.trace_flags.sampled)
 
 
 def open_tracer(endpoint: str) -> tuple[Tracer, Callable[[], None]]:
     """Return a tracer, and a function that sends the last spans and closes it."""
-    provider = TracerProvider(resource=Resource.create({SERVICE_NAME: "geomill"}), shutdown_on_exit=False)
+    process = Resource.create(
+        {SERVICE_NAME: "geomill", SERVICE_VERSION: VERSION, HOST_NAME: gethostname(), PROCESS_PID: os.getpid()}
+    )
+    provider = TracerProvider(resource=process, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, timeout=EXPORT_SECONDS)))
     return _Recording(provider.get_tracer("geomill")), provider.shutdown

@@ -6,13 +6,20 @@ from the caller's `traceparent` or generated, which appears in the log and in th
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Protocol
+
+import structlog
 
 from service.settings import SettingsError
 from service.telemetry import traceparent
 from service.telemetry.traceparent import TraceParent
 
 Value = str | int | float | bool
+_here: ContextVar[TraceParent | None] = ContextVar("here", default=None)
+"""What is being traced, if no span of it is recorded."""
+about: ContextVar[Mapping[str, Value]] = ContextVar("about")
+"""What all spans have in common that begin in this context."""
 
 
 class RequestSpan(Protocol):
@@ -26,8 +33,32 @@ class RequestSpan(Protocol):
         """Name the span and set its attributes, once the response is complete."""
 
 
+class OpenSpan(Protocol):
+    """A span that may end in another task than it began in, so that spans within it name it as their parent."""
+
+    def span(self, name: str, attributes: Mapping[str, Value], /) -> AbstractContextManager[object]:
+        """Open a span within this one."""
+
+    def open(self, name: str, attributes: Mapping[str, Value], /) -> "OpenSpan":
+        """Open a span within this one, to be ended like this one."""
+
+    def end(self, *, failed: bool) -> None:
+        """End it."""
+
+
 class Tracer(Protocol):
     """Creates spans."""
+
+    def current(self) -> TraceParent | None:
+        """Return the span that others would be opened within."""
+
+    def continued(
+        self, parent: TraceParent, name: str, attributes: Mapping[str, Value], /
+    ) -> AbstractContextManager[object]:
+        """Open a span within one of another process."""
+
+    def open(self, name: str, attributes: Mapping[str, Value], /) -> OpenSpan:
+        """Open a span within the current one, which does not become the current one."""
 
     def request(self, headers: Mapping[str, str]) -> AbstractContextManager[RequestSpan]:
         """Open the span of a request with these headers."""
@@ -49,11 +80,41 @@ class _Unrecorded:
 _NOWHERE = nullcontext()
 
 
+class _Nothing:
+    """A span that is not recorded."""
+
+    def span(self, _name: str, _attributes: Mapping[str, Value], /) -> AbstractContextManager[object]:
+        return _NOWHERE
+
+    def open(self, _name: str, _attributes: Mapping[str, Value], /) -> OpenSpan:
+        return self
+
+    def end(self, *, failed: bool) -> None:
+        pass
+
+
+_NOTHING = _Nothing()
+
+
 class _Silent:
     """Records nothing."""
 
+    def current(self) -> TraceParent | None:
+        return _here.get()
+
     def request(self, headers: Mapping[str, str]) -> AbstractContextManager[RequestSpan]:
-        return nullcontext(_Unrecorded(traceparent.parse(headers.get(traceparent.HEADER, ""))))
+        unrecorded = _Unrecorded(traceparent.parse(headers.get(traceparent.HEADER, "")))
+        _here.set(unrecorded.traceparent)
+        return nullcontext(unrecorded)
+
+    def continued(
+        self, parent: TraceParent, _name: str, _attributes: Mapping[str, Value], /
+    ) -> AbstractContextManager[object]:
+        _here.set(parent.child())
+        return _NOWHERE
+
+    def open(self, _name: str, _attributes: Mapping[str, Value], /) -> OpenSpan:
+        return _NOTHING
 
     def span(self, _name: str, _attributes: Mapping[str, Value], /) -> AbstractContextManager[object]:
         return _NOWHERE
@@ -70,6 +131,30 @@ def request_span(headers: Mapping[str, str]) -> AbstractContextManager[RequestSp
 def span(name: str, **attributes: Value) -> AbstractContextManager[object]:
     """Open a span within that of the request, which may have ended already."""
     return _tracer.span(name, attributes)
+
+
+def open_span(name: str, **attributes: Value) -> OpenSpan:
+    """Open a span within the current one that may end in another task."""
+    return _tracer.open(name, attributes)
+
+
+def current_traceparent() -> str:
+    """Return the `traceparent` of the current span, for another process; empty if nothing is traced."""
+    return str(_tracer.current() or "")
+
+
+@contextmanager
+def continued_span(parent: str, name: str, **attributes: Value) -> Iterator[None]:
+    """Open a span within one of another process, whose `traceparent` is `parent`; the log names its trace.
+
+    If `parent` is malformed or empty, the span begins a trace.
+    """
+    of_caller = traceparent.parse(parent) or traceparent.fresh()
+    with (
+        _tracer.continued(of_caller, name, attributes),
+        structlog.contextvars.bound_contextvars(trace_id=of_caller.trace_id),
+    ):
+        yield
 
 
 @contextmanager

@@ -6,7 +6,7 @@ over; only the second one counts.
 """
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 
 import structlog
 
@@ -34,13 +34,22 @@ def _nothing() -> None:
     pass
 
 
+def _run_span() -> AbstractContextManager[object]:
+    return span("run")
+
+
 @asynccontextmanager
-async def converter(pool: Pool, ticket: QueueTicket, on_started: Callable[[], None] = _nothing) -> AsyncIterator[Run]:
+async def converter(
+    pool: Pool,
+    ticket: QueueTicket,
+    on_started: Callable[[], None] = _nothing,
+    traced: Callable[[], AbstractContextManager[object]] = _run_span,
+) -> AsyncIterator[Run]:
     """Use a converter; yields a function that runs a command. The first command waits for a worker.
 
-    `on_started` is called then. The ticket is released at the end in any case. A command that is still running when the
-    lease ends, and every later one, gets the verdict for a run that took too long. The first run that crashes or is
-    lost raises `RunCrashed`.
+    `on_started` is called then, and `traced` for the span of each run. The ticket is released at the end in any case. A
+    command that is still running when the lease ends, and every later one, gets the verdict for a run that took too
+    long. The first run that crashes or is lost raises `RunCrashed`.
     """
     worker: WorkerLease | None = None
     has_crashed = False
@@ -52,7 +61,7 @@ async def converter(pool: Pool, ticket: QueueTicket, on_started: Callable[[], No
                 worker = await pool.acquire(ticket)
             metrics.JOBS_RUNNING.inc()
             on_started()
-        with span("run"):
+        with traced():
             verdict = await worker.run(command)
         metrics.CONVERTER_RUNS.labels(verdict.ending).inc()
         if verdict.ending in _MAY_BE_THE_HOSTS and not has_crashed:

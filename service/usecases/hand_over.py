@@ -27,6 +27,7 @@ from service.jobs.work_queue import WorkQueue
 from service.storage.observed import observed
 from service.storage.port import ObjectKey, new_input_key
 from service.telemetry import events, metrics
+from service.telemetry.tracing import current_traceparent, span
 from service.usecases.ending import JobParts, release, retry_while_unavailable
 from service.usecases.pipeline import FORGOTTEN, STOPPED, Outcome
 from service.usecases.steps.delivering import ForgottenError
@@ -76,7 +77,7 @@ class Gateway:
         is_stored = spec.is_promised or spec.job.input_size_bytes > self._inline_bytes
         is_recorded = False
         try:
-            with self._awaiting(spec.job.id) as awaited:
+            with self._awaiting(spec.job.id) as awaited, span("hand_over"):
                 handover = self._handover(spec)
                 if is_stored:
                     await self._store(spec, handover, directory)
@@ -151,7 +152,7 @@ class Gateway:
         key = new_input_key(ObjectKey(spec.object_key))
         if not await retry_while_unavailable(lambda: self._handovers.record_input(spec.job.id, key)):
             raise ForgottenError
-        with observed("put"):
+        with span("store_input"), observed("put"):
             await self._parts.storage.put(
                 key, directory / spec.upload, media_type=INPUT_MEDIA_TYPE, download_name=spec.upload
             )
@@ -169,6 +170,7 @@ class Gateway:
             target=spec.target,
             retention_hours=spec.retention_hours,
             gateway=self._handovers.gateway,
+            traceparent=current_traceparent(),
         )
 
     async def _fail(self, spec: JobSpec, outcome: Outcome, message: str) -> Job:

@@ -97,11 +97,15 @@ class Progress(Generic[_Record]):
         """Start with `record`; `anywhere` are failures that can occur in every step."""
         self.record = record
         self.step: Step | None = None
+        self.on_step: Callable[[], None] | None = None
+        """Is called when a step begins."""
         self._anywhere = anywhere
 
     async def through(self, steps: Sequence[Step], tools: object) -> Any:
         """Run `steps` in order and return the record of the last; raises what a step raises."""
         for self.step in steps:
+            if self.on_step is not None:
+                self.on_step()
             self.record = await self.step.do(tools, self.record)
         return self.record
 

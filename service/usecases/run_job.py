@@ -5,7 +5,6 @@ its queue ticket is released.
 """
 
 import time
-from contextlib import ExitStack
 from pathlib import Path
 from typing import get_args
 
@@ -22,10 +21,10 @@ from service.jobs.lifecycle import Status
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec
 from service.telemetry import events, metrics
-from service.telemetry.stage import stage
 from service.usecases.converter import RunCrashed, converter
 from service.usecases.ending import JobParts, details_of, release
 from service.usecases.pipeline import ANYWHERE, CONVERT, DELIVER, Failure, Outcome, Progress
+from service.usecases.spent_time import SpentTime
 from service.usecases.steps.converting import Assigned, Bench, start
 from service.usecases.steps.delivering import Ended, Outbound, Packed
 
@@ -95,14 +94,15 @@ async def _convert(
     If memory does not suffice or a run crashes, start over in a new directory on disk.
     """
     progress.record = begun = start(progress.record.spec, progress.record.directory)
-    with ExitStack() as held:
+    with SpentTime(progress.stage) as spent:
+        progress.on_step = spent.enter_part
 
         def on_started() -> None:
             stopwatch.restart()
-            held.enter_context(stage("convert", input=begun.source.format.token, output=begun.target.token))
+            spent.begin(begun.source.format.token, begun.target.token)
             parts.jobs.begin(begun.job, progress.stage)
 
-        async with converter(parts.pool, ticket, on_started) as run:
+        async with converter(parts.pool, ticket, on_started, spent.run) as run:
             while True:
                 in_memory = parts.work_area.is_in_memory(progress.record.directory)
                 try:

@@ -31,6 +31,7 @@ from service.metering.ledger import Release
 from service.storage.observed import copy_observed
 from service.storage.port import ObjectKey, new_key
 from service.telemetry import events, metrics
+from service.telemetry.tracing import continued_span, span
 from service.usecases import preview_result, search_systems
 from service.usecases.company import Company
 from service.usecases.detect_format import detect_format
@@ -149,8 +150,10 @@ class Worker:
                 metrics.JOBS_ENDED.labels("poison").inc()
                 await self._tell(delivery, handover)
             else:
-                async with _kept(delivery, self._sign_seconds):
-                    await self._end(handover, claim, ticket)
+                job_id, attempt = str(handover.job.id), claim.attempt or 0
+                with continued_span(handover.traceparent, "job", job_id=job_id, attempt=attempt):
+                    async with _kept(delivery, self._sign_seconds):
+                        await self._end(handover, claim, ticket)
                 self.fitness.note_success()
                 await self._tell(delivery, handover)
 
@@ -245,7 +248,8 @@ class Worker:
             is_little = len(handover.content) <= INLINE_BYTES
             await self._services.work_area.run_blocking(partial(path.write_bytes, handover.content), inline=is_little)
         else:
-            await copy_observed(self._services.storage, ObjectKey(claim.input or ""), path)
+            with span("fetch", job_id=str(job.id)):
+                await copy_observed(self._services.storage, ObjectKey(claim.input or ""), path)
         source = await detect_format(
             Upload(untrusted_name=job.original_file_name, path=path, size_bytes=job.input_size_bytes)
         )

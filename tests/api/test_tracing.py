@@ -1,19 +1,16 @@
 """A request belongs to its caller's trace: in the log, in its response and at the collector."""
 
 import re
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import cast
 
 import httpx
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from service.accounts.administration import Terms
+from tests.support.collector import Collector, attributes_of, running_collector
 from tests.support.data import lakes
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Client, Server, create_account, running_server
@@ -21,6 +18,7 @@ from tests.support.server import Client, Server, create_account, running_server
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 CALLER = "00f067aa0ba902b7"
 TRACEPARENT = f"00-{TRACE}-{CALLER}-01"
+POINTS = b"name,lon,lat\nLadoga,31,60\n"
 TEAM = Terms(plan="team", plan_owner="organization")
 
 
@@ -57,58 +55,47 @@ def test_the_log_of_a_request_and_its_job_names_the_trace(client: Client) -> Non
     assert finished == [trace]
 
 
-class Collector(HTTPServer):
-    """Receives traces by OTLP over HTTP."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Take)
-        self.spans: list[Span] = []
-
-
-class _Take(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        message = ExportTraceServiceRequest.FromString(self.rfile.read(int(self.headers["Content-Length"])))
-        for resource in message.resource_spans:
-            cast("Collector", self.server).spans += [span for scope in resource.scope_spans for span in scope.spans]
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def collector() -> Iterator[Collector]:
     """A running collector."""
-    with Collector() as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
+    with running_collector() as running:
         yield running
-        running.shutdown()
-        thread.join()
 
 
 def test_a_collector_is_sent_what_a_conversion_spent_its_time_on(
     tmp_path: Path, database_url: str, collector: Collector
 ) -> None:
-    """The request within the caller's span, and every stage and converter run within the request."""
-    settings = {"GEOMILL_TRACES_URL": f"http://127.0.0.1:{collector.server_port}/v1/traces"}
+    """The request within the caller's span, every stage within the request, and a run beside what it was held for."""
+    settings = {"GEOMILL_TRACES_URL": collector.url}
     with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
         response = client.post(
-            "/api/geo/convert/file", files={"file": ("a.geojson", lakes())}, headers={"traceparent": TRACEPARENT}
+            "/api/geo/convert/file",
+            files={"file": ("a.csv", POINTS)},
+            data={"sourceEpsg": "4326"},
+            headers={"traceparent": TRACEPARENT},
         )
         assert response.json()["success"]
+        broken = client.convert("broken.kml", b"<kml><Document><Placemark></kml>")
+        assert not broken["success"]
         assert server.stop() == 0
+        assert "detach" not in server.log.read_text(encoding="utf-8")
     spans = {span.name: span for span in collector.spans if span.trace_id.hex() == TRACE}
     request = spans.pop("POST /api/geo/convert/file")
     assert request.parent_span_id.hex() == CALLER
     assert response.headers["traceparent"] == f"00-{TRACE}-{request.span_id.hex()}-01"
-    run = spans.pop("run")
+    within = {name: spans.pop(name) for name in ("reading", "converting", "verifying", "run")}
     assert set(spans) == {"receive", "admit", "wait", "convert", "store", "settle"}
     assert {span.parent_span_id for span in spans.values()} == {request.span_id}
-    assert run.parent_span_id == spans["convert"].span_id
-    attributes = {attribute.key: attribute.value.string_value for attribute in spans["convert"].attributes}
-    assert attributes == {"input": "geojson", "output": "shapefile"}
+    assert {span.parent_span_id for span in within.values()} == {spans["convert"].span_id}
+    about_job = {"job_id": response.json()["jobId"]}
+    assert attributes_of(spans.pop("receive")) == {}  # which precedes the job
+    assert attributes_of(spans.pop("convert")) == about_job | {"input": "csv", "output": "geojson"}
+    assert attributes_of(within.pop("run")) == about_job | {"stage": "reading"}
+    assert all(attributes_of(span) == about_job for span in (*spans.values(), *within.values()))
+    failed = [one for one in collector.spans if attributes_of(one).get("job_id") == broken["jobId"]]
+    states = {span.name: span.status.code == Status.STATUS_CODE_ERROR for span in failed}
+    assert states["convert"]
+    assert states["reading"]
 
 
 def test_a_collector_that_is_away_stops_nothing(tmp_path: Path, database_url: str) -> None:

@@ -9,6 +9,7 @@ from tests.database import TestServer
 from tests.fleet.nats import nats_server
 from tests.fleet.site import Site
 from tests.integration.storage.servers import s3_server
+from tests.support.collector import running_collector
 
 
 @pytest.fixture(scope="session")
@@ -22,8 +23,9 @@ def shared_fleet(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory)
         start_blocking_portal() as portal,
         s3_server(directory / "s3") as s3,
         nats_server(directory / "nats") as nats,
+        running_collector() as collector,
     ):
-        site = Site(portal, directory, dsn, s3, nats)
+        site = Site(portal, directory, dsn, s3, nats, collector=collector)
         try:
             yield site
         finally:

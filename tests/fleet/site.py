@@ -19,6 +19,7 @@ from service.storage.port import ObjectKey, Storage
 from service.usecases.audit import audit
 from tests.fleet.nats import NatsServer
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server
+from tests.support.collector import Collector
 from tests.support.data import lakes
 from tests.support.server import Client, Server, create_account, running_server
 
@@ -32,9 +33,12 @@ WORKER = ("worker",)
 class Site:
     """The whole fleet, with direct access to the database and the store for tests."""
 
-    def __init__(self, portal: BlockingPortal, directory: Path, dsn: str, s3: S3Server, nats: NatsServer) -> None:
+    def __init__(
+        self, portal: BlockingPortal, directory: Path, dsn: str, s3: S3Server, nats: NatsServer, *, collector: Collector
+    ) -> None:
         self.nats = nats
         self.s3 = s3
+        self.collector = collector
         self.dsn = dsn
         self.settings = {
             "GEOMILL_NATS_URL": nats.url,
@@ -44,6 +48,8 @@ class Site:
             "GEOMILL_S3_SECRET_KEY": SECRET_KEY,
             "GEOMILL_LEASE_SECONDS": str(LEASE_SECONDS),
             "GEOMILL_CONVERTERS": "1",
+            "GEOMILL_TRACES_URL": collector.url,
+            "OTEL_BSP_SCHEDULE_DELAY": "200",
         }
         self._portal = portal
         self._directory = directory

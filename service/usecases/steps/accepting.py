@@ -131,5 +131,5 @@ async def _admit(services: Services, aimed: Aimed) -> Admission:
         durable=order.durable,
         key=order.key,
     )
-    with stage("admit"):
+    with stage("admit", job_id=str(job.id)):
         return await services.ledger.admit(request)

@@ -14,7 +14,7 @@ from service.jobs.records import Details, Job
 
 FIELDS = {
     1: {
-        HandOver: "version job account_id request target retention_hours gateway content",
+        HandOver: "version job account_id request target retention_hours gateway content traceparent",
         Job: (
             "id status original_file_name input_format output_format input_size_bytes created_at attempt completed_at "
             "feature_count geometry_type processing_time_ms output_size_bytes object_key download_name media_type "
