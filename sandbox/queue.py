@@ -93,6 +93,11 @@ class AdmissionQueue:
         """How many tickets are suspended."""
         return len(self._suspended)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether a worker is free, and therefore no ticket waits."""
+        return len(self._running) < self._workers
+
     def age(self, now: float) -> float:
         """How long the oldest waiting ticket has waited, in seconds; 0 if none waits."""
         return now - min((queue[0].since for queue in self._waiting.values() if queue), default=now)
@@ -125,13 +130,10 @@ class AdmissionQueue:
         return self._take(tenant, tickets)
 
     def readmit(self, tenant: str) -> QueueTicket:
-        """Take a place for what was admitted elsewhere, however many the tenant has; it must be released.
+        """Take a place for what was admitted elsewhere, however many are taken; it must be released.
 
-        Raises:
-            QueueFull: no place is free.
+        The caller bounds their number.
         """
-        if self.places_taken >= self.places:
-            raise QueueFull
         [ticket] = self._take(tenant, 1)
         return ticket
 

@@ -9,10 +9,12 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import anyio
 import anyio.to_thread
+import msgspec
 from anyio.abc import TaskGroup
 from starlette.routing import Route
 
@@ -40,7 +42,7 @@ from service.ids import ServerId
 from service.intake.form import IntakeLimits
 from service.intake.memory import memory_root
 from service.intake.workspace import open_work_area
-from service.jobs.dispatch import JobRunner
+from service.jobs.dispatch import JobRunner, RunJob
 from service.jobs.ends import EndWatch
 from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
@@ -69,8 +71,12 @@ from service.usecases import inspect_source
 from service.usecases.convert_local import LocalParts
 from service.usecases.ending import JobParts
 from service.usecases.maintenance import PERIODIC_TASKS, run_periodically
+from service.usecases.overflow import FULL_AT, Overflow
 from service.usecases.run_job import run_job
 from service.usecases.services import Fleet, Role, Services
+
+if TYPE_CHECKING:  # it needs an extra
+    from service.jobs.work_queue import WorkQueue
 
 GOODBYE_SECONDS = 5.0
 WORK = "work"
@@ -139,6 +145,7 @@ async def open_services(
         storage = await stack.enter_async_context(open_storage(settings, clock))
         uploads = open_work_area(settings.data_path / WORK / UPLOADS, _memory(settings))
         work_area = await stack.enter_async_context(uploads)
+        is_shared = role != "all" or bool(settings.nats_url)
         capabilities = await (look_at_gateway(settings) if role == "gateway" else look_at_host(settings))
         offer = Offer(capabilities.formats if role != "gateway" else ())
         pool = await stack.enter_async_context(open_converters(settings, capabilities))
@@ -146,7 +153,8 @@ async def open_services(
         ledger = Ledger(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib), storage.regions)
         jobs = JobRegister(database)
         lease = timedelta(seconds=settings.lease_seconds)
-        leases = Leases(database, ServerId(uuid4()), lease, capabilities.formats if role == "worker" else None)
+        told = capabilities.formats if is_shared and role != "gateway" else None
+        leases = Leases(database, ServerId(uuid4()), lease, told)
         parts = JobParts(
             ledger=ledger,
             jobs=jobs,
@@ -158,7 +166,7 @@ async def open_services(
         )
         handovers = HandOvers(database, leases.server_id, lease)
         workers = KnownWorkers(leases, offer)
-        fleet = await stack.enter_async_context(_open_fleet(settings, role, parts, handovers, workers))
+        queue = await stack.enter_async_context(_open_queue(settings)) if is_shared else None
         promises = Promises(
             converters=converters_of(settings),
             most=converters_of(settings) + settings.waiting_room,
@@ -166,9 +174,21 @@ async def open_services(
             taken_by=pool.queue.places_by_tenant,
             now=time.monotonic,
         )
-        pool.on_released = promises.note_end
         ends = EndWatch(most=settings.max_connections // 2, most_each=settings.max_per_account)
         tasks = await stack.enter_async_context(anyio.create_task_group())
+        own = partial(JobRunner, pool, tasks=tasks, retry_after=promises.retry_after, ends=ends)
+        fleet = (
+            None
+            if queue is None
+            else await _join(settings, role, parts, own, queue=queue, handovers=handovers, workers=workers)
+        )
+
+        def note_release() -> None:
+            promises.note_end()
+            if fleet is not None and fleet.worker is not None:
+                fleet.worker.note_release()
+
+        pool.on_released = note_release
         services = Services(
             clock=clock,
             database=database,
@@ -186,7 +206,7 @@ async def open_services(
             promises=promises,
             ends=ends,
             most_wait_seconds=settings.wait_seconds,
-            runner=_runner(parts, fleet, tasks, promises, ends),
+            runner=_runner(settings, parts, fleet, own),
             intake=_intake_limits(settings),
             work_area=work_area,
             pool=pool,
@@ -197,7 +217,7 @@ async def open_services(
         metrics.PROCESSES.set(1)
         try:
             await services.leases.beat()
-            if role == "gateway":
+            if is_shared:
                 await workers.look()
             for chore in PERIODIC_TASKS:
                 tasks.start_soon(run_periodically, services, chore)
@@ -214,7 +234,8 @@ async def _close(services: Services, tasks: TaskGroup, drain_seconds: float) -> 
     with anyio.CancelScope(shield=True):
         if worker is not None:
             await worker.leave()
-        await services.runner.drain(drain_seconds)
+        for runner in services.runners:
+            await runner.drain(drain_seconds)
         if worker is not None:
             with anyio.move_on_after(GOODBYE_SECONDS):
                 await worker.finished()
@@ -223,18 +244,20 @@ async def _close(services: Services, tasks: TaskGroup, drain_seconds: float) -> 
     tasks.cancel_scope.cancel()
 
 
+_SHARING: Mapping[Role, str] = {
+    "all": "A process with GEOMILL_NATS_URL",
+    "gateway": "A gateway",
+    "worker": "A worker",
+}
+
+
 def require_fleet(settings: Settings, role: Role) -> None:
     """Require what a role shares with processes on other hosts.
 
     Raises:
-        SettingsError: it is missing, or it is there and would not be used.
+        SettingsError: it is missing.
     """
-    if role == "all":
-        if settings.nats_url:
-            raise SettingsError(
-                "GEOMILL_NATS_URL is for gateways and workers. Start this process as one of them (`geomill serve "
-                "--role gateway`, `geomill worker`), or unset GEOMILL_NATS_URL."
-            )
+    if role == "all" and not settings.nats_url:
         return
     needed = {
         "GEOMILL_NATS_URL": settings.nats_url,
@@ -243,55 +266,67 @@ def require_fleet(settings: Settings, role: Role) -> None:
     }
     if missing := [name for name, value in needed.items() if not value]:
         raise SettingsError(
-            f"A {role} shares its queue, its database and its bucket with other hosts. Set {' and '.join(missing)}."
+            f"{_SHARING[role]} shares its queue, its database and its bucket with other hosts. "
+            f"Set {' and '.join(missing)}."
         )
 
 
 @asynccontextmanager
-async def _open_fleet(
-    settings: Settings, role: Role, parts: JobParts, handovers: HandOvers, workers: KnownWorkers
-) -> AsyncIterator[Fleet | None]:
-    if role == "all":
-        yield None
-        return
+async def _open_queue(settings: Settings) -> AsyncIterator["WorkQueue"]:
     try:
         from service.jobs.work_queue import open_work_queue  # noqa: PLC0415 -- it needs an extra
     except ImportError:
         raise SettingsError("GEOMILL_NATS_URL needs the extra `fleet`: pip install 'geomill[fleet]'.") from None
+    async with open_work_queue(settings.nats_url, settings.lease_seconds) as queue:
+        yield queue
+
+
+async def _join(
+    settings: Settings,
+    role: Role,
+    parts: JobParts,
+    own: Callable[..., JobRunner],
+    *,
+    queue: "WorkQueue",
+    handovers: HandOvers,
+    workers: KnownWorkers,
+) -> Fleet:
+    """Return what a process does for the others of its fleet, and they for it."""
     from service.usecases.hand_over import Gateway  # noqa: PLC0415 -- it loads the client of the queue
     from service.usecases.take_over import Worker  # noqa: PLC0415 -- it loads the client of the queue
 
-    async with open_work_queue(settings.nats_url, settings.lease_seconds) as queue:
-        if role == "worker":
-            worker = Worker(queue, converters=converters_of(settings), lease_seconds=settings.lease_seconds)
-            yield Fleet(queue=queue, handovers=handovers, workers=workers, worker=worker)
-            return
-        gateway = Gateway(
-            parts,
-            handovers,
-            queue,
-            inline_bytes=settings.inline_bytes,
-            again_seconds=settings.lease_seconds / 2,
-        )
+    gateway = worker = None
+    if role != "worker":
+        again_seconds = settings.lease_seconds / 2
+        gateway = Gateway(parts, handovers, queue, inline_bytes=settings.inline_bytes, again_seconds=again_seconds)
         await queue.hear_ended(handovers.gateway, gateway.hear)
-        yield Fleet(queue=queue, handovers=handovers, workers=workers, gateway=gateway)
+    if role != "gateway":
+        giving_back = msgspec.structs.replace(parts, gives_back=True)
+        worker = Worker(
+            queue,
+            converters=converters_of(settings),
+            lease_seconds=settings.lease_seconds,
+            runner=own(_run_here(giving_back)) if role == "all" else None,
+        )
+    return Fleet(queue=queue, handovers=handovers, workers=workers, gateway=gateway, worker=worker)
 
 
-def _runner(parts: JobParts, fleet: Fleet | None, tasks: TaskGroup, promises: Promises, ends: EndWatch) -> JobRunner:
+def _run_here(parts: JobParts) -> RunJob:
     async def run_here(spec: JobSpec, directory: Path, ticket: QueueTicket, keep: Callable[[], None]) -> Job:
         keep()
         return await run_job(parts, spec, directory, ticket)
 
+    return run_here
+
+
+def _runner(settings: Settings, parts: JobParts, fleet: Fleet | None, own: Callable[..., JobRunner]) -> JobRunner:
+    here = _run_here(parts)
     if fleet is None or fleet.gateway is None:
-        return JobRunner(parts.pool, run_here, tasks, promises.retry_after, ends)
-    return JobRunner(
-        parts.pool,
-        fleet.gateway.run,
-        tasks,
-        promises.retry_after,
-        ends,
-        require_reachable=fleet.require_reachable,
-    )
+        return own(here)
+    if fleet.worker is None:
+        return own(fleet.gateway.run, require_reachable=fleet.require_reachable)
+    most_here = FULL_AT * converters_of(settings)
+    return own(Overflow(here, fleet.gateway.run, most_here=most_here, is_reachable=lambda: fleet.queue.is_connected))
 
 
 def _start_fleet(services: Services, fleet: Fleet, tasks: TaskGroup) -> None:
@@ -301,7 +336,9 @@ def _start_fleet(services: Services, fleet: Fleet, tasks: TaskGroup) -> None:
         WORKER_TASKS,
     )
 
-    for chore in (*FLEET_TASKS, *(WORKER_TASKS if fleet.worker is not None else GATEWAY_TASKS)):
+    of_gateway = GATEWAY_TASKS if fleet.gateway is not None else ()
+    of_worker = WORKER_TASKS if fleet.worker is not None else ()
+    for chore in (*FLEET_TASKS, *of_gateway, *of_worker):
         tasks.start_soon(run_periodically, services, chore)
     if fleet.worker is not None:
         tasks.start_soon(fleet.worker.work, services)

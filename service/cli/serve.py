@@ -2,7 +2,6 @@
 
 import argparse
 import gc
-import signal
 import socket
 from contextlib import ExitStack
 from functools import partial
@@ -19,6 +18,8 @@ from service.cli.membership import Membership, joined, report_ready, share_of
 from service.cli.ports import Ports, inherited_ports, open_ports
 from service.cli.processes import AUTO, MOST, process_count, run_processes
 from service.cli.rights import give_up_rights
+from service.cli.stopping import OPERATORS_CONNECTIONS, Stop, only_error
+from service.cli.worker import run as run_worker
 from service.http.application import Application
 from service.server.gate import Gate
 from service.server.heap import share_one_heap, stay_small
@@ -30,11 +31,12 @@ from service.telemetry.log import configure_log
 from service.usecases.services import Role, Services
 
 _log = structlog.get_logger()
-OPERATORS_CONNECTIONS = 64
 
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM, then finish accepted work."""
+    if arguments.role == "worker":
+        return await run_worker(settings, arguments)
     member = msgspec.json.decode(arguments.member, type=Membership) if arguments.member else None
     configure_log(settings.log_format, settings.log_level, member.number if member else None)
     if arguments.processes:
@@ -46,14 +48,6 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
         raise only_error(group) from None
     _log.info(events.SERVER_STOPPED)
     return exit_code
-
-
-def only_error(group: ExceptionGroup) -> Exception:
-    """Unwrap the only error of nested exception groups, so that its message can be reported."""
-    error: Exception = group
-    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
 
 
 async def _run(settings: Settings, role: Role) -> int:
@@ -112,32 +106,6 @@ class _Endpoint(NamedTuple):
     application: Application
 
 
-class Stop:
-    """The request to stop: in order, or at once.
-
-    The first signal requests a stop in order, and a second one, or SIGQUIT, a stop at once. A member receives SIGTERM
-    from its parent, perhaps also from a service manager, so only SIGQUIT makes it stop at once.
-    """
-
-    def __init__(self, *, is_member: bool) -> None:
-        self.in_order = anyio.Event()
-        self.at_once = anyio.Event()
-        self._is_member = is_member
-
-    async def obey_signals(self) -> None:
-        """Wait for signals forever."""
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGQUIT) as received:
-            async for number in received:
-                if number == signal.SIGQUIT or (self.in_order.is_set() and not self._is_member):
-                    self.at_once.set()
-                self.in_order.set()
-
-    async def sleep(self, seconds: float) -> None:
-        """Sleep, at most until the stop is to be at once."""
-        with anyio.move_on_after(seconds):
-            await self.at_once.wait()
-
-
 async def _serve_both(
     settings: Settings, services: Services, front: _Endpoint, back: _Endpoint | None, stop: Stop
 ) -> None:
@@ -158,7 +126,8 @@ async def _serve_both(
             serving.start_soon(_shut_down, settings, services, stop, closing, serving.cancel_scope)
             await serve(front.application, front.listening, limits, closing, gate=gate, siblings=services.siblings)
             serving.cancel_scope.cancel()
-        await services.runner.drain(settings.drain_seconds)
+        for runner in services.runners:
+            await runner.drain(settings.drain_seconds)
         ended.set()
 
 
@@ -170,10 +139,13 @@ async def _shut_down(
     _log.info(events.SERVER_STOPPING, jobs=len(services.runner.active))
     services.runner.begin_shutdown(settings.drain_delay_seconds + settings.drain_seconds)
     services.siblings.beat(accepts=False)
+    if services.fleet is not None and services.fleet.worker is not None:
+        await services.fleet.worker.leave()
     await stop.sleep(settings.drain_delay_seconds)
     closing.set()
     await stop.sleep(settings.drain_seconds)
-    await services.runner.drain(0)
+    for runner in services.runners:
+        await runner.drain(0)
     if stop.at_once.is_set():
         await anyio.sleep(LAST_WORDS_SECONDS)
         serving.cancel()
@@ -192,9 +164,10 @@ COMMAND = Command(
         ),
         argument(
             "--role",
-            choices=["all", "gateway"],
+            choices=["all", "gateway", "worker"],
             default="all",
-            help="all: convert what is received, which is the default; gateway: hand it over to workers on other hosts",
+            help="all: convert what is received, and with GEOMILL_NATS_URL share what is too much (the default); "
+            "gateway: hand it over to workers on other hosts; worker: the same as `geomill worker`",
         ),
         argument("--member", help=argparse.SUPPRESS),
     ),

@@ -12,7 +12,7 @@ from service.app import converters_of, open_services, operations_for, require_fl
 from service.cli.command import Command
 from service.cli.ports import open_private_port, url_of
 from service.cli.rights import give_up_rights
-from service.cli.serve import OPERATORS_CONNECTIONS, Stop, only_error
+from service.cli.stopping import OPERATORS_CONNECTIONS, Stop, only_error
 from service.server.serving import ServerLimits, serve
 from service.settings import Settings
 from service.telemetry import events

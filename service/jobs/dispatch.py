@@ -162,10 +162,10 @@ class JobRunner:
             return self._pool.queue.enqueue(str(account_id), files)
 
     def readmit(self, account_id: AccountId) -> QueueTicket:
-        """Take a place for a job that another process has admitted, whatever its account has in progress here.
+        """Take a place for a claimed job, however many are taken: a worker bounds the number that it claims.
 
         Raises:
-            Overloaded: the queue has no place for it, or the service is shutting down.
+            Overloaded: the service is shutting down.
         """
         with self._refusals():
             return self._pool.queue.readmit(str(account_id))

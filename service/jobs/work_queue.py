@@ -85,6 +85,11 @@ class WorkQueue:
         self._is_left = False
         self.questions = Questions(connection)
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the server is connected."""
+        return self._connection.is_connected
+
     def require_connection(self) -> None:
         """Raise `QueueUnavailable` at once if the server is not connected."""
         with _faults():
@@ -154,6 +159,10 @@ class WorkQueue:
     def leave(self) -> None:
         """Take no further jobs."""
         self._is_left = True
+        self._stirred.set()
+
+    def wake(self) -> None:
+        """Make those who wait for a job look again: something has changed that decides whether they may."""
         self._stirred.set()
 
     async def take(

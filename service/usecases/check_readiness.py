@@ -1,6 +1,6 @@
 """Checks whether the service can accept work: database, storage, sandbox and disk space (interface 10).
 
-In a fleet, the queue and its workers count, too.
+The queue of a fleet and its workers count for processes that can do nothing without them.
 
 Of several processes behind one port, one that can accept work suffices, because it takes the connections of the others.
 """
@@ -27,7 +27,7 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
 async def check_readiness(services: Services) -> Readiness:
     """Check all parts, each within `PATIENCE_SECONDS`."""
     checks = {name: await _verdict(check, services) for name, check in _CHECKS.items()}
-    if services.fleet is not None:
+    if services.fleet is not None and (services.fleet.gateway is None or services.fleet.worker is None):
         checks["queue"] = await _verdict(_check_queue, services)
         checks["workers"] = await _verdict(_check_workers, services)
     return Readiness(ready=all(verdict == "ok" for verdict in checks.values()), checks=checks)

@@ -52,7 +52,7 @@ class Fitness:
         """
         while True:
             await self._unfit.wait()
-            await anyio.sleep(min(PAUSE_SECONDS * (1 + self._failures - MOST_FAILURES), LONGEST_PAUSE_SECONDS))
+            await anyio.sleep(min(PAUSE_SECONDS * max(1, 1 + self._failures - MOST_FAILURES), LONGEST_PAUSE_SECONDS))
             if await self._succeeds():
                 self._unfit = anyio.Event()
                 _log.info(events.WORKER_RESUMED)

@@ -43,13 +43,14 @@ async def know_workers(services: Services) -> None:
 
 async def give_back_lost(services: Services) -> None:
     """Release claimed jobs that this process does not run, and end runs of jobs that it no longer claims."""
-    before = services.runner.active
+    runner = services.runners[-1]
+    before = runner.active
     claimed = {job.id: job.attempt for job in await services.leases.claimed()}
     given_back = 0
-    for job_id in claimed.keys() - before - services.runner.active:
+    for job_id in claimed.keys() - before - runner.active:
         given_back += await services.leases.give_back(job_id, claimed[job_id])
-    for job_id in await services.leases.superseded(services.runner.held_for(DOUBT_AFTER.total_seconds())):
-        await services.runner.withdraw(job_id)
+    for job_id in await services.leases.superseded(runner.held_for(DOUBT_AFTER.total_seconds())):
+        await runner.withdraw(job_id)
     if given_back:
         _log.warning(events.JOBS_GIVEN_BACK, jobs=given_back)
 

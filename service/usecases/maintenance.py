@@ -15,6 +15,7 @@ import structlog
 
 from service.accounts.idempotency import INTERRUPTED
 from service.errors import DatabaseUnavailable, QueueUnavailable, StorageUnavailable
+from service.ids import JobId
 from service.jobs.leases import HeldJob
 from service.jobs.lifecycle import Status
 from service.metering.history import PRUNED
@@ -118,13 +119,14 @@ async def show_begun(services: Services) -> None:
 
 async def notice_ends(services: Services) -> None:
     """Wake callers that wait for jobs of other processes, and end runs of jobs that other processes have failed."""
-    held = services.runner.active
-    doubted = services.runner.held_for(DOUBT_AFTER.total_seconds())
-    asked = (services.ends.watched - held) | doubted
+    held: frozenset[JobId] = frozenset().union(*(runner.active for runner in services.runners))
+    doubted = [runner.held_for(DOUBT_AFTER.total_seconds()) for runner in services.runners]
+    asked = (services.ends.watched - held).union(*doubted)
     for job in await services.jobs.ended(asked) if asked else ():
         is_elsewhere = services.fleet is not None and services.fleet.tell_ended(job)
-        if job.status is Status.FAILED and not is_elsewhere:
-            await services.runner.cancel(job)
+        if job.status is Status.FAILED:
+            for runner in services.runners[is_elsewhere:]:
+                await runner.cancel(job)
         services.ends.wake(job.id)
 
 

@@ -84,3 +84,10 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     fleet: Fleet | None = None
     asked: "Questions | None" = None
     """Asks workers for what takes GDAL or PROJ; None in processes that have both."""
+
+    @property
+    def runners(self) -> tuple[JobRunner, ...]:
+        """What runs the jobs that this process has admitted, and what runs those that it has claimed, if both exist."""
+        worker = self.fleet.worker if self.fleet is not None else None
+        claimed = worker.runner if worker is not None else None
+        return (self.runner,) if claimed is None else (self.runner, claimed)

@@ -21,7 +21,7 @@ from service.formats.offer import Offer
 from service.formats.target import choose_target
 from service.ids import JobId
 from service.intake.form import Upload
-from service.jobs.dispatch import Submission
+from service.jobs.dispatch import JobRunner, Submission
 from service.jobs.handover import HandOver, read_handover
 from service.jobs.leases import Claim
 from service.jobs.records import Job
@@ -66,8 +66,13 @@ metrics.start_at_zero(metrics.FLEET_DELIVERIES, (_FIRST, _AGAIN))
 class Worker:
     """Takes jobs from the queue and runs them in the converters of this process."""
 
-    def __init__(self, queue: WorkQueue, *, converters: int, lease_seconds: float) -> None:
+    def __init__(
+        self, queue: WorkQueue, *, converters: int, lease_seconds: float, runner: JobRunner | None = None
+    ) -> None:
+        """With a `runner` of its own for what it claims, take jobs only while a converter is idle."""
         self._services: Services
+        self._runner: JobRunner
+        self.runner = runner
         self._queue = queue
         self._converters = converters
         self._sign_seconds = lease_seconds / 3
@@ -81,6 +86,7 @@ class Worker:
     async def work(self, services: Services) -> None:
         """Take and run jobs until `leave`."""
         self._services = services
+        self._runner = self.runner or services.runner
         await self._queue.listen()
         async with anyio.create_task_group() as tasks:
             for topic, answer in _ANSWERS.items():
@@ -99,14 +105,14 @@ class Worker:
         await self._queue.questions.leave()
         for job_id, ticket in list(self._tickets.items()):
             if ticket.state is State.WAITING:
-                await self._services.runner.withdraw(job_id)
+                await self._runner.withdraw(job_id)
 
     async def finished(self) -> None:
         """Wait until every job that was taken has ended or was returned."""
         await self._finished.wait()
 
     async def _take_one_after_the_other(self) -> None:
-        while delivery := await self._queue.take(self._may_take_large, lambda: self.fitness.is_fit):
+        while delivery := await self._queue.take(self._may_take_large, self._may_take):
             self._large += delivery.is_large
             metrics.FLEET_DELIVERIES.labels(_FIRST if delivery.is_first else _AGAIN).inc()
             try:
@@ -121,6 +127,14 @@ class Worker:
             finally:
                 self._large -= delivery.is_large
 
+    def note_release(self) -> None:
+        """Note that a converter may be idle now."""
+        if self.runner is not None:
+            self._queue.wake()
+
+    def _may_take(self) -> bool:
+        return self.fitness.is_fit and (self.runner is None or self._services.pool.queue.is_idle)
+
     def _may_take_large(self) -> bool:
         """Whether small inputs have a converter left then, if there are several."""
         return self._large < max(1, self._converters - 1)
@@ -133,13 +147,13 @@ class Worker:
             _log.exception(events.DELIVERY_DAMAGED)
             await delivery.acknowledge()  # its job is handed over again
             return
-        if handover is None or handover.job.id in self._services.runner.active:
+        if handover is None or handover.job.id in self._runner.active:
             await delivery.give_back(LATER_SECONDS)  # for a newer worker; or until this one knows that it has lost it
             return
         if await self._suits_another(handover):
             await delivery.give_back(LATER_SECONDS)
             return
-        with self._services.runner.admitting(handover.job.id), self._place(handover) as ticket:
+        with self._runner.admitting(handover.job.id), self._place(handover) as ticket:
             claim = await self._services.leases.claim(handover.job.id, handover.account_id, handover.gateway, new_key())
             if claim.verdict == "ended":
                 await delivery.acknowledge()
@@ -167,7 +181,7 @@ class Worker:
     @contextmanager
     def _place(self, handover: HandOver) -> Iterator[QueueTicket]:
         """Take a place before the job is claimed; the run of the job releases it if there is one."""
-        ticket = self._services.runner.readmit(handover.account_id)
+        ticket = self._runner.readmit(handover.account_id)
         try:
             yield ticket
         finally:
@@ -234,7 +248,7 @@ class Worker:
         directory = services.work_area.new_directory(small=job.input_size_bytes <= INLINE_BYTES)
         try:
             spec = await self._prepare(handover, claim, directory)
-            submission = services.runner.submit(spec, directory, ticket)
+            submission = self._runner.submit(spec, directory, ticket)
         except BaseException:
             await services.work_area.remove(directory)
             raise
