@@ -13,7 +13,7 @@ idempotent. Every other error of a statement, such as a violated constraint, is 
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from types import TracebackType
 from typing import TypeAlias
@@ -104,6 +104,18 @@ class Database:
         """Return a connection to the pool, which rolls back an open transaction and closes idle connections."""
         await self._pool.release(connection, timeout=RELEASE_SECONDS)
 
+    async def distrust_others(self) -> None:
+        """Replace all connections that nobody has: they may be as dead as one on which a statement got no answer.
+
+        A connection whose other end has vanished without a word, as with its host, stays open on this side.
+        """
+        await self._pool.expire_connections()
+        while self._at_hand:
+            connection, _since = self._at_hand.pop()
+            connection.terminate()
+            with suppress(*LOST):
+                await self.give_back(connection)
+
     async def give_back_all(self) -> None:
         """Return all kept connections, so that the pool can be closed."""
         while self._at_hand:
@@ -130,6 +142,8 @@ class _Loan(AbstractAsyncContextManager[Connection]):
             await self._database.keep(connection)
             return
         lost = _as_lost(error, connection)
+        if isinstance(lost, TimeoutError):
+            await self._database.distrust_others()
         try:
             await self._database.give_back(connection)
         except LOST as failure:

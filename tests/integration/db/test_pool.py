@@ -16,6 +16,7 @@ from service.db.pool import Database, open_pool
 from service.errors import DatabaseUnavailable, Overloaded
 from service.postgres_embedded.home import SOCKET_NAME
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.relay import relayed_database
 
 ADMIN_SHUTDOWN = b"57P01"
 
@@ -250,3 +251,25 @@ async def test_refused_login_is_overload(empty_database_url: str, right: str, wr
     with pytest.raises(DatabaseUnavailable):
         async with open_pool(empty_database_url.replace(right, wrong)):
             pass
+
+
+async def test_one_silent_connection_is_a_warning_about_all(empty_database_url: str, tmp_path: Path) -> None:
+    """If the other end has vanished without a word, one statement finds out, and the next ones use new connections."""
+    async with (
+        relayed_database(empty_database_url, tmp_path) as (relay, relayed),
+        open_pool(relayed, command_timeout_seconds=1.0) as database,
+    ):
+        async with (
+            database.connection() as one,
+            database.connection() as another,
+            database.connection() as third,
+            database.connection() as fourth,
+        ):
+            for connection in (one, another, third, fourth):
+                await connection.execute("SELECT 1")
+        relay.silence(new=False)
+        with pytest.raises(DatabaseUnavailable):
+            async with database.connection() as connection:
+                await connection.execute("SELECT 1")
+        async with database.connection() as one, database.connection() as another:
+            assert await one.fetchval("SELECT 1") == await another.fetchval("SELECT 1") == 1
