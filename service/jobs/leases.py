@@ -6,6 +6,8 @@ over is claimed by a worker, for as long as that sends heartbeats, and by anothe
 the clock of the database alone.
 """
 
+import math
+import time
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Literal
@@ -61,6 +63,7 @@ class Leases:
         self._database = database
         self._lease = lease
         self._formats = msgspec.to_builtins(formats)
+        self._beaten = -math.inf
         self.server_id = server_id
 
     @property
@@ -68,10 +71,17 @@ class Leases:
         """The interval between heartbeats."""
         return self._lease / BEATS_PER_LEASE
 
+    @property
+    def is_held(self) -> bool:
+        """Whether the last heartbeat is younger than the lease, so that no other process may take over jobs."""
+        return time.monotonic() - self._beaten < self._lease.total_seconds()
+
     async def beat(self) -> None:
         """Send a heartbeat."""
+        began = time.monotonic()
         async with self._database.connection() as connection:
             await connection.execute(_SQL["heartbeat"], self.server_id, self._formats)
+        self._beaten = began
 
     async def offers(self) -> list[tuple[Availability, ...]]:
         """Return the formats of each living worker."""

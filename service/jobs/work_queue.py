@@ -33,11 +33,14 @@ _STIRRED: Final = "geomill.stirred"
 _ENDED: Final = "geomill.ended"
 _ASK: Final = b'{"batch":1,"no_wait":true}'
 
-CONNECT_SECONDS: Final = 10.0
+CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 5.0
 LOOK_AGAIN_SECONDS: Final = 1.0
 """How often an idle worker checks all lanes: redelivered messages are not announced."""
 RETRY_AFTER_SECONDS: Final = 5
+SIGNS_PER_LEASE: Final = 6
+"""How often this process asks the server during a lease whether it is still there; after two missing answers, it
+connects again. A server that has vanished without a word leaves the connection open."""
 MOST_UNACKNOWLEDGED: Final = 100_000
 _SAME_NAME_SECONDS: Final = 5.0
 _NAME_TAKEN: Final = 10058
@@ -261,6 +264,8 @@ async def open_work_queue(url: str, lease_seconds: float) -> AsyncIterator[WorkQ
             connect_timeout=int(CONNECT_SECONDS),
             max_reconnect_attempts=-1,
             reconnect_time_wait=1,
+            ping_interval=lease_seconds / SIGNS_PER_LEASE,
+            max_outstanding_pings=2,
             error_cb=stay_quiet,
         )
     try:

@@ -1,7 +1,7 @@
 """The worker's part of a job that was handed over: claim it, fetch and detect the input, run the job, report its end.
 
-A message is acknowledged once its job has ended. Until then it is kept by signs of life. Those of a process that dies
-end, and the message is delivered to another worker.
+A message is acknowledged once its job has ended. Until then it is kept by signs of life. Those of a process that dies,
+or has lost its database, end, and the message is delivered to another worker.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -23,7 +23,7 @@ from service.ids import JobId
 from service.intake.form import Upload
 from service.jobs.dispatch import JobRunner, Submission
 from service.jobs.handover import HandOver, read_handover
-from service.jobs.leases import Claim
+from service.jobs.leases import Claim, Leases
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec, source_spec
 from service.jobs.work_queue import Delivery, WorkQueue
@@ -166,7 +166,7 @@ class Worker:
             else:
                 job_id, attempt = str(handover.job.id), claim.attempt or 0
                 with continued_span(handover.traceparent, "job", job_id=job_id, attempt=attempt):
-                    async with _kept(delivery, self._sign_seconds):
+                    async with _kept(delivery, self._sign_seconds, self._services.leases):
                         await self._end(handover, claim, ticket)
                 self.fitness.note_success()
                 await self._tell(delivery, handover)
@@ -313,13 +313,13 @@ def _report(error: BaseException) -> None:
 
 
 @asynccontextmanager
-async def _kept(delivery: Delivery, every_seconds: float) -> AsyncIterator[None]:
-    """Keep a message claimed until the end of the block."""
+async def _kept(delivery: Delivery, every_seconds: float, leases: Leases) -> AsyncIterator[None]:
+    """Keep a message until the end of the block, or until this process has lost its lease, and with it the job."""
 
     async def give_signs() -> None:
-        while True:
-            await anyio.sleep(every_seconds)
+        while leases.is_held:
             await delivery.keep()
+            await anyio.sleep(every_seconds)
 
     error: BaseException | None = None
     async with anyio.create_task_group() as tasks:

@@ -21,9 +21,10 @@ from service.jobs.lifecycle import Status
 from service.jobs.work_queue import STREAM, WorkQueue, open_work_queue
 from service.metering.ledger import AdmissionRequest
 from service.storage.port import new_key
-from service.usecases import fitness, take_over
+from service.usecases import ending, fitness, take_over
 from service.usecases.take_over import UNFETCHED, Worker
 from tests.fleet.nats import NatsServer, nats_server
+from tests.support.relay import relayed_database
 from tests.support.world import World, world
 from tests.unit.jobs.test_handover import handover
 
@@ -31,7 +32,9 @@ pytestmark = pytest.mark.xdist_group("queue")
 PATIENCE_SECONDS = 240.0
 NEVER = 3600.0
 ATTEMPTS = 4
+LEASE_SECONDS = 2
 POINT = b'{"type":"Feature","properties":{},"geometry":{"type":"Point","coordinates":[1,2]}}'
+WAITING = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
 @pytest.fixture
@@ -45,10 +48,10 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NatsServ
 
 
 @asynccontextmanager
-async def working(here: World, server: NatsServer) -> AsyncIterator[WorkQueue]:
+async def working(here: World, server: NatsServer, lease_seconds: float = 30.0) -> AsyncIterator[WorkQueue]:
     """A worker with one converter, and its queue."""
-    async with open_work_queue(server.url, 30.0) as queue, anyio.create_task_group() as tasks:
-        worker = Worker(queue, converters=1, lease_seconds=30.0)
+    async with open_work_queue(server.url, lease_seconds) as queue, anyio.create_task_group() as tasks:
+        worker = Worker(queue, converters=1, lease_seconds=lease_seconds)
         tasks.start_soon(worker.work, here.services)
         with anyio.fail_after(PATIENCE_SECONDS):
             yield queue
@@ -192,6 +195,36 @@ async def until(holds: Callable[[], bool]) -> None:
     """Wait until something holds."""
     while not holds():  # noqa: ASYNC110 -- nothing announces it
         await anyio.sleep(0.02)
+
+
+async def test_a_worker_without_the_database_leaves_its_jobs_to_others(
+    database_url: str, tmp_path: Path, server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reaches the queue, but cannot end what it has claimed: once its lease is over, it keeps no message."""
+    monkeypatch.setattr(ending, "DATABASE_RETRY_SECONDS", NEVER)
+    settings = {"lease_seconds": LEASE_SECONDS}
+    async with (
+        relayed_database(database_url, tmp_path) as (relay, relayed),
+        world(database_url, tmp_path / "here", settings=settings) as here,
+    ):
+        async with (
+            world(relayed, tmp_path / "away", settings=settings) as away,
+            working(away, server, LEASE_SECONDS) as queue,
+        ):
+            told = await admitted(here, POINT)
+            async with here.services.database.transaction() as connection:
+                await connection.execute("LOCK TABLE ledger IN SHARE MODE")  # so that the job cannot be settled
+                await queue.offer(told)
+                while not await connection.fetch(WAITING):  # noqa: ASYNC110 -- nothing announces it
+                    await anyio.sleep(0.02)
+                relay.silence(new=True)
+                await connection.execute(f"SELECT pg_terminate_backend(pid) FROM ({WAITING}) AS waiting")  # noqa: S608 -- ours
+            await here.advance(timedelta(seconds=2 * LEASE_SECONDS))
+            async with working(here, server, LEASE_SECONDS) as other_queue:
+                await until_empty(other_queue)
+            relay.mend()
+        job = await here.services.jobs.find(told.job.id, here.account.account_id)
+        assert (job.status, job.attempt) == (Status.COMPLETED, 3)
 
 
 async def test_an_account_at_its_limit_is_served_nevertheless(

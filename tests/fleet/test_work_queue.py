@@ -12,9 +12,12 @@ from service.errors import QueueUnavailable
 from service.jobs.handover import LANES, SIZES
 from service.jobs.work_queue import STREAM, WorkQueue, open_work_queue
 from tests.fleet.nats import NatsServer, nats_server
+from tests.support.relay import relay_to_port
 from tests.unit.jobs.test_handover import handover
 
 pytestmark = pytest.mark.xdist_group("queue")
+
+LEASE_SECONDS = 3.0
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +72,17 @@ async def test_a_full_queue_has_not_taken_the_job(server: NatsServer) -> None:
             await queue.offer(handover(bytes(8192)))
         assert await queue.check() == 0
         await operator.update_stream(config)
+
+
+async def test_a_server_that_has_vanished_without_a_word_is_left(server: NatsServer) -> None:
+    """The connection stays open and says nothing; the queue connects again, and the job is there."""
+    port = int(server.url.rpartition(":")[2])
+    async with (
+        relay_to_port(port) as (relay, own_port),
+        open_work_queue(f"nats://127.0.0.1:{own_port}", LEASE_SECONDS) as queue,
+    ):
+        assert await queue.offer(handover())
+        relay.silence(new=False)
+        delivery = await queue.take(lambda: True)
+        assert delivery is not None
+        await delivery.acknowledge()
