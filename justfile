@@ -104,6 +104,12 @@ crash-test COUNT="100" STEPS="500" SEED="1": setup
 failover-test: setup
     @exec pytest --numprocesses=0 --quiet --capture=no tests/e2e/failover.py
 
+# Break a fleet (gateways, workers, NATS, PostgreSQL, S3) in every way, or in those of ARGS, as `losses --jobs 10000 --seed 7`.
+[group('check')]
+[no-exit-message]
+fleet-test *ARGS: setup
+    @exec python -m bench.fleet "$@"
+
 # Run the suites of formats and data loss, or what pytest makes of ARGS, in a root of another Debian release, as `trixie`.
 [group('check')]
 [no-exit-message]

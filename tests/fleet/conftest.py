@@ -9,11 +9,20 @@ from tests.database import TestServer
 from tests.fleet.nats import nats_server
 from tests.fleet.site import Site
 from tests.integration.storage.servers import s3_server
-from tests.support.collector import running_collector
+from tests.support.collector import Collector, running_collector
 
 
 @pytest.fixture(scope="session")
-def shared_fleet(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def collector() -> Iterator[Collector]:
+    """What receives the traces of the fleet."""
+    with running_collector() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def shared_fleet(
+    postgres: TestServer, tmp_path_factory: pytest.TempPathFactory, collector: Collector
+) -> Iterator[Site]:
     """A gateway, two workers, NATS, PostgreSQL and an S3 server."""
     directory = tmp_path_factory.mktemp("fleet")
     for name in ("s3", "nats"):
@@ -23,9 +32,9 @@ def shared_fleet(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory)
         start_blocking_portal() as portal,
         s3_server(directory / "s3") as s3,
         nats_server(directory / "nats") as nats,
-        running_collector() as collector,
     ):
-        site = Site(portal, directory, dsn, s3, nats, collector=collector)
+        traces = {"GEOMILL_TRACES_URL": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "200"}
+        site = Site(portal, directory, dsn, s3, nats, settings=traces)
         try:
             yield site
         finally:

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,20 +16,19 @@ START_SECONDS = 60.0
 class NatsServer:
     """`nats-server` on a free port, which it keeps."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, address: str = "127.0.0.1", prefix: Sequence[str] = ()) -> None:
         self._directory = directory
+        self._line = [*prefix, str(NATS_SERVER), "-js", "-sd", str(self._store), "-a", address]
         self._port = "-1"
         self.start()
 
     def start(self) -> None:
         """Start the server, on the same port every time."""
-        arguments = ["-js", "-sd", str(self._store), "-a", "127.0.0.1", "-p", self._port]
+        arguments = ["-p", self._port, "--ports_file_dir", str(self._directory)]
         for old in self._directory.glob("*.ports"):
             old.unlink()
         with (self._directory / "log").open("a") as log:
-            self._process = subprocess.Popen(
-                [str(NATS_SERVER), *arguments, "--ports_file_dir", str(self._directory)], stderr=log, stdout=log
-            )
+            self._process = subprocess.Popen([*self._line, *arguments], stderr=log, stdout=log)
         give_up_at = time.monotonic() + START_SECONDS
         while not (found := "".join(file.read_text() for file in self._directory.glob("*.ports"))):
             assert self._process.poll() is None, (self._directory / "log").read_text()
@@ -53,9 +52,9 @@ class NatsServer:
 
 
 @contextmanager
-def nats_server(directory: Path) -> Iterator[NatsServer]:
-    """Run a server inside the block."""
-    server = NatsServer(directory)
+def nats_server(directory: Path, address: str = "127.0.0.1", prefix: Sequence[str] = ()) -> Iterator[NatsServer]:
+    """Run a server inside the block; `prefix` is a program that replaces itself by the server."""
+    server = NatsServer(directory, address, prefix)
     try:
         yield server
     finally:

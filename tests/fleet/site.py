@@ -1,8 +1,8 @@
-"""A gateway and two workers as processes, with NATS, PostgreSQL and an S3 server."""
+"""Gateways and workers as processes, with NATS, PostgreSQL and an S3 server."""
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -10,16 +10,17 @@ from typing import Any
 import httpx
 from anyio.from_thread import BlockingPortal
 
+from bench.fleet.hosts import LOOPBACK, Host
 from service.accounts.administration import Terms
 from service.app import open_storage
 from service.db.pool import Database, open_pool
 from service.jobs.register import JobRegister
+from service.jobs.work_queue import open_work_queue
 from service.settings import Settings
 from service.storage.port import ObjectKey, Storage
 from service.usecases.audit import audit
 from tests.fleet.nats import NatsServer
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server
-from tests.support.collector import Collector
 from tests.support.data import lakes
 from tests.support.server import Client, Server, create_account, running_server
 
@@ -34,11 +35,19 @@ class Site:
     """The whole fleet, with direct access to the database and the store for tests."""
 
     def __init__(
-        self, portal: BlockingPortal, directory: Path, dsn: str, s3: S3Server, nats: NatsServer, *, collector: Collector
+        self,
+        portal: BlockingPortal,
+        directory: Path,
+        dsn: str,
+        s3: S3Server,
+        nats: NatsServer,
+        *,
+        gateways: Sequence[Host] = (LOOPBACK,),
+        workers: Sequence[Host] = (LOOPBACK, LOOPBACK),
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self.nats = nats
         self.s3 = s3
-        self.collector = collector
         self.dsn = dsn
         self.settings = {
             "GEOMILL_NATS_URL": nats.url,
@@ -48,27 +57,37 @@ class Site:
             "GEOMILL_S3_SECRET_KEY": SECRET_KEY,
             "GEOMILL_LEASE_SECONDS": str(LEASE_SECONDS),
             "GEOMILL_CONVERTERS": "1",
-            "GEOMILL_TRACES_URL": collector.url,
-            "OTEL_BSP_SCHEDULE_DELAY": "200",
+            **(settings or {}),
         }
         self._portal = portal
-        self._directory = directory
+        self.directory = directory
         self._stack = ExitStack()
         self._database: Database = self._enter(open_pool(dsn))
         own = Settings(
             s3_bucket=BUCKET, s3_access_key=ACCESS_KEY, s3_secret_key=SECRET_KEY, s3_endpoint=s3.url, data_dir="unused"
         )
         self._storage: Storage = self._enter(open_storage(own))
-        self.gateway = self.start("gateway", GATEWAY)
+        self.gateways = [self.start(f"gateway-{number}", GATEWAY, host) for number, host in enumerate(gateways, 1)]
         self.before_workers = self.ask_without_workers()
-        self.workers = [self.start(f"worker-{number}", WORKER) for number in (1, 2)]
+        self.workers = [self.start(f"worker-{number}", WORKER, host) for number, host in enumerate(workers, 1)]
 
-    def start(self, name: str, command: tuple[str, ...]) -> Server:
+    @property
+    def gateway(self) -> Server:
+        """The first gateway."""
+        return self.gateways[0]
+
+    def start(
+        self, name: str, command: tuple[str, ...], host: Host = LOOPBACK, program: tuple[str, ...] = ("-m", "service")
+    ) -> Server:
         """Start a process that is stopped at the end. A gateway gets no GDAL."""
-        settings = {**self.settings, "GEOMILL_PRIVATE_PORT": "0"}
+        settings = {**self.settings, "GEOMILL_PRIVATE_PORT": "0", "GEOMILL_HOST": host.address}
         if command == GATEWAY:
-            settings |= {"PATH": str(self._directory), "GEOMILL_OGR2OGR": ""}
-        return self._stack.enter_context(running_server(self._directory / name, self.dsn, settings, command=command))
+            settings |= {"PATH": str(self.directory), "GEOMILL_OGR2OGR": ""}
+        return self._stack.enter_context(
+            running_server(
+                self.directory / name, self.dsn, settings, program=program, command=command, prefix=host.prefix
+            )
+        )
 
     def client(self, plan: str = "free") -> Client:
         """Return a client of the gateway with a fresh account."""
@@ -111,13 +130,12 @@ class Site:
 
     def revive(self) -> None:
         """Replace killed processes, and resume suspended ones."""
-        for number, worker in enumerate(self.workers):
-            with suppress(ProcessLookupError):
-                worker.process.send_signal(signal.SIGCONT)
-            if worker.process.poll() is not None:
-                self.workers[number] = self.start(f"worker-{time.monotonic_ns()}", WORKER)
-        if self.gateway.process.poll() is not None:
-            self.gateway = self.start("gateway", GATEWAY)
+        for servers, command in ((self.workers, WORKER), (self.gateways, GATEWAY)):
+            for number, server in enumerate(servers):
+                with suppress(ProcessLookupError):
+                    server.process.send_signal(signal.SIGCONT)
+                if server.process.poll() is not None:
+                    servers[number] = self.start(server.data_dir.name, command)
         self.await_workers()
 
     def rows(self, query: str, *arguments: object) -> list[dict[str, Any]]:
@@ -132,6 +150,10 @@ class Site:
         """The keys of all objects in the store."""
         return self._portal.call(self._stored)
 
+    def messages(self) -> int:
+        """How many jobs are in the queue, including those that workers have."""
+        return self._portal.call(self._messages)
+
     def sweep(self) -> None:
         """Remove inputs of ended jobs and late objects, as the service does every minute."""
         self._portal.call(self._sweep)
@@ -144,8 +166,8 @@ class Site:
     def end(self) -> None:
         """Stop everything."""
         with suppress(ProcessLookupError):
-            for worker in self.workers:
-                worker.process.send_signal(signal.SIGCONT)
+            for server in (*self.workers, *self.gateways):
+                server.process.send_signal(signal.SIGCONT)
         self._stack.close()
 
     def _enter(self, context: Any) -> Any:
@@ -154,6 +176,10 @@ class Site:
     async def _rows(self, query: str, arguments: tuple[object, ...]) -> list[dict[str, Any]]:
         async with self._database.connection() as connection:
             return [dict(row) for row in await connection.fetch(query, *arguments)]
+
+    async def _messages(self) -> int:
+        async with open_work_queue(self.nats.url, LEASE_SECONDS) as queue:
+            return await queue.check()
 
     async def _stored(self) -> set[str]:
         return {entry.key async for entry in self._storage.objects()}

@@ -3,7 +3,7 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from tests.support.pgbouncer import free_port
 
 ROLE = "geomill"
 SETTINGS = {
-    "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "shared_buffers": "32MB",
     "max_connections": "60",
@@ -25,18 +24,28 @@ SETTINGS = {
 
 
 class PostgresServer:
-    """One of the two."""
+    """One of the two, or any other; `prefix` is a program that replaces itself by those of the server."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, address: str = "127.0.0.1", prefix: Sequence[str] = ()) -> None:
         self.port = free_port()
+        self._address = address
+        self._prefix = prefix
         self._user = find_server_user()
         self._bin_dir = find_installation(self._user, ()).bin_dir
         self._data = directory / str(self.port)
-        self._options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        settings = {**SETTINGS, "listen_addresses": address}
+        self._options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+
+    @property
+    def dsn(self) -> str:
+        """The address of its database."""
+        return f"postgresql://{ROLE}@{self._address}:{self.port}/postgres"
 
     def create(self) -> None:
         """Create an empty cluster that survives processes, but not the host."""
         self._run("initdb", "-U", ROLE, "--auth=trust", "--locale=C", "--encoding=UTF8", "--no-sync")
+        with (self._data / "pg_hba.conf").open("a") as rules:
+            rules.write(f"host all all {self._address}/24 trust\n")
 
     def follow(self, primary: "PostgresServer") -> None:
         """Copy the primary, in order to stream from it."""
@@ -57,8 +66,12 @@ class PostgresServer:
 
     def execute(self, statement: str) -> None:
         """Run a statement outside of any transaction."""
-        address = ("-h", "127.0.0.1", "-p", str(self.port), "-U", ROLE, "-d", "postgres")
+        address = ("-h", self._address, "-p", str(self.port), "-U", ROLE, "-d", "postgres")
         self._run("psql", "--quiet", "--no-psqlrc", *address, "-c", statement)
+
+    def stop(self) -> None:
+        """Stop the server in order, but without waiting for those who are connected."""
+        self._run("pg_ctl", "stop", "--wait", "--silent", "--mode=fast")
 
     def promote(self) -> None:
         """Promote a standby."""
@@ -89,13 +102,17 @@ class PostgresServer:
                 process.send_signal(number)
 
     def _run(self, program: str, *arguments: str) -> None:
+        is_ours = (
+            not self._prefix or not self._user.switched
+        )  # otherwise only root may do what comes before the program
+        switch = ("setpriv", f"--reuid={self._user.uid}", f"--regid={self._user.gid}", "--clear-groups")
         subprocess.run(
-            [str(self._bin_dir / program), *arguments],
+            [*self._prefix, *(() if is_ours else switch), str(self._bin_dir / program), *arguments],
             check=True,
             cwd="/",
             env={"PATH": os.environ["PATH"], "LC_ALL": "C", "PGDATA": str(self._data)},
             stdout=subprocess.DEVNULL,
-            **self._user.identity,
+            **(self._user.identity if is_ours else {}),
         )
 
 

@@ -88,8 +88,12 @@ def running_server(
     *,
     program: Sequence[str] = ("-m", "service"),
     command: Sequence[str] = ("serve",),
+    prefix: Sequence[str] = (),
 ) -> Iterator[Server]:
-    """Start `geomill serve` on a free port, with an embedded database unless `dsn` is given; stop it at the end."""
+    """Start `geomill serve` on a free port, with an embedded database unless `dsn` is given; stop it at the end.
+
+    `prefix` is a program that replaces itself by the service.
+    """
     data_dir.mkdir(parents=True, exist_ok=True)
     log = data_dir / f"server-{time.monotonic_ns()}.log"
     environment = {
@@ -102,7 +106,8 @@ def running_server(
         **(settings or {}),
     }
     with log.open("wb") as output:
-        process = subprocess.Popen([sys.executable, *program, *command], env=environment, stdout=output, stderr=output)
+        line = [*prefix, sys.executable, *program, *command]
+        process = subprocess.Popen(line, env=environment, stdout=output, stderr=output)
     try:
         yield Server(process, data_dir, dsn, log)
     finally:

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -22,10 +22,11 @@ class S3Server:
     `.rclone_temp_multipart_…` or has its final name already; a server that is killed leaves it.
     """
 
-    def __init__(self, directory: Path, *options: str) -> None:
+    def __init__(self, directory: Path, *options: str, address: str = "127.0.0.1", prefix: Sequence[str] = ()) -> None:
         self.directory = directory
         self._options = options
-        self._address = "127.0.0.1:0"
+        self._address = f"{address}:0"
+        self._prefix = prefix
         (directory / BUCKET).mkdir()
         self.start()
 
@@ -34,7 +35,8 @@ class S3Server:
         log = self.directory.with_suffix(".log")
         options = ["--config", "", "--addr", self._address, "--auth-key", f"{ACCESS_KEY},{SECRET_KEY}", *self._options]
         with log.open("w") as errors:
-            self._process = subprocess.Popen([str(RCLONE), "serve", "s3", *options, str(self.directory)], stderr=errors)
+            line = [*self._prefix, str(RCLONE), "serve", "s3", *options, str(self.directory)]
+            self._process = subprocess.Popen(line, stderr=errors)
         for _ in range(1000):
             if started := re.search(r"Starting s3 server on \[(https?://([^/\]]+))", log.read_text()):
                 self.url, self._address = started[1], started[2]
@@ -58,9 +60,11 @@ class S3Server:
 
 
 @contextmanager
-def s3_server(directory: Path, *options: str) -> Iterator[S3Server]:
-    """Run a server inside the block."""
-    server = S3Server(directory, *options)
+def s3_server(
+    directory: Path, *options: str, address: str = "127.0.0.1", prefix: Sequence[str] = ()
+) -> Iterator[S3Server]:
+    """Run a server inside the block; `prefix` is a program that replaces itself by the server."""
+    server = S3Server(directory, *options, address=address, prefix=prefix)
     try:
         yield server
     finally:

@@ -1,0 +1,32 @@
+"""Break a fleet and see what comes of it.
+
+python -m bench.fleet [PART …] [--jobs N] [--seconds S] [--seed N]
+"""
+
+import argparse
+import signal
+import sys
+
+from bench.fleet import losses
+
+PARTS = {"losses": losses.run}
+"""Each returns whether nothing was wrong."""
+
+
+def main() -> None:
+    """Run what the command line selects."""
+    parser = argparse.ArgumentParser(prog="just fleet-test", description="Break a fleet and see what comes of it.")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(PARTS)}; default: all")
+    parser.add_argument("--jobs", type=int, default=1000, help="requests of clients; default: %(default)s")
+    parser.add_argument("--seconds", type=float, default=0.0, help="the most that clients may take; default: no limit")
+    parser.add_argument("--seed", type=int, default=1, help="of all that is chosen by chance; default: %(default)s")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and leave no host behind
+    results = [PARTS[name](options) for name in options.parts or PARTS]
+    sys.exit(0 if all(results) else 1)
+
+
+if __name__ == "__main__":
+    main()

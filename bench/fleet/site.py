@@ -1,0 +1,93 @@
+"""A whole fleet on hosts of its own: PostgreSQL that is durable, NATS, an S3 server, gateways and workers."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import anyio
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from bench.fleet.clients import Keys
+from bench.fleet.hosts import Host, Network, network
+from service.accounts.administration import Administration, Terms
+from service.clock import utc_now
+from service.db.migrate import migrate
+from service.db.pool import open_pool
+from service.metering.plans import BY_ID
+from service.postgres_embedded.server_user import find_server_user
+from tests.fleet.nats import nats_server
+from tests.fleet.site import Site
+from tests.integration.storage.servers import s3_server
+from tests.support.replication import PostgresServer
+
+PLAN = BY_ID["business"]
+ACCOUNTS = 8
+
+
+class WholeFleet:
+    """The fleet, its hosts by name, and the servers that it relies on."""
+
+    def __init__(self, site: Site, postgres: PostgresServer, net: Network, hosts: Mapping[str, Host]) -> None:
+        self.site = site
+        self.postgres = postgres
+        self.network = net
+        self.hosts = hosts
+
+    def keys(self) -> Keys:
+        """Make accounts."""
+        return anyio.run(_make_accounts, self.site.dsn)
+
+
+@contextmanager
+def whole_fleet(gateways: int, workers: int, settings: Mapping[str, str] | None = None) -> Iterator[WholeFleet]:
+    """Start a fleet and stop it in the end; `settings` are those of its gateways and workers."""
+    names = [f"gateway-{number + 1}" for number in range(gateways)]
+    names += [f"worker-{number + 1}" for number in range(workers)]
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="geomill-fleet-")))
+        net = stack.enter_context(network())
+        hosts = {name: net.host(name) for name in ("postgres", "nats", "s3", *names)}
+        postgres = _postgres(directory, hosts["postgres"])
+        stack.callback(postgres.kill)
+        for name in ("s3", "nats"):
+            (directory / name).mkdir()
+        s3 = stack.enter_context(s3_server(directory / "s3", address=hosts["s3"].address, prefix=hosts["s3"].prefix))
+        nats = stack.enter_context(nats_server(directory / "nats", hosts["nats"].address, hosts["nats"].prefix))
+        portal: BlockingPortal = stack.enter_context(start_blocking_portal())
+        site = Site(
+            portal,
+            directory,
+            postgres.dsn,
+            s3,
+            nats,
+            gateways=[hosts[name] for name in names[:gateways]],
+            workers=[hosts[name] for name in names[gateways:]],
+            settings=settings,
+        )
+        stack.callback(site.end)
+        yield WholeFleet(site, postgres, net, hosts)
+
+
+def _postgres(directory: Path, host: Host) -> PostgresServer:
+    place, user = directory / "postgres", find_server_user()
+    place.mkdir()
+    if user.switched:
+        directory.chmod(0o711)
+        os.chown(place, user.uid, user.gid)
+    server = PostgresServer(place, host.address, host.prefix)
+    server.create()
+    server.start()
+    anyio.run(migrate, server.dsn)
+    return server
+
+
+async def _make_accounts(dsn: str) -> Keys:
+    plan = Terms(plan=PLAN.id, plan_owner=PLAN.owner)
+    async with open_pool(dsn, max_size=1) as database:
+        administration = Administration(database, utc_now)
+        terms = [*[plan] * ACCOUNTS, Terms(wallet_cents=0)]
+        created = [await administration.create_account(f"fleet {number}", each) for number, each in enumerate(terms)]
+    *good, spent = (key.api_key for _, key in created)
+    return Keys(tuple(good), spent)
