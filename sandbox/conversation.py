@@ -1,7 +1,8 @@
 """A conversation with a run: two pipes in its directory, one for the questions and one for the answers.
 
 The service makes and opens both before the run starts, so a run that replaces them cannot reach anyone.
-Answers are untrusted and bounded in size; the code that asked interprets them.
+Answers are untrusted and bounded in size; the code that asked interprets them. Before an answer, the run may report
+which share of the work is done.
 """
 
 import asyncio
@@ -11,7 +12,9 @@ from contextlib import suppress
 
 _LENGTH = struct.Struct("=I")
 _CHUNK = 1 << 16
+_IS_REPORT, _PERMILLE = 1 << 31, 1000
 MOST_BYTES = 16 << 20
+MOST_REPORTS = 10_000
 QUESTIONS = "questions"
 ANSWERS = "answers"
 
@@ -24,6 +27,9 @@ class Conversation:
         self._ends: list[int] = []
         self._loop = asyncio.get_running_loop()
         self._unread = bytearray()
+        self._reports = 0
+        self.share: float | None = None
+        """Which share of the answer to the current question is done, from 0 to 1; None if that is unknown."""
         self._is_over = False
         self._waiting: asyncio.Future[None] | None = None
         try:
@@ -62,6 +68,7 @@ class Conversation:
         body = "".join(f"{text}\0" for text in texts).encode("utf-8", "surrogateescape")
         await self._write(_LENGTH.pack(len(body)) + body)
         while not self._is_over:
+            self._take_reports()
             if len(self._unread) >= _LENGTH.size:
                 (size,) = _LENGTH.unpack_from(self._unread)
                 if size > MOST_BYTES:
@@ -69,9 +76,22 @@ class Conversation:
                 if len(self._unread) >= (end := _LENGTH.size + size):
                     answer = bytes(self._unread[_LENGTH.size : end])
                     del self._unread[:end]
+                    self.share = None
                     return answer
             await self._wait()
         return b""
+
+    def _take_reports(self) -> None:
+        """Take the reports off what is unread; a run that sends nothing else is not heard for ever."""
+        taken = 0
+        while len(self._unread) >= taken + _LENGTH.size and self._reports < MOST_REPORTS:
+            (told,) = _LENGTH.unpack_from(self._unread, taken)
+            if not told & _IS_REPORT:
+                break
+            self.share = min(1.0, (told ^ _IS_REPORT) / _PERMILLE)
+            self._reports += 1
+            taken += _LENGTH.size
+        del self._unread[:taken]
 
     async def _write(self, data: bytes) -> None:
         view = memoryview(data)

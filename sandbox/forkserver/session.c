@@ -5,7 +5,8 @@
  *
  * `ogr2ogr --session QUESTIONS ANSWERS` reads commands from one pipe and writes answers to the other. Both consist of a
  * length of four bytes and a body. A command is a sequence of zero-terminated texts, the first of which is its name; lists
- * in it end with an empty text. An answer is JSON. Copies lack what only the driver knows (styles, feature ids), empty
+ * in it end with an empty text. An answer is JSON. A command that takes long reports which share of it is done, by lengths
+ * without a body that no answer has. Copies lack what only the driver knows (styles, feature ids), empty
  * geometries become null, and columns are identified by position, never by name.
  */
 #define _GNU_SOURCE
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "answer.h"
@@ -50,6 +52,65 @@ static void hear(int kind, int number, const char *text)
     if (size > 0)
         messages_size += (size_t)size < room ? (size_t)size : room - 1;
     dprintf(STDERR_FILENO, kind >= FAILURE ? "ERROR %d: %s\n" : "Warning %d: %s\n", number, text);
+}
+
+/* ---- how far a command is ---- */
+
+enum { REPORT_MS = 250, PERMILLE = 1000 };
+static const uint32_t IS_REPORT = 1u << 31;
+static int64_t features_done, features_in_all, report_at_ms;
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Say which share is done, from 0 to 1, unless this was said, or the command began, a moment ago. */
+static void report(double share)
+{
+    int64_t now = now_ms();
+    if (now < report_at_ms)
+        return;
+    report_at_ms = now + REPORT_MS;
+    uint32_t told = IS_REPORT | (uint32_t)(PERMILLE * fmax(0, fmin(share, 1)));
+    if (write(answers, &told, sizeof told) < 0)
+        report_at_ms = INT64_MAX;
+}
+
+static void report_feature(void)
+{
+    features_done++;
+    if (features_in_all > 0)
+        report((double)features_done / (double)features_in_all);
+}
+
+static int report_share(double share, const char *text, void *nothing)
+{
+    (void)text, (void)nothing;
+    report(share);
+    return 1;
+}
+
+/* How many features a dataset has; -1 if its driver would have to read them. */
+static int64_t known_features(handle dataset)
+{
+    int64_t known = 0;
+    CPLPushErrorHandler(CPLQuietErrorHandler);
+    for (int number = 0, count = dataset ? GDALDatasetGetLayerCount(dataset) : 0; number < count && known >= 0; number++) {
+        handle layer = GDALDatasetGetLayer(dataset, number);
+        int64_t found = OGR_L_TestCapability(layer, "FastFeatureCount") ? OGR_L_GetFeatureCount(layer, 0) : -1;
+        known = found < 0 ? -1 : known + found;
+    }
+    CPLPopErrorHandler();
+    return known;
+}
+
+static void begin_reading(handle dataset)
+{
+    features_done = 0;
+    features_in_all = known_features(dataset);
 }
 
 /* ---- what is seen in columns ---- */
@@ -503,6 +564,7 @@ static void load_layer(handle layer, const char *told_system)
     while (!refused && (feature = OGR_L_GetNextFeature(layer))) {
         load_feature(copy, feature, carrier, &shapes, columns, count);
         OGR_F_Destroy(feature);
+        report_feature();
     }
     OGR_F_Destroy(carrier);
     put("{\"name\":");
@@ -578,6 +640,7 @@ static void load(char **at)
     latest = memory;
     int count = source && memory ? GDALDatasetGetLayerCount(source) : 0;
     refused = !memory ? "memory" : count > MOST_LAYERS ? "layers" : NULL;
+    begin_reading(refused ? NULL : source);
     put("{\"layers\":[");
     for (int number = 0; number < count && !refused; number++) {
         put(number ? "," : "");
@@ -806,7 +869,11 @@ static void translate(char **at)
     int is_update = 0, misused = 0;
     for (char **argument = at; *argument; argument++)
         is_update |= strcmp(*argument, "-update") == 0 || strcmp(*argument, "-append") == 0;
+    if (known_features(from) > 0)
+        *--at = "-progress"; /* in place of the target's name; with unknown counts, it would only cause a warning */
     handle wishes = from ? GDALVectorTranslateOptionsNew(at, NULL) : NULL;
+    if (wishes)
+        GDALVectorTranslateOptionsSetProgress(wishes, report_share, NULL);
     if (wishes && is_update)
         existing = GDALOpenEx(target, OF_VECTOR | OF_UPDATE | OF_VERBOSE, NULL, NULL, NULL);
     if (wishes && (!is_update || existing))
@@ -861,6 +928,7 @@ static void count_layer(handle layer, int64_t most_cells)
                     column->total = NAN;
             }
         OGR_F_Destroy(feature);
+        report_feature();
     }
     put("{\"name\":");
     put_text(OGR_L_GetName(layer));
@@ -891,6 +959,7 @@ static void count(char **at)
     handle written = GDALOpenEx(name, OF_VECTOR | OF_VERBOSE, (options)drivers, (options)open_options, NULL);
     int layers = written ? GDALDatasetGetLayerCount(written) : 0;
     refused = NULL;
+    begin_reading(written);
     put("{\"layers\":[");
     for (int number = 0; number < layers; number++) {
         put(number ? "," : "");
@@ -963,6 +1032,7 @@ int converse(const char *question_pipe, const char *answer_pipe)
             number++;
         if (number == known || !texts[1])
             return 1;
+        report_at_ms = now_ms() + REPORT_MS;
         messages_size = 0;
         messages[0] = 0;
         failures = 0;

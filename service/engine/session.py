@@ -78,6 +78,11 @@ class Session:
         """Whether a run is held open."""
         return self._talk is not None
 
+    @property
+    def share(self) -> float | None:
+        """Which share of the current question the open run has done, from 0 to 1; None if that is unknown."""
+        return self._talk.share if self._talk is not None else None
+
     async def __call__(self, command: Command) -> Verdict:
         """Run a command once the open run has ended successfully.
 

@@ -36,6 +36,11 @@ INPUT = "in"
 FOLDER = "convert"
 
 
+def share_done(run: Run) -> float | None:
+    """Return which share of its current work a run has done, from 0 to 1; None if that is unknown."""
+    return run.share if isinstance(run, Session) else None
+
+
 class Workplace:
     """A directory below the job's own that the converters of one job may write to.
 

@@ -56,6 +56,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     details: Details = Details()
     stage: Stage | None = None
     """What happened to it when it was last looked at, while it is open."""
+    stage_share: float | None = None
+    """Which share of its stage was done then."""
 
 
 def job_from(row: Mapping[str, Any]) -> Job:

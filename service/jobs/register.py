@@ -9,13 +9,15 @@ from service.db.pool import Database
 from service.db.queries import load
 from service.errors import JobNotFound
 from service.ids import AccountId, JobId
-from service.jobs.lifecycle import Stage
+from service.jobs.lifecycle import Situation
 from service.jobs.records import Job, job_from
 
 _SQL = load("jobs")
 
 Remove = Callable[[list[str]], Awaitable[None]]
 """Removes objects from storage by their keys."""
+_SHARES = 20
+"""Shares are recorded in so many steps, so that a long conversion costs few statements."""
 
 
 class JobRegister:
@@ -23,12 +25,12 @@ class JobRegister:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._begun: dict[JobId, tuple[int, Callable[[], Stage]]] = {}
-        self._shown: dict[JobId, Stage | None] = {}
+        self._begun: dict[JobId, tuple[int, Callable[[], Situation]]] = {}
+        self._shown: dict[JobId, Situation | None] = {}
 
-    def begin(self, job: Job, stage: Callable[[], Stage]) -> None:
-        """Note that a converter has started on this attempt; `stage` says what happens to it at any time."""
-        self._begun[job.id] = job.attempt, stage
+    def begin(self, job: Job, situation: Callable[[], Situation]) -> None:
+        """Note that a converter has started on this attempt; `situation` says what happens to it at any time."""
+        self._begun[job.id] = job.attempt, situation
 
     def end(self, job_id: JobId) -> None:
         """Note that this process no longer works on this job."""
@@ -36,16 +38,17 @@ class JobRegister:
         self._shown.pop(job_id, None)
 
     async def show_begun(self) -> None:
-        """Mark jobs as Processing that have had a converter since the previous call, and show the stages they are in.
+        """Mark jobs as Processing that have had a converter since the previous call, and show what happens to them.
 
         Called periodically, so that a very short conversion costs no extra statement.
         """
-        now = {job_id: stage() for job_id, (_, stage) in self._begun.items()}
-        due = {job_id: stage for job_id, stage in now.items() if self._shown.get(job_id, stage) != stage}
+        now = {job_id: _rounded(situation()) for job_id, (_, situation) in self._begun.items()}
+        due = {job_id: new for job_id, new in now.items() if self._shown.get(job_id, new) != new}
         if due:
+            stages, shares = zip(*due.values(), strict=True)
             attempts = [self._begun[job_id][0] for job_id in due]
             async with self._database.connection() as connection:
-                await connection.execute(_SQL["show_processing"], list(due), list(due.values()), attempts)
+                await connection.execute(_SQL["show_processing"], list(due), stages, shares, attempts)
         # A job that has begun since the previous call is due at the next one.
         self._shown = {job_id: due.get(job_id, self._shown.get(job_id)) for job_id in now if job_id in self._begun}
 
@@ -177,3 +180,8 @@ class JobRegister:
             async with self._database.connection() as connection:
                 await connection.execute(_SQL["mark_late"], keys)
         return len(keys)
+
+
+def _rounded(situation: Situation) -> Situation:
+    share = situation.share
+    return situation if share is None else situation._replace(share=int(share * _SHARES) / _SHARES)

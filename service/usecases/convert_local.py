@@ -1,5 +1,6 @@
 """Converts a file of this machine without a server: the steps of a job, without admission, storage and charge."""
 
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from service.formats.target import choose_target
 from service.ids import AccountId, JobId, uuid7
 from service.intake.form import Upload
 from service.intake.workspace import WorkArea
-from service.jobs.lifecycle import Status
+from service.jobs.lifecycle import Situation, Status
 from service.jobs.records import Details, Job
 from service.jobs.spec import JobSpec, source_spec
 from service.usecases.converter import RunCrashed, converter
@@ -44,8 +45,12 @@ class LocalResult(msgspec.Struct, frozen=True, kw_only=True):
     job: Job
 
 
-async def convert_local(parts: LocalParts, upload: Upload, request: ConversionRequest) -> LocalResult:
-    """Convert an upload in the work area.
+Watch = Callable[[Callable[[], Situation]], None]
+"""Receives, for each attempt, a function that tells what happens to the conversion."""
+
+
+async def convert_local(parts: LocalParts, upload: Upload, request: ConversionRequest, watch: Watch) -> LocalResult:
+    """Convert an upload in the work area; `watch` hears of each attempt.
 
     Raises:
         Rejection: the file cannot be converted.
@@ -54,14 +59,14 @@ async def convert_local(parts: LocalParts, upload: Upload, request: ConversionRe
     parts.offer.require_readable(source.format)
     target = choose_target(source.format, request.output, parts.offer.unwritable())
     spec = _spec(source, target.token, upload, request)
-    verified = await _convert(parts, spec, upload.directory)
+    verified = await _convert(parts, spec, upload.directory, watch)
     output = await parts.engine.collect(verified.plan, verified.directory)
     details: Details = describe(output, verified)
     job = msgspec.structs.replace(verified.job, details=details, output_size_bytes=output.size_bytes)
     return LocalResult(path=output.path, extension=output.extension, job=job)
 
 
-async def _convert(parts: LocalParts, spec: JobSpec, directory: Path) -> Verified:
+async def _convert(parts: LocalParts, spec: JobSpec, directory: Path, watch: Watch) -> Verified:
     """Run the steps that need a converter; once more from the start if a run crashes."""
     [ticket] = parts.pool.queue.enqueue(str(_NOBODY))
     begun = start(spec, directory)
@@ -69,7 +74,10 @@ async def _convert(parts: LocalParts, spec: JobSpec, directory: Path) -> Verifie
         while True:
             try:
                 async with parts.engine.session(run, begun.target) as worker:
-                    verified: Verified = await Progress(begun).through(CONVERT, Bench(parts.engine, worker))
+                    progress, bench = Progress(begun), Bench(parts.engine, worker)
+                    progress.share = bench.share
+                    watch(progress.situation)
+                    verified: Verified = await progress.through(CONVERT, bench)
             except RunCrashed:
                 begun = msgspec.structs.replace(begun, directory=parts.work_area.new_directory())
             else:

@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from service.errors import GeomillError, Rejection, RetryableFault, StorageUnavailable
-from service.jobs.lifecycle import Stage
+from service.jobs.lifecycle import Situation, Stage
 from service.usecases.steps.accepting import admit, choose, detect
 from service.usecases.steps.converting import convert, inspect, plan, verify
 from service.usecases.steps.delivering import ForgottenError, pack, secure, settle, store
@@ -99,6 +99,8 @@ class Progress(Generic[_Record]):
         self.step: Step | None = None
         self.on_step: Callable[[], None] | None = None
         """Is called when a step begins."""
+        self.share: Callable[[], float | None] = lambda: None
+        """Returns which share of the current step is done, from 0 to 1; None if that is unknown."""
         self._anywhere = anywhere
 
     async def through(self, steps: Sequence[Step], tools: object) -> Any:
@@ -112,6 +114,10 @@ class Progress(Generic[_Record]):
     def stage(self) -> Stage:
         """Return what happens to the job now."""
         return self.step.stage if self.step else "waiting"
+
+    def situation(self) -> Situation:
+        """Return what happens to the job now, and how much of that is done."""
+        return Situation(self.stage(), self.share())
 
     def failure(self, error: BaseException) -> Failure | None:
         """Return what an error of the current step means for the job; None if it does not concern the job."""

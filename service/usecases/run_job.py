@@ -100,14 +100,16 @@ async def _convert(
         def on_started() -> None:
             stopwatch.restart()
             spent.begin(begun.source.format.token, begun.target.token)
-            parts.jobs.begin(begun.job, progress.stage)
+            parts.jobs.begin(begun.job, progress.situation)
 
         async with converter(parts.pool, ticket, on_started, spent.run) as run:
             while True:
                 in_memory = parts.work_area.is_in_memory(progress.record.directory)
                 try:
                     async with parts.engine.session(_in_memory(run) if in_memory else run, begun.target) as worker:
-                        await progress.through(CONVERT, Bench(parts.engine, worker))
+                        bench = Bench(parts.engine, worker)
+                        progress.share = bench.share
+                        await progress.through(CONVERT, bench)
                 except (_OutgrownMemoryError, RunCrashed):
                     directories.append(parts.work_area.new_directory())
                     known = progress.record.job

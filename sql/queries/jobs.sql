@@ -1,8 +1,8 @@
 -- name: show_processing
--- Mark jobs that have a converter in this attempt, and what happens to them. Skips jobs that are being ended, so that it
--- never waits for another statement.
-UPDATE job j SET status = 'Processing', stage = given.stage
-  FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::text[]) AS stage, unnest($3::int[]) AS attempt) AS given
+-- Mark jobs that have a converter in this attempt, what happens to them, and how much of it is done. Skips jobs that are
+-- being ended, so that it never waits for another statement.
+UPDATE job j SET status = 'Processing', stage = given.stage, stage_share = given.share
+  FROM unnest($1::uuid[], $2::text[], $3::float8[], $4::int[]) AS given (id, stage, share, attempt)
  WHERE j.id = given.id AND j.attempt = given.attempt
    AND j.id IN (SELECT id FROM job WHERE id = ANY($1) AND completed_at IS NULL FOR UPDATE SKIP LOCKED);
 

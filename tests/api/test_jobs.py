@@ -3,7 +3,7 @@
 import pytest
 
 from tests.api.conftest import NewClient
-from tests.support.data import lakes
+from tests.support.data import bare_points, lakes
 from tests.support.server import Client
 
 COMPLETED = {
@@ -22,6 +22,23 @@ def test_a_job_shows_what_its_conversion_answered(client: Client) -> None:
     assert job["inputSizeBytes"] == len(lakes())
     assert job["createdAt"] <= job["completedAt"]
     assert client.download(job) == client.download(answer)
+
+
+def test_a_job_in_progress_shows_how_much_is_done(client: Client) -> None:
+    """The share of its stage, as soon as the converter has reported one, in steps."""
+    accepted = client.post(
+        "/api/geo/convert/file",
+        files={"file": ("many.shp", bare_points(400_000))},
+        data={"outputFormat": "GeoPackage", "sourceEpsg": "4326"},
+        headers={"Prefer": "respond-async"},
+    ).json()
+    path, progress = f"/api/geo/convert/jobs/{accepted['jobId']}", accepted["progress"]
+    assert progress == {"stage": "waiting"}
+    while "share" not in progress:
+        progress = client.get(f"{path}/status").json()["progress"]
+    assert progress["stage"] in {"reading", "converting", "verifying"}
+    assert progress["share"] in {step / 20 for step in range(21)}
+    client.delete(path)
 
 
 def test_a_refused_file_has_a_job_that_says_why(client: Client) -> None:

@@ -5,6 +5,7 @@ from elsewhere.
 """
 
 import io
+import re
 import shutil
 import zipfile
 from collections.abc import AsyncIterator
@@ -20,7 +21,7 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 from service.cli.demo import page_link
 from tests.api.conftest import NewClient
-from tests.support.data import collection, feature, lakes, point
+from tests.support.data import bare_points, collection, feature, lakes, point
 from tests.support.server import Client, Server
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("browser")]
@@ -238,14 +239,16 @@ async def test_an_upload_can_be_cancelled(visit: Visit, client: Client) -> None:
 
 
 async def test_a_conversion_can_be_cancelled(visit: Visit, client: Client) -> None:
-    """Its job fails and is free."""
-    large = collection(
-        *(feature(point(number / 1000, 1), name=f"n{number}", text="x" * 60) for number in range(30_000))
-    )
+    """It shows how much is done; its job fails and is free."""
     await visit.open(client.key.api_key)
-    await visit.choose(("large.geojson", large))
-    await visit.convert("Ods")
-    await expect(visit.page.locator(".state")).not_to_contain_text("Uploading", timeout=PATIENCE_MS)
+    await visit.choose(("many.shp", bare_points(400_000)))
+    await visit.page.get_by_text("More options").click()
+    await visit.page.get_by_role("combobox", name="Coordinate system of the input").fill("4326")
+    await visit.page.locator("#sourceEpsg-list li").first.click()
+    await visit.convert("GeoPackage")
+    how_far = re.compile(r"(Reading the file|Converting|Checking the result), \d+ %")
+    await expect(visit.page.locator(".state")).to_have_text(how_far, timeout=PATIENCE_MS)
+    await expect(visit.page.locator("progress")).to_have_attribute("value", re.compile(r"^[01]"))
     await visit.page.get_by_role("button", name="Cancel").click()
     await expect(visit.page.locator(".state.failed")).to_have_text("Cancelled", timeout=PATIENCE_MS)
     await expect(visit.page.locator(".card .error")).to_contain_text("Nothing was counted")

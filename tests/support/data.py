@@ -1,6 +1,7 @@
 """Small data sets that tests convert."""
 
 import json
+import struct
 from typing import Any
 
 LAKES = [
@@ -34,6 +35,13 @@ def lengthy(features: int) -> bytes:
     """A document that keeps a converter busy; its features, of 180 bytes each, are identical."""
     text = json.dumps(feature(point(45, 22), n=100_000, text="x" * 50)).encode()
     return b'{"type": "FeatureCollection", "features": [' + b", ".join([text] * features) + b"]}"
+
+
+def bare_points(count: int) -> bytes:
+    """A .shp of points, which a converter reads for long, although it is small and quickly made."""
+    records = b"".join(struct.pack(">2i", number, 10) + struct.pack("<i2d", 1, 45, 22) for number in range(count))
+    header = struct.pack(">i20xi", 9994, 50 + len(records) // 2) + struct.pack("<2i4d32x", 1000, 1, 45, 22, 45, 22)
+    return header + records
 
 
 def square(size: float = 1.0) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """Converts on this machine, with its GDAL, in the same sandbox as the service, without a database."""
 
+import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -18,10 +19,13 @@ from service.cli.client.reporting import FileOutcome, ProgressBar
 from service.dataloss.rules import Report
 from service.formats.request import ConversionRequest
 from service.intake.form import Upload
+from service.jobs.lifecycle import Situation
 from service.settings import Settings
 from service.storage.disk import COPY_BYTES, open_output
 from service.storage.names import download_name
 from service.usecases.convert_local import LocalParts, LocalResult, convert_local
+
+_REFRESH_SECONDS = 0.25
 
 
 class Here:
@@ -47,8 +51,8 @@ class Here:
             bar.update(path.name, "reading")
             await anyio.to_thread.run_sync(partial(write_upload, path, copy))
             upload = Upload(untrusted_name=name, path=copy, size_bytes=copy.stat().st_size)
-            bar.update(path.name, "converting", 0.5)
-            result = await convert_local(self._parts, upload, self._request)
+            with _showing(bar, path.name) as watch:
+                result = await convert_local(self._parts, upload, self._request, watch)
             target = download_name(name, result.extension)
             with self._outputs.writing(target) as draft:
                 await anyio.to_thread.run_sync(partial(_copy, result.path, draft))
@@ -70,6 +74,24 @@ async def open_here(settings: Settings, request: ConversionRequest, outputs: Out
         own = msgspec.structs.replace(settings, data_dir=directory, memory_dir="")
         async with open_local_converter(own) as parts:
             yield Here(parts, request, outputs)
+
+
+@contextmanager
+def _showing(bar: ProgressBar, name: str) -> Iterator[Callable[[Callable[[], Situation]], None]]:
+    """Show until the end of the block the situation that the last function tells which was passed to what it yields."""
+    told: list[Callable[[], Situation]] = []
+
+    async def show() -> None:
+        while True:
+            for situation in told[-1:]:
+                bar.convert(name, situation())
+            await asyncio.sleep(_REFRESH_SECONDS)
+
+    task = asyncio.create_task(show())
+    try:
+        yield told.append
+    finally:
+        task.cancel()
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -20,9 +20,11 @@ from service.cli.client.outputs import Outputs
 from service.cli.client.reporting import FileOutcome, ProgressBar
 from service.cli.command import CommandError
 from service.dataloss.rules import Report
+from service.jobs.lifecycle import Situation
 from service.storage.names import clean_name
 
-WAIT_SECONDS = 30
+WAIT_SECONDS, SHOWN_WAIT_SECONDS = 30, 1
+"""How long the server may wait for the end of a job; less if somebody sees a bar move."""
 PATIENCE_SECONDS = 600.0
 """How long a request is repeated while the server is full or cannot be reached."""
 CANCEL_SECONDS = 5.0
@@ -79,10 +81,13 @@ class _Call:
             self._job_id = record["jobId"]
         finally:
             self._answered.set()
-        status = f"{self._remote.api}/jobs/{self._job_id}/status"
+        wait = SHOWN_WAIT_SECONDS if self._bar.shows else WAIT_SECONDS
+        status = f"{self._remote.api}/jobs/{self._job_id}/status?wait={wait}"
         while record["status"] in _OPEN or "originalFileName" not in record:
-            self._bar.update(self._path.name, record.get("progress", {}).get("stage", "converting"), _UPLOAD_SHARE)
-            record = self._repeated("GET", f"{status}?wait={WAIT_SECONDS}").body
+            progress = record.get("progress", {})
+            situation = Situation(progress.get("stage", "waiting"), progress.get("share"))
+            self._bar.convert(self._path.name, situation, _UPLOAD_SHARE, _CONVERT_SHARE)
+            record = self._repeated("GET", status).body
         self._job_id = None  # it has ended
         if record["status"] != "Completed" or "downloadUrl" not in record:
             error = record.get("errorMessage") or "The result is not available. Query the job."

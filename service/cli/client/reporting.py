@@ -1,15 +1,24 @@
 """What `geomill convert` tells: a bar while it works, a line for each file, and a summary."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 import msgspec
 
 from service.dataloss.rules import Report
+from service.jobs.lifecycle import Situation, Stage
 
 _WIDTH = 24
 _CLEAR = "\r\x1b[K"
+_STAGES: Mapping[Stage, tuple[float, float]] = {
+    "waiting": (0.0, 0.0),
+    "reading": (0.0, 0.4),
+    "converting": (0.4, 0.8),
+    "verifying": (0.8, 0.95),
+    "storing": (0.95, 1.0),
+}
+"""The part of a conversion that each stage is taken for, which a bar shows."""
 
 
 class FileOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -42,13 +51,21 @@ class ProgressBar:
         self._files = files
         self._done = 0
         self._stream = stream
-        self._shows = stream.isatty()
+        self.shows = stream.isatty()
+        """Whether there is a terminal to show it on."""
         self._shares: dict[str, float] = {}
 
     def update(self, name: str, doing: str, share: float = 0.0) -> None:
-        """Show what happens to a file, and which share of its work is done."""
-        self._shares[name] = share
+        """Show what happens to a file, and which share of its work is done; the bar never goes back."""
+        self._shares[name] = max(share, self._shares.get(name, 0.0))
         self._draw(f"{name}: {doing}")
+
+    def convert(self, name: str, situation: Situation, begin: float = 0.0, end: float = 1.0) -> None:
+        """Show what happens to the job of a file, whose conversion is the work from share `begin` to `end`."""
+        first, last = _STAGES[situation.stage]
+        done = first + (last - first) * (situation.share or 0.0)
+        percent = "" if situation.share is None else f", {situation.share:.0%}"
+        self.update(name, f"{situation.stage}{percent}", begin + (end - begin) * done)
 
     def finish(self, name: str, lines: Sequence[str], told_to: TextIO) -> None:
         """Count a file as done, and print the lines about it above the bar."""
@@ -62,12 +79,12 @@ class ProgressBar:
 
     def clear(self) -> None:
         """Remove the bar."""
-        if self._shows:
+        if self.shows:
             self._stream.write(_CLEAR)
             self._stream.flush()
 
     def _draw(self, text: str) -> None:
-        if self._shows:
+        if self.shows:
             share = min(1.0, (self._done + sum(self._shares.values())) / self._files)
             filled = round(share * _WIDTH)
             bar = "#" * filled + "-" * (_WIDTH - filled)

@@ -137,10 +137,16 @@ def job_record(request: Request, linked: LinkedJob) -> JobRecord:
         created_at=timestamp(job.created_at),
         completed_at=timestamp(job.completed_at) if job.completed_at is not None else UNSET,
         error_message=_or_absent(job.error_message),
-        progress=UNSET if job.status in ENDED else JobProgress(stage=job.stage or "waiting"),
+        progress=UNSET if job.status in ENDED else _progress(job),
         warnings=job.details.warnings or UNSET,
         truncation_report=_or_absent(_losses(job.details)),
     )
+
+
+def _progress(job: Job) -> JobProgress:
+    if job.stage is None:
+        return JobProgress(stage="waiting")
+    return JobProgress(stage=job.stage, share=_or_absent(job.stage_share))
 
 
 def _losses(details: Details) -> Report | None:

@@ -109,6 +109,10 @@ class JobProgress(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     stage: Annotated[
         Stage, Meta(description="Waiting for a converter, or what is being done; up to half a second old.")
     ]
+    share: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | UnsetType,
+        Meta(description="Which share of the stage is done, in steps of 0.05; absent if that is unknown."),
+    ] = UNSET
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from service.engine.convert import Engine
-from service.engine.workspace import Run
+from service.engine.workspace import Run, share_done
 from service.formats.detect import Source
 from service.formats.facts import Facts
 from service.formats.format import Format
@@ -22,6 +22,10 @@ class Bench(msgspec.Struct, frozen=True):
 
     engine: Engine
     run: Run
+
+    def share(self) -> float | None:
+        """Return which share of its current work the converter has done; None if that is unknown."""
+        return share_done(self.run)
 
 
 class Assigned(msgspec.Struct, frozen=True, kw_only=True):

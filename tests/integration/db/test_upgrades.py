@@ -201,9 +201,10 @@ async def test_the_previous_version_serves_while_the_database_is_migrated(
 async def test_jobs_can_be_read_while_they_are_indexed_for_a_fleet(empty_database_url: str, tmp_path: Path) -> None:
     """Building the indexes waits for no reader and blocks none, since the table's change was committed before."""
     await migrate(empty_database_url, old_migrations(tmp_path, 8))
+    until_then = old_migrations(tmp_path, 9)
     indexes = "SELECT indexname FROM pg_indexes WHERE indexname IN ('job_handed_over', 'job_input')"
     async with open_pool(empty_database_url) as database, database.transaction() as reader:
         assert await reader.fetch(indexes) == []
         await reader.execute("SELECT FROM job")
-        assert await migrate(empty_database_url) == ["0009_indexes_of_the_fleet.sql"]
+        assert await migrate(empty_database_url, until_then) == ["0009_indexes_of_the_fleet.sql"]
         assert len(await reader.fetch(indexes)) == 2

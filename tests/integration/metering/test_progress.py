@@ -7,7 +7,7 @@ from service.accounts.administration import Administration, Terms
 from service.clock import utc_now
 from service.ids import JobId, ServerId, uuid7
 from service.jobs.leases import Leases
-from service.jobs.lifecycle import Stage, Status
+from service.jobs.lifecycle import Situation, Stage, Status
 from service.jobs.register import JobRegister
 from service.storage.port import new_key
 from tests.integration.metering.test_interleavings import START, application, open_ledger, settlement
@@ -22,16 +22,17 @@ async def test_what_has_its_converter_for_a_while_is_shown(database_url: str) ->
         for job_id in (waits, short, long, ended):
             await ledger.admit(application(account.account_id, 1, job_id))
 
-        stages: list[Stage] = ["reading"]
+        situations = [Situation("reading")]
 
-        async def stage_of(job_id: JobId) -> Stage | None:
-            return (await jobs.find(job_id, account.account_id)).stage
+        async def situation_of(job_id: JobId) -> tuple[Stage | None, float | None]:
+            job = await jobs.find(job_id, account.account_id)
+            return job.stage, job.stage_share
 
         async def status_of(job_id: JobId) -> Status:
             return (await jobs.find(job_id, account.account_id)).status
 
         for job_id in (short, long, ended):
-            jobs.begin(await jobs.find(job_id, account.account_id), lambda: stages[-1])
+            jobs.begin(await jobs.find(job_id, account.account_id), lambda: situations[-1])
         await jobs.show_begun()
         assert {await status_of(job_id) for job_id in (waits, short, long, ended)} == {Status.PENDING}
         jobs.end(short)
@@ -39,10 +40,11 @@ async def test_what_has_its_converter_for_a_while_is_shown(database_url: str) ->
         await jobs.show_begun()
         shown = [await status_of(job_id) for job_id in (waits, short, long, ended)]
         assert shown == [Status.PENDING, Status.PENDING, Status.PROCESSING, Status.COMPLETED]
-        assert (await stage_of(waits), await stage_of(long)) == (None, "reading")
-        stages.append("verifying")
-        await jobs.show_begun()
-        assert await stage_of(long) == "verifying"
+        assert (await situation_of(waits), await situation_of(long)) == ((None, None), ("reading", None))
+        for done, told in ((0.0, 0.0), (0.49, 0.45), (1.0, 1.0), (None, None)):
+            situations.append(Situation("verifying", done))
+            await jobs.show_begun()
+            assert await situation_of(long) == ("verifying", told)
         assert await ledger.settle(settlement(long)) is not None
         await jobs.show_begun()
         assert await status_of(long) is Status.COMPLETED
@@ -58,7 +60,7 @@ async def test_a_process_that_lost_a_job_does_not_show_what_it_does(database_url
         await ledger.admit(file)
         workers = [Leases(database, ServerId(uuid4()), timedelta(seconds=30)) for _ in range(3)]
         await workers[0].claim(job_id, file.account_id, file.server_id, new_key())
-        jobs.begin(await jobs.find(job_id, account.account_id), lambda: "reading")
+        jobs.begin(await jobs.find(job_id, account.account_id), lambda: Situation("reading"))
         await jobs.show_begun()
         await workers[1].claim(job_id, file.account_id, file.server_id, new_key())
         await jobs.show_begun()

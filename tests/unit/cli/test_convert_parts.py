@@ -10,6 +10,7 @@ from service.cli.client.bundling import upload_name, write_upload
 from service.cli.client.outputs import Outputs
 from service.cli.client.reporting import ProgressBar
 from service.cli.command import CommandError
+from service.jobs.lifecycle import Situation
 
 
 class Terminal(io.StringIO):
@@ -35,6 +36,18 @@ def test_a_bar_is_shown_on_a_terminal_and_nowhere_else() -> None:
     assert shown[-1] == ""
     assert elsewhere.getvalue() == ""
     assert told.getvalue() == "a.csv -> a.gpkg\n" * 2
+
+
+def test_a_bar_never_goes_back() -> None:
+    """Neither at a stage whose share is unknown, nor when a stage ends early; it says how much of a stage is done."""
+    terminal = Terminal()
+    bar = ProgressBar(1, terminal)
+    for situation in (Situation("waiting"), Situation("reading", 0.5), Situation("converting"), Situation("reading")):
+        bar.convert("a.csv", situation, 0.5, 1.0)
+    bar.convert("a.csv", Situation("storing", 1.0), 0.5, 1.0)
+    shown = terminal.getvalue().split("\r\x1b[K")[1:]
+    assert [line.partition("]")[0].count("#") for line in shown] == [12, 14, 17, 17, 24]
+    assert shown[1].endswith("0/1 a.csv: reading, 50%")
 
 
 def test_a_result_never_replaces_a_file_unless_told_to(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ export class Card {
   async follow() {
     let job = { status: "Pending" };
     while (OPEN.has(job.status)) {
-      if (!this.isCancelled) this.busy(texts.stages[job.progress?.stage] ?? texts[job.status]);
+      if (!this.isCancelled) this.busy(texts.doing(job), job.progress?.share);
       this.actions.replaceChildren(button(texts.cancel, () => this.cancel()));
       const before = performance.now();
       job = await patiently(() => call(`convert/jobs/${this.jobId}/status?wait=${WAIT_SECONDS}`), () => {}, this.abort.signal);

@@ -67,6 +67,10 @@ export const texts = {
     verifying: "Checking the result",
     storing: "Storing the result",
   },
+  doing: ({ status, progress }) => {
+    const stage = texts.stages[progress?.stage] ?? texts[status];
+    return progress?.share === undefined ? stage : `${stage}, ${Math.round(progress.share * 100)} %`;
+  },
   Pending: "Waiting for a converter",
   Processing: "Converting",
   Completed: "Converted",

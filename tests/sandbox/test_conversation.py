@@ -1,0 +1,79 @@
+"""Questions and answers between the service and a run, which may send whatever it likes."""
+
+import asyncio
+import os
+import struct
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from sandbox.conversation import ANSWERS, MOST_REPORTS, Conversation
+
+REPORT = 1 << 31
+
+
+class Talk:
+    """A conversation, and the end of the run that answers."""
+
+    def __init__(self, directory: Path) -> None:
+        self.ours = Conversation(str(directory))
+        self._theirs = os.open(directory / ANSWERS, os.O_WRONLY)
+
+    async def send(self, *pieces: bytes) -> None:
+        """Send as the run, until all of it has arrived."""
+        for piece in pieces:
+            await asyncio.to_thread(os.write, self._theirs, piece)
+
+    def close(self) -> None:
+        """End both."""
+        self.ours.close()
+        os.close(self._theirs)
+
+
+@pytest.fixture
+async def talk(tmp_path: Path) -> AsyncIterator[Talk]:
+    """A conversation that nobody else takes part in."""
+    opened = Talk(tmp_path)
+    yield opened
+    opened.close()
+
+
+def report(permille: int) -> bytes:
+    """A report of how much is done."""
+    return struct.pack("=I", REPORT | permille)
+
+
+def answer(body: bytes) -> bytes:
+    """An answer."""
+    return struct.pack("=I", len(body)) + body
+
+
+def told(talk: Talk, share: float | None) -> bool:
+    """Whether the last report said this."""
+    return talk.ours.share == share
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until it does."""
+    while not holds():  # noqa: ASYNC110 -- nothing signals it
+        await asyncio.sleep(0.01)
+
+
+async def test_reports_come_before_an_answer(talk: Talk) -> None:
+    """Also in pieces; the last one counts, none says more than all, and an answer ends what they said."""
+    for sent, share in ((report(250), 0.25), (report(500) + report(750), 0.75), (report(5000), 1.0)):
+        asked = asyncio.create_task(talk.ours.ask("load"))
+        await talk.send(sent[:3], sent[3:])
+        await until(partial(told, talk, share))
+        await talk.send(answer(b"{}")[:5], answer(b"{}")[5:])
+        assert await asked == b"{}"
+        assert told(talk, None)
+
+
+async def test_a_run_that_only_reports_is_not_heard_for_ever(talk: Talk) -> None:
+    """The conversation ends, as with one that answers too much."""
+    asked = asyncio.create_task(talk.ours.ask("load"))
+    await talk.send(*[report(1) * 1000] * (MOST_REPORTS // 1000), report(1))
+    assert await asked == b""
