@@ -160,7 +160,7 @@ class Engine:
             Rejection: a planned file is missing, truncated or not a regular file.
             EngineDefect: the result does not declare its coordinate system.
         """
-        place = directory / FOLDER
+        place = f"{directory}/{FOLDER}"
         is_little = holds_little(place)
         return await run_blocking(partial(collect, place, plan, is_little=is_little), inline=is_little)
 

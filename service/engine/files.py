@@ -15,6 +15,8 @@ TAIL_BYTES = 256
 LITTLE_FILES = 64
 LITTLE_BYTES = 1 << 20
 PathLike = str | os.PathLike[str]
+NO_RESULT = "The conversion gave no result: the file holds nothing that could be written."
+NO_USABLE_RESULT = "The conversion gave no usable result."
 
 
 def open_written(path: PathLike) -> FileIO:
@@ -26,10 +28,10 @@ def open_written(path: PathLike) -> FileIO:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        raise Rejection("The conversion gave no result: the file holds nothing that could be written.") from None
+        raise Rejection(NO_RESULT) from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise Rejection("The conversion gave no usable result.")
+        raise Rejection(NO_USABLE_RESULT)
     return FileIO(descriptor)
 
 
@@ -81,18 +83,30 @@ def size_of_written(path: PathLike, trailer: bytes = b"") -> int:
     Raises:
         Rejection: it does not exist, or is not a regular file, or is empty or truncated.
     """
+    if not trailer:
+        return _status_of_written(path).st_size
     with open_written(path) as file:
         size = os.fstat(file.fileno()).st_size
-        if trailer and size:
+        if size:
             file.seek(max(0, size - TAIL_BYTES))
             if not file.read().rstrip().endswith(trailer):
                 raise Rejection("The conversion was cut off before its end, so its result was thrown away. Try again.")
     return size
 
 
+def _status_of_written(path: PathLike) -> os.stat_result:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        raise Rejection(NO_RESULT) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise Rejection(NO_USABLE_RESULT)
+    return status
+
+
 def written_files(directory: PathLike) -> list[os.DirEntry[str]]:
     """The files directly in `directory`, which a converter filled, by name; folders and links are ignored."""
     if not stat.S_ISDIR(os.lstat(directory).st_mode):
-        raise Rejection("The conversion gave no usable result.")
+        raise Rejection(NO_USABLE_RESULT)
     with os.scandir(directory) as entries:
         return sorted((entry for entry in entries if entry.is_file(follow_symlinks=False)), key=attrgetter("name"))

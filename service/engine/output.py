@@ -30,7 +30,7 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it, and all that the converters left beside it, can be removed at negligible cost."""
 
 
-def collect(place: Path, plan: Plan, *, is_little: bool) -> Output:
+def collect(place: str, plan: Plan, *, is_little: bool) -> Output:
     """Check what the converter wrote in `place`, and pack it if it is several files. Blocking.
 
     Raises:
@@ -50,28 +50,28 @@ def collect(place: Path, plan: Plan, *, is_little: bool) -> Output:
     )
 
 
-def _single(place: Path, plan: Plan) -> tuple[Path, int]:
-    path = place / result_name(plan)
-    return path, size_of_written(path, plan.writing.trailer)
+def _single(place: str, plan: Plan) -> tuple[Path, int]:
+    path = f"{place}/{result_name(plan)}"
+    return Path(path), size_of_written(path, plan.writing.trailer)
 
 
-def _packed(place: Path, plan: Plan) -> tuple[Path, int]:
-    target = place / PACKED
-    target.unlink(missing_ok=True)
-    return target, write_zip(target, _entries(place, plan))
+def _packed(place: str, plan: Plan) -> tuple[Path, int]:
+    target = f"{place}/{PACKED}"
+    return Path(target), write_zip(target, _entries(place, plan))
 
 
-def _entries(place: Path, plan: Plan) -> list[Entry]:
+def _entries(place: str, plan: Plan) -> list[Entry]:
     if plan.writing.delivery is Delivery.KMZ or plan.writing.one_file_per_layer:
         for dataset in plan.datasets:
             size_of_written(f"{place}/{dataset_name(plan, dataset)}", plan.writing.trailer)
             _require_crs(place, plan, dataset)
         return [Entry(file.path, file.name) for file in written_files(f"{place}/{OUT}")]
-    folder = place / result_name(plan)
-    return [Entry(file.path, f"{folder.name}/{file.name}") for file in written_files(folder)]
+    folder = f"{place}/{result_name(plan)}"
+    name = folder.rpartition("/")[2]
+    return [Entry(file.path, f"{name}/{file.name}") for file in written_files(folder)]
 
 
-def _require_crs(place: Path, plan: Plan, dataset: Dataset) -> None:
+def _require_crs(place: str, plan: Plan, dataset: Dataset) -> None:
     """Check that a dataset has its file for the coordinate system, if its format has one and the system is known.
 
     A converter that cannot look up the system leaves the file out and reports success.

@@ -10,8 +10,8 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
@@ -22,6 +22,7 @@ from service.errors import Rejection
 
 LEVEL = 1
 CHUNK = 1 << 20
+BUFFER = 1 << 16
 LOCAL = struct.Struct("<4s5H3I2H")
 CENTRAL = struct.Struct("<4s6H3I5H2I")
 END = struct.Struct("<4s4H2IH")
@@ -55,13 +56,17 @@ class _Member(msgspec.Struct, frozen=True):
         return self.offset + LOCAL.size + len(self.name) + self.packed_bytes
 
 
-def write_zip(target: Path, entries: Sequence[Entry]) -> int:
-    """Pack `entries`, which converters wrote, into the new file `target`; return its size in bytes. Blocking.
+def write_zip(target: PathLike, entries: Sequence[Entry]) -> int:
+    """Pack `entries`, which converters wrote, into a new file at `target`; return its size in bytes. Blocking.
+
+    What a converter left at `target` is removed.
 
     Raises:
         Rejection: an entry is not a regular file, or the result is too large.
     """
-    with target.open("xb", buffering=CHUNK) as output:
+    with suppress(FileNotFoundError):
+        os.unlink(target)  # noqa: PTH108 - creating a Path costs more
+    with open(target, "xb", buffering=BUFFER) as output:  # noqa: PTH123 - the same
         members: list[_Member] = []
         start = 0
         for entry in entries:

@@ -5,7 +5,7 @@ import re
 import shutil
 from codecs import BOM_UTF8
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import TypeVar
@@ -55,11 +55,16 @@ class Workplace:
         self._limits = limits
         self._source = source
         self._subject = subject
-        self.path = directory / FOLDER
+        self._directory = f"{directory}/{FOLDER}"
         self.session = run if isinstance(run, Session) else None
         """The session, if one run may be held open."""
         self.held_name = WORK_FILE
         """The name of what the open run holds on command lines."""
+
+    @cached_property
+    def path(self) -> Path:
+        """The directory."""
+        return Path(self._directory)
 
     @property
     def input_bytes(self) -> int:
@@ -69,7 +74,7 @@ class Workplace:
     @property
     def is_made(self) -> bool:
         """Whether the directory exists."""
-        return self.path.is_dir()
+        return os.path.isdir(self._directory)  # noqa: PTH112 - creating a Path costs more
 
     @property
     def _inline(self) -> bool:
@@ -85,13 +90,13 @@ class Workplace:
         await run_blocking(self._clear, inline=self._inline)
 
     def _clear(self) -> None:
-        path = str(self.path)
+        path = self._directory
         try:
-            self.path.mkdir()
+            os.mkdir(path)  # noqa: PTH102 - creating Paths costs more than making the directories
         except FileExistsError:
             shutil.rmtree(path, ignore_errors=True)
-            self.path.mkdir()
-        os.mkdir(f"{path}/{OUT}")  # noqa: PTH102 - joining Paths costs more than making the directory
+            os.mkdir(path)  # noqa: PTH102 - the same
+        os.mkdir(f"{path}/{OUT}")  # noqa: PTH102 - the same
         for number, part in enumerate(self._source.parts):
             for extension, file in part.files.items():
                 _place(str(file), f"{path}/{INPUT}{number}{extension}", without_bom=bool(self._source.prefix))

@@ -6,6 +6,7 @@ variants of one format.
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from stat import S_ISDIR
 from types import MappingProxyType
 
 import msgspec
@@ -242,4 +243,5 @@ def _not_empty(path: Path, packed_as: str) -> Path:
 
 
 def _size(file: Path) -> int:
-    return sum(map(_size, file.iterdir())) if file.is_dir() else file.stat().st_size
+    status = file.stat()
+    return sum(map(_size, file.iterdir())) if S_ISDIR(status.st_mode) else status.st_size

@@ -17,9 +17,11 @@ def has_features(row: Format, path: Path) -> bool:
     """Whether the file at `path` may hold features: by the words of which every one with features has one. Blocking."""
     reading = reading_of(row)
     words = [word for word in (reading.feature_word, reading.outline_word) if word]
+    if not words:
+        return True
     with path.open("rb") as file:
         is_wide = file.read(2) in UTF16
-    return not words or is_wide or any(_count(path, words))
+    return is_wide or any(_count(path, words))
 
 
 def warn_of_left_out(row: Format, paths: Sequence[Path]) -> Mapping[str, str]:

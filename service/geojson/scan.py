@@ -35,9 +35,10 @@ def read_light(path: Path) -> bytes | None:
 
     A document of 256 KiB takes two milliseconds; one crafted from brackets alone could take seconds.
     """
-    if path.stat().st_size > INLINE_BYTES:
-        return None
-    data = path.read_bytes()
+    with path.open("rb", buffering=0) as file:
+        if os.fstat(file.fileno()).st_size > INLINE_BYTES:
+            return None
+        data = file.readall()
     arrays = data.count(b"[")
     is_light = (
         data.count(b"{") <= INLINE_OBJECTS

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from service import errors
 from service.errors import InvalidParameter, RangeNotSatisfiable, RequestFault, RetryableFault
-from service.telemetry.metrics import PROBLEMS, start_at_zero
+from service.telemetry.metrics import PROBLEMS, labelled, start_at_zero
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -114,7 +114,7 @@ def _problem(
     headers: dict[str, str] | None = None,
     parameter: str | UnsetType = UNSET,
 ) -> Response:
-    PROBLEMS.labels(code).inc()
+    labelled(PROBLEMS, code).inc()
     body = body_of(status, code, detail, request_id, parameter=parameter)
     return Response(body, status_code=status, headers=headers, media_type=MEDIA_TYPE)
 

@@ -63,7 +63,7 @@ async def converter(
             on_started()
         with traced():
             verdict = await worker.run(command)
-        metrics.CONVERTER_RUNS.labels(verdict.ending).inc()
+        metrics.labelled(metrics.CONVERTER_RUNS, verdict.ending).inc()
         if verdict.ending in _MAY_BE_THE_HOSTS and not has_crashed:
             has_crashed = True
             metrics.CONVERTER_RETRIES.inc()
