@@ -5,6 +5,7 @@ in the store, under the key that the job's row has. A worker recognises the inpu
 lie is a matter of its host.
 """
 
+import hmac
 from datetime import date
 from typing import Final
 from zlib import crc32
@@ -38,6 +39,8 @@ class HandOver(msgspec.Struct, frozen=True, kw_only=True):
     content: bytes | None = None
     traceparent: str = ""
     """The span of the gateway within which workers trace the job."""
+    seal: bytes = b""
+    """Proves that the rest comes from the gateway that admitted the job; see `sealed`."""
 
     @property
     def lane(self) -> str:
@@ -68,6 +71,25 @@ def read_handover(message: bytes) -> HandOver | None:
 def write_handover(handover: HandOver) -> bytes:
     """Return the message, which `read_handover` reads."""
     return msgspec.msgpack.encode(handover)
+
+
+def sealed(handover: HandOver, secret: str) -> HandOver:
+    """Return the handover with its seal.
+
+    `secret` is the key that admission recorded for the output: gateway and workers have it from the database, and
+    nobody else who can send messages has it before the job has ended.
+    """
+    return msgspec.structs.replace(handover, seal=_seal(handover, secret))
+
+
+def is_sealed(handover: HandOver, secret: str) -> bool:
+    """Whether whoever sealed the handover had the secret, and nothing was changed since."""
+    return hmac.compare_digest(handover.seal, _seal(handover, secret))
+
+
+def _seal(handover: HandOver, secret: str) -> bytes:
+    message = write_handover(msgspec.structs.replace(handover, seal=b""))
+    return hmac.digest(secret.encode(), message, "sha256")
 
 
 def lane_of(account_id: AccountId, day: date, size_bytes: int) -> str:

@@ -43,7 +43,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """What came of claiming a job; only a job that was `claimed` has an attempt and the key of its output.
 
     `input` is the key of its input if that is in the store. A process has died with a job that `is_suspect`. If too
-    many have, while they converted it, the job is `given up`: it has failed.
+    many have, while they converted it, the job is `given up`: it has failed. Its handover must be sealed with `secret`.
     """
 
     verdict: Literal["claimed", "held", "ended", "given up"]
@@ -51,6 +51,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     output: str | None
     input: str | None
     is_suspect: bool
+    secret: str | None = None
 
 
 class Leases:

@@ -18,7 +18,7 @@ from service.blocking import INLINE_BYTES
 from service.db.batching import Batcher
 from service.errors import QueueUnavailable, RetryableFault, StorageUnavailable
 from service.ids import JobId
-from service.jobs.handover import HandOver
+from service.jobs.handover import HandOver, sealed
 from service.jobs.handovers import HandOvers
 from service.jobs.lifecycle import ENDED, Status
 from service.jobs.records import Job
@@ -80,12 +80,13 @@ class Gateway:
             with self._awaiting(spec.job.id) as awaited, span("hand_over"):
                 handover = self._handover(spec)
                 if is_stored:
+                    handover = sealed(handover, spec.object_key)
                     await self._store(spec, handover, directory)
                     is_recorded = True
                     keep()
                 else:
                     content = await self._read(directory / spec.upload)
-                    handover = msgspec.structs.replace(handover, content=content)
+                    handover = sealed(msgspec.structs.replace(handover, content=content), spec.object_key)
                 return await self._end_of(handover, awaited)
         except StorageUnavailable as error:
             _log.warning(events.STORAGE_FAILED, job_id=spec.job.id, fault=error.fault, detail=error.detail)

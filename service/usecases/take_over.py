@@ -22,7 +22,7 @@ from service.formats.target import choose_target
 from service.ids import JobId
 from service.intake.form import Upload
 from service.jobs.dispatch import JobRunner, Submission
-from service.jobs.handover import HandOver, read_handover
+from service.jobs.handover import HandOver, is_sealed, read_handover
 from service.jobs.leases import Claim, Leases
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec, source_spec
@@ -163,6 +163,10 @@ class Worker:
                 _log.error(events.JOB_POISONOUS, job_id=handover.job.id, input=handover.job.input_format)
                 metrics.JOBS_ENDED.labels("poison").inc()
                 await self._tell(delivery, handover)
+            elif not is_sealed(handover, claim.secret or ""):
+                _log.error(events.DELIVERY_FORGED, job_id=handover.job.id)
+                await self._services.leases.give_back(handover.job.id, claim.attempt or 0)
+                await delivery.acknowledge()  # the true one is handed over again
             else:
                 job_id, attempt = str(handover.job.id), claim.attempt or 0
                 with continued_span(handover.traceparent, "job", job_id=job_id, attempt=attempt):

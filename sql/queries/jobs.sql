@@ -92,7 +92,7 @@ SELECT id, attempt, object_key FROM job
 
 -- name: claim
 -- Give a job to a worker in a new attempt, or say why not; see the function.
-SELECT verdict, claimed_attempt AS attempt, output, input, coalesce(is_suspect, false) AS is_suspect
+SELECT verdict, claimed_attempt AS attempt, output, input, coalesce(is_suspect, false) AS is_suspect, secret
   FROM claim_job($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: mark_begun

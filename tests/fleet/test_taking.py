@@ -15,7 +15,7 @@ from service.clock import utc_now
 from service.errors import TooManyRequests
 from service.ids import JobId, ServerId, uuid7
 from service.jobs import work_queue
-from service.jobs.handover import HandOver
+from service.jobs.handover import HandOver, sealed, write_handover
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
 from service.jobs.work_queue import STREAM, WorkQueue, open_work_queue
@@ -70,14 +70,14 @@ async def admitted(here: World, content: bytes | None) -> HandOver:
             input_format="geojson",
             output_format="csv",
             size_bytes=2,
-            object_name=new_key(),
+            object_name=(key := new_key()),
         )
     )
     assert admission is not None
     async with here.services.database.connection() as connection:  # so that it survives who admitted it
         await connection.execute("UPDATE job SET handover = '' WHERE id = $1", job_id)
     job = msgspec.structs.replace(told.job, id=job_id)
-    return msgspec.structs.replace(told, job=job, account_id=here.account.account_id)
+    return sealed(msgspec.structs.replace(told, job=job, account_id=here.account.account_id), key)
 
 
 async def until_empty(queue: WorkQueue, left: int = 0) -> None:
@@ -124,6 +124,26 @@ async def test_no_cause_is_tried_without_end(
         assert (job.status, job.attempt, job.error_message) == (Status.FAILED, ATTEMPTS, UNFETCHED)
         assert await here.services.ledger.reservations() == 0
         assert not here.services.pool.queue.places_taken
+
+
+async def test_what_others_tell_of_a_job_is_not_converted(
+    database_url: str, tmp_path: Path, server: NatsServer
+) -> None:
+    """They know its ids, but have no seal, or that of other content; the job waits for what its gateway tells."""
+    async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
+        told, attempt = await admitted(here, POINT), 1
+        for forged in (
+            msgspec.structs.replace(told, seal=b""),
+            msgspec.structs.replace(told, content=POINT.replace(b"1", b"9")),
+        ):
+            await queue._stream.publish(f"geomill.convert.{told.lane}.{told.job.id}", write_handover(forged))
+            await until_empty(queue)
+            job = await here.services.jobs.find(told.job.id, here.account.account_id)
+            assert (job.status, job.attempt) == (Status.PENDING, (attempt := attempt + 1))
+        await queue.offer(told)
+        await until_empty(queue)
+        job = await here.services.jobs.find(told.job.id, here.account.account_id)
+        assert job.status is Status.COMPLETED
 
 
 async def test_a_job_is_left_to_a_worker_that_has_its_formats(

@@ -7,18 +7,28 @@ import msgspec
 
 from service.formats.request import ConversionRequest
 from service.ids import AccountId, JobId, ServerId
-from service.jobs.handover import LANES, LARGE_BYTES, VERSION, HandOver, lane_of, read_handover, write_handover
+from service.jobs.handover import (
+    LANES,
+    LARGE_BYTES,
+    VERSION,
+    HandOver,
+    is_sealed,
+    lane_of,
+    read_handover,
+    sealed,
+    write_handover,
+)
 from service.jobs.lanes import Lanes
 from service.jobs.lifecycle import Status
 from service.jobs.records import Details, Job
 
 FIELDS = {
     1: {
-        HandOver: "version job account_id request target retention_hours gateway content traceparent",
+        HandOver: "version job account_id request target retention_hours gateway content traceparent seal",
         Job: (
             "id status original_file_name input_format output_format input_size_bytes created_at attempt completed_at "
             "feature_count geometry_type processing_time_ms output_size_bytes object_key download_name media_type "
-            "expires_at error_message details stage"
+            "expires_at error_message details stage stage_share"
         ),
         Details: (
             "warnings output_epsg truncation_report limit needs_upgrade payment_past_due target_format layers "
@@ -56,6 +66,19 @@ def test_what_is_told_is_understood() -> None:
     """With the input inside the message or outside."""
     for told in (handover(), handover(None)):
         assert read_handover(write_handover(told)) == told
+
+
+def test_a_seal_shows_who_made_it_and_that_nothing_was_changed() -> None:
+    """After it was sent, too; the secret itself is not in it."""
+    secret = "0" * 32
+    told = sealed(handover(), secret)
+    assert secret.encode() not in write_handover(told)
+    received = read_handover(write_handover(told))
+    assert received is not None
+    assert is_sealed(received, secret)
+    assert not is_sealed(received, "1" * 32)
+    assert not is_sealed(msgspec.structs.replace(received, content=b"[]"), secret)
+    assert not is_sealed(handover(), secret)
 
 
 def test_another_version_is_left_to_others() -> None:
