@@ -105,6 +105,13 @@ async def _open_converter(
 
 
 def _key(arguments: argparse.Namespace) -> str:
+    key = _given_key(arguments)
+    if not (key.isascii() and key.isprintable()):
+        raise CommandError("The API key has characters that no key has. Copy it again.")
+    return key
+
+
+def _given_key(arguments: argparse.Namespace) -> str:
     if arguments.key_file is not None:
         try:
             return str(arguments.key_file.read_text(encoding="ascii").strip())

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -105,6 +107,9 @@ NOWHERE = ("--url", "http://127.0.0.1:1", "--key", "k")
         (("--key", "k"), "Name the server with --url"),
         (("--url", "ftp://x", "--key", "k"), "starts with http://"),
         (("--url", "http://127.0.0.1:1"), "--key-file"),
+        (("--url", "http://a b", "--key", "k"), "starts with http://"),
+        (("--url", "http://a..b", "--key", "k"), "starts with http://"),
+        (("--url", "http://127.0.0.1:1", "--key", "k\n"), "characters that no key has"),
         (("--url", "http://127.0.0.1:1", "--key-file", "none"), "none is not a file with a key"),
         (("--to", "csv", *NOWHERE), "lakes.csv exists already. Use --force"),
     ],
@@ -135,6 +140,110 @@ def test_a_refusal_of_the_server_is_told(
     assert main(("convert", "lakes.geojson", "--url", str(client.base_url), "--key", "wrong")) == 1
     _, err = capsys.readouterr()
     assert (err.startswith("lakes.geojson: "), "API key" in err) == (True, True)
+
+
+NONE: Mapping[str, str] = {}
+
+
+class Odd(BaseHTTPRequestHandler):
+    """A server that is no Geomill, or one that is in trouble; the first part of a path says which."""
+
+    protocol_version = "HTTP/1.1"
+    results: ClassVar[list[tuple[int, bytes]]] = []
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def do_POST(self) -> None:
+        """Answer an upload."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        status, kind, body = ANSWERS[self.path.split("/")[1]]
+        if status == HTTPStatus.SERVICE_UNAVAILABLE:  # only once
+            ANSWERS["busy"] = ANSWERS["html"]
+        self._answer(status, body, headers={"Content-Type": kind, "Location": "/login", "Retry-After": "-1"})
+
+    def do_GET(self) -> None:
+        """Answer a question about a job, or a link."""
+        if "/status" in self.path:
+            return self._answer(200, self.record())
+        status, body = self.results.pop(0)
+        return self._answer(status, body, length=len(RESULT))
+
+    def record(self) -> bytes:
+        """A job that has completed."""
+        link = f"http://{self.headers['Host']}/link"
+        return json.dumps(
+            {"jobId": "1", "status": "Completed", "originalFileName": "x", "downloadUrl": link, "outputSizeBytes": 6}
+        ).encode()
+
+    def _answer(self, status: int, body: bytes, length: int = 0, headers: Mapping[str, str] = NONE) -> None:
+        body = body or self.record()
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(length or len(body)))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+        self.close_connection = True
+
+
+RESULT = b"result"
+ANSWERS = {
+    "html": (200, "text/html", b"<html>Welcome</html>"),
+    "list": (200, "application/json", b"[1]"),
+    "login": (302, "text/html", b"Log in"),
+    "busy": (503, "text/html", b"<html>Full</html>"),
+    "done": (200, "application/json", b""),
+}
+
+
+@pytest.fixture(scope="module")
+def odd() -> Iterator[str]:
+    """The address of such a server."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Odd) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("kind", ["html", "list", "login", "busy"])
+def test_a_server_that_is_no_geomill_is_told(
+    command: Command, odd: str, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one line for each file, also after it was busy and has told no sensible time to wait."""
+    monkeypatch.chdir(command.directory)
+    assert main(("convert", "lakes.geojson", "--url", f"{odd}/{kind}", "--key", "k")) == 1
+    _, err = capsys.readouterr()
+    assert err.startswith(f"lakes.geojson: {odd}/{kind}/api/geo/convert does not respond like Geomill (status ")
+    assert (err.count("\n"), "a redirect to /login" in err) == (1, kind == "login")
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        ([(410, b"gone"), (200, RESULT)], ""),
+        ([(200, RESULT[:3]), (200, RESULT)], ""),
+        ([(404, b"no"), (404, b"no")], "cannot be fetched (status 404)"),
+    ],
+)
+def test_a_download_that_fails_is_repeated_with_a_new_link(
+    command: Command,
+    odd: str,
+    story: tuple[list[tuple[int, bytes]], str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An expired link, or a connection that breaks, is no reason to convert again; what never works is told."""
+    results, ends = story
+    monkeypatch.chdir(command.directory)
+    monkeypatch.setattr(Odd, "results", list(results))
+    assert main(("convert", "lakes.geojson", "--url", f"{odd}/done", "--key", "k")) == (1 if ends else 0)
+    _, err = capsys.readouterr()
+    assert ends in err
+    assert command.files() == {"lakes.geojson"} | ({"result"} if not ends else set())
 
 
 def test_an_interrupted_conversion_leaves_nothing(command: Command, client: Client) -> None:

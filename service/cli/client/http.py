@@ -22,9 +22,27 @@ class Reply:
         self.status = response.status
         self.headers = response.headers
         try:
-            self.body: dict[str, Any] = json.loads(response.read() or b"{}")
+            body = json.loads(response.read() or b"{}")
         except ValueError:
-            self.body = {}
+            body = None
+        self.body: dict[str, Any] = body if isinstance(body, dict) else {}
+
+    @property
+    def is_job(self) -> bool:
+        """Whether it is the record of a job."""
+        return self.status < http.client.MULTIPLE_CHOICES and {"jobId", "status"} <= self.body.keys()
+
+    @property
+    def what(self) -> str:
+        """What it is, for somebody who has to find out why it is no record."""
+        target = self.headers.get("Location") if self.status >= http.client.MULTIPLE_CHOICES else None
+        return f"status {self.status}" + (f", a redirect to {target}" if target else "")
+
+    @property
+    def retry_after_seconds(self) -> int:
+        """How long to wait before a repetition; 0 if it does not say so in seconds."""
+        told = self.headers.get("Retry-After", "")
+        return int(told) if told.isascii() and told.isdigit() else 0
 
     @property
     def problem(self) -> str:
@@ -97,7 +115,10 @@ def split_url(url: str) -> SplitResult:
     """
     try:
         parts = urlsplit(url)
-        if parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0:
+        is_plain = (
+            url.isascii() and url.isprintable() and " " not in url and bool((parts.hostname or "").encode("idna"))
+        )
+        if is_plain and parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0:
             return parts
     except ValueError:
         pass

@@ -38,7 +38,7 @@ class Outputs:
         """Yield a path to write to; afterwards it has the name, and after a failure nothing is left.
 
         Raises:
-            CommandError: as `require`, also if the file has appeared meanwhile.
+            CommandError: as `require`, also if the file has appeared meanwhile; or it cannot be written.
         """
         self.require(name)
         draft = self._directory / f".{secrets.token_hex(8)}.part"
@@ -51,6 +51,8 @@ class Outputs:
             else:
                 _name_once(draft, path)
             self._written.add(path)
+        except OSError as error:
+            raise CommandError(f"{path} cannot be written ({error.strerror or type(error).__name__}).") from None
         finally:
             draft.unlink(missing_ok=True)
 

@@ -1,6 +1,8 @@
 """Converts through a server: uploads, waits for the job, downloads the result; an interrupted job is cancelled."""
 
 import http.client
+import socket
+import ssl
 import tempfile
 import threading
 import time
@@ -32,7 +34,16 @@ CANCEL_SECONDS = 5.0
 RETRY_SECONDS = 2.0
 _AGAIN = frozenset({409, 429, 502, 503, 504})
 _OPEN = frozenset({"Pending", "Processing"})
+GONE = "The result is no longer kept. Convert the file again."
 _UPLOAD_SHARE, _CONVERT_SHARE = 0.4, 0.8
+
+
+class _NotFetchedError(Exception):
+    """A link did not lead to the whole result."""
+
+    def __init__(self, message: str, *, may_pass: bool = True) -> None:
+        super().__init__(message)
+        self.may_pass = may_pass
 
 
 class Remote:
@@ -73,7 +84,6 @@ class _Call:
         self._is_sent = False
         self._aborted = threading.Event()
         self._answered = threading.Event()
-        self._give_up_at = time.monotonic() + PATIENCE_SECONDS
 
     def run(self) -> FileOutcome:
         try:
@@ -81,16 +91,14 @@ class _Call:
             self._job_id = record["jobId"]
         finally:
             self._answered.set()
-        wait = SHOWN_WAIT_SECONDS if self._bar.shows else WAIT_SECONDS
-        status = f"{self._remote.api}/jobs/{self._job_id}/status?wait={wait}"
         while record["status"] in _OPEN or "originalFileName" not in record:
             progress = record.get("progress", {})
             situation = Situation(progress.get("stage", "waiting"), progress.get("share"))
             self._bar.convert(self._path.name, situation, _UPLOAD_SHARE, _CONVERT_SHARE)
-            record = self._repeated("GET", status).body
+            record = self._status(record["jobId"], SHOWN_WAIT_SECONDS if self._bar.shows else WAIT_SECONDS)
         self._job_id = None  # it has ended
         if record["status"] != "Completed" or "downloadUrl" not in record:
-            error = record.get("errorMessage") or "The result is not available. Query the job."
+            error = record.get("errorMessage") or GONE
             return FileOutcome(file=str(self._path), success=False, error=error, job_id=record["jobId"])
         output = self._download(record)
         return _outcome(self._path, output, record)
@@ -139,6 +147,9 @@ class _Call:
 
         return self._repeated("POST", f"{self._remote.api}/file", headers, pieces).body
 
+    def _status(self, job_id: str, wait_seconds: int) -> dict[str, Any]:
+        return self._repeated("GET", f"{self._remote.api}/jobs/{job_id}/status?wait={wait_seconds}").body
+
     def _repeated(
         self,
         method: str,
@@ -149,8 +160,9 @@ class _Call:
         """Send a request until it is answered, as long as the server is full or cannot be reached.
 
         Raises:
-            CommandError: the server refuses the request, or cannot be reached for too long.
+            CommandError: the server refuses the request, is none, or cannot be reached for too long.
         """
+        give_up_at = time.monotonic() + PATIENCE_SECONDS
         while not self._aborted.is_set():
             pause, problem = RETRY_SECONDS, ""
             self._exchange = Exchange(url)
@@ -160,39 +172,86 @@ class _Call:
                 )
             except (OSError, http.client.HTTPException) as error:
                 problem = f"{self._remote.api} cannot be reached ({str(error) or type(error).__name__})."
+                if _is_wrong_address(error):
+                    raise CommandError(f"{problem} Check --url.") from None
             else:
-                if reply.status < http.client.BAD_REQUEST:
+                if reply.is_job:
                     return reply
+                if reply.status < http.client.BAD_REQUEST:
+                    raise CommandError(f"{self._remote.api} does not respond like Geomill ({reply.what}). Check --url.")
                 problem = reply.problem
                 if reply.status not in _AGAIN:
                     raise CommandError(problem)
-                pause = float(reply.headers.get("Retry-After", RETRY_SECONDS))
+                pause = reply.retry_after_seconds or RETRY_SECONDS
             finally:
                 self._exchange.close()
-            if time.monotonic() + pause > self._give_up_at:
+            if time.monotonic() + pause > give_up_at:
                 raise CommandError(problem)
             self._bar.update(self._path.name, "waiting for the server")
             self._aborted.wait(pause)
         raise CommandError("The conversion was interrupted.")
 
     def _download(self, record: Mapping[str, Any]) -> Path:
+        """Fetch the result by its link; one that breaks or has expired is fetched once more by a new link.
+
+        Raises:
+            CommandError: the result cannot be fetched or written.
+        """
+        give_up_at, pause = time.monotonic() + PATIENCE_SECONDS, 0.0
+        while True:
+            try:
+                return self._fetch(record)
+            except _NotFetchedError as failure:
+                is_over = pause > 0 and not failure.may_pass
+                if is_over or time.monotonic() + pause > give_up_at or self._aborted.wait(pause):
+                    raise CommandError(
+                        f"The result of the job {record['jobId']} cannot be fetched ({failure}). Try again."
+                    ) from None
+            pause = RETRY_SECONDS
+            record = self._status(record["jobId"], 0)
+            if "downloadUrl" not in record:
+                raise CommandError(GONE)
+
+    def _fetch(self, record: Mapping[str, Any]) -> Path:
         """Fetch the result by its link, without the key."""
-        self._exchange = Exchange(record["downloadUrl"])
-        response = self._exchange.send("GET", {})
+        self._exchange = exchange = Exchange(record["downloadUrl"])
+        try:
+            try:
+                response = exchange.send("GET", {})
+            except (OSError, http.client.HTTPException) as error:
+                raise _NotFetchedError(str(error) or type(error).__name__) from None
+            with response:
+                return self._receive(response, int(record["outputSizeBytes"]))
+        finally:
+            exchange.close()
+
+    def _receive(self, response: http.client.HTTPResponse, size: int) -> Path:
         if response.status != http.client.OK:
-            raise CommandError(f"The result of the job {record['jobId']} cannot be fetched (status {response.status}).")
+            raise _NotFetchedError(f"status {response.status}", may_pass=response.status in _AGAIN)
         name = clean_name(response.headers.get_filename() or "result")
-        left = size = int(record["outputSizeBytes"])
+        done = 0
         with self._remote.outputs.writing(name) as draft, draft.open("xb") as file:
-            while piece := response.read(PIECE_BYTES):
-                file.write(piece)
-                left -= len(piece)
-                share = _CONVERT_SHARE + (1 - _CONVERT_SHARE) * (1 - left / max(size, 1))
+            for piece in _pieces(response):
+                done += file.write(piece)
+                share = _CONVERT_SHARE + (1 - _CONVERT_SHARE) * done / max(size, 1)
                 self._bar.update(self._path.name, "downloading", share)
-            if left:
-                raise CommandError(f"The result of the job {record['jobId']} did not arrive completely. Try again.")
-        self._exchange.close()
+            if done != size:
+                raise _NotFetchedError("it did not arrive completely")
         return self._remote.outputs.path(name)
+
+
+def _pieces(response: http.client.HTTPResponse) -> Iterator[bytes]:
+    try:
+        while piece := response.read(PIECE_BYTES):
+            yield piece
+    except (OSError, http.client.HTTPException) as error:
+        raise _NotFetchedError(str(error) or type(error).__name__) from None
+
+
+def _is_wrong_address(error: Exception) -> bool:
+    """Whether no repetition helps, as opposed to a server or network that is away for a while."""
+    no_such_host = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
+    return no_such_host or isinstance(error, ssl.SSLError)
 
 
 def _outcome(path: Path, output: Path, record: Mapping[str, Any]) -> FileOutcome:
