@@ -17,7 +17,7 @@ from service.clock import utc_now
 from service.db.pool import open_pool
 from service.metering.plans import BY_ID
 from service.postgres_embedded import embedded_postgres
-from tests.support.server import Server, running_server
+from tests.support.server import EXECUTED, Server, running_server
 
 MANY_ACCOUNTS = 64
 PLAN = BY_ID["business"]
@@ -46,7 +46,7 @@ def own_site(settings: Mapping[str, str]) -> Iterator[Site]:
     """Start a server with an embedded database and a local store on this host's disk, and create its accounts."""
     with tempfile.TemporaryDirectory(prefix="geomill-bench-") as directory:
         data_dir = Path(directory)
-        with running_server(data_dir, settings=settings) as server:
+        with running_server(data_dir, settings=settings, program=EXECUTED) as server:
             keys = anyio.run(_make_accounts, data_dir)
             yield Site(
                 address=_address(server.url),

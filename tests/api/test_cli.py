@@ -13,7 +13,8 @@ import pytest
 from service.db.migrate import migrate
 from service.db.queries import sql_directory
 from tests.support.data import lakes
-from tests.support.geomill import ROOT, Geomill
+from tests.support.forked import ROOT
+from tests.support.geomill import Geomill
 from tests.support.server import Server, running_server
 
 FIRST_MIGRATION = min((sql_directory() / "migrations").glob("*.sql"))

@@ -1,7 +1,6 @@
 """`geomill convert` converts locally or through a server, and never leaves partial results."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -20,7 +19,8 @@ import pytest
 from service.cli import main
 from service.usecases.delete_job import CANCELLED
 from tests.support.data import lakes, lengthy
-from tests.support.geomill import MOST_SECONDS, ROOT
+from tests.support.forked import environment_for
+from tests.support.geomill import MOST_SECONDS, Started
 from tests.support.server import Client
 
 BROKEN = 'br\u00f6ken "1".geojson'
@@ -33,26 +33,18 @@ class Command:
         self.directory = directory
         self.temporary = directory / "temporary"
         self.temporary.mkdir()
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("GEOMILL_")}
-        self._environment = {**inherited, "PYTHONPATH": str(ROOT), "TMPDIR": str(self.temporary)}
+        self._environment = environment_for({"TMPDIR": str(self.temporary)})
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str) -> Started:
         """Start `geomill convert`."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "service", "convert", *arguments],
-            cwd=self.directory,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        return Started(("convert", *arguments), self._environment, self.directory)
 
     def json(self, *arguments: str) -> tuple[int, dict[str, Any]]:
         """Run the command; return its exit code and its JSON object."""
         process = self.start(*arguments, "--json")
-        out, err = process.communicate(timeout=MOST_SECONDS)
+        out, err = process.printed()
         assert err == ""
-        return process.returncode, json.loads(out)
+        return process.wait(), json.loads(out)
 
     def files(self) -> set[str]:
         """The names of the files in the directory."""
@@ -252,7 +244,7 @@ def test_an_interrupted_conversion_leaves_nothing(command: Command, client: Clie
     process = command.start("lengthy.geojson", "--to", "gpkg", *through(client))
     until(lambda: bool(jobs(client)))
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=MOST_SECONDS)
+    out, _ = process.printed()
     assert (process.returncode, out) == (130, "")
     [job] = jobs(client)
     assert (job["status"], job["errorMessage"]) == ("Failed", CANCELLED)
@@ -261,7 +253,7 @@ def test_an_interrupted_conversion_leaves_nothing(command: Command, client: Clie
     process = command.start("lengthy.geojson", "--to", "gpkg")
     until(lambda: bool(list(command.temporary.glob("*/work/uploads/*/*/*"))))
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=MOST_SECONDS)
+    process.printed()
     assert process.returncode == 130
     assert not list(command.temporary.iterdir())
     assert command.files() == {"lakes.geojson", "lengthy.geojson"}
@@ -277,7 +269,7 @@ def test_a_job_whose_response_is_still_on_its_way_is_cancelled(command: Command,
         with suppress(subprocess.TimeoutExpired):  # a command that did not wait would have ended
             process.wait(1)
         arrives.set()
-        process.communicate(timeout=MOST_SECONDS)
+        process.printed()
     assert process.returncode == 130
     [job] = jobs(client)
     assert (job["status"], job["errorMessage"]) == ("Failed", CANCELLED)

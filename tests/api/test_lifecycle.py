@@ -20,7 +20,7 @@ from service.accounts.administration import Terms
 from service.accounts.keys import new_key
 from tests.support.data import lakes, lengthy
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.server import Client, Server, create_account, running_server
+from tests.support.server import EXECUTED, Client, Server, create_account, running_server
 
 ASYNC = {"Prefer": "respond-async"}
 TEAM = Terms(plan="team", plan_owner="organization")
@@ -233,7 +233,8 @@ def test_a_service_of_low_priority_converts(tmp_path: Path, database_url: str) -
 
     def convert() -> tuple[str, bool]:
         os.setpriority(os.PRIO_PROCESS, 0, 11)  # one below that of converters; this thread's, and of what it starts
-        with running_server(tmp_path, database_url) as server, create_account(server, TEAM) as client:
+        started = running_server(tmp_path, database_url, program=EXECUTED)  # to inherit the priority
+        with started as server, create_account(server, TEAM) as client:
             [ready] = server.events("server.ready")
             return ready["launcher"], client.convert("a.geojson", lakes())["success"]
 

@@ -20,7 +20,7 @@ from service.postgres_embedded.server_user import own_name
 from tests.sandbox.processes import command_line
 from tests.support.data import collection, feature, point
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.server import Client, Server, create_account, running_server
+from tests.support.server import EXECUTED, Client, Server, create_account, running_server
 
 TEAM = Terms(plan="team", plan_owner="organization")
 WITHOUT = (
@@ -133,7 +133,7 @@ def convert(client: Client) -> None:
 
 def test_gateway_and_keeper_keep_only_what_they_need(tmp_path: Path) -> None:
     """With those alone they convert, replace killed helpers and a killed database, and start a second time."""
-    with running_server(tmp_path) as server:
+    with running_server(tmp_path, program=EXECUTED) as server:
         require_few_rights(server)
         with embedded_client(server) as client:
             convert(client)
@@ -145,7 +145,7 @@ def test_gateway_and_keeper_keep_only_what_they_need(tmp_path: Path) -> None:
                 require_few_rights(server)
             end_database(server)
             convert(client)
-    with running_server(tmp_path) as server:
+    with running_server(tmp_path, program=EXECUTED) as server:
         require_few_rights(server)
         with embedded_client(server) as client:
             convert(client)

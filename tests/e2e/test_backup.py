@@ -21,7 +21,7 @@ from service.postgres_embedded.binaries import find_installation
 from service.postgres_embedded.server_user import find_server_user
 from tests.support.data import lakes
 from tests.support.geomill import Geomill
-from tests.support.server import Client, Server, create_account, running_server
+from tests.support.server import EXECUTED, Client, Server, create_account, running_server
 
 SECONDS = 60.0
 SETTINGS = {"GEOMILL_LEASE_SECONDS": "2"}
@@ -87,7 +87,7 @@ def restored(tmp_path: Path, database_url: str, empty_database_url: str) -> Path
     The store has one output besides that was made after the backup of the database.
     """
     first, second, dump = tmp_path / "first", tmp_path / "second", tmp_path / "geomill.dump"
-    with running_server(first, database_url, SETTINGS) as server:
+    with running_server(first, database_url, SETTINGS, program=EXECUTED) as server:
         with (
             closing(create_account(server, Terms(plan="team", plan_owner="organization"))) as client,
             converting(server, client) as answers,

@@ -12,7 +12,7 @@ import pytest
 
 from service.accounts.administration import Terms
 from tests.support.data import lakes
-from tests.support.server import create_account, running_server
+from tests.support.server import EXECUTED, create_account, running_server
 
 COMPOSE = Path(__file__).parents[2] / "compose.yaml"
 GIVEN = "secret-key-of-the-test"
@@ -63,7 +63,10 @@ def test_what_compose_starts_converts(tmp_path: Path, database_url: str, s3_url:
     settings |= {"GEOMILL_DATABASE_URL": database_url, "GEOMILL_S3_ENDPOINT": s3_url, "GEOMILL_PRIVATE_PORT": "0"}
     settings |= {"GEOMILL_S3_PUBLIC_ENDPOINT": s3_url}
     terms = Terms(plan="team", plan_owner="organization")
-    with running_server(tmp_path, database_url, settings) as server, create_account(server, terms) as client:
+    with (
+        running_server(tmp_path, database_url, settings, program=EXECUTED) as server,
+        create_account(server, terms) as client,
+    ):
         private = server.events("server.ready")[0]["private_url"]
         assert httpx.get(f"{private}/readyz").json()["ready"]
         answer = client.convert("a.geojson", lakes(), outputFormat="Csv")

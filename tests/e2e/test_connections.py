@@ -22,7 +22,7 @@ from service.server.serving import KEEP_ALIVE_SECONDS
 from tests.database import TestServer
 from tests.support.data import lakes
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.server import Client, Server, create_account, running_server
+from tests.support.server import EXECUTED, Client, Server, create_account, running_server
 
 IDLE = 1000
 DRIPPING = 100
@@ -35,7 +35,7 @@ SHARES_SERVER = pytest.mark.xdist_group("connections")
 def server(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with default settings, for tests that do not change its state."""
     dsn = postgres.create_database(postgres.migrated_template())
-    with running_server(tmp_path_factory.mktemp("connections"), dsn) as running:
+    with running_server(tmp_path_factory.mktemp("connections"), dsn, program=EXECUTED) as running:
         yield running
 
 
@@ -121,7 +121,8 @@ def test_files_are_converted_beside_a_thousand_idle_connections_and_slow_ones(
     tmp_path: Path, database_url: str
 ) -> None:
     """Idle connections, endless headers and slow bodies leave nothing behind."""
-    with running_server(tmp_path, database_url) as server, create_account(server, TEAM) as client:
+    executed = running_server(tmp_path, database_url, program=EXECUTED)  # to inherit the limit of open files
+    with executed as server, create_account(server, TEAM) as client:
         with besieged(server, client.key.api_key):
             assert_converts(client, 20)
         assert server.wait_until_idle() == []

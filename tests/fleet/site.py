@@ -77,7 +77,7 @@ class Site:
         return self.gateways[0]
 
     def start(
-        self, name: str, command: tuple[str, ...], host: Host = LOOPBACK, program: tuple[str, ...] = ("-m", "service")
+        self, name: str, command: tuple[str, ...], host: Host = LOOPBACK, program: tuple[str, ...] | None = None
     ) -> Server:
         """Start a process that is stopped at the end. A gateway gets no GDAL."""
         settings = {**self.settings, "GEOMILL_PRIVATE_PORT": "0", "GEOMILL_HOST": host.address}

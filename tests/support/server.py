@@ -1,7 +1,6 @@
 """The service in a separate process, and its clients."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -21,16 +20,21 @@ from service.db.pool import open_pool
 from service.ids import AccountId
 from service.intake.areas import sweep
 from service.intake.memory import memory_path
+from tests.support.forked import Forked, environment_for
 from tests.support.patience import PATIENCE_SECONDS
 
 READY_SECONDS = 180.0
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 -- where the service makes a directory of its own
+EXECUTED = ("-m", "service")
+"""The program of a server that is executed, for tests of what `forked` cannot show."""
+_READ_LATER = ("GEOMILL_", "OTEL_", "PATH")
+"""Variables that no module reads when it is imported."""
 
 
 class Server:
     """A running `geomill serve`, or `geomill worker`, whose URL is that of its private port."""
 
-    def __init__(self, process: subprocess.Popen[bytes], data_dir: Path, dsn: str, log: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes] | Forked, data_dir: Path, dsn: str, log: Path) -> None:
         self.process = process
         self.data_dir = data_dir
         self.dsn = dsn
@@ -86,28 +90,36 @@ def running_server(
     dsn: str = "",
     settings: Mapping[str, str] | None = None,
     *,
-    program: Sequence[str] = ("-m", "service"),
+    program: Sequence[str] | None = None,
     command: Sequence[str] = ("serve",),
     prefix: Sequence[str] = (),
 ) -> Iterator[Server]:
     """Start `geomill serve` on a free port, with an embedded database unless `dsn` is given; stop it at the end.
 
-    `prefix` is a program that replaces itself by the service.
+    The process is forked from one that has imported the service. It is executed if there is a `program`, as options of
+    Python, a `prefix`, which is a program that replaces itself by the service, or a variable that imports may read.
     """
     data_dir.mkdir(parents=True, exist_ok=True)
     log = data_dir / f"server-{time.monotonic_ns()}.log"
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("GEOMILL_")},
-        "GEOMILL_DATA_DIR": str(data_dir),
-        "GEOMILL_DATABASE_URL": dsn,
-        "GEOMILL_PORT": "0",
-        "GEOMILL_LOG_FORMAT": "json",
-        "PYTHONPATH": str(Path(__file__).parents[2]),
-        **(settings or {}),
-    }
+    given = dict(settings or {})
+    environment = environment_for(
+        {
+            "GEOMILL_DATA_DIR": str(data_dir),
+            "GEOMILL_DATABASE_URL": dsn,
+            "GEOMILL_PORT": "0",
+            "GEOMILL_LOG_FORMAT": "json",
+            **given,
+        }
+    )
+    if program is None and (prefix or not all(name.startswith(_READ_LATER) for name in given)):
+        program = EXECUTED
+    process: subprocess.Popen[bytes] | Forked
     with log.open("wb") as output:
-        line = [*prefix, sys.executable, *program, *command]
-        process = subprocess.Popen(line, env=environment, stdout=output, stderr=output)
+        if program is None:
+            process = Forked(command, environment, output, output)
+        else:
+            line = [*prefix, sys.executable, *program, *command]
+            process = subprocess.Popen(line, env=environment, stdout=output, stderr=output)
     try:
         yield Server(process, data_dir, dsn, log)
     finally:
