@@ -1,4 +1,4 @@
-"""Stored outputs that belong to no job, and jobs that have lost their outputs."""
+"""Stored objects that belong to no job, and jobs that have lost their outputs or inputs."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -46,6 +46,25 @@ async def jobs_without_output(database: Database, stored: Collection[str], now: 
         if len(rows) < _AT_ONCE:
             return missing
         after = (rows[-1]["expires_at"], rows[-1]["id"])
+
+
+async def recorded_inputs(database: Database) -> dict[str, JobId]:
+    """Return the keys of the inputs that workers need, with their jobs."""
+    found: dict[str, JobId] = {}
+    after = UUID(int=0)
+    while True:
+        async with database.connection() as connection:
+            rows = await connection.fetch(_SQL["inputs"], after, _AT_ONCE)
+        found |= {row["input_key"]: JobId(row["id"]) for row in rows}
+        if len(rows) < _AT_ONCE:
+            return found
+        after = rows[-1]["id"]
+
+
+async def still_open(database: Database, jobs: Sequence[JobId]) -> list[JobId]:
+    """Return those of these jobs that have not ended."""
+    async with database.connection() as connection:
+        return [JobId(row["id"]) for row in await connection.fetch(_SQL["still_open"], jobs)]
 
 
 async def expire(database: Database, jobs: Sequence[JobId]) -> list[JobId]:

@@ -6,7 +6,14 @@ import msgspec
 
 from service.db.pool import Database
 from service.ids import JobId
-from service.jobs.outputs import expire, jobs_without_output, time_of, unknown_keys
+from service.jobs.outputs import (
+    expire,
+    jobs_without_output,
+    recorded_inputs,
+    still_open,
+    time_of,
+    unknown_keys,
+)
 from service.metering.audit import audit_books
 from service.storage.port import ObjectKey, Storage
 
@@ -22,6 +29,8 @@ class StoreComparison(msgspec.Struct, frozen=True, kw_only=True):
     """Stored outputs that belong to no job."""
     missing: tuple[JobId, ...]
     """Jobs whose output should be in the store and is not."""
+    without_input: tuple[JobId, ...] = ()
+    """Open jobs that were handed over and whose input should be in the store and is not."""
 
 
 async def audit(database: Database, storage: Storage) -> list[str]:
@@ -34,6 +43,7 @@ async def audit(database: Database, storage: Storage) -> list[str]:
         *books,
         *(f"The stored output {key} belongs to no job." for key in compared.orphans),
         *(f"The output of job {job_id} is not in the store." for job_id in compared.missing),
+        *(f"The input of job {job_id} is not in the store." for job_id in compared.without_input),
     ]
 
 
@@ -44,8 +54,9 @@ async def compare_store(database: Database, storage: Storage) -> StoreComparison
         StorageUnavailable: the store cannot be listed.
     """
     # A job records the key of its output before the output exists, and becomes Completed only after it exists. Objects
-    # listed first are therefore no orphans, and the outputs of jobs completed before the listing are in it.
-    began = await time_of(database)
+    # listed first are therefore no orphans, and the outputs of jobs completed before the listing are in it. So
+    # are the inputs of jobs that were handed over before it, for as long as these are open.
+    began, inputs = await time_of(database), await recorded_inputs(database)
     stored = {str(entry.key) async for entry in storage.objects()}
     orphans = await unknown_keys(database, sorted(stored))
     known = len(stored) - len(orphans)
@@ -55,6 +66,7 @@ async def compare_store(database: Database, storage: Storage) -> StoreComparison
         known=known,
         orphans=tuple(map(ObjectKey, orphans)),
         missing=tuple(await jobs_without_output(database, stored, began)),
+        without_input=tuple(await still_open(database, [job for key, job in inputs.items() if key not in stored])),
     )
 
 

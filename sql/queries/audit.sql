@@ -98,6 +98,15 @@ SELECT id, object_key, expires_at FROM job
 -- Which of these jobs still have an output to which a link may lead.
 SELECT id FROM job WHERE id = ANY($1) AND status = 'Completed';
 
+-- name: inputs
+-- The next open jobs, in their order, that were handed over and whose input is in the store.
+SELECT id, input_key FROM job
+ WHERE completed_at IS NULL AND handover IS NOT NULL AND input_key IS NOT NULL AND id > $1 ORDER BY id LIMIT $2;
+
+-- name: still_open
+-- Which of these jobs have not ended.
+SELECT id FROM job WHERE id = ANY($1) AND completed_at IS NULL;
+
 -- name: expire_lost
 -- Expire jobs whose outputs were lost early. The charges stay.
 UPDATE job SET status = 'Expired', object_key = NULL WHERE id = ANY($1) AND status = 'Completed' RETURNING id;

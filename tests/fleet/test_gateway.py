@@ -22,7 +22,8 @@ from service.jobs.records import Job
 from service.jobs.spec import JobSpec, SourceSpec
 from service.jobs.work_queue import WorkQueue, open_work_queue
 from service.metering.ledger import AdmissionRequest, Release
-from service.storage.port import new_key
+from service.storage.port import new_input_key, new_key
+from service.usecases.audit import audit
 from service.usecases.ending import JobParts
 from service.usecases.hand_over import Gateway, hand_over_again
 from service.usecases.pipeline import FORGOTTEN
@@ -213,6 +214,20 @@ async def test_a_job_that_is_lost_before_it_is_kept_is_not_promised() -> None:
     kept.keep()
     kept.mark_lost()
     await kept.kept()
+
+
+async def test_the_audit_misses_the_input_of_a_job_that_waits(
+    database_url: str, tmp_path: Path, nats: NatsServer
+) -> None:
+    """Until the job has ended; a job whose input travels with its message misses none."""
+    async with opened(database_url, tmp_path, nats, NEVER) as here:
+        services, told = here.world.services, await here.record()
+        assert await audit(services.database, services.storage) == []
+        assert await here.handovers.record_input(told.job.id, new_input_key(new_key()))
+        differences = await audit(services.database, services.storage)
+        assert differences == [f"The input of job {told.job.id} is not in the store."]
+        await services.ledger.release(Release(job_id=told.job.id, attempt=1, error_message="no", details={}))
+        assert await audit(services.database, services.storage) == []
 
 
 async def test_a_lost_queue_is_filled_again_at_once(database_url: str, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """A worker takes from the lanes in turn, so that one lane's backlog delays no other."""
 
+from collections import Counter
+
 import pytest
 
 from service.jobs.handover import LANES
@@ -48,3 +50,27 @@ def test_a_lane_that_does_not_exist_is_not_looked_into(name: str) -> None:
     found(lanes)
     lanes.stir(name)
     assert found(lanes) == []
+
+
+def test_a_backlog_delays_other_lanes_by_two_conversions() -> None:
+    """Small and large ones, wherever the worker is in its round when they arrive."""
+    backlog, arrival = "small.3", "small.9"
+    for before in range(2 * LANES):
+        lanes, waiting = Lanes(), Counter({backlog: 20_000, "large.3": 20_000})
+        taken(lanes, waiting, before + 1)
+        waiting[arrival] += 1
+        lanes.stir(arrival)
+        assert arrival in taken(lanes, waiting, 3)
+
+
+def taken(lanes: Lanes, waiting: Counter[str], jobs: int) -> list[str]:
+    """The lanes of the next jobs that a worker takes, one after the other."""
+    found: list[str] = []
+    while len(found) < jobs:
+        name = lanes.next(may_be_large=True)
+        assert name is not None
+        if waiting[name]:
+            waiting[name] -= 1
+            lanes.stir(name)
+            found.append(name)
+    return found
