@@ -1,105 +1,110 @@
-"""`geomill doctor`: check what this host offers, and whether it can serve (interface 10)."""
+"""`geomill doctor`: check an installation in one go, and say what to do (interface 10)."""
 
 import argparse
-from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
+from collections.abc import AsyncIterator, Mapping
+from types import MappingProxyType
 
-import anyio.to_thread
+import msgspec
 
 from sandbox.pool import SandboxUnavailable
-from service.app import look_at_host, open_converters, open_database, open_storage
-from service.cli.command import Command
+from service.cli.check_host import check_converter, check_space
+from service.cli.check_parts import check_database, check_queue, check_settings, check_storage
+from service.cli.command import JSON, Command, argument
+from service.cli.finding import Check, Finding
 from service.db.migrate import MigrationError
-from service.engine.capabilities import Capabilities, ConverterMissing
-from service.errors import DatabaseUnavailable, StorageUnavailable
-from service.intake.memory import leave_memory_root, memory_root
-from service.postgres_embedded import EmbeddedPostgresError, has_database, installed_major
-from service.settings import Settings
+from service.engine.capabilities import ConverterMissing
+from service.errors import DatabaseUnavailable, QueueUnavailable, StorageUnavailable
+from service.postgres_embedded import EmbeddedPostgresError
+from service.settings import Settings, SettingsError
+from service.telemetry.log import configure_log
+from service.usecases.services import Role
 
-YES, NO, UNUSED = "ok", "--", ".."
-_LISTED = 3
+CHECKS: Mapping[str, Check] = MappingProxyType(
+    {
+        "Settings": check_settings,
+        "Converter": check_converter,
+        "Host": check_space,
+        "Database": check_database,
+        "Storage": check_storage,
+        "Queue": check_queue,
+    }
+)
+_FAILURES = (
+    ConverterMissing,
+    DatabaseUnavailable,
+    EmbeddedPostgresError,
+    MigrationError,
+    OSError,
+    QueueUnavailable,
+    SandboxUnavailable,
+    SettingsError,
+)
+"""Errors that a check may raise; their messages say what cannot be used and what to do."""
 
-_FAILURES = (ConverterMissing, DatabaseUnavailable, EmbeddedPostgresError, MigrationError, OSError, SandboxUnavailable)
-"""Errors that a check may raise; their messages say what cannot be used."""
+
+_AWAY: Mapping[type[Exception], str] = MappingProxyType(
+    {
+        DatabaseUnavailable: "Check GEOMILL_DATABASE_URL, the server, and the network between them.",
+        StorageUnavailable: "Check the settings GEOMILL_S3_…, the rights of the key, and the network.",
+    }
+)
+"""What to do about errors whose messages are for clients."""
 
 
-async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
-    """Check every part in turn; return 0 only if serving is possible."""
-    checks: tuple[Callable[[Settings], Awaitable[None]], ...] = (
-        _check_converter,
-        _check_database,
-        _check_storage,
-    )
-    passed = [await _report(check, settings) for check in checks]
-    verdict = "This host can serve." if all(passed) else "This host cannot serve: see the lines marked `--`."
-    print(f"\n{verdict}")
-    return 0 if all(passed) else 1
+class Report(msgspec.Struct, frozen=True):
+    """All findings, by part."""
+
+    ready: bool
+    role: Role
+    parts: dict[str, list[Finding]]
 
 
-async def _report(check: Callable[[Settings], Awaitable[None]], settings: Settings) -> bool:
+async def run(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Check every part in turn; return 0 only if nothing fails."""
+    configure_log(settings.log_format, settings.log_level)  # on standard error, beside the findings
+    parts: dict[str, list[Finding]] = {}
+    for title, check in CHECKS.items():
+        parts[title] = []
+        if not arguments.json:
+            print(title)
+        async for finding in _found(check, settings, arguments.role):
+            parts[title].append(finding)
+            if not arguments.json:
+                _print(finding)
+    ready = all(finding.state != "fail" for findings in parts.values() for finding in findings)
+    if arguments.json:
+        print(msgspec.json.encode(Report(ready, arguments.role, parts)).decode())
+    else:
+        print("\nThis host can serve." if ready else "\nThis host cannot serve: see the lines marked `fail`.")
+    return 0 if ready else 1
+
+
+async def _found(check: Check, settings: Settings, role: Role) -> AsyncIterator[Finding]:
     try:
-        await check(settings)
+        async for finding in check(settings, role):
+            yield finding
     except _FAILURES as failure:
-        print(f"  {NO} {failure}")
-        return False
+        yield Finding("cannot be used", "fail", str(failure), _AWAY.get(type(failure), ""))
     except StorageUnavailable as unavailable:
-        print(f"  {NO} {unavailable.fault}: {unavailable.detail}")
-        return False
-    return True
+        detail = f"{unavailable.fault}: {unavailable.detail}"
+        yield Finding("cannot be used", "fail", detail, _AWAY[StorageUnavailable])
 
 
-async def _check_converter(settings: Settings) -> None:
-    print("Converter")
-    capabilities = await look_at_host(settings)
-    print(f"  {YES} GDAL {capabilities.version}: {capabilities.ogr2ogr}")
-    _print_formats(capabilities)
-    print("\nIsolation")
-    async with open_converters(settings, capabilities) as pool:
-        report = pool.report()
-    for layer in report.layers:
-        print(f"  {YES if layer.active else NO} {layer.name:<22} {layer.reason or layer.stops}")
-    for launcher in report.launchers:
-        print(f"  {YES if launcher.active else UNUSED} {launcher.name:<22} {launcher.reason or 'starts converters'}")
-    small = memory_root(settings.memory_dir, settings.data_path)
-    if small is not None:
-        leave_memory_root(small)
-    print(f"  {YES if small else UNUSED} {'work in memory':<22} {small or 'no usable GEOMILL_MEMORY_DIR'}")
-    print(f"  {YES} {'runs read':<22} {', '.join(_in_short(report.readable))}")
-    found = f"a sandboxed probe reached {', '.join(report.escapes) or 'nothing'}"
-    print(f"  {NO if report.escapes else YES} {'self-test':<22} {found}")
+def _print(finding: Finding) -> None:
+    print(f"  {finding.state:<4} {finding.name:<22} {finding.detail}")
+    if finding.advice:
+        print(f"       {'':<22} {finding.advice}")
 
 
-def _in_short(paths: Sequence[str]) -> list[str]:
-    """Return the paths, but only a count for directories with more than a few of them."""
-    together = Counter(str(Path(path).parent) for path in paths)
-    few = [path for path in paths if together[str(Path(path).parent)] <= _LISTED]
-    return few + [f"{number} paths in {parent}" for parent, number in together.items() if number > _LISTED]
-
-
-def _print_formats(capabilities: Capabilities) -> None:
-    print("\nFormats")
-    for available in capabilities.formats:
-        ways = " ".join(way for way, can in (("in", available.input), ("out", available.output)) if can)
-        print(f"  {NO if available.reason else YES} {available.format.title:<22} {ways or 'none':<8}{available.reason}")
-
-
-async def _check_database(settings: Settings) -> None:
-    print("\nDatabase")
-    if not settings.database_url and not has_database(settings.data_path):
-        bin_dir = Path(settings.postgres_bin_dir) if settings.postgres_bin_dir else None
-        major = await anyio.to_thread.run_sync(installed_major, bin_dir, settings.postgres_user)
-        print(f"  {YES} PostgreSQL {major}; `geomill serve` creates a database in {settings.data_path}")
-        return
-    async with open_database(settings) as database, database.connection() as connection:
-        print(f"  {YES} PostgreSQL {await connection.fetchval('SHOW server_version')}")
-
-
-async def _check_storage(settings: Settings) -> None:
-    print("\nStorage")
-    async with open_storage(settings) as storage:
-        await storage.check()
-    print(f"  {YES} results can be stored")
-
-
-COMMAND = Command(name="doctor", help="show what this host offers and whether it can serve", run=run)
+COMMAND = Command(
+    name="doctor",
+    help="check this host, and what the service uses",
+    description="Check this host, and what a process with this role uses. Exits with 1 if it could not serve.",
+    run=run,
+    arguments=(
+        argument(
+            "--role", choices=["all", "gateway", "worker"], default="all", help="what this host is for; default: all"
+        ),
+        JSON,
+    ),
+)

@@ -28,6 +28,10 @@ class MigrationError(Exception):
     """The database cannot be migrated to the schema of this version; the message says why and what to do."""
 
 
+class SchemaBehind(MigrationError):
+    """The database has no schema yet, or an older one: a migration brings it to this version."""
+
+
 class Migration(msgspec.Struct, frozen=True):
     """One numbered file."""
 
@@ -116,14 +120,14 @@ async def require_schema(dsn: str) -> None:
     known = read_migrations(queries.sql_directory() / "migrations")
     async with open_connection(dsn) as connection:
         if not await connection.fetchval(queries.load("migrations")["exists"]):
-            raise MigrationError(
+            raise SchemaBehind(
                 "This database has no tables of Geomill. Start the service on it, or run `geomill migrate`, "
                 "or name the right one in GEOMILL_DATABASE_URL."
             )
         applied = await _applied(connection)
     _check(applied, known)
     if len(applied) < len(known):
-        raise MigrationError(
+        raise SchemaBehind(
             f"This database lacks {known[len(applied)].name}, which this version of Geomill needs. "
             "Run `geomill migrate` first."
         )

@@ -152,25 +152,6 @@ def test_migrations_may_be_applied_again(geomill: Geomill) -> None:
     assert geomill("migrate").returncode == 0
 
 
-def test_doctor_says_that_this_host_can_serve(geomill: Geomill) -> None:
-    """It lists the formats, the isolation layers, the database and the store."""
-    done = geomill("doctor")
-    assert done.returncode == 0, done.stdout + done.stderr
-    for expected in ("GDAL", "Shapefile", "resource limits", "PostgreSQL", "This host can serve"):
-        assert expected in done.stdout
-
-
-def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
-    """An invalid ogr2ogr path and an unreachable database are both reported; the exit code is 1."""
-    broken = Geomill(
-        tmp_path, {"GEOMILL_OGR2OGR": "/nonexistent/ogr2ogr", "GEOMILL_DATABASE_URL": "postgresql://127.0.0.1:1/x"}
-    )
-    done = broken("doctor")
-    assert done.returncode == 1
-    assert "GEOMILL_OGR2OGR" in done.stdout
-    assert "cannot serve" in done.stdout
-
-
 def test_the_version_is_the_packages(embedded: Server, geomill: Geomill) -> None:
     """The command and the metrics report the version in pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

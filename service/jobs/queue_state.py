@@ -1,0 +1,66 @@
+"""The state of the queue between gateways and workers, for those who look at an installation: nothing is created."""
+
+import anyio
+import msgspec
+import nats
+import nats.errors
+from nats.js.errors import NotFoundError
+
+from service.errors import QueueUnavailable
+from service.jobs.handover import LANES, SIZES
+from service.jobs.work_queue import ANSWER_SECONDS, RETRY_AFTER_SECONDS, STREAM
+
+CONNECT_SECONDS = 5.0
+
+
+class QueueState(msgspec.Struct, frozen=True, kw_only=True):
+    """What the server says; without a stream, only its version."""
+
+    version: str
+    messages: int = 0
+    replicas: int = 0
+    lanes: int | None = None
+    all_lanes: int = LANES * len(SIZES)
+    lease_seconds: float = 0.0
+    """How long the queue waits for a sign of life from a worker."""
+
+
+async def look_at_queue(url: str) -> QueueState:
+    """Return the state of the queue on the server at `url`.
+
+    Raises:
+        QueueUnavailable: the message says whether the server is away, refuses the credentials, or has no JetStream.
+    """
+    reasons = ["no answer"]
+
+    async def note(error: Exception) -> None:
+        reasons.append(str(error) or type(error).__name__)
+
+    try:
+        with anyio.fail_after(CONNECT_SECONDS):  # the client itself tries again and again
+            connection = await nats.connect(url, allow_reconnect=False, error_cb=note)
+    except (nats.errors.Error, OSError, TimeoutError) as error:
+        reason = str(error) or reasons[-1]
+        message = f"The NATS server does not accept the connection: {reason}. Check GEOMILL_NATS_URL and the network."
+        raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from error
+    try:
+        stream = connection.jetstream(timeout=ANSWER_SECONDS)
+        version = str(connection.connected_server_version)
+        try:
+            found = await stream.stream_info(STREAM)
+        except NotFoundError:
+            return QueueState(version=version)
+        consumers = await stream.consumers_info(STREAM)
+        waits = {float(consumer.config.ack_wait or 0) for consumer in consumers}
+        return QueueState(
+            version=version,
+            messages=found.state.messages,
+            replicas=found.config.num_replicas or 1,
+            lanes=len(consumers),
+            lease_seconds=min(waits, default=0.0),
+        )
+    except (nats.errors.Error, TimeoutError) as error:
+        message = "The NATS server has no JetStream for this account. Start it with -js, or allow it for the account."
+        raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from error
+    finally:
+        await connection.close()
