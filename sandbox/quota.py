@@ -52,15 +52,15 @@ def measure(directory: str, limits: Limits, unnamed: Iterable[int] = ()) -> Use:
 
     If it cannot be measured, the result exceeds any limits.
     """
-    use = NOTHING
+    total_bytes = entries = 0
     try:
         for size_bytes in chain(unnamed, _sizes(directory)):
-            use = Use(use.size_bytes + size_bytes, use.entries + 1)
-            if use.exceeds(limits):
+            total_bytes, entries = total_bytes + size_bytes, entries + 1
+            if total_bytes > limits.directory_bytes or entries > limits.directory_files:
                 break
     except OSError:
         return _UNKNOWN
-    return use
+    return Use(total_bytes, entries)
 
 
 def _sizes(directory: str) -> Iterator[int]:

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Final
 
 from sandbox.command import Command
@@ -12,7 +13,7 @@ from sandbox.isolation import Layer
 from sandbox.isolation.jail import Confinement, Jail
 from sandbox.isolation.landlock import Landlock
 from sandbox.isolation.memory_group import Group, MemoryGroup
-from sandbox.isolation.steps import Steps
+from sandbox.isolation.steps import Steps, Template
 from sandbox.isolation.user import FIRST_USER, UnprivilegedUser, give
 
 # The kernel's `struct sigaction` for the default action, and the size of its signal set.
@@ -82,8 +83,15 @@ class IsolationContext:
 
 def _start(directory: str) -> bytes:
     """Enter the run's directory and restore default signals: a truncated file must not look complete."""
+    path = os.fsencode(directory)
+    return _start_in(len(path)).filled((path,))
+
+
+@lru_cache
+def _start_in(length: int) -> Template:
     steps = Steps("directory")
-    steps.call("chdir", os.fsencode(directory))
+    (path,) = steps.reserve((length,))
+    steps.call("chdir", path)
     for number in (signal.SIGXFSZ, signal.SIGPIPE):
         steps.call("rt_sigaction", number, _DEFAULT_ACTION, 0, _SIGNALS_BYTES)
-    return steps.packed()
+    return steps.template()

@@ -10,7 +10,7 @@ arguments.
 import ctypes
 import errno
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -57,6 +57,17 @@ def descriptor(place: int) -> Argument:
     return Argument(_Kind.DESCRIPTOR, place)
 
 
+class Template(NamedTuple):
+    """A layer's part of the steps of any run, which differ in texts alone, and not in the lengths of these."""
+
+    before: bytes
+    after: bytes
+
+    def filled(self, texts: Iterable[bytes]) -> bytes:
+        """The part of a run with these texts; their lengths must be those that were reserved."""
+        return b"".join((self.before, *map(_terminated, texts), self.after))
+
+
 class Steps:
     """Builds the steps of one layer."""
 
@@ -64,12 +75,19 @@ class Steps:
         self._layer = layer.encode()
         self._steps: list[bytes] = []
         self._data = bytearray()
+        self._reserved = 0
 
     def data(self, content: bytes) -> Argument:
         """The address of `content`, with a zero byte after it."""
         offset = len(self._data)
-        self._data += content + bytes(_WORD - len(content) % _WORD)
+        self._data += _terminated(content)
         return Argument(_Kind.ADDRESS, offset)
+
+    def reserve(self, lengths: Iterable[int]) -> list[Argument]:
+        """The addresses of texts of these lengths, which a template is filled with; before any other data."""
+        addresses = [self.data(bytes(length)) for length in lengths]
+        self._reserved = len(self._data)
+        return addresses
 
     def call(self, name: str, *arguments: int | bytes | Argument, expected: int = _ANY, tolerated: int = 0) -> Argument:
         """Add a system call; returns its result as an argument for later steps.
@@ -97,8 +115,19 @@ class Steps:
 
     def packed(self) -> bytes:
         """This layer's part of the steps of a run."""
+        if self._reserved:
+            raise ValueError("the reserved texts are missing: fill the template")
+        return b"".join(self.template())
+
+    def template(self) -> Template:
+        """This layer's part of the steps of every run with texts of the reserved lengths."""
         head = _PART.pack(self._layer, len(self._steps), len(self._data))
-        return b"".join((head, *self._steps, self._data))
+        return Template(b"".join((head, *self._steps)), bytes(self._data[self._reserved :]))
+
+
+def _terminated(text: bytes) -> bytes:
+    """A text with a zero byte after it, up to the end of a word."""
+    return text + bytes(_WORD - len(text) % _WORD)
 
 
 def take(steps: bytes, descriptors: Sequence[int] = ()) -> None:
