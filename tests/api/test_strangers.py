@@ -16,6 +16,8 @@ from service.http.routes import ENDPOINTS, PRIVATE
 from service.intake.form import IntakeLimits
 from tests.support.server import Client, Server, create_account
 
+pytest_plugins = ("schemathesis.pytest.plugin",)  # its import takes a second, so no other test loads it
+
 Case: TypeAlias = schemathesis.Case[Any]
 
 CONFIG = SchemathesisConfig.from_dict(
