@@ -63,7 +63,11 @@ which-python VERSION:
 
 # Run every check that a change must pass, the tests last.
 [group('check')]
-check: locked formatted lint types imports test
+check: static test
+
+# Run the checks that run none of the code.
+[private]
+static: locked formatted lint types imports
 
 # Lint the code.
 [group('check')]
