@@ -118,7 +118,7 @@ static void begin_reading(handle dataset)
 struct column {
     const char *name;
     int type, subtype, fits, distinct, begins_empty;
-    int64_t filled, over, empty, geometries, blanks, zeros, infinite, old, beyond_32, beyond_53, inexact_whole, inexact;
+    int64_t filled, over, empty, geometries, blanks, leading, returns, controls, jsons, markup, formulas, zeros, infinite, tiny, older, old, beyond_32, beyond_53, inexact_whole, inexact;
     size_t longest;
     double total;
     char *values[DISTINCT], *prefix;
@@ -246,6 +246,7 @@ static void see_real(struct column *column, double value)
     double size = fabs(value);
     column->total += size;
     column->infinite += isinf(value) != 0;
+    column->tiny += size != 0 && size < 5e-7;
     column->inexact += size != 0 && !isinf(value) && (size >= 1e23 || size < 5e-7);
 }
 
@@ -275,6 +276,23 @@ static int is_ascii(const char *text, size_t size)
     return all < 0x80;
 }
 
+/* What some format changes in a text, or mistakes it for. */
+static void see_characters(struct column *column, const char *text, size_t size)
+{
+    int has_control = 0, has_return = 0;
+    for (size_t at = 0; at < size; at++)
+        if ((unsigned char)text[at] < ' ') {
+            has_return |= text[at] == '\r';
+            has_control |= !strchr("\t\n\r", text[at]);
+        }
+    column->controls += has_control;
+    column->returns += has_return;
+    column->leading += *text == ' ';
+    column->jsons += size > 1 && ((*text == '{' && text[size - 1] == '}') || (*text == '[' && text[size - 1] == ']'));
+    column->markup += text[strspn(text, "\t\n\r ")] == '<';
+    column->formulas += strncmp(text, "of:=", 4) == 0;
+}
+
 static void see_text(struct column *column, const char *text)
 {
     size_t size = strlen(text);
@@ -284,6 +302,7 @@ static void see_text(struct column *column, const char *text)
     column->over += size > DBF_BYTES;
     column->empty += size == 0;
     column->geometries += may_be_geometry(text);
+    see_characters(column, text, size);
     column->blanks += size && text[size - 1] == ' ';
     column->zeros += size > 1 && *text == '0' && text[strspn(text, "0123456789")] == 0;
     if (column->fits)
@@ -302,15 +321,23 @@ static int is_before_march_1900(const char *text)
     return year < 0 || (year == 0 && text[4] && text[5] == '0' && text[6] < '3');
 }
 
+static void see_date(struct column *column, const char *text)
+{
+    column->older += *text == '0';
+    column->old += is_before_march_1900(text);
+}
+
 static void see(struct column *column, handle feature, int field, const union value *value)
 {
     column->filled++;
     if (column->type == STRING) {
         see_text(column, value->string);
-        column->old += column->fits & FITS_DATE && is_before_march_1900(value->string);
+        if (column->fits & FITS_DATE)
+            see_date(column, value->string);
         return;
     }
-    column->old += column->type == DATE && is_before_march_1900(OGR_F_GetFieldAsString(feature, field));
+    if (column->type == DATE)
+        see_date(column, OGR_F_GetFieldAsString(feature, field));
     if (column->type == REAL)
         see_real(column, value->real);
     else if (column->type == INTEGER64 || (column->type == INTEGER && column->subtype != BOOLEAN))
@@ -352,11 +379,14 @@ static void tell_column(const struct column *column)
     put("{\"name\":");
     put_text(column->name);
     put(",\"type\":\"%s\",\"filled\":%lld,\"longest_bytes\":%zu,\"over_dbf_limit\":%lld,\"empty\":%lld,"
-        "\"trailing_blanks\":%lld,\"leading_zeros\":%lld,\"infinite\":%lld,\"beyond_32_bits\":%lld,"
-        "\"beyond_53_bits\":%lld,\"before_march_1900\":%lld,\"inexact_in_dbf\":%lld,\"like_geometries\":%lld,\"begins_empty\":%s,\"total\":",
+        "\"trailing_blanks\":%lld,\"leading_blanks\":%lld,\"carriage_returns\":%lld,\"control\":%lld,\"like_json\":%lld,"
+        "\"like_markup\":%lld,\"like_formulas\":%lld,\"leading_zeros\":%lld,\"infinite\":%lld,\"tiny\":%lld,"
+        "\"beyond_32_bits\":%lld,\"beyond_53_bits\":%lld,\"before_1000\":%lld,\"before_march_1900\":%lld,\"inexact_in_dbf\":%lld,\"like_geometries\":%lld,\"begins_empty\":%s,\"total\":",
         type_name(column), (long long)column->filled, column->longest, (long long)column->over,
-        (long long)column->empty, (long long)column->blanks, (long long)column->zeros, (long long)column->infinite,
-        (long long)column->beyond_32, (long long)column->beyond_53, (long long)column->old,
+        (long long)column->empty, (long long)column->blanks, (long long)column->leading, (long long)column->returns,
+        (long long)column->controls, (long long)column->jsons, (long long)column->markup, (long long)column->formulas,
+        (long long)column->zeros, (long long)column->infinite, (long long)column->tiny, (long long)column->beyond_32,
+        (long long)column->beyond_53, (long long)column->older, (long long)column->old,
         (long long)(is_whole ? column->inexact_whole : column->inexact), (long long)column->geometries,
         column->begins_empty ? "true" : "false");
     put_number(is_number ? column->total : NAN);
@@ -396,7 +426,7 @@ static void forget_columns(struct column *columns, int count)
 static const double FARTHEST = 540.0, POLE = 90.001;
 
 struct shapes {
-    int64_t features, filled, flat, first_beyond, counts[TYPES];
+    int64_t features, filled, flat, unmeasured, first_beyond, counts[TYPES];
     int has_z, has_m;
     size_t longest;
     double west, east, south, north;
@@ -411,6 +441,7 @@ static void see_geometry(struct shapes *shapes, handle geometry)
     shapes->has_z |= OGR_GT_HasZ(type);
     shapes->flat += !OGR_GT_HasZ(type);
     shapes->has_m |= OGR_GT_HasM(type);
+    shapes->unmeasured += !OGR_GT_HasM(type);
     OGR_G_GetEnvelope(geometry, box);
     if (!shapes->first_beyond && (fabs(box[0]) > FARTHEST || fabs(box[1]) > FARTHEST || box[2] < -POLE || box[3] > POLE))
         shapes->first_beyond = shapes->features;
@@ -426,9 +457,9 @@ static void see_geometry(struct shapes *shapes, handle geometry)
 static void tell_shapes(const struct shapes *shapes)
 {
     put(",\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s,\"longest_geometry_bytes\":%zu,"
-        "\"flat_geometries\":%lld,\"first_beyond_degrees\":%lld,\"codes\":{",
+        "\"flat_geometries\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,\"codes\":{",
         (long long)shapes->features, (long long)shapes->filled, shapes->has_z ? "true" : "false",
-        shapes->has_m ? "true" : "false", shapes->longest, (long long)shapes->flat,
+        shapes->has_m ? "true" : "false", shapes->longest, (long long)shapes->flat, (long long)shapes->unmeasured,
         (long long)shapes->first_beyond);
     for (int type = 0, told = 0; type < TYPES; type++)
         if (shapes->counts[type])

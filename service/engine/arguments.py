@@ -95,10 +95,13 @@ def places_of(dataset: Dataset) -> Places:
     names = {column.written.casefold() for column in dataset.columns}
     if dataset.geometry_type == NO_GEOMETRY:
         return Places()
+    layer = dataset.layer
     # the driver writes a wrong header if there is a single column in addition to X and Y
-    if dataset.geometry_type == "Point" and not dataset.layer.has_m and len(names) > 1 and not names & PLACE_COLUMNS:
-        kind = "XYZ" if dataset.declares_z else "XY"
-        return Places(("-lco", f"GEOMETRY=AS_{kind}"), ("Real",) * len(kind))
+    fits = not layer.has_m and not layer.flat_geometries and len(names) > 1 and not names & PLACE_COLUMNS
+    if dataset.geometry_type == "Point" and fits:
+        z = "Z" if dataset.declares_z else ""
+        # without a declared type, the driver writes no coordinates of points with elevations
+        return Places(("-lco", f"GEOMETRY=AS_XY{z}", "-nlt", f"POINT{z}"), ("Real",) * len(f"XY{z}"))
     linear = LINEAR if dataset.linearise else ()
     return Places(("-lco", "GEOMETRY=AS_WKT", "-lco", "GEOMETRY_NAME=WKT", *linear), ("String",))
 

@@ -241,6 +241,7 @@ async def _held(place: Workplace, plan: Plan, source: Source, origin: Origin) ->
 async def _opened(place: Workplace, session: Session, plan: Plan, source: Source, origin: Origin) -> Origin | None:
     """Open the upload in a session; between JSON formats, ogr2ogr preserves more than a session can."""
     if plan.writing.json or needs_work_file(plan):
+        await session.abandon()
         return None
     begin(place, session, origin.drivers, reading_of(source.format))
     place.held_name = origin.name

@@ -47,6 +47,7 @@ class Shapes(msgspec.Struct, frozen=True, kw_only=True):
     has_z: bool
     flat_geometries: Count
     has_m: bool
+    unmeasured_geometries: Count
     longest_geometry_bytes: Count
     codes: Annotated[Mapping[Code, Count], Meta(max_length=32)]
     extent: tuple[float, float, float, float] | None
@@ -138,6 +139,7 @@ def _layer(layer: SeenLayer, columns: Sequence[Column], reading: Reading) -> Lay
         has_z=layer.has_z,
         flat_geometries=layer.flat_geometries if layer.has_z else 0,
         has_m=layer.has_m,
+        unmeasured_geometries=layer.unmeasured_geometries if layer.has_m else 0,
         longest_geometry_bytes=layer.longest_geometry_bytes,
         crs=Crs(known=layer.system == "code", epsg=layer.epsg or None) if layer.has_geometry_column else Crs(),
         extent=layer.extent,
@@ -160,13 +162,25 @@ def _field(column: SeenColumn, name: str, kind: str) -> Field:
     return msgspec.structs.replace(field, **{key: getattr(column, key) for key in counted})
 
 
-_TEXT_COUNTS = ("longest_bytes", "over_dbf_limit", "empty", "trailing_blanks", "leading_zeros")
+_TEXT_COUNTS = (
+    "longest_bytes",
+    "over_dbf_limit",
+    "empty",
+    "trailing_blanks",
+    "leading_blanks",
+    "carriage_returns",
+    "control",
+    "like_json",
+    "like_markup",
+    "like_formulas",
+    "leading_zeros",
+)
 _COUNTED: Mapping[FieldType, tuple[str, ...]] = MappingProxyType(
     {
         FieldType.TEXT: _TEXT_COUNTS,
         FieldType.INTEGER: ("total", "beyond_32_bits", "beyond_53_bits", "inexact_in_dbf"),
-        FieldType.REAL: ("total", "infinite", "inexact_in_dbf"),
-        FieldType.DATE: ("before_march_1900",),
+        FieldType.REAL: ("total", "infinite", "tiny", "inexact_in_dbf"),
+        FieldType.DATE: ("before_1000", "before_march_1900"),
     }
 )
 """What is counted in a column, by its type."""

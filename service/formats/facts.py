@@ -52,18 +52,33 @@ class Field(msgspec.Struct, frozen=True):
     empty: Count = 0
     trailing_blanks: Count = 0
     cut_at_nul: Count = 0
+    leading_blanks: Count = 0
+    carriage_returns: Count = 0
+    """Texts with one."""
+    control: Count = 0
+    """Texts with control characters other than tabs and line ends."""
+    like_json: Count = 0
+    """Texts that begin and end like JSON objects or arrays."""
+    like_markup: Count = 0
+    """Texts that begin like XML, perhaps after blanks."""
+    like_formulas: Count = 0
+    """Texts that a spreadsheet program would execute."""
     leading_zeros: Count = 0
     """Texts that other programs mistake for numbers, such as 00501."""
     infinite: Count = 0
     beyond_32_bits: Count = 0
     beyond_53_bits: Count = 0
     """Integers that a floating-point number cannot represent exactly."""
+    tiny: Count = 0
+    """Numbers of which few significant digits are among the first 16 decimals."""
     inexact_in_dbf: Count = 0
     """Numbers with more digits than a Shapefile can store."""
     fractions: Count = 0
     """Times with fractional seconds."""
     zoned: Count = 0
     """Times with a time zone."""
+    before_1000: Count = 0
+    """Dates whose year has fewer than four digits."""
     before_march_1900: Count = 0
     """Dates and times that spreadsheets cannot count from their first day."""
     offsets: Count = 0
@@ -91,6 +106,8 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     flat_geometries: Count = 0
     """Geometries without elevations, in a layer in which others have them."""
     has_m: bool = False
+    unmeasured_geometries: Count = 0
+    """Geometries without measures, in a layer in which others have them."""
     has_curves: bool = False
     longest_geometry_bytes: Count = 0
     crs: Crs = Crs()

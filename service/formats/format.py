@@ -230,7 +230,7 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     degree_options: tuple[str, ...] = ()
     """Options that keep the precision of degrees within the date lines."""
     live_text: str = ""
-    """A prefix that text must not have, because a spreadsheet program would execute it."""
+    """A beginning that text must not have, perhaps after blanks: a program would execute it, or take it for markup."""
     elevation_column: str = ""
     """The column from which the driver takes the elevation of points."""
     column_names: ColumnRule = ColumnRule.ANY

@@ -141,6 +141,9 @@ def _geometries(
     flat = sum(layer.flat_geometries for layer in layers)
     if flat and writing.z and not writing.mixes_z:
         yield f"{target.title} stores elevations for all features of a layer or for none; {flat:,} without got 0."
+    unmeasured = sum(layer.unmeasured_geometries for layer in layers)
+    if unmeasured and writing.m and not writing.mixes_z:
+        yield f"{target.title} stores measures for all features of a layer or for none; {unmeasured:,} without got 0."
     if not writing.m and any(layer.has_m for layer in layers):
         yield f"{target.title} stores no measures (M); they were left out."
     if any(dataset.linearise for dataset in datasets):

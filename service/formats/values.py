@@ -11,7 +11,22 @@ from service.formats.format import Format, writing_of
 from service.formats.names import listed, quotes
 
 MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
-KNOWN_BY_SCAN = frozenset({"binary", "dates", "infinite", "moments", "nulls"})
+KNOWN_BY_SCAN = frozenset(
+    {
+        "before_1000",
+        "binary",
+        "binary_texts",
+        "carriage_returns",
+        "control",
+        "dates",
+        "empty_texts",
+        "infinite",
+        "like_json",
+        "leading_blanks",
+        "moments",
+        "nulls",
+    }
+)
 """What a scan of GeoJSON finds; the other kinds must be counted in a work file."""
 NULLS_BECOME = frozenset({FieldType.INTEGER, FieldType.REAL, FieldType.BOOLEAN, FieldType.TEXT})
 """The types for which a zero stands in for a missing value."""
@@ -33,6 +48,11 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
             "binary values",
             "{target} stores no binary values; {values} were left out.",
         ),
+        "binary_texts": Loss(
+            lambda field, _: field.filled or 0 if field.type is FieldType.BINARY else 0,
+            "binary values, as distinct from texts",
+            "{target} stores no binary values; {values} became texts.",
+        ),
         "infinite": Loss(
             lambda field, _: field.infinite,
             "infinite numbers",
@@ -47,6 +67,11 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
             lambda field, _: field.beyond_53_bits,
             "whole numbers beyond 53 bits",
             "{target} stores whole numbers of 53 bits; the last digits of {values} changed.",
+        ),
+        "tiny": Loss(
+            lambda field, _: field.tiny,
+            "numbers smaller than 0.0000005 with all their digits",
+            "{target} stores 16 decimals of a number; {values} lost digits, or became 0.",
         ),
         "fractions": Loss(
             lambda field, _: field.fractions,
@@ -78,6 +103,11 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
             "dates without a time",
             "{target} stores dates with times only; midnight was added to {values}.",
         ),
+        "before_1000": Loss(
+            lambda field, _: field.before_1000,
+            "dates before the year 1000",
+            "{target} has no dates before the year 1000; {values} cannot be read by most programs.",
+        ),
         "old_dates": Loss(
             lambda field, _: field.before_march_1900,
             "dates before March 1900",
@@ -89,13 +119,46 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
             "{target} has no types without a schema; other programs may mistake {values} for numbers and drop "
             "leading zeros.",
         ),
+        "leading_blanks": Loss(
+            lambda field, _: field.leading_blanks,
+            "blanks at the beginning of texts",
+            "{target} is written without blanks at the beginning of texts; they were left out of {values}.",
+        ),
+        "carriage_returns": Loss(
+            lambda field, _: field.carriage_returns,
+            "carriage returns",
+            "{target} has no carriage returns; readers find line feeds in their place in {values}.",
+        ),
+        "control": Loss(
+            lambda field, _: field.control,
+            "control characters",
+            "{target} has no control characters; they were left out of {values}.",
+        ),
+        "like_json": Loss(
+            lambda field, _: field.like_json,
+            "texts that are JSON, as distinct from objects and arrays",
+            "{target} stores texts that are JSON objects or arrays as such; {values} have their form.",
+        ),
+        "like_markup": Loss(
+            lambda field, _: field.like_markup,
+            "texts that begin with <",
+            "{target} is written with texts that begin like XML as elements; an apostrophe was put before {values}.",
+        ),
+        "like_formulas": Loss(
+            lambda field, _: field.like_formulas,
+            "texts that are formulas",
+            "Programs execute a text that begins with of:= when they open {target}; an apostrophe was put before "
+            "{values}.",
+        ),
         "empty_texts": Loss(
             lambda field, _: field.empty,
             "empty texts, as distinct from missing values",
             "{target} cannot tell an empty text from a missing value; {values} became missing.",
         ),
         "nulls": Loss(
-            lambda field, layer: layer.features - field.filled if field.filled and field.type in NULLS_BECOME else 0,
+            lambda field, layer: (
+                layer.features - field.filled if field.filled is not None and field.type in NULLS_BECOME else 0
+            ),
             "missing values",
             "{target} has no missing values; {values} that are missing became 0 or empty.",
         ),

@@ -5,6 +5,7 @@ interpreter.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
 from typing import Any
@@ -25,6 +26,9 @@ SMALLEST_REAL = 5e-7
 MOMENTS_CHARACTERS = 1 << 17
 """How many recent dates and times are cached: tables repeat the same days again and again."""
 
+CONTROL = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f]")
+JSON_EDGES = frozenset({("{", "}"), ("[", "]")})
+
 _COUNTERS = (
     "values",
     "nulls",
@@ -33,6 +37,11 @@ _COUNTERS = (
     "empty",
     "trailing_blanks",
     "cut_at_nul",
+    "leading_blanks",
+    "carriage_returns",
+    "control",
+    "like_json",
+    "before_1000",
     "inexact_integers",
     "integers_over_width",
     "integers_over_64_bits",
@@ -67,6 +76,11 @@ class FieldTally:
         self.empty = 0
         self.trailing_blanks = 0
         self.cut_at_nul = 0
+        self.leading_blanks = 0
+        self.carriage_returns = 0
+        self.control = 0
+        self.like_json = 0
+        self.before_1000 = 0
         self.inexact_integers = 0
         self.integers_over_width = 0
         self.integers_over_64_bits = 0
@@ -119,6 +133,11 @@ class FieldTally:
             empty=self.empty,
             trailing_blanks=self.trailing_blanks,
             cut_at_nul=self.cut_at_nul,
+            leading_blanks=self.leading_blanks,
+            carriage_returns=self.carriage_returns,
+            control=self.control,
+            like_json=self.like_json,
+            before_1000=self.before_1000 if column is FieldType.DATE else 0,
             inexact_numbers=inexact.get(column, 0),
             clamped_integers=self.integers_over_64_bits,
             reworded_moments=0 if is_text else self.reworded,
@@ -159,12 +178,23 @@ class FieldTally:
             together = "\0".join(values)
         if self.type is not FieldType.TEXT:
             self._look_for_moments(values)
+            self.before_1000 += together.count("\x000") + together.startswith("0")
         self.empty += values.count("")
         self.trailing_blanks += together.count(" \0") + together.endswith(" ")
+        self.leading_blanks += together.count("\0 ") + together.startswith(" ")
+        if "{" in together or "[" in together:
+            self.like_json += sum(map(_is_like_json, values))
+        if not together.replace("\0", " ").isprintable():
+            self._add_control(values)
         if together.isascii():
             self._add_lengths(list(map(len, values)))
         else:
             self._add_lengths(_sizes(values))
+
+    def _add_control(self, values: Sequence[str]) -> None:
+        odd = [value for value in values if not value.isprintable()]
+        self.carriage_returns += sum("\r" in value for value in odd)
+        self.control += sum(CONTROL.search(value) is not None for value in odd)
 
     def _cut_at_nul(self, values: Sequence[str]) -> list[str]:
         """The texts as the converter reads them: each ends at its first NUL."""
@@ -195,6 +225,10 @@ class FieldTally:
         self.longest_bytes = max(self.longest_bytes, longest)
         if longest > VALUE_BYTES:
             self.too_long += sum(length > VALUE_BYTES for length in lengths)
+
+
+def _is_like_json(text: str) -> bool:
+    return (text[:1], text[-1:]) in JSON_EDGES and len(text) > 1
 
 
 def _sizes(texts: Sequence[str]) -> list[int]:

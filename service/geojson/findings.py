@@ -35,6 +35,14 @@ class FieldFindings(msgspec.Struct, frozen=True, kw_only=True):
     empty: Count = 0
     trailing_blanks: Count = 0
     cut_at_nul: Count = 0
+    leading_blanks: Count = 0
+    carriage_returns: Count = 0
+    control: Count = 0
+    """Texts with control characters other than tabs and line ends."""
+    like_json: Count = 0
+    """Texts that begin and end like JSON objects or arrays."""
+    before_1000: Count = 0
+    """Dates whose year has fewer than four digits."""
     inexact_numbers: Count = 0
     clamped_integers: Count = 0
     infinite_numbers: Count = 0
@@ -128,6 +136,11 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
                     filled=field.values - field.nulls,
                     infinite=field.infinite_numbers,
                     empty=field.empty,
+                    leading_blanks=field.leading_blanks,
+                    carriage_returns=field.carriage_returns,
+                    control=field.control,
+                    like_json=field.like_json,
+                    before_1000=field.before_1000,
                 )
                 for field in self.fields
             ),

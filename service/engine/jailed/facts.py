@@ -100,7 +100,7 @@ def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying, cells: 
 
 
 def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -> dict[str, object]:
-    histogram, basics, with_z, has_m = _histogram(connection, table)
+    histogram, basics, with_z, with_m = _histogram(connection, table)
     parts, curved_parts = collection_parts(connection, table) if histogram["GeometryCollection"] else ({}, False)
     longest = connection.execute(f"SELECT max(length({GEOMETRY})) FROM {quoted(table)}").fetchone()[0]  # noqa: S608 -- quoted
     extent = _extent(connection, table)
@@ -111,18 +111,19 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
         "null_geometries": features - sum(histogram.values()),
         "has_z": bool(with_z),
         "flat_geometries": sum(histogram.values()) - with_z if with_z else 0,
-        "has_m": has_m,
+        "has_m": bool(with_m),
+        "unmeasured_geometries": sum(histogram.values()) - with_m if with_m else 0,
         "has_curves": curved_parts or bool(basics & CURVES),
         "longest_geometry_bytes": longest or 0,
         "collection_parts": parts,
     }
 
 
-def _histogram(connection: sqlite3.Connection, table: str) -> tuple[Counter[str], set[int], int, bool]:
-    """How often each type occurs, the basic codes, how many geometries have Z, and whether any has M."""
+def _histogram(connection: sqlite3.Connection, table: str) -> tuple[Counter[str], set[int], int, int]:
+    """How often each type occurs, the basic codes, and how many geometries have Z and M."""
     histogram: Counter[str] = Counter()
     basics: set[int] = set()
-    with_z, has_m = 0, False
+    with_z = with_m = 0
     for code, empty, count in list(_heads(connection, table)):
         if empty:
             _empty_to_null(connection, table)
@@ -133,10 +134,10 @@ def _histogram(connection: sqlite3.Connection, table: str) -> tuple[Counter[str]
         histogram[WKB_TYPES[basic]] += count
         basics.add(basic)
         with_z += count if z else 0
-        has_m = has_m or has_measures(code)
+        with_m += count if has_measures(code) else 0
     if basics & SURFACES.keys():
         surfaces_to_polygons(connection, table)
-    return histogram, basics, with_z, has_m
+    return histogram, basics, with_z, with_m
 
 
 def _heads(connection: sqlite3.Connection, table: str) -> Iterator[tuple[int, bool, int]]:

@@ -49,6 +49,7 @@ def main(gpkg: str, parquet: str, name: str, verified_file: str) -> None:
 def _write(gpkg: str, parquet: str) -> None:
     """GeoParquet 1.1: WKB, types, bbox, coordinate system."""
     local = _to_utc(gpkg)
+    _allow_flat(gpkg)
     info = read_info(gpkg)
     known = _system_is_known(gpkg)
     with open_arrow(gpkg, batch_size=BATCH_ROWS, use_pyarrow=True) as (meta, stream):
@@ -104,6 +105,12 @@ def _to_utc(gpkg: str) -> set[str]:
             connection.execute(query, (WITH_OFFSET,))
         zoned = f"SELECT 1 FROM {quoted(table)} WHERE {{0}} GLOB '*Z' LIMIT 1"  # noqa: S608 -- quoted
         return {name for name in moments if connection.execute(zoned.format(quoted(name))).fetchone() is None}
+
+
+def _allow_flat(gpkg: str) -> None:
+    """Do not require elevations of geometries of any type: pyogrio knows no such type."""
+    with closing(sqlite3.connect(gpkg, isolation_level=None)) as connection:
+        connection.execute("UPDATE gpkg_geometry_columns SET z = 2 WHERE geometry_type_name = 'GEOMETRY' AND z = 1")
 
 
 def _field(field: pa.Field, local: set[str]) -> pa.Field:

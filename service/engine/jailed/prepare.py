@@ -25,6 +25,7 @@ from service.engine.jailed.shapes import is_collection, straighten, taken_apart
 
 HEADER = struct.Struct("<2sBBi")
 Z_AT = 21
+BARE = "ltrim({0}, char(9, 10, 13, 32))"
 CARTESIAN = -1
 NO_ENVELOPE = 1
 HEAD_BYTES = 80
@@ -83,11 +84,11 @@ def _forget_system(connection: sqlite3.Connection, table: str) -> None:
 
 
 def _guard(connection: sqlite3.Connection, table: str, live: str) -> None:
-    """Escape texts that begin with `live`, which a spreadsheet program would execute."""
+    """Put an apostrophe before texts that begin with `live`, perhaps after blanks."""
     for name, declared in columns(connection, table):
         if declared.startswith("TEXT"):
             column = quoted(name)
-            query = f"UPDATE {quoted(table)} SET {column} = ? || {column} WHERE substr({column}, 1, ?) = ?"  # noqa: S608 -- quoted
+            query = f"UPDATE {quoted(table)} SET {column} = ? || {column} WHERE substr({BARE.format(column)}, 1, ?) = ?"  # noqa: S608 -- quoted
             connection.execute(query, ("'", len(live), live))
 
 

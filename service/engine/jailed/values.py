@@ -9,12 +9,21 @@ EXPRESSIONS_A_QUERY = 1000
 """SQLite allows at most 2,000 columns in a result."""
 NUMBERS = {"integer", "real"}
 INFINITE = "abs({0}) > 1.7976931348623157e308"
+SMALLEST = "5e-7"
+BEFORE_1000 = "{0} < '1000-'"
+"""Not '1000': SQLite would compare dates with the number."""
 BEFORE_MARCH_1900 = "{0} < '1900-03-01'"
 COUNTED: Mapping[str, Mapping[str, str]] = {
     "text": {
         "empty": "{0} = ''",
         "trailing_blanks": "{0} GLOB '* '",
         "cut_at_nul": "instr({0}, char(0)) > 0",
+        "leading_blanks": "{0} GLOB ' *'",
+        "carriage_returns": "instr({0}, char(13)) > 0",
+        "control": "{0} GLOB '*[' || char(1) || '-' || char(8, 11, 12, 14) || '-' || char(31) || ']*'",
+        "like_json": "{0} GLOB '{{*}}' OR {0} GLOB '[[]*]'",
+        "like_markup": "ltrim({0}, char(9, 10, 13, 32)) GLOB '<*'",
+        "like_formulas": "{0} GLOB 'of:=*'",
         "leading_zeros": "{0} GLOB '0[0-9]*' AND {0} NOT GLOB '*[^0-9]*'",
     },
     "integer": {
@@ -24,9 +33,10 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     },
     "real": {
         "infinite": INFINITE,
-        "inexact_in_dbf": f"{{0}} <> 0 AND (abs({{0}}) >= 1e23 OR abs({{0}}) < 5e-7) AND NOT {INFINITE}",
+        "tiny": f"{{0}} <> 0 AND abs({{0}}) < {SMALLEST}",
+        "inexact_in_dbf": f"{{0}} <> 0 AND (abs({{0}}) >= 1e23 OR abs({{0}}) < {SMALLEST}) AND NOT {INFINITE}",
     },
-    "date": {"before_march_1900": BEFORE_MARCH_1900},
+    "date": {"before_1000": BEFORE_1000, "before_march_1900": BEFORE_MARCH_1900},
     "datetime": {
         "before_march_1900": BEFORE_MARCH_1900,
         "fractions": "{0} GLOB '*.[0-9]*' AND NOT ({0} GLOB '*.000' OR {0} GLOB '*.000[Z+-]*')",

@@ -37,7 +37,7 @@ SHAPEFILE = Format(
     writing=Writing(
         driver="ESRI Shapefile",
         reread=Reread(drivers=("ESRI Shapefile",)),
-        value_losses=frozenset({"binary"}),
+        value_losses=frozenset({"binary", "before_1000"}),
         read_back="shapefile",
         empty_is_null=True,
         extension=".zip",

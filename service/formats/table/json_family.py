@@ -20,7 +20,7 @@ GEOJSON = Format(
     ),
     writing=Writing(
         driver="GeoJSON",
-        value_losses=frozenset({"infinite"}),
+        value_losses=frozenset({"infinite", "binary_texts", "like_json"}),
         read_back="json",
         extension=".geojson",
         media_type="application/geo+json",
@@ -46,7 +46,7 @@ GEOJSONSEQ = Format(
     ),
     writing=Writing(
         driver="GeoJSONSeq",
-        value_losses=frozenset({"infinite"}),
+        value_losses=frozenset({"infinite", "binary_texts", "like_json"}),
         read_back="json",
         extension=".geojsonl",
         more_extensions=(".jsonl", ".ndjson", ".geojsons"),

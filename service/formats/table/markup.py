@@ -19,6 +19,8 @@ _KML_NOISE = MappingProxyType(
         "id": ("{layer}.*",),
     }
 )
+_KML_READING = MappingProxyType({"LIBKML_LAUNDER_FIELD_NAMES": "NO"})
+"""The driver would replace all but ASCII letters and digits in names, and keep one of those that become the same."""
 _KML_LEFT_OUT = (
     LeftOut(
         (b"<NetworkLink>", b"<NetworkLink "),
@@ -45,7 +47,7 @@ _KML_OPTIONS = (
 _KML = Writing(
     driver="KML",
     reread=Reread(drivers=("LIBKML",)),
-    value_losses=frozenset({"infinite", "moments"}),
+    value_losses=frozenset({"infinite", "moments", "binary_texts", "leading_blanks", "carriage_returns", "control"}),
     extension=".kml",
     media_type="application/vnd.google-earth.kml+xml",
     writer=Writer.AT_ONCE,
@@ -94,7 +96,17 @@ GML = Format(
         driver="GML",
         reread=Reread(drivers=("GML",), options=("WRITE_GFS=NO",)),
         empty_is_null=True,
-        value_losses=frozenset({"leading_zeros", "infinite", "empty_texts"}),
+        value_losses=frozenset(
+            {
+                "leading_zeros",
+                "infinite",
+                "empty_texts",
+                "binary_texts",
+                "leading_blanks",
+                "carriage_returns",
+                "control",
+            }
+        ),
         extension=".gml",
         media_type="application/gml+xml; version=3.2",
         writer=Writer.AT_ONCE,
@@ -138,7 +150,8 @@ GPX = Format(
         reread=Reread(
             drivers=("GPX",), environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}), columns=False, is_one=True
         ),
-        value_losses=frozenset({"infinite", "moments"}),
+        value_losses=frozenset({"infinite", "moments", "binary_texts", "carriage_returns", "control", "like_markup"}),
+        live_text="<",
         extension=".gpx",
         media_type="application/gpx+xml",
         writer=Writer.TRACKS,
@@ -168,7 +181,13 @@ KML = Format(
     token="kml",
     title="KML",
     extensions=(".kml",),
-    reading=Reading(drivers=("LIBKML",), noise_columns=_KML_NOISE, feature_word=b"Placemark", left_out=_KML_LEFT_OUT),
+    reading=Reading(
+        drivers=("LIBKML",),
+        environment=_KML_READING,
+        noise_columns=_KML_NOISE,
+        feature_word=b"Placemark",
+        left_out=_KML_LEFT_OUT,
+    ),
     writing=_KML,
 )
 
@@ -180,6 +199,7 @@ KMZ = Format(
     reading=Reading(
         drivers=("LIBKML",),
         reader=Reader.DOCUMENTS,
+        environment=_KML_READING,
         member=".kml",
         noise_columns=_KML_NOISE,
         feature_word=b"Placemark",

@@ -17,7 +17,7 @@ CSV = Format(
     writing=Writing(
         driver="CSV",
         reread=Reread(drivers=("CSV",), options=CSV_PLACES, least_columns=2),
-        value_losses=frozenset({"infinite"}),
+        value_losses=frozenset({"infinite", "binary_texts", "empty_texts"}),
         read_back="delimited",
         empty_is_null=True,
         extension=".csv",
@@ -45,7 +45,19 @@ ODS = Format(
         driver="ODS",
         reread=Reread(drivers=("ODS",), environment=MappingProxyType({"OGR_ODS_HEADERS": "FORCE"}), geometries=False),
         empty_is_null=True,
-        value_losses=frozenset({"infinite", "beyond_53_bits", "zones", "empty_texts"}),
+        value_losses=frozenset(
+            {
+                "infinite",
+                "beyond_53_bits",
+                "tiny",
+                "zones",
+                "empty_texts",
+                "binary_texts",
+                "carriage_returns",
+                "control",
+                "like_formulas",
+            }
+        ),
         extension=".ods",
         media_type="application/vnd.oasis.opendocument.spreadsheet",
         writer=Writer.WORKBOOK,
@@ -74,7 +86,18 @@ XLSX = Format(
         driver="XLSX",
         reread=Reread(drivers=("XLSX",), environment=MappingProxyType({"OGR_XLSX_HEADERS": "FORCE"}), geometries=False),
         empty_is_null=True,
-        value_losses=frozenset({"infinite", "beyond_53_bits", "zones", "old_dates", "empty_texts"}),
+        value_losses=frozenset(
+            {
+                "infinite",
+                "beyond_53_bits",
+                "zones",
+                "old_dates",
+                "empty_texts",
+                "binary_texts",
+                "carriage_returns",
+                "control",
+            }
+        ),
         extension=".xlsx",
         media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         writer=Writer.WORKBOOK,

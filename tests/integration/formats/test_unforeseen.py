@@ -1,0 +1,193 @@
+"""Content whose loss only generated files revealed: kept where the target can hold it, told where it cannot."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from service.formats.facts import Field
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline, write_geojson
+from tests.integration.formats.samples import point
+from tests.integration.formats.test_losses import database
+from tests.support.converters import Converters
+
+TEXTS = {
+    "lead": "  blanks",
+    "windows": "two\r\nlines",
+    "control": "a\x01b",
+    "json": '{"a": [1]}',
+    "markup": " <b>bold</b>",
+    "formula": "of:=1",
+}
+COUNTS = {
+    "lead": "leading_blanks",
+    "windows": "carriage_returns",
+    "control": "control",
+    "json": "like_json",
+    "markup": "like_markup",
+    "formula": "like_formulas",
+}
+TOLD = {
+    "Gml": {"lead", "windows", "control", "markup"},
+    "Kml": {"lead", "windows", "control", "markup"},
+    "Gpx": {"windows", "control", "markup"},
+    "Xlsx": {"windows", "control"},
+    "Ods": {"windows", "control", "formula"},
+    "GeoJson": {"json"},
+    "GeoJsonSeq": {"json"},
+    "Csv": set(),
+    "FlatGeobuf": set(),
+    "GeoParquet": set(),
+    "SpatiaLite": set(),
+}
+"""The columns of TEXTS of which a target changes something."""
+
+
+@pytest.mark.parametrize("target", TOLD)
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_texts_that_a_target_changes_are_told(
+    converters: Converters, tmp_path: Path, target: str, *, has_sessions: bool
+) -> None:
+    """Whichever way they were read; each with its column."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    columns = [f"{name} TEXT" for name in TEXTS]
+    path = await database(pipeline, tmp_path, columns, tuple(TEXTS.values()), ("x",) * len(TEXTS))
+    warnings = (await pipeline.to(target, path)).output.warnings
+    assert {name for name in TEXTS for warning in warnings if repr(name) in warning} == TOLD[target], warnings
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_a_scan_a_session_and_a_work_file_count_the_same(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """They decide together what is told."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await database(pipeline, tmp_path, [f"{name} TEXT" for name in TEXTS], tuple(TEXTS.values()))
+    facts = (await pipeline.to("GeoJson", path)).facts
+    fields = {field.name: field for field in facts.layers[0].fields}
+    assert {name: _counted(fields[name]) for name in TEXTS} == {
+        name: {COUNTS[name], *({"leading_blanks"} if name == "markup" else ())} for name in TEXTS
+    }
+
+
+def _counted(field: Field) -> set[str]:
+    return {count for count in COUNTS.values() if getattr(field, count)}
+
+
+async def test_texts_of_a_document_are_told_without_reading_it_twice(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The texts of a GeoJSON document take the direct way, whose warnings follow from its scan."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, **TEXTS), point(1, 2)])
+    warnings = (await pipeline.to("Kml", path)).output.warnings
+    assert {name for name in TEXTS for warning in warnings if repr(name) in warning} == TOLD["Kml"], warnings
+
+
+async def test_a_text_that_looks_like_markup_leaves_the_document_well_formed(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    """The driver would write it as elements, with a prefix that nothing declares."""
+    path = await database(pipeline, tmp_path, ["a_b TEXT"], ("<b>bold</b>",))
+    done = await pipeline.to("Gpx", path)
+    texts = [element.text for element in ET.parse(done.path).iter() if element.tag.endswith("a_b")]  # noqa: S314 -- ours
+    assert texts == ["'<b>bold</b>"]
+
+
+@pytest.mark.parametrize("target", ["GeoJson", "Csv", "Kml", "Gml", "Xlsx", "Ods", "Gpx"])
+async def test_binary_values_that_become_texts_are_told(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
+    """With their number."""
+    path = await database(pipeline, tmp_path, ["bytes BLOB"], (b"\x00\xff",), (None,))
+    warnings = (await pipeline.to(target, path)).output.warnings
+    assert sum("1 value of 'bytes' became texts" in warning for warning in warnings) == 1, warnings
+
+
+async def test_names_of_kml_data_are_kept(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The driver would replace all but ASCII letters and digits, and lose what becomes the same."""
+    names = ["größe", "a b", "a-b", "東京", "大阪"]
+    values = "".join(f'<Data name="{name}"><value>{name}</value></Data>' for name in names)
+    path = tmp_path / "a.kml"
+    path.write_text(
+        '<kml xmlns="http://www.opengis.net/kml/2.2"><Document><Placemark>'
+        f"<ExtendedData>{values}</ExtendedData><Point><coordinates>1,2</coordinates></Point>"
+        "</Placemark></Document></kml>",
+        encoding="utf-8",
+    )
+    found = readers.geojson((await pipeline.to("GeoJson", path)).path)
+    assert [feature["properties"] for feature in found] == [{name: name for name in names}]
+
+
+def _with_elevations(path: Path, *places: Sequence[float]) -> Path:
+    return write_geojson(path, [point(*place, n=number, t="x") for number, place in enumerate(places)])
+
+
+@pytest.mark.parametrize("target", ["Csv", "Xlsx", "Ods"])
+async def test_points_without_elevations_get_none_beside_others(
+    pipeline: Pipeline, tmp_path: Path, target: str
+) -> None:
+    """A column Z would hold 0 for them."""
+    done = await pipeline.to(target, _with_elevations(tmp_path / "a.geojson", (1, 2, 3), (4, 5)))
+    lines = (await pipeline.to("Wkt", done.path, source_epsg=4326)).path.read_text().splitlines()
+    assert lines == ["POINT Z (1 2 3)", "POINT (4 5)"]
+
+
+@pytest.mark.parametrize("target", ["Csv", "Xlsx", "Ods", "GeoParquet"])
+async def test_points_of_a_layer_for_any_geometry_with_elevations(
+    pipeline: Pipeline, tmp_path: Path, target: str
+) -> None:
+    """Its type says elevations, but not points, although it holds nothing else."""
+    places = [(1, 2, 3), (4, 5, 6)]
+    done = await pipeline.to("GeoPackage", _with_elevations(tmp_path / "a.geojson", *places))
+    with closing(sqlite3.connect(done.path)) as connection, connection:
+        connection.execute("UPDATE gpkg_geometry_columns SET geometry_type_name = 'GEOMETRY'")
+    again = await pipeline.to(target, done.path)
+    found = await pipeline.to("GeoJson", again.path, **({} if target == "GeoParquet" else {"source_epsg": 4326}))
+    features = readers.geojson(found.path)
+    assert [feature["geometry"] for feature in features] == [
+        {"type": "Point", "coordinates": list(place)} for place in places
+    ]
+    assert [feature["properties"] for feature in features] == [{"n": 0, "t": "x"}, {"n": 1, "t": "x"}]
+
+
+@pytest.mark.parametrize("target", ["Shapefile", "FlatGeobuf", "SpatiaLite", "OpenFileGdb"])
+async def test_measures_that_are_added_are_told(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
+    """A layer that has measures has them for all features."""
+    path = tmp_path / "a.csv"
+    path.write_text("id,WKT\n1,POINT M (1 2 3)\n2,POINT (4 5)\n", encoding="utf-8")
+    warnings = (await pipeline.to(target, path, source_epsg=4326)).output.warnings
+    assert any("stores measures for all features of a layer or for none; 1 without" in warning for warning in warnings)
+
+
+async def test_numbers_and_dates_that_lose_digits_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """ODS writes 16 decimals; a .dbf writes years without leading zeros."""
+    path = await database(pipeline, tmp_path, ["small REAL", "day DATE"], (1e-20, "0001-01-01"), (1.0, "2024-01-02"))
+    workbook = (await pipeline.to("Ods", path)).output.warnings
+    assert any("1 value of 'small' lost digits" in warning for warning in workbook), workbook
+    table = (await pipeline.to("Shapefile", path)).output.warnings
+    assert any("no dates before the year 1000; 1 value of 'day'" in warning for warning in table), table
+
+
+async def test_a_column_of_missing_numbers_is_told_to_become_zeros(pipeline: Pipeline, tmp_path: Path) -> None:
+    """MapInfo has no missing values, also where all of them are missing."""
+    path = await database(pipeline, tmp_path, ["n INTEGER"], (None,), (None,))
+    warnings = (await pipeline.to("MapInfo", path)).output.warnings
+    assert any("2 values of 'n' that are missing became 0" in warning for warning in warnings), warnings
+
+
+async def test_empty_texts_are_told_where_they_become_missing(pipeline: Pipeline, tmp_path: Path) -> None:
+    """A CSV holds nothing for both, whichever way it was written."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, a="", b="x"), point(1, 2, a=None, b="y")])
+    done = await pipeline.to("Csv", path)
+    direct = await pipeline.convert_directly(path, "Csv", done.facts)
+    for warnings in (done.output.warnings, direct.plan.warnings if direct else ()):
+        assert any("1 value of 'a' became missing" in warning for warning in warnings), warnings
+
+
+async def test_a_document_that_was_held_in_memory_becomes_a_sequence(converters: Converters, tmp_path: Path) -> None:
+    """Between JSON formats the upload itself is read again, not what was held of it."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, n=1), point(1, 2, n=2)])
+    done = await Pipeline(converters, has_sessions=True).to("GeoJsonSeq", path)
+    lines = [json.loads(line)["properties"] for line in done.path.read_text().splitlines()]
+    assert lines == [{"n": 1}, {"n": 2}]
