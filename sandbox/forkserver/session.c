@@ -118,7 +118,7 @@ static void begin_reading(handle dataset)
 struct column {
     const char *name;
     int type, subtype, fits, distinct, begins_empty;
-    int64_t filled, over, empty, geometries, blanks, leading, returns, controls, jsons, markup, formulas, zeros, infinite, tiny, older, old, beyond_32, beyond_53, inexact_whole, inexact;
+    int64_t filled, over, empty, geometries, blanks, leading, returns, controls, jsons, markup, formulas, zeros, infinite, tiny, older, old, at_32, beyond_32, beyond_53, inexact_whole, inexact;
     size_t longest;
     double total;
     char *values[DISTINCT], *prefix;
@@ -236,6 +236,7 @@ static void see_value(struct column *column, const char *text)
 static void see_integer(struct column *column, int64_t value)
 {
     column->total += fabs((double)value);
+    column->at_32 += value == INT32_MIN || value == INT32_MAX;
     column->beyond_32 += value < INT32_MIN || value > INT32_MAX;
     column->beyond_53 += value < -(1LL << 53) || value > 1LL << 53;
     column->inexact_whole += value < -99999999999999999 || value > 999999999999999999;
@@ -381,11 +382,11 @@ static void tell_column(const struct column *column)
     put(",\"type\":\"%s\",\"filled\":%lld,\"longest_bytes\":%zu,\"over_dbf_limit\":%lld,\"empty\":%lld,"
         "\"trailing_blanks\":%lld,\"leading_blanks\":%lld,\"carriage_returns\":%lld,\"control\":%lld,\"like_json\":%lld,"
         "\"like_markup\":%lld,\"like_formulas\":%lld,\"leading_zeros\":%lld,\"infinite\":%lld,\"tiny\":%lld,"
-        "\"beyond_32_bits\":%lld,\"beyond_53_bits\":%lld,\"before_1000\":%lld,\"before_march_1900\":%lld,\"inexact_in_dbf\":%lld,\"like_geometries\":%lld,\"begins_empty\":%s,\"total\":",
+        "\"at_32_bits\":%lld,\"beyond_32_bits\":%lld,\"beyond_53_bits\":%lld,\"before_1000\":%lld,\"before_march_1900\":%lld,\"inexact_in_dbf\":%lld,\"like_geometries\":%lld,\"begins_empty\":%s,\"total\":",
         type_name(column), (long long)column->filled, column->longest, (long long)column->over,
         (long long)column->empty, (long long)column->blanks, (long long)column->leading, (long long)column->returns,
         (long long)column->controls, (long long)column->jsons, (long long)column->markup, (long long)column->formulas,
-        (long long)column->zeros, (long long)column->infinite, (long long)column->tiny, (long long)column->beyond_32,
+        (long long)column->zeros, (long long)column->infinite, (long long)column->tiny, (long long)column->at_32, (long long)column->beyond_32,
         (long long)column->beyond_53, (long long)column->older, (long long)column->old,
         (long long)(is_whole ? column->inexact_whole : column->inexact), (long long)column->geometries,
         column->begins_empty ? "true" : "false");

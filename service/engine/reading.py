@@ -239,7 +239,8 @@ async def _read_parts(place: Workplace, source: Source) -> WorkFile:
     reading = reading_of(source.format)
     names = {f"t{number}": part.layer for number, part in enumerate(source.parts)}
     openings = [
-        Opening(name, await _encoding(part)) for name, part in zip(staged_names(source), source.parts, strict=True)
+        Opening(name, (*reading.options, *await _encoding(part)))
+        for name, part in zip(staged_names(source), source.parts, strict=True)
     ]
     facts = await hold(place, reading, openings)
     if facts is not None:

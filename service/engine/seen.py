@@ -178,7 +178,7 @@ _TEXT_COUNTS = (
 _COUNTED: Mapping[FieldType, tuple[str, ...]] = MappingProxyType(
     {
         FieldType.TEXT: _TEXT_COUNTS,
-        FieldType.INTEGER: ("total", "beyond_32_bits", "beyond_53_bits", "inexact_in_dbf"),
+        FieldType.INTEGER: ("total", "at_32_bits", "beyond_32_bits", "beyond_53_bits", "inexact_in_dbf"),
         FieldType.REAL: ("total", "infinite", "tiny", "inexact_in_dbf"),
         FieldType.DATE: ("before_1000", "before_march_1900"),
     }

@@ -66,6 +66,8 @@ class Field(msgspec.Struct, frozen=True):
     leading_zeros: Count = 0
     """Texts that other programs mistake for numbers, such as 00501."""
     infinite: Count = 0
+    at_32_bits: Count = 0
+    """Integers that are the largest or the smallest of 32 bits."""
     beyond_32_bits: Count = 0
     beyond_53_bits: Count = 0
     """Integers that a floating-point number cannot represent exactly."""

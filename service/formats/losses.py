@@ -139,8 +139,11 @@ def _geometries(
     if not writing.z and any(layer.has_z for layer in layers):
         yield f"{target.title} stores no elevations; they were left out."
     flat = sum(layer.flat_geometries for layer in layers)
+    if writing.z_options and any(layer.has_z for layer in layers):
+        flat += sum(sum(layer.geometry_types.values()) for layer in layers if not layer.has_z)
     if flat and writing.z and not writing.mixes_z:
-        yield f"{target.title} stores elevations for all features of a layer or for none; {flat:,} without got 0."
+        scope = "file" if writing.z_options else "layer"
+        yield f"{target.title} stores elevations for all features of a {scope} or for none; {flat:,} without got 0."
     unmeasured = sum(layer.unmeasured_geometries for layer in layers)
     if unmeasured and writing.m and not writing.mixes_z:
         yield f"{target.title} stores measures for all features of a layer or for none; {unmeasured:,} without got 0."

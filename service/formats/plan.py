@@ -20,7 +20,7 @@ from service.formats.losses import find_losses, refuse_unrepresentable
 from service.formats.names import column_names, free_name
 from service.formats.request import ConversionRequest
 from service.formats.systems import choose_systems
-from service.formats.values import KNOWN_BY_SCAN
+from service.formats.values import KNOWN_BY_SCAN, reading_warnings
 
 GEOMETRY_NAMES = ("geometry", "geom", "the_geom")
 MAX_DATASETS = 300
@@ -83,7 +83,7 @@ def plan_conversion(
     refuse_unrepresentable(target, layers)
     datasets = make_datasets(target, source.stem, layers)
     _refuse_many(target, datasets)
-    warnings = (*facts.warnings, *left_out, *systems.warnings)
+    warnings = (*facts.warnings, *left_out, *systems.warnings, *reading_warnings(source.format, layers))
     plan = Plan(
         target=target,
         datasets=datasets,

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import msgspec
 
 from service.formats.facts import Field, FieldType, Layer
-from service.formats.format import Format, writing_of
+from service.formats.format import Format, reading_of, writing_of
 from service.formats.names import listed, quotes
 
 MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
@@ -82,6 +82,12 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
             lambda field, _: field.zoned,
             "time zones",
             "{target} stores no time zones; they were left out in {values}.",
+        ),
+        "mixed_zones": Loss(
+            lambda field, _: (field.filled or 0) - field.zoned if field.zoned else 0,
+            "times with and without time zones in one column",
+            "{target} stores a time zone for all times of a column or for none; {values} without one will be taken for "
+            "UTC.",
         ),
         "offsets": Loss(
             lambda field, _: field.offsets,
@@ -167,16 +173,45 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
 """What a target may do to values; `Writing.value_losses` names the kinds for each target."""
 
 
+OVERFLOWS: Mapping[str, Loss] = MappingProxyType(
+    {
+        "infinite": Loss(
+            lambda field, _: field.infinite,
+            "numbers from 1.8e308 on",
+            "{source} holds numbers from 1.8e308 on, or infinite ones; {values} became infinite.",
+        ),
+        "at_32_bits": Loss(
+            lambda field, _: field.at_32_bits,
+            "whole numbers beyond 32 bits",
+            "{source} is read with whole numbers of 32 bits; {values} became 2,147,483,647 or -2,147,483,648, unless "
+            "they are these numbers.",
+        ),
+    }
+)
+"""What reading may do to numbers; `Reading.overflows` names the kinds for each format."""
+
+
+def reading_warnings(source: Format, layers: Sequence[Layer]) -> Iterator[str]:
+    """A sentence for each kind of number in `layers` that reading the format `source` may have changed."""
+    for kind in sorted(reading_of(source).overflows):
+        if counts := _counts(OVERFLOWS[kind], layers):
+            yield OVERFLOWS[kind].sentence.format(source=source.title, values=_values(counts))
+
+
 def value_warnings(target: Format, layers: Sequence[Layer]) -> Iterator[str]:
     """A sentence for each kind of value in `layers` that the format `target` changes or leaves out."""
     for kind, loss in VALUE_LOSSES.items():
-        if kind in writing_of(target).value_losses:
-            counts: Counter[str] = Counter()
-            for layer in layers:
-                for field in layer.fields:
-                    counts[field.name] += loss.count(field, layer)
-            if counts := +counts:
-                yield loss.sentence.format(target=target.title, values=_values(counts))
+        if kind in writing_of(target).value_losses and (counts := _counts(loss, layers)):
+            yield loss.sentence.format(target=target.title, values=_values(counts))
+
+
+def _counts(loss: Loss, layers: Sequence[Layer]) -> Mapping[str, int]:
+    """How many values of each column are of the kind; no columns without any."""
+    counts: Counter[str] = Counter()
+    for layer in layers:
+        for field in layer.fields:
+            counts[field.name] += loss.count(field, layer)
+    return +counts
 
 
 def _values(counts: Mapping[str, int]) -> str:

@@ -46,6 +46,7 @@ _COUNTERS = (
     "integers_over_width",
     "integers_over_64_bits",
     "reals_out_of_range",
+    "infinite",
     "reworded",
     "rounded",
 )
@@ -85,6 +86,7 @@ class FieldTally:
         self.integers_over_width = 0
         self.integers_over_64_bits = 0
         self.reals_out_of_range = 0
+        self.infinite = 0
         self.reworded = 0
         self.rounded = 0
 
@@ -139,6 +141,7 @@ class FieldTally:
             like_json=self.like_json,
             before_1000=self.before_1000 if column is FieldType.DATE else 0,
             inexact_numbers=inexact.get(column, 0),
+            infinite_numbers=self.infinite if column is FieldType.REAL else 0,
             clamped_integers=self.integers_over_64_bits,
             reworded_moments=0 if is_text else self.reworded,
             rounded_moments=0 if is_text else self.rounded,
@@ -162,7 +165,9 @@ class FieldTally:
         self.type = joined_type(self.type, FieldType.REAL)
         sizes = list(map(abs, filter(None, values)))
         if sizes and not (min(sizes) >= SMALLEST_REAL and max(sizes) < REAL_LIMIT and sum(sizes) < math.inf):
-            self.reals_out_of_range += sum(not SMALLEST_REAL <= size < REAL_LIMIT for size in sizes)
+            infinite = sum(map(math.isinf, sizes))
+            self.infinite += infinite
+            self.reals_out_of_range += sum(not SMALLEST_REAL <= size < REAL_LIMIT for size in sizes) - infinite
 
     def _add_nested(self, values: Sequence[Any]) -> None:
         self.type = FieldType.TEXT

@@ -137,7 +137,7 @@ GEOPARQUET = Format(
     writing=Writing(
         driver="Parquet",
         reread=Reread(drivers=("Parquet",)),
-        value_losses=frozenset({"offsets"}),
+        value_losses=frozenset({"mixed_zones", "offsets"}),
         extension=".parquet",
         media_type="application/vnd.apache.parquet",
         writer=Writer.PARQUET,

@@ -17,6 +17,7 @@ GEOJSON = Format(
         options=("ARRAY_AS_STRING=YES",),
         text_options=("DATE_AS_STRING=YES",),
         json=True,
+        overflows=frozenset({"infinite"}),
     ),
     writing=Writing(
         driver="GeoJSON",
@@ -43,6 +44,7 @@ GEOJSONSEQ = Format(
         options=("ARRAY_AS_STRING=YES",),
         text_options=("DATE_AS_STRING=YES",),
         json=True,
+        overflows=frozenset({"infinite"}),
     ),
     writing=Writing(
         driver="GeoJSONSeq",

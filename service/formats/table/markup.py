@@ -19,6 +19,8 @@ _KML_NOISE = MappingProxyType(
         "id": ("{layer}.*",),
     }
 )
+BEGINS_BLANK = rb">[ \t]{1,50}[^<\s\d.+-]"
+"""A text with blanks at its beginning; those of coordinates and other numbers do not matter."""
 _KML_READING = MappingProxyType({"LIBKML_LAUNDER_FIELD_NAMES": "NO"})
 """The driver would replace all but ASCII letters and digits in names, and keep one of those that become the same."""
 _KML_LEFT_OUT = (
@@ -34,6 +36,16 @@ _KML_LEFT_OUT = (
     ),
     LeftOut((b"<gx:Tour", b"<Model>", b"<Model "), "Tours and models ({count}) were left out.", is_content=True),
     LeftOut((b"<Placemark id=",), "Ids of features ({count}) were left out.", column="id"),
+    LeftOut(
+        (),
+        "Blanks at the beginning of texts ({count}) were left out.",
+        pattern=BEGINS_BLANK,
+    ),
+    LeftOut(
+        (),
+        "Blanks at the end of texts ({count}) were left out.",
+        pattern=rb"[ \t]</(?:SimpleData|value|name|description)>",
+    ),
     LeftOut((b"<Style", b"<styleUrl"), "Styles, such as colours and icons, were left out."),
     LeftOut(
         (b">relativeToGround<", b">clampToGround<", b">relativeToSeaFloor<", b">clampToSeaFloor<"),
@@ -89,6 +101,8 @@ GML = Format(
         drivers=("GML",),
         options=("WRITE_GFS=NO",),
         environment=MappingProxyType({"GML_FIELDTYPES": "ALWAYS_STRING"}),
+        left_out=(LeftOut((), "Blanks at the beginning of texts ({count}) were left out.", pattern=BEGINS_BLANK),),
+        overflows=frozenset({"infinite"}),
         guesses_types=True,
         noise_columns=MappingProxyType({"gml_id": ("{layer}.*",)}),
     ),
@@ -184,6 +198,7 @@ KML = Format(
     reading=Reading(
         drivers=("LIBKML",),
         environment=_KML_READING,
+        overflows=frozenset({"infinite", "at_32_bits"}),
         noise_columns=_KML_NOISE,
         feature_word=b"Placemark",
         left_out=_KML_LEFT_OUT,
@@ -200,6 +215,7 @@ KMZ = Format(
         drivers=("LIBKML",),
         reader=Reader.DOCUMENTS,
         environment=_KML_READING,
+        overflows=frozenset({"infinite", "at_32_bits"}),
         member=".kml",
         noise_columns=_KML_NOISE,
         feature_word=b"Placemark",

@@ -13,7 +13,7 @@ CSV = Format(
     token="csv",
     title="CSV",
     extensions=(".csv",),
-    reading=Reading(drivers=("CSV",), reader=Reader.DELIMITED, records_crs=False),
+    reading=Reading(drivers=("CSV",), reader=Reader.DELIMITED, records_crs=False, overflows=frozenset({"infinite"})),
     writing=Writing(
         driver="CSV",
         reread=Reread(drivers=("CSV",), options=CSV_PLACES, least_columns=2),

@@ -191,3 +191,75 @@ async def test_a_document_that_was_held_in_memory_becomes_a_sequence(converters:
     done = await Pipeline(converters, has_sessions=True).to("GeoJsonSeq", path)
     lines = [json.loads(line)["properties"] for line in done.path.read_text().splitlines()]
     assert lines == [{"n": 1}, {"n": 2}]
+
+
+KML = """<kml xmlns="http://www.opengis.net/kml/2.2"><Document>
+<Schema name="a" id="a"><SimpleField name="r" type="double"/><SimpleField name="i" type="int"/></Schema>
+<Placemark><ExtendedData><SchemaData schemaUrl="#a"><SimpleData name="r">1.8e308</SimpleData>
+<SimpleData name="i">3000000000</SimpleData><SimpleData name="s"> both </SimpleData></SchemaData></ExtendedData>
+<Point><coordinates> 1,2</coordinates></Point></Placemark></Document></kml>"""
+GML = """<f:FeatureCollection xmlns:f="http://ogr.maptools.org/" xmlns:gml="http://www.opengis.net/gml/3.2">
+<gml:featureMember><f:a gml:id="a.1"><f:geometryProperty><gml:Point srsName="urn:ogc:def:crs:EPSG::4326">
+<gml:pos> 1 2</gml:pos></gml:Point></f:geometryProperty><f:r>1.8e308</f:r><f:s>  text</f:s></f:a>
+</gml:featureMember></f:FeatureCollection>"""
+READ = {
+    "a.kml": (
+        KML,
+        "1 value of 'r' became infinite",
+        "1 value of 'i' became 2,147,483,647",
+        "beginning of texts (1)",
+        "end of texts (1)",
+    ),
+    "a.gml": (GML, "1 value of 'r' became infinite", "beginning of texts (1)"),
+    "a.csv": ("id,x,y,r\n1,1,2,1e400\n2,1,2,1.5\n", "1 value of 'r' became infinite"),
+    "a.geojson": (
+        '{"type": "Feature", "properties": {"r": 1e400}, "geometry": {"type": "Point", "coordinates": [1, 2]}}',
+        "1 value of 'r' became infinite",
+    ),
+}
+"""Documents by their names, and what reading them says, whatever the target."""
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_what_reading_changes_is_told(
+    converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
+) -> None:
+    """Numbers that exceed their type, and blanks around texts; those around coordinates do not matter."""
+    content, *told = READ[name]
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    request = {"source_epsg": 4326} if name.endswith(".csv") else {}
+    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path, **request)
+    for words in told:
+        assert sum(words in warning for warning in done.output.warnings) == 1, (words, done.output.warnings)
+    assert len(done.output.warnings) == len(told), done.output.warnings
+
+
+async def test_measures_are_read_although_the_first_shape_is_empty(pipeline: Pipeline, tmp_path: Path) -> None:
+    """By the first shape, the driver would find none in all others."""
+    path = tmp_path / "a.csv"
+    path.write_text("id,WKT\n1,\n2,POINT M (1 2 3)\n", encoding="utf-8")
+    shapes = await pipeline.to("Shapefile", path, source_epsg=4326)
+    assert "POINT M (1 2 3)" in (await pipeline.to("Wkt", shapes.path)).path.read_text()
+
+
+async def test_times_that_get_a_zone_beside_others_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """A column of GeoParquet has a zone or none."""
+    path = tmp_path / "a.csv"
+    path.write_text("id,x,y,at\n1,1,2,2024-01-02T03:04:05Z\n2,1,2,2024-01-02T03:04:05\n", encoding="utf-8")
+    warnings = (await pipeline.to("GeoParquet", path, source_epsg=4326)).output.warnings
+    assert any("1 value of 'at' without one will be taken for UTC" in warning for warning in warnings), warnings
+
+
+async def test_layers_without_elevations_beside_others_are_told_in_kml(pipeline: Pipeline, tmp_path: Path) -> None:
+    """One altitude mode applies to the whole document."""
+    path = tmp_path / "a.kml"
+    folders = "".join(
+        f"<Folder><name>{name}</name><Placemark><Point><coordinates>{place}</coordinates></Point></Placemark></Folder>"
+        for name, place in (("high", "1,2,3"), ("flat", "4,5"))
+    )
+    path.write_text(f'<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{folders}</Document></kml>')
+    database = await pipeline.to("GeoPackage", path)
+    warnings = (await pipeline.to("Kml", database.path)).output.warnings
+    assert any("for all features of a file or for none; 1 without got 0" in warning for warning in warnings), warnings
