@@ -7,9 +7,9 @@ import argparse
 import signal
 import sys
 
-from bench.fleet import losses
+from bench.fleet import backlog, losses, partitions
 
-PARTS = {"losses": losses.run}
+PARTS = {"losses": losses.run, "partitions": partitions.run, "backlog": backlog.run}
 """Each returns whether nothing was wrong."""
 
 
@@ -19,6 +19,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(PARTS)}; default: all")
     parser.add_argument("--jobs", type=int, default=1000, help="requests of clients; default: %(default)s")
     parser.add_argument("--seconds", type=float, default=0.0, help="the most that clients may take; default: no limit")
+    parser.add_argument("--backlog", type=int, default=100_000, help="jobs that wait; default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="of all that is chosen by chance; default: %(default)s")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):

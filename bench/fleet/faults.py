@@ -38,12 +38,16 @@ class Kills:
     async def keep_killing(self, servers: list[Server], command: tuple[str, ...], seconds: float) -> None:
         """Kill one of `servers` again and again, so many seconds after all of them run, until it is over."""
         while not await self.is_over_after(seconds):
-            victim = self._random.choice(servers)
-            self._down.add(victim.data_dir.name)
-            self.count[command[-1]] += 1
-            victim.process.kill()
-            await asyncio.to_thread(self._note_suspects)
-            await asyncio.to_thread(self._replace, servers, victim, command)
+            await self.kill_one(servers, command)
+
+    async def kill_one(self, servers: list[Server], command: tuple[str, ...]) -> None:
+        """Kill one of `servers`, and wait until its successor runs."""
+        victim = self._random.choice(servers)
+        self._down.add(victim.data_dir.name)
+        self.count[command[-1]] += 1
+        victim.process.kill()
+        await asyncio.to_thread(self._note_suspects)
+        await asyncio.to_thread(self._replace, servers, victim, command)
 
     async def is_over_after(self, seconds: float) -> bool:
         """Wait for so long, or until it is over."""

@@ -5,16 +5,19 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from bench.fleet.clients import Keys
-from bench.fleet.hosts import Host, Network, network
-from service.accounts.administration import Administration, Terms
+from bench.fleet.hosts import LOOPBACK, Host, Network, network
+from service.accounts.administration import Account, Administration, CreatedKey, Terms
 from service.clock import utc_now
 from service.db.migrate import migrate
 from service.db.pool import open_pool
+from service.ids import AccountId
+from service.metering.ledger import publish_plans
 from service.metering.plans import BY_ID
 from service.postgres_embedded.server_user import find_server_user
 from tests.fleet.nats import nats_server
@@ -37,7 +40,7 @@ class WholeFleet:
 
     def keys(self) -> Keys:
         """Make accounts."""
-        return anyio.run(_make_accounts, self.site.dsn)
+        return anyio.run(_make_keys, self.site.dsn)
 
 
 @contextmanager
@@ -70,6 +73,26 @@ def whole_fleet(gateways: int, workers: int, settings: Mapping[str, str] | None 
         yield WholeFleet(site, postgres, net, hosts)
 
 
+class Bare(NamedTuple):
+    """PostgreSQL and NATS on the loopback, with no gateway and no worker."""
+
+    dsn: str
+    nats: str
+    pids: dict[str, int]
+
+
+@contextmanager
+def bare_site() -> Iterator[Bare]:
+    """Start both, and stop them in the end."""
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="geomill-fleet-")))
+        postgres = _postgres(directory, LOOPBACK)
+        stack.callback(postgres.kill)
+        (directory / "nats").mkdir()
+        nats = stack.enter_context(nats_server(directory / "nats"))
+        yield Bare(postgres.dsn, nats.url, {"PostgreSQL": postgres.pid, "NATS": nats.pid})
+
+
 def _postgres(directory: Path, host: Host) -> PostgresServer:
     place, user = directory / "postgres", find_server_user()
     place.mkdir()
@@ -79,15 +102,30 @@ def _postgres(directory: Path, host: Host) -> PostgresServer:
     server = PostgresServer(place, host.address, host.prefix)
     server.create()
     server.start()
-    anyio.run(migrate, server.dsn)
+    anyio.run(_prepare, server.dsn)
     return server
 
 
-async def _make_accounts(dsn: str) -> Keys:
+async def _prepare(dsn: str) -> None:
+    await migrate(dsn)
+    async with open_pool(dsn, max_size=1) as database:
+        await publish_plans(database)
+
+
+async def _make_keys(dsn: str) -> Keys:
+    *good, spent = (key.api_key for _, key in await _make_accounts(dsn))
+    return Keys(tuple(good), spent)
+
+
+async def make_account_ids(dsn: str) -> list[AccountId]:
+    """Make accounts that may convert; return their ids."""
+    return [account.account_id for account, _ in (await _make_accounts(dsn))[:-1]]
+
+
+async def _make_accounts(dsn: str) -> list[tuple[Account, CreatedKey]]:
+    """Make accounts that may convert, and a last one without credit."""
     plan = Terms(plan=PLAN.id, plan_owner=PLAN.owner)
     async with open_pool(dsn, max_size=1) as database:
         administration = Administration(database, utc_now)
         terms = [*[plan] * ACCOUNTS, Terms(wallet_cents=0)]
-        created = [await administration.create_account(f"fleet {number}", each) for number, each in enumerate(terms)]
-    *good, spent = (key.api_key for _, key in created)
-    return Keys(tuple(good), spent)
+        return [await administration.create_account(f"fleet {number}", each) for number, each in enumerate(terms)]

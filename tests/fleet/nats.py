@@ -37,6 +37,11 @@ class NatsServer:
         self.url: str = json.loads(found)["nats"][0]
         self._port = self.url.rpartition(":")[2]
 
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        return self._process.pid
+
     def kill(self) -> None:
         """End it at once, like a crash."""
         self._process.kill()

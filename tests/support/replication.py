@@ -41,6 +41,11 @@ class PostgresServer:
         """The address of its database."""
         return f"postgresql://{ROLE}@{self._address}:{self.port}/postgres"
 
+    @property
+    def pid(self) -> int:
+        """The id of its first process."""
+        return self._processes()[0].pid
+
     def create(self) -> None:
         """Create an empty cluster that survives processes, but not the host."""
         self._run("initdb", "-U", ROLE, "--auth=trust", "--locale=C", "--encoding=UTF8", "--no-sync")
