@@ -68,12 +68,12 @@ def run(options: argparse.Namespace) -> bool:
     with bare_site() as site:
         gateway = ServerId(uuid4())
         anyio.run(_fill, site, gateway, count)
-        before = {name: _memory(pid) for name, pid in site.pids.items()}
+        before = {name: (_memory(pid), _cpu_seconds(pid)) for name, pid in site.pids.items()}
         spawn = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(PROCESSES, mp_context=spawn) as processes:
             drained = list(processes.map(_drain, [site] * PROCESSES))
         took = max(one.times[1] for one in drained) - min(one.times[0] for one in drained)
-        after = {name: _memory(pid) for name, pid in site.pids.items()}
+        after = {name: (_memory(pid), _cpu_seconds(pid)) for name, pid in site.pids.items()}
         completed, charged = anyio.run(_count, site.dsn)
     claims = sorted(claim for one in drained for claim in one.claims)
     p99 = claims[int(len(claims) * 0.99)]
@@ -82,8 +82,9 @@ def run(options: argparse.Namespace) -> bool:
     print(f"CPU of workers: {sum(one.cpu_seconds for one in drained) / count * 1000:.2f} ms a job")
     for number, one in enumerate(drained, 1):
         print(f"memory of worker {number}: {one.memory[0]:.0f} MB at the beginning, {one.memory[1]:.0f} MB at the end")
-    for name, megabytes in before.items():
-        print(f"memory of {name}: {megabytes:.0f} MB before, {after[name]:.0f} MB after")
+    for name, (megabytes, seconds) in before.items():
+        print(f"memory of {name}: {megabytes:.0f} MB before, {after[name][0]:.0f} MB after")
+        print(f"CPU of {name}: {(after[name][1] - seconds) / count * 1000:.2f} ms a job")
     print(f"{completed} completed, {charged} charged", flush=True)
     return completed == charged == count
 
@@ -146,7 +147,7 @@ async def _drain_all(site: Bare) -> Drained:
         ledger = Ledger(database, Pricing(1, 1))
         await leases.beat()
         await queue.listen()
-        before = _memory(psutil.Process().pid)
+        before, started = _memory(psutil.Process().pid), time.process_time()
 
         async def take_one_after_the_other() -> None:
             while delivery := await queue.take(lambda: True):
@@ -167,10 +168,8 @@ async def _drain_all(site: Bare) -> Drained:
             queue.leave()
 
         await asyncio.gather(leave_when_empty(), *(take_one_after_the_other() for _ in range(EACH)))
-        times = psutil.Process().cpu_times()
-        return Drained(
-            claims, (ended[0], ended[-1]), (before, _memory(psutil.Process().pid)), times.user + times.system
-        )
+        spent = time.process_time() - started
+        return Drained(claims, (ended[0], ended[-1]), (before, _memory(psutil.Process().pid)), spent)
 
 
 def _settlement(handover: HandOver, attempt: int) -> Settlement:
@@ -203,3 +202,15 @@ def _memory(pid: int) -> float:
         return sum(one.memory_full_info().uss for one in family) / 1e6
     except psutil.Error:
         return 0.0
+
+
+def _cpu_seconds(pid: int) -> float:
+    """CPU that a process and those below it have used, with those that it has waited for."""
+    total = 0.0
+    for one in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
+        try:
+            times = one.cpu_times()
+        except psutil.Error:
+            continue
+        total += times.user + times.system + (times.children_user + times.children_system if one.pid == pid else 0.0)
+    return total
