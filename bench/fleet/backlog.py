@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> bool:
         print(f"memory of {name}: {megabytes:.0f} MB before, {after[name][0]:.0f} MB after")
         print(f"CPU of {name}: {(after[name][1] - seconds) / count * 1000:.2f} ms a job")
     print(f"{completed} completed, {charged} charged", flush=True)
-    return completed == charged == count
+    return (completed, charged) == (count, count)
 
 
 async def _fill(site: Bare, gateway: ServerId, count: int) -> None:
