@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -72,6 +73,7 @@ class Clients:
         self._gateways = gateways
         self._keys = keys
         self._random = random.Random(seed)
+        self._mark = secrets.token_hex(4)  # so that the names of files are those of this run
 
     async def run(self, count: int, clients: int) -> None:
         """Have `count` requests answered, `clients` at a time."""
@@ -95,7 +97,7 @@ class Clients:
             headers["Idempotency-Key"] = f"{kind}-{number}-{choose.random()}"
         target = choose.choice(TARGETS)
         for _ in range(2 if kind == KEYED else 1):
-            name = f"{kind}-{number}.geojson"
+            name = f"{kind}-{number}-{self._mark}.geojson"
             while not await self._is_done(client, kind, name, target, headers):  # noqa: ASYNC110 -- nothing tells when
                 await asyncio.sleep(LATER_SECONDS)
 
