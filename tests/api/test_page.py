@@ -380,6 +380,34 @@ async def test_a_system_is_found_and_chosen_with_the_keyboard(visit: Visit, clie
     await expect(page.locator(".facts")).to_contain_text("EPSG:32633")
 
 
+async def test_the_keyboard_is_enough(visit: Visit, client: Client) -> None:
+    """To choose a file and a format, to convert, to move and zoom the map, to download the result and to delete it."""
+    page = visit.page
+    await visit.open(client.key.api_key)
+    async with page.expect_file_chooser() as choosing:
+        await page.get_by_role("button", name="Choose files").press("Enter")
+    await (await choosing.value).set_files({"name": "lakes.geojson", "mimeType": "", "buffer": lakes()})
+    await expect(page.locator("#chosen li")).to_have_count(1)
+    await page.locator("#format").focus()
+    await page.keyboard.type("KML")
+    await page.locator("#convert").press("Enter")
+    await visit.ended("completed")
+    place = page.locator(".map")
+    await expect(place.locator("canvas").first).to_be_attached()
+    await place.focus()
+    for key, part in (("ArrowRight", ".leaflet-map-pane"), ("+", ".leaflet-proxy")):
+        moved = page.locator(part)
+        before = await moved.get_attribute("style") or ""
+        await page.keyboard.press(key)
+        await expect(moved).not_to_have_attribute("style", before)
+    async with page.expect_download() as waiting:
+        await page.locator(".card a.main").press("Enter")
+    assert "Ladoga" in (await (await waiting.value).path()).read_text(encoding="utf-8")
+    await page.get_by_role("button", name="Delete the result").press("Enter")
+    await page.get_by_role("button", name="Delete for good?").press("Enter")
+    await visit.ended("expired")
+
+
 async def test_an_earlier_conversion_is_opened_again(visit: Visit, client: Client) -> None:
     """With what it lost, from the list of this key's jobs."""
     client.convert("lossy.geojson", collection(feature(point(1, 2), a_very_long_name=1)), outputFormat="Shapefile")
