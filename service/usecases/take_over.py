@@ -21,7 +21,7 @@ from service.formats.offer import Offer
 from service.formats.target import choose_target
 from service.ids import JobId
 from service.intake.form import Upload
-from service.jobs.dispatch import JobRunner, Submission
+from service.jobs.dispatch import RESTARTING, RETRY_AFTER_SECONDS, JobRunner, Submission
 from service.jobs.handover import HandOver, is_sealed, read_handover
 from service.jobs.leases import Claim, Leases
 from service.jobs.records import Job
@@ -102,10 +102,11 @@ class Worker:
         """Take no further jobs, and return those that no converter has begun."""
         self._leaves = True
         self._queue.leave()
+        async with anyio.create_task_group() as tasks:
+            for job_id, ticket in list(self._tickets.items()):
+                if ticket.state in {State.RESERVED, State.WAITING}:
+                    tasks.start_soon(self._runner.withdraw, job_id)
         await self._queue.questions.leave()
-        for job_id, ticket in list(self._tickets.items()):
-            if ticket.state is State.WAITING:
-                await self._runner.withdraw(job_id)
 
     async def finished(self) -> None:
         """Wait until every job that was taken has ended or was returned."""
@@ -225,7 +226,7 @@ class Worker:
         except Rejection as rejection:
             await self._fail(job, rejection, rejection.message)
         except Exception as error:
-            if job.attempt < MOST_ATTEMPTS:
+            if self._leaves or job.attempt < MOST_ATTEMPTS:
                 raise
             _report(error)
             await self._fail(job, error, UNFETCHED)
@@ -271,6 +272,8 @@ class Worker:
         source = await detect_format(
             Upload(untrusted_name=job.original_file_name, path=path, size_bytes=job.input_size_bytes)
         )
+        if self._leaves:
+            raise Overloaded(RESTARTING, RETRY_AFTER_SECONDS)
         self._services.offer.require_readable(source.format)
         choose_target(source.format, handover.target, self._services.offer.unwritable())
         return JobSpec(
