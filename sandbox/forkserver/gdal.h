@@ -2,6 +2,7 @@
  * What is used of GDAL, declared as it has been since 3.0, for its headers need not be installed. The functions are weak,
  * so that the library can be loaded before any program.
  */
+#pragma once
 #include <stdint.h>
 
 #define GDAL extern __attribute__((weak))

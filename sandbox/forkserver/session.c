@@ -24,7 +24,9 @@
 #include <unistd.h>
 
 #include "answer.h"
+#include "counts.h"
 #include "gdal.h"
+#include "progress.h"
 #include "separated.h"
 #include "session.h"
 #include "tally.h"
@@ -79,7 +81,7 @@ static void report(double share)
         report_at_ms = INT64_MAX;
 }
 
-static void report_feature(void)
+void report_feature(void)
 {
     features_done++;
     if (features_in_all > 0)
@@ -107,7 +109,7 @@ static int64_t known_features(handle dataset)
     return known;
 }
 
-static void begin_reading(handle dataset)
+void begin_reading(handle dataset)
 {
     features_done = 0;
     features_in_all = known_features(dataset);
@@ -916,91 +918,16 @@ static void translate(char **at)
     tell_messages();
 }
 
-/* If there are too many values to count, do not read them. */
-static void ignore_values(handle layer, const struct column *columns, int count)
-{
-    const char **names = calloc((size_t)count + 1, sizeof *names);
-    for (int field = 0; names && field < count; field++)
-        names[field] = columns[field].name;
-    if (names)
-        OGR_L_SetIgnoredFields(layer, names);
-    free(names);
-}
-
-static void count_layer(handle layer, int64_t most_cells)
-{
-    handle definition = OGR_L_GetLayerDefn(layer), feature;
-    int count = OGR_FD_GetFieldCount(definition), counts_values = 1;
-    struct shapes shapes = {.west = INFINITY, .south = INFINITY, .east = -INFINITY, .north = -INFINITY};
-    struct column *columns = make_columns(definition, NULL, count);
-    if (OGR_L_GetFeatureCount(layer, 0) * count > most_cells)
-        ignore_values(layer, columns, count);
-    OGR_L_ResetReading(layer);
-    while ((feature = OGR_L_GetNextFeature(layer))) {
-        handle geometry = OGR_F_GetGeometryRef(feature);
-        shapes.features++;
-        if (geometry && !OGR_G_IsEmpty(geometry))
-            see_geometry(&shapes, geometry);
-        counts_values = counts_values && shapes.features * count <= most_cells;
-        for (int field = 0; counts_values && field < count; field++)
-            if (OGR_F_IsFieldSetAndNotNull(feature, field)) {
-                struct column *column = columns + field;
-                column->filled++;
-                if (column->type == STRING) {
-                    const char *text = OGR_F_GetFieldAsString(feature, field);
-                    char *end;
-                    double value = CPLStrtod(text, &end);
-                    column->empty += !*text;
-                    column->total += *text && !*end ? fabs(value) : *text ? NAN : 0;
-                } else if (column->type == REAL)
-                    column->total += fabs(OGR_F_GetFieldAsDouble(feature, field));
-                else if (column->type == INTEGER || column->type == INTEGER64)
-                    column->total += fabs((double)OGR_F_GetFieldAsInteger64(feature, field));
-                else
-                    column->total = NAN;
-            }
-        OGR_F_Destroy(feature);
-        report_feature();
-    }
-    put("{\"name\":");
-    put_text(OGR_L_GetName(layer));
-    tell_shapes(&shapes);
-    put(",\"columns\":");
-    if (!counts_values)
-        put("null");
-    else {
-        put("{");
-        for (int field = 0; field < count; field++) {
-            put(field ? "," : "");
-            put_text(columns[field].name);
-            put(":{\"filled\":%lld,\"empty\":%lld,\"total\":", (long long)columns[field].filled, (long long)columns[field].empty);
-            put_number(columns[field].total);
-            put("}");
-        }
-        put("}");
-    }
-    put("}");
-    forget_columns(columns, count);
-}
-
 static void count(char **at)
 {
     const char *name = *at++;
     int64_t most_cells = *at ? atoll(*at++) : 0;
     char **drivers = take_list(&at), **open_options = take_list(&at);
-    handle written = GDALOpenEx(name, OF_VECTOR | OF_VERBOSE, (options)drivers, (options)open_options, NULL);
-    int layers = written ? GDALDatasetGetLayerCount(written) : 0;
     refused = NULL;
-    begin_reading(written);
     put("{\"layers\":[");
-    for (int number = 0; number < layers; number++) {
-        put(number ? "," : "");
-        count_layer(GDALDatasetGetLayer(written, number), most_cells);
-    }
-    put("],\"ok\":%s", written && !refused ? "true" : "false");
+    int is_read = count_result(name, most_cells, (options)drivers, (options)open_options);
+    put("],\"ok\":%s", is_read && !refused ? "true" : "false");
     tell_messages();
-    if (written)
-        GDALClose(written);
 }
 
 static void tally(char **at)

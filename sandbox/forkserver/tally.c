@@ -4,19 +4,17 @@
  * is no JSON, or holds more than is expected of a result, is left to another program.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "answer.h"
 #include "gdal.h"
+#include "mapped.h"
 #include "tally.h"
 
-enum { MOST_PROPERTIES = 4000, DEEPEST = 64, XY = 2 };
+enum { MOST_PROPERTIES = 4000, DEEPEST = 64, XY = 2, CHECKED_AT_ONCE = 1 << 20 };
 
 /* A text of JSON as it is written, without its quotation marks. */
 struct text {
@@ -30,7 +28,8 @@ struct property {
 };
 
 struct tally {
-    const char *at, *end;
+    struct mapped file;
+    const char *at, *end, *checked;
     int is_broken, has_z, count, expected;
     int64_t features, geometries;
     struct property properties[MOST_PROPERTIES];
@@ -210,6 +209,14 @@ static int take_geometry(struct tally *tally)
     return 1;
 }
 
+/* Check the encoding of what was read since the last time, up to the end of a feature. */
+static void check_text(struct tally *tally)
+{
+    tally->is_broken |= tally->at - tally->checked > INT32_MAX || !CPLIsUTF8(tally->checked, (int)(tally->at - tally->checked));
+    tally->checked = tally->at;
+    pass(&tally->file, tally->at);
+}
+
 /* A feature, or a collection of features, which has others in it. */
 static void take_feature(struct tally *tally, int is_inside)
 {
@@ -241,6 +248,8 @@ static void take_feature(struct tally *tally, int is_inside)
     need(tally, '}');
     tally->features += is_feature;
     tally->geometries += is_feature && has_geometry;
+    if (tally->at - tally->checked > CHECKED_AT_ONCE)
+        check_text(tally);
 }
 
 static void tell(const struct tally *tally)
@@ -258,28 +267,22 @@ static void tell(const struct tally *tally)
 
 void tally_features(const char *file)
 {
-    struct stat found = {0};
     struct tally *tally = calloc(1, sizeof *tally);
-    int opened = open(file, O_RDONLY | O_CLOEXEC);
-    char *mapped = MAP_FAILED;
     if (!tally)
         _exit(1);
-    if (opened >= 0 && fstat(opened, &found) == 0 && found.st_size > 0)
-        mapped = mmap(NULL, (size_t)found.st_size, PROT_READ, MAP_PRIVATE, opened, 0);
-    close(opened);
-    if (mapped != MAP_FAILED) {
-        tally->at = mapped;
-        tally->end = mapped + found.st_size;
-        do {
-            take_feature(tally, 0);
-            skip_space(tally);
-        } while (!tally->is_broken && tally->at < tally->end);
+    tally->file = map_file(file);
+    tally->at = tally->checked = tally->file.start;
+    tally->end = tally->at + tally->file.size;
+    while (!tally->is_broken && tally->at < tally->end) {
+        take_feature(tally, 0);
+        skip_space(tally);
     }
-    if (mapped == MAP_FAILED || tally->is_broken || found.st_size > INT32_MAX || !CPLIsUTF8(mapped, (int)found.st_size))
+    if (tally->file.size)
+        check_text(tally);
+    if (!tally->file.size || tally->is_broken)
         put("{\"ok\":false");
     else
         tell(tally);
-    if (mapped != MAP_FAILED)
-        munmap(mapped, (size_t)found.st_size);
+    unmap_file(&tally->file);
     free(tally);
 }

@@ -1,0 +1,140 @@
+/*
+ * Counts what a result holds, layer by layer, as its driver reads it. The values of large tables are counted only where
+ * this is cheap: in formats whose bytes, or whole columns, can be read without making a feature of each row.
+ */
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "batches.h"
+#include "counts.h"
+#include "progress.h"
+#include "shapefile.h"
+
+enum { LONGEST_NUMBER = 63 };
+
+void count_geometry(struct counted_layer *layer, int type)
+{
+    layer->geometries++;
+    layer->has_z |= OGR_GT_HasZ(type);
+    layer->has_m |= OGR_GT_HasM(type);
+}
+
+void count_text(struct counted_column *column, const char *text, size_t size)
+{
+    char copy[LONGEST_NUMBER + 1], *end = copy;
+    column->filled++;
+    column->empty += size == 0;
+    if (size == 0 || isnan(column->total))
+        return;
+    double value = NAN;
+    if (size <= LONGEST_NUMBER && strchr("+-.0123456789 ", *text)) {
+        memcpy(copy, text, size);
+        copy[size] = 0;
+        value = CPLStrtod(copy, &end);
+    }
+    column->total += end == copy + size ? fabs(value) : NAN;
+}
+
+void tell_counted(const char *name, const struct counted_layer *layer)
+{
+    put("{\"name\":");
+    put_text(name);
+    put(",\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s,\"columns\":", (long long)layer->features,
+        (long long)layer->geometries, layer->has_z ? "true" : "false", layer->has_m ? "true" : "false");
+    put(layer->counts_values ? "{" : "null");
+    for (int number = 0; layer->counts_values && number < layer->count; number++) {
+        const struct counted_column *column = layer->columns + number;
+        put(number ? "," : "");
+        put_text(column->name);
+        put(":{\"filled\":%lld,\"empty\":%lld,\"total\":", (long long)column->filled, (long long)column->empty);
+        put_number(column->total);
+        put("}");
+    }
+    put(layer->counts_values ? "}}" : "}");
+}
+
+/* If there are too many values to count, do not read them. */
+static void ignore_values(handle layer, const struct counted_layer *counted)
+{
+    const char **names = calloc((size_t)counted->count + 1, sizeof *names);
+    for (int field = 0; names && field < counted->count; field++)
+        names[field] = counted->columns[field].name;
+    if (names)
+        OGR_L_SetIgnoredFields(layer, names);
+    free(names);
+}
+
+static void count_value(struct counted_column *column, handle feature, int field, int type)
+{
+    const union value *value = OGR_F_GetRawFieldRef(feature, field);
+    if (type == STRING) {
+        count_text(column, value->string, strlen(value->string));
+        return;
+    }
+    column->filled++;
+    column->total += type == REAL        ? fabs(value->real)
+                     : type == INTEGER   ? fabs((double)value->integer)
+                     : type == INTEGER64 ? fabs((double)value->integer64)
+                                         : NAN;
+}
+
+/* Make a feature of each row. */
+static void count_features(handle layer, handle definition, struct counted_layer *counted, int64_t most_cells)
+{
+    handle feature;
+    int count = counted->count, *types = calloc((size_t)count + 1, sizeof *types);
+    if (!types)
+        _exit(1);
+    for (int field = 0; field < count; field++)
+        types[field] = OGR_Fld_GetType(OGR_FD_GetFieldDefn(definition, field));
+    if (OGR_L_GetFeatureCount(layer, 0) * count > most_cells)
+        ignore_values(layer, counted);
+    OGR_L_ResetReading(layer);
+    while ((feature = OGR_L_GetNextFeature(layer))) {
+        handle geometry = OGR_F_GetGeometryRef(feature);
+        if (geometry && !OGR_G_IsEmpty(geometry))
+            count_geometry(counted, OGR_G_GetGeometryType(geometry));
+        counted->features++;
+        counted->counts_values = counted->counts_values && counted->features * count <= most_cells;
+        for (int field = 0; counted->counts_values && field < count; field++)
+            if (OGR_F_IsFieldSetAndNotNull(feature, field))
+                count_value(counted->columns + field, feature, field, types[field]);
+        OGR_F_Destroy(feature);
+        report_feature();
+    }
+    free(types);
+}
+
+static void count_layer(handle layer, int64_t most_cells, int in_columns)
+{
+    handle definition = OGR_L_GetLayerDefn(layer);
+    struct counted_layer counted = {.count = OGR_FD_GetFieldCount(definition), .counts_values = 1};
+    counted.columns = calloc((size_t)counted.count + 1, sizeof *counted.columns);
+    if (!counted.columns)
+        _exit(1);
+    for (int field = 0; field < counted.count; field++)
+        counted.columns[field].name = OGR_Fld_GetNameRef(OGR_FD_GetFieldDefn(definition, field));
+    if (!in_columns || !count_batches(layer, &counted))
+        count_features(layer, definition, &counted, most_cells);
+    tell_counted(OGR_L_GetName(layer), &counted);
+    free(counted.columns);
+}
+
+int count_result(const char *name, int64_t most_cells, options drivers, options open_options)
+{
+    if (count_shapefile(name))
+        return 1;
+    handle written = GDALOpenEx(name, OF_VECTOR | OF_VERBOSE, drivers, open_options, NULL);
+    begin_reading(written);
+    for (int number = 0, layers = written ? GDALDatasetGetLayerCount(written) : 0; number < layers; number++) {
+        put(number ? "," : "");
+        count_layer(GDALDatasetGetLayer(written, number), most_cells, has_columns(written));
+    }
+    if (written)
+        GDALClose(written);
+    return written != NULL;
+}

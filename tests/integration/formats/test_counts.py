@@ -1,0 +1,129 @@
+"""What is counted in the bytes or the columns of a result is what its driver reads in its features."""
+
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sandbox.command import Limits
+from service.engine.environment import converter_environment
+from service.engine.rereading import Counted, CountedLayer
+from service.engine.session import Session, session
+from tests.support.converters import Converters
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+DRIVERS = ("ESRI Shapefile", "FlatGeobuf", "GPKG")
+PLAIN = 'place;name;n;v;day;code\n"{}";a;1;0.5;2020-01-02;007\n;;;-1e300;;* \n"{}";ä  ;-20;1e-5;2021-12-31;"""0"""\n'
+NO_GEOMETRY = ";"
+"""How a row without geometry begins; FlatGeobuf has none."""
+IN_SHAPEFILE: Mapping[str, tuple[str, str]] = {
+    "points": ("POINT (1 2)", "POINT (3 4)"),
+    "lines": ("LINESTRING (1 2,3 4)", "MULTILINESTRING ((1 2,3 4),(5 6,7 8))"),
+    "areas": ("POLYGON ((0 0,0 1,1 1,0 0))", "POLYGON ((0 0,0 9,9 9,0 0),(1 2,1 3,2 3,1 2))"),
+    "measures": ("LINESTRING M (1 2 3,4 5 6)", "LINESTRING M (1 2 3,4 5 6)"),
+    "only tables": ("", ""),
+}
+IN_SPACE = ("POINT Z (1 2 3)", "POINT Z (4 5 6)")
+IN_FLATGEOBUF: Mapping[str, tuple[str, str]] = {
+    **{name: geometries for name, geometries in IN_SHAPEFILE.items() if all(geometries)},
+    "in space": IN_SPACE,
+    "measures in space": ("POINT ZM (1 2 3 4)", "POINT (1 2)"),
+    "mixed": ("POINT (1 2)", "MULTIPOLYGON (((0 0,0 1,1 1,0 0)))"),
+    "collections": ("GEOMETRYCOLLECTION (POINT (1 2))", "MULTIPOINT (1 2,3 4)"),
+    "curves": ("CIRCULARSTRING (0 0,1 1,2 0)", "CURVEPOLYGON (CIRCULARSTRING (0 0,2 2,4 0,2 -2,0 0))"),
+}
+
+
+TYPES = {"measures": "LINESTRINGM", "measures in space": "POINTZM", "in space": "POINTZ", "curves": "GEOMETRY"}
+"""The types of layers that FlatGeobuf has to be told."""
+
+
+@asynccontextmanager
+async def open_run(converters: Converters) -> AsyncIterator[tuple[Session, Path]]:
+    """A run that is held open, and its directory."""
+    host, directory = converters.engine.capabilities, converters.new_directory()
+    async with session(converters.run, DRIVERS, {}) as held:
+        held.begin(host.ogr2ogr, directory, converter_environment(host, DRIVERS), Limits())
+        yield held, directory
+
+
+def write(geometries: tuple[str, str], path: Path, driver: str, *more: str, skipped: str = "") -> None:
+    """Three rows with two geometries, but those that begin with `skipped`, by plain ogr2ogr."""
+    table = path.with_suffix(".csv")
+    rows = PLAIN.format(*geometries).splitlines()
+    table.write_text("\n".join(row for row in rows if not skipped or not row.startswith(skipped)))
+    options: tuple[str, ...] = (
+        "-oo",
+        "GEOM_POSSIBLE_NAMES=place",
+        "-oo",
+        "KEEP_GEOM_COLUMNS=NO",
+        "-oo",
+        "AUTODETECT_TYPE=YES",
+    )
+    options += ("-oo", "SEPARATOR=SEMICOLON", "-oo", "EMPTY_STRING_AS_NULL=YES", "-a_srs", "EPSG:4326", "-nln", "it")
+    subprocess.run(["ogr2ogr", "-f", driver, *options, *more, path, table], capture_output=True, check=True)
+
+
+def parts(shapefile: Path) -> list[Path]:
+    """The files of a Shapefile, as far as it has them."""
+    return [path for path in (shapefile.with_suffix(f".{part}") for part in ("shp", "shx", "dbf")) if path.exists()]
+
+
+async def count(held: Session, name: str, driver: str, most_cells: int = 1000) -> CountedLayer:
+    """The only layer of a file."""
+    counted = await held.ask(Counted, "count", name, str(most_cells), driver, "", "")
+    assert counted.ok
+    return msgspec.structs.replace(counted.layers[0], name="")
+
+
+async def test_a_shapefile_is_counted_in_its_bytes(converters: Converters, tmp_path: Path) -> None:
+    """As its driver counts, which alone looks at files with extensions in capitals; values in any number."""
+    async with open_run(converters) as (held, directory):
+        for number, (name, geometries) in enumerate(IN_SHAPEFILE.items()):
+            write(geometries, tmp_path / f"in{number}.shp", "ESRI Shapefile")
+            for part in parts(tmp_path / f"in{number}.shp"):
+                shutil.copy(part, directory)
+                shutil.copy(part, directory / f"capital{number}{part.suffix.upper()}")
+            is_table = not (directory / f"in{number}.shp").exists()
+            ending = ".dbf" if is_table else ".shp"
+            by_driver = await count(held, f"capital{number}{ending.upper()}", "ESRI Shapefile")
+            counted = await count(held, f"in{number}{ending}", "ESRI Shapefile", 1000 if is_table else 0)
+            assert counted == by_driver, name
+
+
+async def test_a_shapefile_with_something_unexpected_is_left_to_its_driver(
+    converters: Converters, tmp_path: Path
+) -> None:
+    """Which counts the values of small tables only, and refuses what is no Shapefile."""
+    async with open_run(converters) as (held, directory):
+        for name, geometries in {"elevations": IN_SPACE, "deleted": IN_SHAPEFILE["points"]}.items():
+            write(geometries, tmp_path / f"{name}.shp", "ESRI Shapefile")
+            for part in parts(tmp_path / f"{name}.shp"):
+                shutil.copy(part, directory)
+        table = directory / "deleted.dbf"
+        content = bytearray(table.read_bytes())
+        content[int.from_bytes(content[8:10], "little")] = ord("*")
+        table.write_bytes(content)
+        assert (await count(held, "elevations.shp", "ESRI Shapefile", 0)).columns is None
+        assert (await count(held, "elevations.shp", "ESRI Shapefile")).has_z
+        assert (await count(held, "deleted.shp", "ESRI Shapefile")).features == len(PLAIN.splitlines()) - 2
+        shapes = directory / "elevations.shp"
+        shapes.write_bytes(shapes.read_bytes()[:40])
+        assert not (await held.ask(Counted, "count", "elevations.shp", "0", "ESRI Shapefile", "", "")).ok
+
+
+async def test_flatgeobuf_is_counted_in_its_columns(converters: Converters, tmp_path: Path) -> None:
+    """As features of the same content are counted; values in any number."""
+    async with open_run(converters) as (held, directory):
+        for number, (name, geometries) in enumerate(IN_FLATGEOBUF.items()):
+            kind = ("-nlt", TYPES[name]) if name in TYPES else ()
+            for extension, driver in {".fgb": "FlatGeobuf", ".gpkg": "GPKG"}.items():
+                write(geometries, tmp_path / f"in{number}{extension}", driver, *kind, skipped=NO_GEOMETRY)
+                shutil.copy(tmp_path / f"in{number}{extension}", directory)
+            by_features = await count(held, f"in{number}.gpkg", "GPKG")
+            most_cells = 1000 if name.startswith("measures") else 0  # its columns have no measures
+            assert await count(held, f"in{number}.fgb", "FlatGeobuf", most_cells) == by_features, name
