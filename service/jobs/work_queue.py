@@ -258,7 +258,7 @@ async def open_work_queue(url: str, lease_seconds: float) -> AsyncIterator[WorkQ
     async def stay_quiet(_error: Exception) -> None:
         """Readiness and metrics report an unreachable server."""
 
-    with _faults():
+    with _faults(), anyio.fail_after(CONNECT_SECONDS):  # reconnecting without end includes the first connection
         connection = await nats.connect(
             url,
             connect_timeout=int(CONNECT_SECONDS),

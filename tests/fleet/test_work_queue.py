@@ -12,6 +12,7 @@ from service.errors import QueueUnavailable
 from service.jobs.handover import LANES, SIZES
 from service.jobs.work_queue import STREAM, WorkQueue, open_work_queue
 from tests.fleet.nats import NatsServer, nats_server
+from tests.support.pgbouncer import free_port
 from tests.support.relay import relay_to_port
 from tests.unit.jobs.test_handover import handover
 
@@ -86,3 +87,10 @@ async def test_a_server_that_has_vanished_without_a_word_is_left(server: NatsSer
         delivery = await queue.take(lambda: True)
         assert delivery is not None
         await delivery.acknowledge()
+
+
+async def test_a_process_does_not_wait_forever_for_a_server_that_is_away() -> None:
+    """At its start; once connected, it reconnects without end."""
+    with pytest.raises(QueueUnavailable):
+        async with open_work_queue(f"nats://127.0.0.1:{free_port()}", LEASE_SECONDS):
+            pass
