@@ -16,7 +16,7 @@ from msgspec import Meta
 from service.engine import jailed
 from service.engine.diagnostics import find_renames
 from service.engine.holding import Opening, hold
-from service.engine.jailed import database, delimited, lines, relabel, sheets
+from service.engine.jailed import database, delimited, lines, relabel, sheets, styles
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
 from service.engine.placing import Placing
@@ -60,6 +60,7 @@ DETOUR_DRIVER = "SQLite"
 DETOUR_FILE = "detour.sqlite"
 INTO_DETOUR = ("-f", DETOUR_DRIVER, *INTO_WORK_FILE[2:], "-lco", "LAUNDER=NO")
 SHEETS_FILE = "sheets.gpkg"
+PLAIN_FILE = "plain"
 TABLES_FILE = "tables.json"
 ROUNDED_FILE = "rounded.json"
 PARQUET_READING = f"{jailed.__name__}.parquet_reading"
@@ -84,7 +85,7 @@ PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """The open options with which the CSV driver finds the geometry."""
 OURS = Reading(drivers=(CSV_DRIVER,))
 """How normalized tables are read."""
-JAILED = tuple(module.__name__ for module in (delimited, sheets, database, relabel, lines))
+JAILED = tuple(module.__name__ for module in (delimited, sheets, styles, database, relabel, lines))
 
 
 class WorkFile(msgspec.Struct, frozen=True):
@@ -275,17 +276,28 @@ async def _read_delimited(place: Workplace, source: Source, request: ConversionR
 
 async def _read_workbook(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
     """Convert sheets to tables, and find the geometry of the tables."""
+    reading = _reading(source)
     if place.input_bytes <= LARGEST_WORKBOOK_BYTES:
-        placing = Placing(Wanted(**_wanted_columns(request)))
-        facts = await hold(place, _reading(source), [Opening(staged_names(source)[0])], placing)
+        placing = Placing(Wanted(**_wanted_columns(request)), doubts_dates=reading.doubts_dates)
+        facts = await hold(place, reading, [Opening(staged_names(source)[0])], placing)
         if facts is not None:
             _require_places(placing.tables, request)
             return WorkFile(tuple(_table_warnings(placing.tables)), facts=facts)
-    read = await _read_document(place, source)
+    read = await _read_layers(place, reading, await _with_plain_styles(place, source))
     await place.rename(WORK_FILE, SHEETS_FILE)
     tables = await _read_sheets(place, request)
     names = {table: read.names.get(name, name) for table, name in tables.names.items()}
     return msgspec.structs.replace(tables, warnings=(*read.warnings, *tables.warnings), names=names)
+
+
+async def _with_plain_styles(place: Workplace, source: Source) -> str:
+    """The workbook, or a copy with plain styles if its driver could mistake its own."""
+    file = staged_names(source)[0]
+    if not reading_of(source.format).doubts_dates:
+        return file
+    plain = f"{PLAIN_FILE}{source.parts[0].extension}"
+    await place.python(styles.__name__, file, plain)
+    return plain if await place.has(plain) else file
 
 
 async def _read_sheets(place: Workplace, request: ConversionRequest) -> WorkFile:

@@ -81,6 +81,7 @@ XLSX = Format(
         reader=Reader.WORKBOOK,
         environment=MappingProxyType({"OGR_XLSX_HEADERS": "FORCE"}),
         records_crs=False,
+        doubts_dates=True,
     ),
     writing=Writing(
         driver="XLSX",

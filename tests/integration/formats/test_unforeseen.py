@@ -1,7 +1,9 @@
 """Content whose loss only generated files revealed: kept where the target can hold it, told where it cannot."""
 
 import json
+import re
 import sqlite3
+import zipfile
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -191,6 +193,41 @@ async def test_a_document_that_was_held_in_memory_becomes_a_sequence(converters:
     done = await Pipeline(converters, has_sessions=True).to("GeoJsonSeq", path)
     lines = [json.loads(line)["properties"] for line in done.path.read_text().splitlines()]
     assert lines == [{"n": 1}, {"n": 2}]
+
+
+STYLES = {
+    "yyyy-mm-dd h:mm:ss": "2024-01-02T03:04:05",
+    "[$-409]m/dd/yyyy\\ h:mm\\ AM/PM;@": "2024-01-02T03:04:05",
+    "DD/MM/YYYY HH:MM:SS": "2024-01-02T03:04:05",
+    "d. mmm yy": "2024-01-02",
+    "hh:mm": "03:04:05",
+    "0&quot; added&quot;": 45293.12783564815,
+    "[Red]0.00": 45293.12783564815,
+    "[hh]:mm": 45293.12783564815,
+}
+"""Formats of cells as workbooks have them, and what the number of a day and its time means in each."""
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_the_format_of_a_cell_decides_whether_it_is_a_date(
+    converters: Converters, tmp_path: Path, style: str, *, has_sessions: bool
+) -> None:
+    """Its driver would drop times, and take numbers for dates."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    written = await pipeline.to(
+        "Xlsx", write_geojson(tmp_path / "a.geojson", [point(1, 2, at="2024-01-02T03:04:05", t="x")])
+    )
+    path = tmp_path / "a.xlsx"
+    with zipfile.ZipFile(written.path) as driver, zipfile.ZipFile(path, "w") as ours:
+        for name in driver.namelist():
+            content = driver.read(name)
+            if name == "xl/styles.xml":
+                content = re.sub(rb'formatCode="DD/MM/YYYY[^"]*"', lambda _: f'formatCode="{style}"'.encode(), content)
+            ours.writestr(name, content)
+    (found,) = readers.geojson((await pipeline.to("GeoJson", path, source_epsg=4326)).path)
+    meaning = STYLES[style]
+    assert found["properties"] == {"at": meaning if isinstance(meaning, str) else pytest.approx(meaning), "t": "x"}
 
 
 KML = """<kml xmlns="http://www.opengis.net/kml/2.2"><Document>

@@ -1,0 +1,57 @@
+"""Makes the driver understand a workbook's formats of cells. Runs in the sandbox: `python -m …styles XLSX PLAIN`.
+
+Only its format distinguishes a date from a number. The driver looks for some letters in a format, wherever they are: it
+drops the time if the hour has one letter, and takes a number for a date if the text beside it has them. Uses only the
+standard library.
+"""
+
+import re
+import shutil
+import sys
+import zipfile
+import zlib
+from xml.sax.saxutils import unescape
+
+MEMBER = "xl/styles.xml"
+MOST_BYTES = 16 << 20
+CODE = re.compile(rb"""(\bformatCode\s*=\s*(?P<quote>["']))(.*?)((?P=quote))""", re.DOTALL)
+LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\[\]]*\]', re.DOTALL)
+"""Parts of a format that are no placeholders: texts, blanks, colours, conditions."""
+QUOTES = {"&quot;": '"', "&apos;": "'"}
+UNREADABLE = (zipfile.BadZipFile, zlib.error, KeyError, EOFError, OSError, NotImplementedError, RuntimeError)
+
+
+def main(workbook: str, plain: str) -> None:
+    """Write a copy of `workbook` to `plain` whose formats the driver understands, unless it understands all of them."""
+    try:
+        with zipfile.ZipFile(workbook) as book, book.open(MEMBER) as styles:
+            content = styles.read(MOST_BYTES)
+    except UNREADABLE:
+        return  # the driver reports what is wrong
+    understood = CODE.sub(lambda found: found[1] + _understood(found[3]) + found[4], content)
+    if len(content) < MOST_BYTES and understood != content:
+        _copy_with(understood, workbook, plain)
+
+
+def _understood(code: bytes) -> bytes:
+    """The format `code`, or a plain one of the same kind if the driver could mistake it."""
+    text = unescape(code.decode("utf-8", "replace"), QUOTES).lower()
+    placeholders = LITERAL.sub("", text).partition(";")[0]
+    if "general" in placeholders:
+        return code
+    if "dd" in placeholders or "yy" in placeholders:
+        return b"YYYY-MM-DD HH:MM:SS.000" if "h" in placeholders else b"YYYY-MM-DD"
+    return code if "h" in placeholders or not re.search("[dhy]", text) else b"0"
+
+
+def _copy_with(styles: bytes, workbook: str, plain: str) -> None:
+    """Copy `workbook`, and put `styles` after its members; the former ones are not listed any more."""
+    shutil.copyfile(workbook, plain)
+    with zipfile.ZipFile(plain, "a", zipfile.ZIP_DEFLATED) as book:
+        book.filelist = [member for member in book.filelist if member.filename != MEMBER]
+        del book.NameToInfo[MEMBER]
+        book.writestr(MEMBER, styles)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])
