@@ -287,6 +287,8 @@ static void see_characters(struct column *column, const char *text, size_t size)
         if ((unsigned char)text[at] < ' ') {
             has_return |= text[at] == '\r';
             has_control |= !strchr("\t\n\r", text[at]);
+        } else if ((unsigned char)text[at] == 0xef) {
+            has_control |= !strncmp(text + at, "\xef\xbf\xbe", 3) || !strncmp(text + at, "\xef\xbf\xbf", 3);
         }
     column->controls += has_control;
     column->returns += has_return;

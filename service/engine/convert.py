@@ -45,6 +45,8 @@ __all__ = ["Engine", "Output"]
 UNASKED = ConversionRequest()
 FACTS_FILE = "facts.json"
 EDITS_FILE = "edits.json"
+NOT_IN_XML = "\ufffe\uffff"
+"""Characters that drivers write although no parser of XML reads them."""
 OPEN_OPTION = "-oo"
 JAILED_PROGRAMS = (
     facts_program.__name__,
@@ -296,13 +298,14 @@ def _edit(planned: tuple[Plan, Dataset]) -> dict[str, object]:
         "explode": bool(dataset.only_types and dataset.layer.collection_parts),
         "geometry": plan.geometry_name if plan.writing.shows_geometry_name else "",
         "guard": plan.writing.live_text,
+        "leave_out": NOT_IN_XML if plan.leaves_out_control else "",
         "system_is_unknown": plan.keeps_coordinates and dataset.layer.is_spatial,
         "elevation": plan.writing.elevation_column if _lacks_elevation(plan, dataset) else "",
     }
 
 
 def _changes(edit: dict[str, object]) -> bool:
-    asked = ("columns", "explode", "straighten", "guard", "elevation", "geometry", "system_is_unknown")
+    asked = ("columns", "explode", "straighten", "guard", "leave_out", "elevation", "geometry", "system_is_unknown")
     return any(edit[name] for name in asked) or edit["table"] != edit["name"]
 
 

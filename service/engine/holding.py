@@ -120,7 +120,8 @@ def needs_work_file(plan: Plan) -> bool:
     """Whether `plan` requires the work file, because it uses SQL or edits."""
     split = any(dataset.only_types or dataset.lacks_nulls or dataset.linearise for dataset in plan.datasets)
     has_empty_sheet = plan.writing.writer is Writer.WORKBOOK and not all(dataset.features for dataset in plan.datasets)
-    return split or has_empty_sheet or plan.gathers_lines or plan.keeps_coordinates or not may_hold(plan.target)
+    edited = plan.leaves_out_control or plan.gathers_lines
+    return split or has_empty_sheet or edited or plan.keeps_coordinates or not may_hold(plan.target)
 
 
 async def shape(session: Session, names: Iterable[tuple[str, str, dict[str, str]]]) -> None:

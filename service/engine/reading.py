@@ -369,7 +369,7 @@ def _table_warnings(tables: Sequence[_Table | Table]) -> Iterator[str]:
     renamed = [pair for table in tables for pair in table.renamed]
     if renamed:
         pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in renamed], LISTED)
-        yield f"Names of columns are repeated in the header: {pairs}."
+        yield f"Names of columns are repeated in the header, or have line ends: {pairs}."
     for table in tables:
         if table.others:
             x, y = (shown(name) for ours, name in table.originals.items() if ours in {X, Y})

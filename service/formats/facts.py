@@ -56,7 +56,7 @@ class Field(msgspec.Struct, frozen=True):
     carriage_returns: Count = 0
     """Texts with one."""
     control: Count = 0
-    """Texts with control characters other than tabs and line ends."""
+    """Texts with control characters other than tabs and line ends, or with U+FFFE or U+FFFF."""
     like_json: Count = 0
     """Texts that begin and end like JSON objects or arrays."""
     like_markup: Count = 0

@@ -61,6 +61,8 @@ class ColumnRule(StrEnum):
     """What column names are allowed."""
 
     ANY = "any"
+    CELL = "cell"
+    """Column names are cells of the first row: without blanks around them, line ends and what XML lacks."""
     XML = "xml"
     DBF = "dbf"
     MAPINFO = "mapinfo"

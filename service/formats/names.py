@@ -17,6 +17,7 @@ STEM_BYTES = 60
 DEFAULT_STEM = "data"
 XML_NAME_BYTES = 200
 NAMELESS = "field"
+NOT_IN_CELL = re.compile(r"[\x00-\x1f\ufffe\uffff]")
 MAPINFO_NAME = 31
 GEODATABASE_NAME = 62
 """Two less than the maximum, because a suffix may be added to a reserved name."""
@@ -109,6 +110,11 @@ def _as_they_are(names: Sequence[str]) -> tuple[str, ...]:
     return unique([name or NAMELESS for name in names]) if "" in names else tuple(names)
 
 
+def _cell_names(names: Sequence[str]) -> tuple[str, ...]:
+    cleaned = [NOT_IN_CELL.sub("_", name).strip(" ") or NAMELESS for name in names]
+    return tuple(names) if cleaned == list(names) else unique(cleaned)
+
+
 def _xml_names(names: Sequence[str]) -> tuple[str, ...]:
     return unique([xml_name(name) for name in names])
 
@@ -133,6 +139,7 @@ def _geodatabase_names(names: Sequence[str]) -> tuple[str, ...]:
 _RULES: Mapping[ColumnRule, Callable[[Sequence[str]], tuple[str, ...]]] = MappingProxyType(
     {
         ColumnRule.ANY: _as_they_are,
+        ColumnRule.CELL: _cell_names,
         ColumnRule.XML: _xml_names,
         ColumnRule.DBF: written_names,
         ColumnRule.MAPINFO: _mapinfo_names,

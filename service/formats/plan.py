@@ -57,6 +57,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return Facts(layers=tuple(layers.values()))
 
     @property
+    def leaves_out_control(self) -> bool:
+        """Whether texts have characters that the target cannot hold, of which its driver leaves out only some."""
+        return any(_has_control(self.writing, dataset.layer) for dataset in self.datasets)
+
+    @property
     def writing(self) -> Writing:
         """How the target is written."""
         return writing_of(self.target)
@@ -113,7 +118,7 @@ def can_go_direct(source: Source, target: Format, facts: Facts) -> bool:
         and writing.attributes is None
         and not writing.shows_geometry_name
         and writing.value_losses <= KNOWN_BY_SCAN
-        and all(_fits(writing, layer) for layer in facts.layers)
+        and all(_fits(writing, layer) and not _has_control(writing, layer) for layer in facts.layers)
     )
 
 
@@ -122,6 +127,10 @@ def _is_json_to_json(source: Source, target: Format, facts: Facts) -> bool:
     writing = writing_of(target)
     known = facts.in_work_file or not any(is_cut_blindly(writing, layer) for layer in facts.layers)
     return reading_of(source.format).json and writing.json and len(facts.layers) == 1 and known
+
+
+def _has_control(writing: Writing, layer: Layer) -> bool:
+    return "control" in writing.value_losses and any(field.control for field in layer.fields)
 
 
 def _fits(writing: Writing, layer: Layer) -> bool:

@@ -137,8 +137,8 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
         ),
         "control": Loss(
             lambda field, _: field.control,
-            "control characters",
-            "{target} has no control characters; they were left out of {values}.",
+            "control characters, U+FFFE and U+FFFF",
+            "{target} has no control characters, nor U+FFFE and U+FFFF; they were left out of {values}.",
         ),
         "like_json": Loss(
             lambda field, _: field.like_json,

@@ -26,7 +26,7 @@ SMALLEST_REAL = 5e-7
 MOMENTS_CHARACTERS = 1 << 17
 """How many recent dates and times are cached: tables repeat the same days again and again."""
 
-CONTROL = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f]")
+CONTROL = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 JSON_EDGES = frozenset({("{", "}"), ("[", "]")})
 
 _COUNTERS = (

@@ -38,7 +38,7 @@ class FieldFindings(msgspec.Struct, frozen=True, kw_only=True):
     leading_blanks: Count = 0
     carriage_returns: Count = 0
     control: Count = 0
-    """Texts with control characters other than tabs and line ends."""
+    """Texts with control characters other than tabs and line ends, or with U+FFFE or U+FFFF."""
     like_json: Count = 0
     """Texts that begin and end like JSON objects or arrays."""
     before_1000: Count = 0

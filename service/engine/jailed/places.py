@@ -30,6 +30,8 @@ SRID_TEXT = re.compile(r"\s*SRID=(\d{1,9});\s*", re.IGNORECASE)
 SRID_BYTES = re.compile(r"\s*(?:01[0-9A-F]{6}[26AE]0([0-9A-F]{8})|00[26AE]0[0-9A-F]{6}([0-9A-F]{8}))", re.IGNORECASE)
 """Extended WKB with a system: four bytes after the type, which has a flag for it; in either byte order."""
 NUMBER = re.compile(r"\s*[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][-+]?\d+)?\s*$")
+LINE_ENDS = re.compile(r"[\r\n]+")
+"""The driver takes the first one for the end of the header, whatever the quotes."""
 TYPES = (
     ("Integer64", re.compile(r"-?(?:0|[1-9]\d{0,17})$")),
     ("Real", re.compile(r"-?(?:0|[1-9]\d*)?(?:[.,]\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+)$")),
@@ -91,7 +93,7 @@ class Table:
     """Further pairs of columns that could be coordinates, which stay data."""
     srid: int | None = None
     renamed: tuple[tuple[str, str], ...] = ()
-    """Columns with a repeated name, and their new names."""
+    """Columns whose name is repeated, or has line ends, and their new names."""
 
 
 def expect(columns: Iterable[Column], wanted: Wanted) -> None:
@@ -190,11 +192,11 @@ def widened(current: str, cell: str) -> str:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """`names` without empty or repeated ones."""
+    """`names` without line ends, and without empty or repeated ones."""
     taken: set[str] = set()
     found = []
     for number, raw in enumerate(names, 1):
-        name = base = raw.strip() or f"field_{number}"
+        name = base = LINE_ENDS.sub(" ", raw.strip()) or f"field_{number}"
         again = 1
         while name.casefold() in taken:
             again += 1
@@ -205,7 +207,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 
 def renames(names: Sequence[str], written: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Which of `names` were changed in `written` because they were repeated."""
+    """Which of `names` were changed in `written` because they were repeated, or had line ends."""
     return tuple((old.strip(), new) for old, new in zip(names, written, strict=False) if old.strip() not in {"", new})
 
 

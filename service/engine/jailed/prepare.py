@@ -1,7 +1,7 @@
 """Edits the work file before it is written out. Runs in the sandbox: `python -m …prepare FILE EDITS`.
 
-EDITS is JSON: a list of `{"table", "name", "columns": {old: new}, "explode", "straighten", "guard", "elevation",
-"geometry", "system_is_unknown"}`. Uses only the standard library.
+EDITS is JSON: a list of `{"table", "name", "columns": {old: new}, "explode", "straighten", "guard", "leave_out",
+"elevation", "geometry", "system_is_unknown"}`. Uses only the standard library.
 """
 
 import json
@@ -10,6 +10,7 @@ import struct
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from service.engine.jailed.gpkg import (
     FID,
@@ -40,24 +41,31 @@ def main(work_file: str, edits_file: str) -> None:
     edits = json.loads(Path(edits_file).read_text(encoding="utf-8"))
     connection.execute("BEGIN")
     for edit in edits:
-        if edit["straighten"]:
-            straighten(connection, edit["table"])
-        if edit["explode"]:
-            _explode(connection, edit["table"])
-        if edit["guard"]:
-            _guard(connection, edit["table"], edit["guard"])
-        if edit["system_is_unknown"]:
-            _forget_system(connection, edit["table"])
-        if edit["elevation"]:
-            _add_elevation(connection, edit["table"], edit["elevation"])
-        _rename_columns(connection, edit["table"], edit["columns"])
-        if edit["geometry"]:
-            _rename_geometry(connection, edit["table"], edit["geometry"])
+        _apply(connection, edit)
     for edit in edits:
         _rename_table(connection, edit["table"], f"__{edit['name']}")
     for edit in edits:
         _rename_table(connection, f"__{edit['name']}", edit["name"])
     connection.execute("COMMIT")
+
+
+def _apply(connection: sqlite3.Connection, edit: Mapping[str, Any]) -> None:
+    """Change the features and columns of one table."""
+    if edit["straighten"]:
+        straighten(connection, edit["table"])
+    if edit["explode"]:
+        _explode(connection, edit["table"])
+    if edit["guard"]:
+        _guard(connection, edit["table"], edit["guard"])
+    if edit["leave_out"]:
+        _leave_out(connection, edit["table"], edit["leave_out"])
+    if edit["system_is_unknown"]:
+        _forget_system(connection, edit["table"])
+    if edit["elevation"]:
+        _add_elevation(connection, edit["table"], edit["elevation"])
+    _rename_columns(connection, edit["table"], edit["columns"])
+    if edit["geometry"]:
+        _rename_geometry(connection, edit["table"], edit["geometry"])
 
 
 def _rename_columns(connection: sqlite3.Connection, table: str, new_names: Mapping[str, str]) -> None:
@@ -90,6 +98,16 @@ def _guard(connection: sqlite3.Connection, table: str, live: str) -> None:
             column = quoted(name)
             query = f"UPDATE {quoted(table)} SET {column} = ? || {column} WHERE substr({BARE.format(column)}, 1, ?) = ?"  # noqa: S608 -- quoted
             connection.execute(query, ("'", len(live), live))
+
+
+def _leave_out(connection: sqlite3.Connection, table: str, characters: str) -> None:
+    """Remove all `characters` from texts."""
+    for name, declared in columns(connection, table):
+        if declared.startswith("TEXT"):
+            column = quoted(name)
+            for character in characters:
+                query = f"UPDATE {quoted(table)} SET {column} = replace({column}, ?1, '') WHERE instr({column}, ?1)"  # noqa: S608 -- quoted
+                connection.execute(query, (character,))
 
 
 def _add_elevation(connection: sqlite3.Connection, table: str, name: str) -> None:

@@ -7,6 +7,7 @@ import json
 import sqlite3
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from service.engine.jailed.exits import Exit
@@ -20,6 +21,7 @@ from service.engine.jailed.places import (
     expect,
     find_places,
     look_at_cell,
+    renames,
     strip_srids,
     types_of,
     unique_names,
@@ -62,6 +64,7 @@ def _write(connection: sqlite3.Connection, table: str, number: int, wanted: Want
     places, others = find_places(seen, wanted)
     path = Path(f"t{number}.csv")
     found = describe(path.name, table, seen, (places, others))
+    found = replace(found, renamed=renames([name for name, _ in declared], found.columns))
     rows = _rows(connection, table, [original for original, _ in declared])
     if found.srid is not None:
         rows = strip_srids(rows, next(at for at, ours in places.items() if ours == WKT))

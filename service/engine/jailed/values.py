@@ -20,7 +20,7 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
         "cut_at_nul": "instr({0}, char(0)) > 0",
         "leading_blanks": "{0} GLOB ' *'",
         "carriage_returns": "instr({0}, char(13)) > 0",
-        "control": "{0} GLOB '*[' || char(1) || '-' || char(8, 11, 12, 14) || '-' || char(31) || ']*'",
+        "control": "{0} GLOB '*[' || char(1) || '-' || char(8, 11, 12, 14) || '-' || char(31, 65534, 65535) || ']*'",
         "like_json": "{0} GLOB '{{*}}' OR {0} GLOB '[[]*]'",
         "like_markup": "ltrim({0}, char(9, 10, 13, 32)) GLOB '<*'",
         "like_formulas": "{0} GLOB 'of:=*'",

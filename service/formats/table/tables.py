@@ -3,7 +3,7 @@
 
 from types import MappingProxyType
 
-from service.formats.format import Format, Reader, Reading, Reread, Writer, Writing
+from service.formats.format import ColumnRule, Format, Reader, Reading, Reread, Writer, Writing
 
 CSV_PLACES = ("X_POSSIBLE_NAMES=X", "Y_POSSIBLE_NAMES=Y", "Z_POSSIBLE_NAMES=Z", "GEOM_POSSIBLE_NAMES=WKT")
 """The columns that hold the geometry in a CSV file that the service wrote."""
@@ -61,6 +61,7 @@ ODS = Format(
         extension=".ods",
         media_type="application/vnd.oasis.opendocument.spreadsheet",
         writer=Writer.WORKBOOK,
+        column_names=ColumnRule.CELL,
         multi_layer=True,
         m=True,
         records_crs=False,
@@ -102,6 +103,7 @@ XLSX = Format(
         extension=".xlsx",
         media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         writer=Writer.WORKBOOK,
+        column_names=ColumnRule.CELL,
         multi_layer=True,
         m=True,
         records_crs=False,

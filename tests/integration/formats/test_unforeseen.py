@@ -98,6 +98,79 @@ async def test_a_text_that_looks_like_markup_leaves_the_document_well_formed(
     assert texts == ["'<b>bold</b>"]
 
 
+ODD = "a\x01b\ufffec\uffffd"
+
+
+@pytest.mark.parametrize("target", ["Kml", "Kmz", "Gml", "Gpx", "Xlsx", "Ods"])
+@pytest.mark.parametrize("source", ["GeoJson", "FlatGeobuf"])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_characters_that_xml_lacks_leave_the_document_well_formed(
+    converters: Converters, tmp_path: Path, source: str, target: str, *, has_sessions: bool
+) -> None:
+    """Drivers leave out some of them; the service leaves out the others, and tells of all."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, first=ODD, second="\uffff "), point(1, 2, first="x")])
+    done = await pipeline.to(target, path if source == "GeoJson" else (await pipeline.to(source, path)).path)
+    told = [warning for warning in done.output.warnings if "2 values of 'first', 'second'" in warning]
+    assert len(told) == 1, done.output.warnings
+    texts = {element.text for document in _documents(done.path) for element in document.iter()}
+    assert "abcd" in texts, texts
+
+
+NAMES = [" lead", "trail ", "two\nlines", "odd\x01\uffff", "last"]
+
+
+@pytest.mark.parametrize("target", ["Xlsx", "Ods"])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_columns_of_workbooks_whose_names_no_cell_can_hold_are_renamed(
+    converters: Converters, tmp_path: Path, target: str, *, has_sessions: bool
+) -> None:
+    """A line end in a name would end the header, and drop all columns that follow."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, **{name: name.strip() for name in NAMES})])
+    done = await pipeline.to(target, (await pipeline.to("FlatGeobuf", path)).path)
+    assert [
+        warning for warning in done.output.warnings if warning.startswith("Columns were renamed: ' lead' to 'lead'")
+    ]
+    texts = {element.text for document in _documents(done.path) for element in document.iter()}
+    assert texts > {"lead", "trail", "two_lines", "odd__", "last"}, texts
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
+async def test_line_ends_in_the_header_of_a_table_do_not_end_it(
+    converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
+) -> None:
+    """Spreadsheets have them in narrow columns."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = tmp_path / name
+    header = '"id","first\nname","x","y","last"' if name.endswith(".csv") else "id,first_name,x,y,last"
+    path.with_suffix(".csv").write_text(f"{header}\n1,a,1,2,b\n2,c,3,4,d\n", encoding="utf-8")
+    if name.endswith(".xlsx"):
+        written = await pipeline.to("Xlsx", path.with_suffix(".csv"), source_epsg=4326)
+        _replace_in(written.path, path, b"first_name", b"first&#10;name")
+    done = await pipeline.to("GeoJson", path, source_epsg=4326)
+    rows = [feature["properties"] for feature in readers.geojson(done.path)]
+    assert rows == [{"id": 1, "first name": "a", "last": "b"}, {"id": 2, "first name": "c", "last": "d"}]
+    assert any("'first?name' became 'first name'" in warning for warning in done.output.warnings), done.output.warnings
+
+
+def _replace_in(archive: Path, copy: Path, pattern: bytes, new: bytes) -> None:
+    """Copy a ZIP with what matches `pattern` replaced in all members."""
+    with zipfile.ZipFile(archive) as packed, zipfile.ZipFile(copy, "w") as changed:
+        for name in packed.namelist():
+            changed.writestr(name, re.sub(pattern, lambda _: new, packed.read(name)))
+
+
+def _documents(path: Path) -> list[ET.Element]:
+    """All XML in a file, or in its members if it is a ZIP."""
+    if not zipfile.is_zipfile(path):
+        return [ET.parse(path).getroot()]  # noqa: S314 -- ours
+    with zipfile.ZipFile(path) as packed:
+        names = [name for name in packed.namelist() if name.endswith((".xml", ".kml"))]
+        return [ET.fromstring(packed.read(name)) for name in names]  # noqa: S314 -- ours
+
+
 @pytest.mark.parametrize("target", ["GeoJson", "Csv", "Kml", "Gml", "Xlsx", "Ods", "Gpx"])
 async def test_binary_values_that_become_texts_are_told(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
     """With their number."""
@@ -219,12 +292,7 @@ async def test_the_format_of_a_cell_decides_whether_it_is_a_date(
         "Xlsx", write_geojson(tmp_path / "a.geojson", [point(1, 2, at="2024-01-02T03:04:05", t="x")])
     )
     path = tmp_path / "a.xlsx"
-    with zipfile.ZipFile(written.path) as driver, zipfile.ZipFile(path, "w") as ours:
-        for name in driver.namelist():
-            content = driver.read(name)
-            if name == "xl/styles.xml":
-                content = re.sub(rb'formatCode="DD/MM/YYYY[^"]*"', lambda _: f'formatCode="{style}"'.encode(), content)
-            ours.writestr(name, content)
+    _replace_in(written.path, path, rb'formatCode="DD/MM/YYYY[^"]*"', f'formatCode="{style}"'.encode())
     (found,) = readers.geojson((await pipeline.to("GeoJson", path, source_epsg=4326)).path)
     meaning = STYLES[style]
     assert found["properties"] == {"at": meaning if isinstance(meaning, str) else pytest.approx(meaning), "t": "x"}
