@@ -217,7 +217,7 @@ async def open_services(
         metrics.PROCESSES.set(1)
         try:
             await services.leases.beat()
-            if is_shared:
+            if fleet is not None and fleet.gateway is not None:
                 await workers.look()
             for chore in PERIODIC_TASKS:
                 tasks.start_soon(run_periodically, services, chore)

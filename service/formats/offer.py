@@ -1,6 +1,6 @@
 """What can be read and written now: by this host, or by all workers of a fleet."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -75,8 +75,13 @@ class Offer:
 
     def can(self, source: str | None, target: str) -> bool:
         """Whether a format, by its token, can be read, and another one be written."""
-        read, written = self._formats.get(source or ""), self._formats.get(target)
-        return read is not None and read.input and written is not None and written.output
+        return can(self._formats.values(), source, target)
+
+
+def can(formats: Collection[Availability], source: str | None, target: str) -> bool:
+    """Whether of these formats, which this version need not know, one can be read, and another one be written."""
+    reads = any(entry.token == source and entry.input for entry in formats)
+    return reads and any(entry.token == target and entry.output for entry in formats)
 
 
 def common(offers: Sequence[Sequence[Availability]]) -> tuple[Availability, ...]:

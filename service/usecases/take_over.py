@@ -17,7 +17,7 @@ from sandbox.pool import QueueTicket
 from sandbox.queue import State
 from service.blocking import INLINE_BYTES
 from service.errors import GeomillError, Overloaded, Rejection, RetryableFault, StorageUnavailable
-from service.formats.offer import Offer
+from service.formats.offer import Offer, can
 from service.formats.target import choose_target
 from service.ids import JobId
 from service.intake.form import Upload
@@ -71,6 +71,7 @@ class Worker:
     ) -> None:
         """With a `runner` of its own for what it claims, take jobs only while a converter is idle."""
         self._services: Services
+        self._offer: Offer
         self._runner: JobRunner
         self.runner = runner
         self._queue = queue
@@ -86,6 +87,7 @@ class Worker:
     async def work(self, services: Services) -> None:
         """Take and run jobs until `leave`."""
         self._services = services
+        self._offer = Offer(services.engine.capabilities.formats)
         self._runner = self.runner or services.runner
         await self._queue.listen()
         async with anyio.create_task_group() as tasks:
@@ -178,10 +180,10 @@ class Worker:
 
     async def _suits_another(self, handover: HandOver) -> bool:
         """Whether this host lacks a format of the job that another worker has, and perhaps all had until now."""
-        if self._services.offer.can(handover.job.input_format, handover.target):
+        source, target = handover.job.input_format, handover.target
+        if self._offer.can(source, target):
             return False
-        offers = map(Offer, await self._services.leases.offers())
-        return any(offer.can(handover.job.input_format, handover.target) for offer in offers)
+        return any(can(formats, source, target) for formats in await self._services.leases.offers())
 
     @contextmanager
     def _place(self, handover: HandOver) -> Iterator[QueueTicket]:
@@ -274,8 +276,8 @@ class Worker:
         )
         if self._leaves:
             raise Overloaded(RESTARTING, RETRY_AFTER_SECONDS)
-        self._services.offer.require_readable(source.format)
-        choose_target(source.format, handover.target, self._services.offer.unwritable())
+        self._offer.require_readable(source.format)
+        choose_target(source.format, handover.target, self._offer.unwritable())
         return JobSpec(
             job=job,
             account_id=handover.account_id,

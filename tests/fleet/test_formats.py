@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import httpx
@@ -19,6 +19,7 @@ from service.jobs.leases import Leases
 from service.jobs.workers import REMEMBERED_SECONDS, KnownWorkers
 from tests.fleet.site import Site, wait_until
 from tests.support.data import collection, feature, lakes, point
+from tests.support.server import Client
 from tests.support.world import World, world
 
 pytestmark = pytest.mark.xdist_group("fleet")
@@ -45,7 +46,7 @@ def test_a_gateway_offers_what_the_workers_have(fleet: Site) -> None:
     """Its own host has no GDAL."""
     assert fleet.gateway.events("server.ready")[0]["gdal"] == ""
     with fleet.client() as client:
-        formats = {row["token"]: row for row in client.get("/api/geo/formats").raise_for_status().json()["formats"]}
+        formats = offered(client)
     assert formats["gpkg"]["input"]
     assert formats["gpkg"]["output"]
 
@@ -66,6 +67,26 @@ def test_a_gateway_analyzes_files_itself(fleet: Site) -> None:
     with fleet.client() as client:
         answer = client.post("/api/geo/convert/analyze", files={"file": ("a.geojson", LARGE)})
         assert answer.raise_for_status().json()["report"]["applicable"], answer.text
+
+
+def test_a_worker_takes_what_workers_lacked_when_it_started(fleet: Site) -> None:
+    """An update replaces the workers one after the other: what the last old one lacked is offered once it has gone."""
+    old, formats = uuid4(), [msgspec.to_builtins(has("of another version"))]
+    fleet.rows("INSERT INTO server VALUES ($1, now(), now() + interval '1 hour', $2) RETURNING id", old, formats)
+    fleet.workers[0].stop()
+    fleet.revive()
+    fleet.rows("DELETE FROM server WHERE id = $1 RETURNING id", old)
+    with fleet.client() as client:
+        wait_until(lambda: offered(client)["csv"]["output"])
+        with fleet.frozen(fleet.workers[1]):
+            assert client.convert("lakes.geojson", lakes(), outputFormat="csv")["success"]
+    wait_until(fleet.is_clean)
+
+
+def offered(client: Client) -> dict[str, Any]:
+    """What the gateway says of each format."""
+    answer = client.get("/api/geo/formats").raise_for_status().json()
+    return {row["token"]: row for row in answer["formats"]}
 
 
 class Known(NamedTuple):
