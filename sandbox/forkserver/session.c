@@ -95,17 +95,16 @@ static int report_share(double share, const char *text, void *nothing)
     return 1;
 }
 
-/* How many features a dataset has; -1 if its driver would have to read them. */
+/* How many features a dataset has; -1 if its driver would have to read them. Some drivers read a whole layer here, and
+ * only once, so that what they say of it must be heard. */
 static int64_t known_features(handle dataset)
 {
     int64_t known = 0;
-    CPLPushErrorHandler(CPLQuietErrorHandler);
     for (int number = 0, count = dataset ? GDALDatasetGetLayerCount(dataset) : 0; number < count && known >= 0; number++) {
         handle layer = GDALDatasetGetLayer(dataset, number);
         int64_t found = OGR_L_TestCapability(layer, "FastFeatureCount") ? OGR_L_GetFeatureCount(layer, 0) : -1;
         known = found < 0 ? -1 : known + found;
     }
-    CPLPopErrorHandler();
     return known;
 }
 

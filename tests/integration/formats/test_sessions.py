@@ -326,6 +326,21 @@ async def test_what_a_result_of_json_lacks_is_told(ways: Ways, tmp_path: Path, n
     assert any(sentence in warning for warning in told[0]), told
 
 
+async def test_a_damaged_sheet_is_refused_both_ways(ways: Ways, tmp_path: Path) -> None:
+    """Its driver reads a sheet once, when it is first asked anything about it."""
+    table = tmp_path / "in.csv"
+    table.write_text("x,y,name\n" + "".join(f"{number},2,a\n" for number in range(20)))
+    await run_process(["ogr2ogr", "-f", "XLSX", tmp_path / "whole.xlsx", table])
+    with zipfile.ZipFile(tmp_path / "whole.xlsx") as whole, zipfile.ZipFile(tmp_path / "in.xlsx", "w") as damaged:
+        for name in whole.namelist():
+            content = whole.read(name)
+            half = len(content) // 2
+            damaged.writestr(name, content[:half] + b"<<" + content[half:] if "sheet1" in name else content)
+    for way in (ways.held, ways.filed):
+        with pytest.raises(Rejection, match="damaged"):
+            await way.to("GeoPackage", tmp_path / "in.xlsx", source_epsg=4326)
+
+
 def new_directory(parent: Path) -> Path:
     return Path(tempfile.mkdtemp(dir=parent))
 
