@@ -92,9 +92,7 @@ class _Call:
         finally:
             self._answered.set()
         while record["status"] in _OPEN or "originalFileName" not in record:
-            progress = record.get("progress", {})
-            situation = Situation(progress.get("stage", "waiting"), progress.get("share"))
-            self._bar.convert(self._path.name, situation, _UPLOAD_SHARE, _CONVERT_SHARE)
+            self._bar.convert(self._path.name, situation_of(record), _UPLOAD_SHARE, _CONVERT_SHARE)
             record = self._status(record["jobId"], SHOWN_WAIT_SECONDS if self._bar.shows else WAIT_SECONDS)
         self._job_id = None  # it has ended
         if record["status"] != "Completed" or "downloadUrl" not in record:
@@ -172,7 +170,7 @@ class _Call:
                 )
             except (OSError, http.client.HTTPException) as error:
                 problem = f"{self._remote.api} cannot be reached ({str(error) or type(error).__name__})."
-                if _is_wrong_address(error):
+                if is_wrong_address(error):
                     raise CommandError(f"{problem} Check --url.") from None
             else:
                 if reply.is_job:
@@ -248,10 +246,21 @@ def _pieces(response: http.client.HTTPResponse) -> Iterator[bytes]:
         raise _NotFetchedError(str(error) or type(error).__name__) from None
 
 
-def _is_wrong_address(error: Exception) -> bool:
+def situation_of(record: Mapping[str, Any]) -> Situation:
+    """Return what happens to a job; `waiting` if a newer server says it in words that are unknown here."""
+    progress = record.get("progress")
+    told = progress if isinstance(progress, dict) else {}
+    try:
+        return msgspec.convert((told.get("stage"), told.get("share")), Situation)
+    except msgspec.ValidationError:
+        return Situation("waiting")
+
+
+def is_wrong_address(error: Exception) -> bool:
     """Whether no repetition helps, as opposed to a server or network that is away for a while."""
     no_such_host = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
-    return no_such_host or isinstance(error, ssl.SSLError)
+    speaks_no_tls = isinstance(error, ssl.SSLError) and getattr(error, "reason", "") == "WRONG_VERSION_NUMBER"
+    return no_such_host or speaks_no_tls or isinstance(error, ssl.SSLCertVerificationError)
 
 
 def _outcome(path: Path, output: Path, record: Mapping[str, Any]) -> FileOutcome:

@@ -1,6 +1,8 @@
 """What `geomill convert` displays, sends together and writes."""
 
 import io
+import socket
+import ssl
 import zipfile
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 
 from service.cli.client.bundling import upload_name, write_upload
 from service.cli.client.outputs import Outputs
+from service.cli.client.remote import is_wrong_address, situation_of
 from service.cli.client.reporting import ProgressBar
 from service.cli.command import CommandError
 from service.jobs.lifecycle import Situation
@@ -123,3 +126,28 @@ def test_what_is_no_file_is_told(tmp_path: Path) -> None:
     for name, reason in (("directory", "directory"), ("none.csv", "no such file")):
         with pytest.raises(CommandError, match=reason):
             upload_name(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("progress", "situation"),
+    [
+        ({"stage": "reading", "share": 0.25}, Situation("reading", 0.25)),
+        ({"stage": "converting"}, Situation("converting")),
+        ({"stage": "dreaming", "share": 0.25}, Situation("waiting")),
+        ({"stage": "reading", "share": "half"}, Situation("waiting")),
+        (["reading"], Situation("waiting")),
+        (None, Situation("waiting")),
+    ],
+)
+def test_progress_in_unknown_words_ends_no_conversion(progress: object, situation: Situation) -> None:
+    """The server may be newer than the command."""
+    assert situation_of({"status": "Processing", "progress": progress}) == situation
+
+
+def test_only_a_wrong_address_is_not_tried_again() -> None:
+    """A host or protocol that is wrong stays wrong; a handshake that breaks off may succeed the next time."""
+    plain_http = ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number")
+    plain_http.reason = "WRONG_VERSION_NUMBER"
+    wrong = (socket.gaierror(socket.EAI_NONAME, "unknown"), ssl.SSLCertVerificationError(1, "expired"), plain_http)
+    passing = (socket.gaierror(socket.EAI_AGAIN, "again"), ssl.SSLEOFError(8, "EOF"), ConnectionResetError())
+    assert [is_wrong_address(error) for error in (*wrong, *passing)] == [True] * 3 + [False] * 3
