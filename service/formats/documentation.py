@@ -127,7 +127,7 @@ NOTES = """\
   as separate layers, other targets if the field `layer` names one. A warning reports what only these points hold, such
   as times.
 - **OpenFileGDB** rounds elevations and measures to 0.0001. It stores times in UTC, without saying
-  so.
+  so. When it is read, times before 1970 may be one second late; a warning reports them.
 - **TopoJSON** has no dates: texts that look like them are read as such, and a warning reports those that may have
   changed.
 - **FlatGeobuf** sorts features by location, for its index; dates become dates with times.

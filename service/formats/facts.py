@@ -81,6 +81,8 @@ class Field(msgspec.Struct, frozen=True):
     """Times with a time zone."""
     before_1000: Count = 0
     """Dates whose year has fewer than four digits."""
+    until_1970: Count = 0
+    """Times until the first second of 1970 in UTC, which some drivers round to a later second."""
     before_march_1900: Count = 0
     """Dates and times that spreadsheets cannot count from their first day."""
     offsets: Count = 0

@@ -149,7 +149,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     numbers: frozenset[str] = frozenset()
     """The columns that the format defines as numbers; the driver guesses the types of all others."""
     overflows: frozenset[str] = frozenset()
-    """The kinds of numbers that are read as the last of their type if they exceed it, as keys of `OVERFLOWS`."""
+    """The kinds of values that reading may change, as keys of `OVERFLOWS`."""
     doubts_dates: bool = False
     """Whether the driver may drop the times of dates, or take numbers for dates, unless the styles are made plain."""
     guesses_types: bool = False

@@ -180,6 +180,11 @@ OVERFLOWS: Mapping[str, Loss] = MappingProxyType(
             "numbers from 1.8e308 on",
             "{source} holds numbers from 1.8e308 on, or infinite ones; {values} became infinite.",
         ),
+        "until_1970": Loss(
+            lambda field, _: field.until_1970,
+            "times before 1970",
+            "{source} is read with times before 1970 to the second only; {values} may be one second late.",
+        ),
         "at_32_bits": Loss(
             lambda field, _: field.at_32_bits,
             "whole numbers beyond 32 bits",
@@ -188,11 +193,11 @@ OVERFLOWS: Mapping[str, Loss] = MappingProxyType(
         ),
     }
 )
-"""What reading may do to numbers; `Reading.overflows` names the kinds for each format."""
+"""What reading may do to values; `Reading.overflows` names the kinds for each format."""
 
 
 def reading_warnings(source: Format, layers: Sequence[Layer]) -> Iterator[str]:
-    """A sentence for each kind of number in `layers` that reading the format `source` may have changed."""
+    """A sentence for each kind of value in `layers` that reading the format `source` may have changed."""
     for kind in sorted(reading_of(source).overflows):
         if counts := _counts(OVERFLOWS[kind], layers):
             yield OVERFLOWS[kind].sentence.format(source=source.title, values=_values(counts))

@@ -39,6 +39,7 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     },
     "date": {"before_1000": BEFORE_1000, "before_march_1900": BEFORE_MARCH_1900},
     "datetime": {
+        "until_1970": "{0} <= '1970-01-01T00:00:00.999Z'",
         "before_march_1900": BEFORE_MARCH_1900,
         "fractions": "{0} GLOB '*.[0-9]*' AND NOT ({0} GLOB '*.000' OR {0} GLOB '*.000[Z+-]*')",
         "offsets": "{0} GLOB '*[+-][0-9][0-9]:[0-9][0-9]'",

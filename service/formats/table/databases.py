@@ -83,6 +83,7 @@ OPENFILEGDB = Format(
     extensions=(SHARED_EXTENSION,),
     reading=Reading(
         drivers=("OpenFileGDB",),
+        overflows=frozenset({"until_1970"}),
         folder=Folder(".gdb", "a00000001.gdbtable", r"gdb|timestamps|a[0-9a-f]{8}\.[\w.]{1,100}"),
     ),
     writing=Writing(

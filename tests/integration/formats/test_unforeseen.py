@@ -357,6 +357,14 @@ async def test_times_that_get_a_zone_beside_others_are_told(pipeline: Pipeline, 
     assert any("1 value of 'at' without one will be taken for UTC" in warning for warning in warnings), warnings
 
 
+async def test_times_that_reading_a_geodatabase_may_shift_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Some versions of its driver round those before 1970 up to the next second."""
+    times = ["1900-01-01T12:00:00Z", "1969-12-31T23:59:59Z", "2024-01-02T03:04:05Z"]
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, at=time, n=1) for time in times])
+    done = await pipeline.to("GeoPackage", (await pipeline.to("OpenFileGdb", path)).path)
+    assert any("2 values of 'at' may be one second late" in warning for warning in done.output.warnings)
+
+
 async def test_layers_without_elevations_beside_others_are_told_in_kml(pipeline: Pipeline, tmp_path: Path) -> None:
     """One altitude mode applies to the whole document."""
     path = tmp_path / "a.kml"
