@@ -74,6 +74,7 @@ from service.usecases.maintenance import PERIODIC_TASKS, run_periodically
 from service.usecases.overflow import FULL_AT, Overflow
 from service.usecases.run_job import run_job
 from service.usecases.services import Fleet, Role, Services
+from service.usecases.shutdown import end_jobs
 
 if TYPE_CHECKING:  # it needs an extra
     from service.jobs.work_queue import WorkQueue
@@ -180,7 +181,7 @@ async def open_services(
         fleet = (
             None
             if queue is None
-            else await _join(settings, role, parts, own, queue=queue, handovers=handovers, workers=workers)
+            else await _join(settings, role, parts, own, leases, queue=queue, handovers=handovers, workers=workers)
         )
 
         def note_release() -> None:
@@ -232,10 +233,7 @@ async def open_services(
 async def _close(services: Services, tasks: TaskGroup, drain_seconds: float) -> None:
     worker = services.fleet.worker if services.fleet else None
     with anyio.CancelScope(shield=True):
-        if worker is not None:
-            await worker.leave()
-        for runner in services.runners:
-            await runner.drain(drain_seconds)
+        await end_jobs(services, drain_seconds)
         if worker is not None:
             with anyio.move_on_after(GOODBYE_SECONDS):
                 await worker.finished()
@@ -286,19 +284,27 @@ async def _join(
     role: Role,
     parts: JobParts,
     own: Callable[..., JobRunner],
+    leases: Leases,
     *,
     queue: "WorkQueue",
     handovers: HandOvers,
     workers: KnownWorkers,
 ) -> Fleet:
     """Return what a process does for the others of its fleet, and they for it."""
-    from service.usecases.hand_over import Gateway  # noqa: PLC0415 -- it loads the client of the queue
+    from service.usecases.hand_over import Converter, Gateway  # noqa: PLC0415 -- it loads the client of the queue
     from service.usecases.take_over import Worker  # noqa: PLC0415 -- it loads the client of the queue
 
     gateway = worker = None
     if role != "worker":
         again_seconds = settings.lease_seconds / 2
-        gateway = Gateway(parts, handovers, queue, inline_bytes=settings.inline_bytes, again_seconds=again_seconds)
+        gateway = Gateway(
+            parts,
+            handovers,
+            queue,
+            inline_bytes=settings.inline_bytes,
+            again_seconds=again_seconds,
+            converter=Converter(leases, _run_here(parts)) if role == "all" else None,
+        )
         await queue.hear_ended(handovers.gateway, gateway.hear)
     if role != "gateway":
         giving_back = msgspec.structs.replace(parts, gives_back=True)
@@ -326,7 +332,7 @@ def _runner(settings: Settings, parts: JobParts, fleet: Fleet | None, own: Calla
     if fleet.worker is None:
         return own(fleet.gateway.run, require_reachable=fleet.require_reachable)
     most_here = FULL_AT * converters_of(settings)
-    return own(Overflow(here, fleet.gateway.run, most_here=most_here, is_reachable=lambda: fleet.queue.is_connected))
+    return own(Overflow(here, fleet.gateway.run, most_here=most_here, is_reachable=fleet.gateway.may_accept))
 
 
 def _start_fleet(services: Services, fleet: Fleet, tasks: TaskGroup) -> None:

@@ -29,6 +29,7 @@ from service.siblings import Siblings
 from service.telemetry import events
 from service.telemetry.log import configure_log
 from service.usecases.services import Role, Services
+from service.usecases.shutdown import begin_shutdown, end_jobs
 
 _log = structlog.get_logger()
 
@@ -126,8 +127,7 @@ async def _serve_both(
             serving.start_soon(_shut_down, settings, services, stop, closing, serving.cancel_scope)
             await serve(front.application, front.listening, limits, closing, gate=gate, siblings=services.siblings)
             serving.cancel_scope.cancel()
-        for runner in services.runners:
-            await runner.drain(settings.drain_seconds)
+        await end_jobs(services, settings.drain_seconds)
         ended.set()
 
 
@@ -137,15 +137,12 @@ async def _shut_down(
     """Shut down in order: report not ready, close the port, then end the remaining jobs."""
     await stop.in_order.wait()
     _log.info(events.SERVER_STOPPING, jobs=len(services.runner.active))
-    services.runner.begin_shutdown(settings.drain_delay_seconds + settings.drain_seconds)
+    begin_shutdown(services, settings.drain_delay_seconds + settings.drain_seconds)
     services.siblings.beat(accepts=False)
-    if services.fleet is not None and services.fleet.worker is not None:
-        await services.fleet.worker.leave()
     await stop.sleep(settings.drain_delay_seconds)
     closing.set()
     await stop.sleep(settings.drain_seconds)
-    for runner in services.runners:
-        await runner.drain(0)
+    await end_jobs(services, 0)
     if stop.at_once.is_set():
         await anyio.sleep(LAST_WORDS_SECONDS)
         serving.cancel()

@@ -18,6 +18,7 @@ from service.settings import Settings
 from service.telemetry import events
 from service.telemetry.log import configure_log
 from service.usecases.services import Services
+from service.usecases.shutdown import begin_shutdown, end_jobs
 
 _log = structlog.get_logger()
 
@@ -51,16 +52,9 @@ async def _work(settings: Settings, port: socket.socket | None) -> None:
             await stop.in_order.wait()
             _log.info(events.SERVER_STOPPING, jobs=len(services.runner.active))
             tasks.start_soon(_end_at_once, services, stop)
-            await _finish(services, settings.drain_seconds)
+            begin_shutdown(services, settings.drain_seconds)
+            await end_jobs(services, settings.drain_seconds)
         tasks.cancel_scope.cancel()
-
-
-async def _finish(services: Services, seconds: float) -> None:
-    """Return jobs that have not begun to the queue, and finish the others within `seconds`."""
-    services.runner.begin_shutdown(seconds)
-    if services.fleet is not None and services.fleet.worker is not None:
-        await services.fleet.worker.leave()
-    await services.runner.drain(seconds)
 
 
 async def _end_at_once(services: Services, stop: Stop) -> None:

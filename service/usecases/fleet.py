@@ -43,11 +43,10 @@ async def know_workers(services: Services) -> None:
 
 async def give_back_lost(services: Services) -> None:
     """Release claimed jobs that this process does not run, and end runs of jobs that it no longer claims."""
-    runner = services.runners[-1]
-    before = runner.active
+    runner, before = services.runners[-1], services.active
     claimed = {job.id: job.attempt for job in await services.leases.claimed()}
     given_back = 0
-    for job_id in claimed.keys() - before - runner.active:
+    for job_id in claimed.keys() - before - services.active:
         given_back += await services.leases.give_back(job_id, claimed[job_id])
     for job_id in await services.leases.superseded(runner.held_for(DOUBT_AFTER.total_seconds())):
         await runner.withdraw(job_id)

@@ -5,6 +5,7 @@ for as long as the client waits. Any other input is put into the store first, un
 before, and what workers are told is recorded after that: from then on the job survives this process.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,14 +19,16 @@ from service.blocking import INLINE_BYTES
 from service.db.batching import Batcher
 from service.errors import QueueUnavailable, RetryableFault, StorageUnavailable
 from service.ids import JobId
+from service.jobs.dispatch import RunJob
 from service.jobs.handover import HandOver, sealed
 from service.jobs.handovers import HandOvers
+from service.jobs.leases import Leases
 from service.jobs.lifecycle import ENDED, Status
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec
 from service.jobs.work_queue import WorkQueue
 from service.storage.observed import observed
-from service.storage.port import ObjectKey, new_input_key
+from service.storage.port import ObjectKey, new_input_key, new_key
 from service.telemetry import events, metrics
 from service.telemetry.tracing import current_traceparent, span
 from service.usecases.ending import JobParts, release, retry_while_unavailable
@@ -37,6 +40,8 @@ _log = structlog.get_logger()
 INPUT_MEDIA_TYPE = "application/octet-stream"
 AWAY_SECONDS = 0.5
 """How long to wait before retrying while the queue is unreachable."""
+DOUBT_SECONDS = 5.0
+"""How long a process that converts as well keeps further jobs, after the queue has not accepted one."""
 _AT_ONCE = 200
 _LOOKED_UP_AT_ONCE = 500
 
@@ -49,13 +54,37 @@ class _Awaited:
         self.job: Job | None = None
 
 
+class Converter(msgspec.Struct, frozen=True):
+    """What a process needs to run a job itself that the queue has not accepted."""
+
+    leases: Leases
+    run: RunJob
+
+
+class _NotQueuedError(Exception):
+    """The queue has not accepted a job, which this process has claimed as `spec` and is to `run`."""
+
+    def __init__(self, spec: JobSpec, run: RunJob) -> None:
+        self.spec = spec
+        self.run = run
+
+
 class Gateway:
     """Hands the jobs that this process admits over to workers."""
 
     def __init__(
-        self, parts: JobParts, handovers: HandOvers, queue: WorkQueue, *, inline_bytes: int, again_seconds: float
+        self,
+        parts: JobParts,
+        handovers: HandOvers,
+        queue: WorkQueue,
+        *,
+        inline_bytes: int,
+        again_seconds: float,
+        converter: Converter | None = None,
     ) -> None:
         """Send inputs of up to `inline_bytes` within the message.
+
+        With a `converter`, run a job for which a client waits here if the queue does not accept it.
 
         A job that has not ended is handed over again every `again_seconds`, which changes nothing while its message is
         in the queue.
@@ -65,6 +94,8 @@ class Gateway:
         self._queue = queue
         self._inline_bytes = inline_bytes
         self._again_seconds = again_seconds
+        self._converter = converter
+        self._doubtful_until: float | None = None
         self._awaited: dict[JobId, _Awaited] = {}
         self._look_up = Batcher(self._look_all_up, _LOOKED_UP_AT_ONCE)
 
@@ -87,7 +118,9 @@ class Gateway:
                 else:
                     content = await self._read(directory / spec.upload)
                     handover = sealed(msgspec.structs.replace(handover, content=content), spec.object_key)
-                return await self._end_of(handover, awaited)
+                return await self._end_of(handover, awaited, None if is_recorded else spec)
+        except _NotQueuedError as refusal:
+            return await refusal.run(refusal.spec, directory, ticket, keep)
         except StorageUnavailable as error:
             _log.warning(events.STORAGE_FAILED, job_id=spec.job.id, fault=error.fault, detail=error.detail)
             return await self._fail(spec, "storage", error.message)
@@ -103,6 +136,17 @@ class Gateway:
             self._parts.pool.release(ticket)
             await self._parts.work_area.remove(directory, inline=spec.job.input_size_bytes <= INLINE_BYTES)
 
+    def may_accept(self) -> bool:
+        """Whether the queue is likely to accept a job; after a refusal, one may try every few seconds."""
+        if not self._queue.is_connected:
+            return False
+        if self._doubtful_until is None:
+            return True
+        if (now := time.monotonic()) < self._doubtful_until:
+            return False
+        self._doubtful_until = now + DOUBT_SECONDS
+        return True
+
     def hear(self, job_id: JobId) -> None:
         """Look for the end of a job that a worker reports."""
         if awaited := self._awaited.get(job_id):
@@ -117,19 +161,43 @@ class Gateway:
         awaited.event.set()
         return True
 
-    async def _end_of(self, handover: HandOver, awaited: _Awaited) -> Job:
+    async def _end_of(self, handover: HandOver, awaited: _Awaited, kept: JobSpec | None) -> Job:
+        """Wait for the end of a job; `kept` is its specification until the queue has accepted it, if it may run here.
+
+        Raises:
+            _NotQueuedError: it is to run here.
+            ForgottenError: a crash of the database has undone the job's admission.
+        """
         while awaited.job is None:
             pause = self._again_seconds
             try:
                 await self._queue.offer(handover)
+                self._doubtful_until = kept = None
             except QueueUnavailable:
                 pause = AWAY_SECONDS
+                self._doubtful_until = time.monotonic() + DOUBT_SECONDS
+                if self._converter is not None and kept is not None:
+                    await self._claim(self._converter, kept)
             with anyio.move_on_after(pause):
                 await awaited.event.wait()
             awaited.event = anyio.Event()
             if found := await self._find_end(handover.job.id):
                 return found
         return awaited.job
+
+    async def _claim(self, converter: Converter, spec: JobSpec) -> None:
+        """Claim a job that the queue may or may not have accepted, unless a worker has it.
+
+        Raises:
+            _NotQueuedError: this process has it now.
+        """
+        gateway, account_id = self._handovers.gateway, spec.account_id
+        claim = await retry_while_unavailable(
+            lambda: converter.leases.claim(spec.job.id, account_id, gateway, new_key())
+        )
+        if claim.verdict == "claimed" and claim.attempt is not None and claim.output is not None:
+            job = msgspec.structs.replace(spec.job, attempt=claim.attempt)
+            raise _NotQueuedError(msgspec.structs.replace(spec, job=job, object_key=claim.output), converter.run)
 
     async def _find_end(self, job_id: JobId) -> Job | None:
         """Look for the end of a job in the database; None if it has not ended, or the database is away.

@@ -31,7 +31,7 @@ class Overflow:
 
     async def __call__(self, spec: JobSpec, directory: Path, ticket: QueueTicket, keep: Callable[[], None]) -> Job:
         """Run a job; see `RunJob`."""
-        if self._is_reachable() and (self._elsewhere or self._here >= self._most_here):
+        if (self._elsewhere or self._here >= self._most_here) and self._is_reachable():
             self._elsewhere += 1
             try:
                 return await self._hand_over(spec, directory, ticket, keep)

@@ -12,6 +12,7 @@ from service.clock import Clock
 from service.db.pool import Database
 from service.engine.convert import Engine
 from service.formats.offer import Offer
+from service.ids import JobId
 from service.intake.form import IntakeLimits
 from service.intake.workspace import WorkArea
 from service.jobs.dispatch import JobRunner
@@ -91,3 +92,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         worker = self.fleet.worker if self.fleet is not None else None
         claimed = worker.runner if worker is not None else None
         return (self.runner,) if claimed is None else (self.runner, claimed)
+
+    @property
+    def active(self) -> frozenset[JobId]:
+        """The jobs that this process holds or is admitting, whoever has admitted them."""
+        return frozenset().union(*(runner.active for runner in self.runners))

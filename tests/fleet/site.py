@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import nats
 from anyio.from_thread import BlockingPortal
 
 from bench.fleet.hosts import LOOPBACK, Host
@@ -15,7 +16,7 @@ from service.accounts.administration import Terms
 from service.app import open_storage
 from service.db.pool import Database, open_pool
 from service.jobs.register import JobRegister
-from service.jobs.work_queue import open_work_queue
+from service.jobs.work_queue import STREAM, open_work_queue
 from service.settings import Settings
 from service.storage.port import ObjectKey, Storage
 from service.usecases.audit import audit
@@ -77,10 +78,16 @@ class Site:
         return self.gateways[0]
 
     def start(
-        self, name: str, command: tuple[str, ...], host: Host = LOOPBACK, program: tuple[str, ...] | None = None
+        self,
+        name: str,
+        command: tuple[str, ...],
+        host: Host = LOOPBACK,
+        program: tuple[str, ...] | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> Server:
         """Start a process that is stopped at the end. A gateway gets no GDAL."""
-        settings = {**self.settings, "GEOMILL_PRIVATE_PORT": "0", "GEOMILL_HOST": host.address}
+        own = settings or {}
+        settings = {**self.settings, "GEOMILL_PRIVATE_PORT": "0", "GEOMILL_HOST": host.address, **own}
         if command == GATEWAY:
             settings |= {"PATH": str(self.directory), "GEOMILL_OGR2OGR": ""}
         return self._stack.enter_context(
@@ -154,6 +161,15 @@ class Site:
         """How many jobs are in the queue, including those that workers have."""
         return self._portal.call(self._messages)
 
+    @contextmanager
+    def full_queue(self) -> Iterator[None]:
+        """Let the queue accept no job inside the block, as if its disk were full."""
+        former = self._portal.call(self._limit_messages, 1)
+        try:
+            yield
+        finally:
+            self._portal.call(self._limit_messages, former)
+
     def sweep(self) -> None:
         """Remove inputs of ended jobs and late objects, as the service does every minute."""
         self._portal.call(self._sweep)
@@ -180,6 +196,15 @@ class Site:
     async def _messages(self) -> int:
         async with open_work_queue(self.nats.url, LEASE_SECONDS) as queue:
             return await queue.check()
+
+    async def _limit_messages(self, most_bytes: int | None) -> int | None:
+        operator = await nats.connect(self.nats.url)
+        try:
+            config = (await operator.jetstream().stream_info(STREAM)).config
+            await operator.jetstream().update_stream(config.evolve(max_msg_size=most_bytes))
+            return config.max_msg_size
+        finally:
+            await operator.close()
 
     async def _stored(self) -> set[str]:
         return {entry.key async for entry in self._storage.objects()}

@@ -4,16 +4,17 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 from uuid import uuid4
 
 import anyio
+import msgspec
 import pytest
 
 from service.errors import Overloaded
 from service.formats.request import ConversionRequest
 from service.ids import JobId, ServerId, uuid7
-from service.jobs.dispatch import Submission
+from service.jobs.dispatch import JobRunner, Submission
 from service.jobs.handover import HandOver
 from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
@@ -21,13 +22,18 @@ from service.jobs.lifecycle import Status
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec, SourceSpec
 from service.jobs.work_queue import WorkQueue, open_work_queue
+from service.jobs.workers import KnownWorkers
 from service.metering.ledger import AdmissionRequest, Release
 from service.storage.port import new_input_key, new_key
 from service.usecases.audit import audit
 from service.usecases.ending import JobParts
 from service.usecases.hand_over import Gateway, hand_over_again
 from service.usecases.pipeline import FORGOTTEN
+from service.usecases.services import Fleet
+from service.usecases.shutdown import begin_shutdown, end_jobs
+from service.usecases.take_over import Worker
 from tests.fleet.nats import NatsServer, nats_server
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.world import MAY, World, world
 
 pytestmark = pytest.mark.xdist_group("fleet")
@@ -241,3 +247,28 @@ async def test_a_lost_queue_is_filled_again_at_once(database_url: str, tmp_path:
             assert await hand_over_again(here.handovers, here.queue, NEVER, at_once=1) == len(jobs) - 1
             assert await hand_over_again(here.handovers, here.queue, NEVER, at_once=1) == 0
             assert await here.queue.check() == len(jobs)
+
+
+async def test_own_and_claimed_jobs_end_by_the_same_time(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
+    """The announced one, however many jobs a process that does everything has of both kinds."""
+    async with opened(database_url, tmp_path, nats, NEVER) as here, anyio.create_task_group() as tasks:
+        services, queue = here.world.services, here.queue
+
+        async def run(*_: object, **_named: object) -> NoReturn:
+            await anyio.sleep_forever()
+            raise AssertionError
+
+        own, claimed = (JobRunner(services.pool, run, tasks, lambda: 1, services.ends) for _ in range(2))
+        fleet = Fleet(
+            queue=queue,
+            handovers=here.handovers,
+            workers=KnownWorkers(services.leases, services.offer),
+            worker=Worker(queue, converters=1, lease_seconds=NEVER, runner=claimed),
+        )
+        services = msgspec.structs.replace(services, runner=own, fleet=fleet)
+        for runner in services.runners:
+            spec = await here.admit()
+            runner.submit(spec, services.work_area.new_directory(), runner.readmit(spec.account_id))
+        begin_shutdown(services, SOON)
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await end_jobs(services, NEVER)

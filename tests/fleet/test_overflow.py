@@ -1,27 +1,31 @@
 """A process that does everything hands over what is too much for it, and takes what others hand over."""
 
+import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from service.accounts.administration import Terms
 from tests.fleet.site import Site, wait_until
 from tests.fleet.test_losses import assert_each_ended_once, promise
-from tests.support.data import lakes
+from tests.support.data import lakes, lengthy
 from tests.support.server import Server, create_account
 
 pytestmark = pytest.mark.xdist_group("fleet")
 
 EVERYTHING = ("serve",)
 MANY = 8
+DRAIN_SECONDS = 120
 
 
 @pytest.fixture(scope="module")
 def everything(shared_fleet: Site) -> Iterator[Server]:
     """A process with a role of its own choice: it receives and converts, and knows the fleet."""
-    server = shared_fleet.start("everything", EVERYTHING)
+    server = shared_fleet.start("everything", EVERYTHING, settings={"GEOMILL_DRAIN_SECONDS": str(DRAIN_SECONDS)})
     yield server
-    server.stop()
+    if server.process.poll() is None:
+        server.stop()
 
 
 def test_a_process_takes_what_gateways_hand_over(fleet: Site, everything: Server) -> None:
@@ -29,6 +33,18 @@ def test_a_process_takes_what_gateways_hand_over(fleet: Site, everything: Server
     assert everything.process.poll() is None
     with fleet.client() as client, fleet.frozen_workers():
         assert_each_ended_once(fleet, promise(client))
+
+
+def test_a_process_converts_everything_while_the_queue_accepts_nothing(fleet: Site, everything: Server) -> None:
+    """It runs what it wanted to hand over; nothing waits for the queue."""
+    files = [(f"{number}.geojson", lakes()) for number in range(MANY)]
+    with create_account(everything, Terms(plan="business")) as client, fleet.frozen_workers(), fleet.full_queue():
+        answers = client.batch(*files)["results"]
+    assert [answer["success"] for answer in answers] == [True] * MANY
+    jobs = [answer["jobId"] for answer in answers]
+    assert fleet.rows("SELECT FROM job WHERE id = ANY($1) AND worker_id IS NOT NULL", jobs)
+    assert len(fleet.rows("SELECT FROM ledger WHERE job_id = ANY($1)", jobs)) == MANY
+    wait_until(fleet.is_clean)
 
 
 def test_a_process_hands_over_what_is_too_much_and_takes_it_back(fleet: Site, everything: Server) -> None:
@@ -43,4 +59,20 @@ def test_a_process_hands_over_what_is_too_much_and_takes_it_back(fleet: Site, ev
 
     with create_account(everything, Terms(plan="business")) as client, fleet.frozen_workers():
         wait_until(lambda: 0 < handed_over() < MANY)
+    wait_until(fleet.is_clean)
+
+
+def test_a_process_that_stops_ends_what_it_has_handed_over(fleet: Site, everything: Server) -> None:
+    """It takes its own jobs back while their clients wait, because nobody else can; it is the last test with it."""
+    files = [(f"{number}.geojson", lengthy(1000)) for number in range(MANY)]
+    with (
+        create_account(everything, Terms(plan="business")) as client,
+        ThreadPoolExecutor() as threads,
+        fleet.frozen_workers(),
+    ):
+        batch = threads.submit(client.batch, *files)
+        wait_until(lambda: fleet.messages() or batch.done())
+        assert not batch.done()
+        assert everything.stop(signal.SIGTERM) == 0
+        assert [answer["success"] for answer in batch.result()["results"]] == [True] * MANY
     wait_until(fleet.is_clean)
