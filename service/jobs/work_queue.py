@@ -5,6 +5,8 @@ again, and one that arrives twice is refused by the claim. Each job has a subjec
 one message, so that handing a job over again changes nothing while its message is there.
 """
 
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
@@ -36,7 +38,7 @@ _ASK: Final = b'{"batch":1,"no_wait":true}'
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 5.0
 LOOK_AGAIN_SECONDS: Final = 1.0
-"""How often an idle worker checks all lanes: redelivered messages are not announced."""
+"""How often a worker checks all lanes, however much it finds in some: redelivered messages are not announced."""
 RETRY_AFTER_SECONDS: Final = 5
 SIGNS_PER_LEASE: Final = 6
 """How often this process asks the server during a lease whether it is still there; after two missing answers, it
@@ -82,6 +84,7 @@ class WorkQueue:
         self._stream: JetStreamContext = connection.jetstream(timeout=ANSWER_SECONDS)
         self._lease_seconds = lease_seconds
         self._lanes = Lanes()
+        self._looked_at = -math.inf
         self._looking = anyio.Lock()
         self._stirred = anyio.Event()
         self._answers: Subscription | None = None
@@ -181,13 +184,14 @@ class WorkQueue:
                 with suppress(QueueUnavailable):
                     if may_take() and (found := await self._look_round(may_be_large)):
                         return found
-                with anyio.move_on_after(LOOK_AGAIN_SECONDS) as waiting:
+                with anyio.move_on_after(LOOK_AGAIN_SECONDS):
                     await self._stirred.wait()
-                if waiting.cancelled_caught:
-                    self._lanes.stir_all()
         return None
 
     async def _look_round(self, may_be_large: Callable[[], bool]) -> Delivery | None:
+        if time.monotonic() - self._looked_at >= LOOK_AGAIN_SECONDS:
+            self._looked_at = time.monotonic()
+            self._lanes.stir_all()
         while lane := self._lanes.next(may_be_large=may_be_large()):
             if found := await self._look_into(lane):
                 return found
@@ -210,11 +214,10 @@ class WorkQueue:
     async def _look_into(self, lane: str) -> Delivery | None:
         with anyio.CancelScope(shield=True), _faults():  # what is asked for arrives: it would be nobody's for a lease
             self._require_connection()
-            answer = await self._ask(f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{_name(lane)}")
-        if answer.headers and api.Header.STATUS in answer.headers:
+            delivery = await self._ask(lane)
+        if delivery is None:
             return None
         self._lanes.stir(lane)
-        delivery = Delivery(answer, lane)
         try:
             await checkpoint_if_cancelled()
         except BaseException:
@@ -223,12 +226,19 @@ class WorkQueue:
             raise
         return delivery
 
-    async def _ask(self, subject: str) -> Msg:
+    async def _ask(self, lane: str) -> Delivery | None:
+        """Ask for the next message of a lane; None if there is none."""
         if self._answers is None:
             self._answers = await self._connection.subscribe(self._connection.new_inbox())
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{_name(lane)}"
         await self._connection.publish(subject, _ASK, reply=self._answers.subject)
         try:
-            return await self._answers.next_msg(ANSWER_SECONDS)
+            while True:
+                answer = await self._answers.next_msg(ANSWER_SECONDS)
+                if answer.headers and api.Header.STATUS in answer.headers:
+                    return None
+                with suppress(nats.errors.NotJSMessageError):  # a stray message: anyone may send to the subject
+                    return Delivery(answer, lane)
         except nats.errors.Error:  # a late answer must not be taken for that to another question
             stale, self._answers = self._answers, None
             with suppress(nats.errors.Error):

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from uuid import uuid4
 
 import msgspec
 import nats
@@ -9,7 +10,9 @@ import pytest
 from nats.js import JetStreamContext
 
 from service.errors import QueueUnavailable
-from service.jobs.handover import LANES, SIZES
+from service.ids import JobId
+from service.jobs import work_queue
+from service.jobs.handover import LANES, SIZES, read_handover
 from service.jobs.work_queue import STREAM, WorkQueue, open_work_queue
 from tests.fleet.nats import NatsServer, nats_server
 from tests.support.pgbouncer import free_port
@@ -19,6 +22,7 @@ from tests.unit.jobs.test_handover import handover
 pytestmark = pytest.mark.xdist_group("queue")
 
 LEASE_SECONDS = 3.0
+MANY = 200
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +66,56 @@ async def test_a_job_is_in_the_queue_once(server: NatsServer) -> None:
         assert not await queue.offer(offered)
         assert not await queue.offer(again)
         assert await queue.check() == 1
+
+
+async def test_what_comes_back_is_taken_in_its_turn(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another worker has returned it, which nobody announces; this one always has something to do in another lane."""
+    monkeypatch.setattr(work_queue, "LOOK_AGAIN_SECONDS", 0.0)
+    async with fresh_queue(server) as (queue, _), open_work_queue(server.url, 30.0) as other:
+        returned = elsewhere = handover()
+        while elsewhere.lane == returned.lane:
+            elsewhere = handover()
+
+        async def next_taken() -> JobId:
+            job = msgspec.structs.replace(elsewhere.job, id=JobId(uuid4()))
+            await queue.offer(msgspec.structs.replace(elsewhere, job=job))
+            return await taken(queue)
+
+        await queue.offer(returned)
+        delivery = await other.take(lambda: True)
+        assert delivery is not None
+        await queue.offer(elsewhere)
+        for _ in range(2):
+            await next_taken()  # all other lanes are known to be empty then
+        await delivery.give_back()
+        for _ in range(MANY):
+            if await next_taken() == returned.job.id:
+                break
+        else:
+            pytest.fail("it was never taken")
+
+
+async def test_a_stray_message_is_no_answer(server: NatsServer) -> None:
+    """Anyone who knows the subject of a worker's answers can send to it; the worker waits for those of the queue."""
+    async with fresh_queue(server) as (queue, operator):
+        await queue.offer(handover())
+        await taken(queue)
+        assert queue._answers is not None
+        for reply in ("", "geomill.reply"):
+            await operator._nc.publish(queue._answers.subject, b"stray", reply=reply)
+        await operator._nc.flush()
+        assert await queue.offer(offered := handover())
+        assert await taken(queue) == offered.job.id
+
+
+async def taken(queue: WorkQueue) -> JobId:
+    """Take a job and end it; its id."""
+    delivery = await queue.take(lambda: True)
+    assert delivery is not None
+    await delivery.acknowledge()
+    told = read_handover(delivery.data)
+    assert told is not None
+    return told.job.id
 
 
 async def test_a_full_queue_has_not_taken_the_job(server: NatsServer) -> None:
