@@ -43,7 +43,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """What came of claiming a job; only a job that was `claimed` has an attempt and the key of its output.
 
     `input` is the key of its input if that is in the store. A process has died with a job that `is_suspect`. If too
-    many have, while they converted it, the job is `given up`: it has failed. Its handover must be sealed with `secret`.
+    many have, while they converted it, the job is `given up`: it has failed.
     """
 
     verdict: Literal["claimed", "held", "ended", "given up"]
@@ -51,7 +51,6 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     output: str | None
     input: str | None
     is_suspect: bool
-    secret: str | None = None
 
 
 class Leases:
@@ -113,6 +112,12 @@ class Leases:
         async with self._database.connection() as connection:
             rows = await connection.fetch(_SQL["held"], self.server_id, self._lease)
         return [HeldJob(row["id"], row["attempt"], row["object_key"]) for row in rows]
+
+    async def secret(self, job_id: JobId) -> str | None:
+        """Return the secret with which the handover of a job must be sealed; None if the job has ended."""
+        async with self._database.connection() as connection:
+            found: str | None = await connection.fetchval(_SQL["secret"], job_id)
+        return found
 
     async def claim(self, job_id: JobId, account_id: AccountId, gateway: ServerId, new_name: str) -> Claim:
         """Claim a job for this process; it and its admission are durable then.

@@ -153,6 +153,9 @@ class Worker:
         if handover is None or handover.job.id in self._runner.active:
             await delivery.give_back(LATER_SECONDS)  # for a newer worker; or until this one knows that it has lost it
             return
+        if not await self._is_genuine(handover):
+            await delivery.acknowledge()  # the true one is handed over again
+            return
         if await self._suits_another(handover):
             await delivery.give_back(LATER_SECONDS)
             return
@@ -166,10 +169,6 @@ class Worker:
                 _log.error(events.JOB_POISONOUS, job_id=handover.job.id, input=handover.job.input_format)
                 metrics.JOBS_ENDED.labels("poison").inc()
                 await self._tell(delivery, handover)
-            elif not is_sealed(handover, claim.secret or ""):
-                _log.error(events.DELIVERY_FORGED, job_id=handover.job.id)
-                await self._services.leases.give_back(handover.job.id, claim.attempt or 0)
-                await delivery.acknowledge()  # the true one is handed over again
             else:
                 job_id, attempt = str(handover.job.id), claim.attempt or 0
                 with continued_span(handover.traceparent, "job", job_id=job_id, attempt=attempt):
@@ -177,6 +176,14 @@ class Worker:
                         await self._end(handover, claim, ticket)
                 self.fitness.note_success()
                 await self._tell(delivery, handover)
+
+    async def _is_genuine(self, handover: HandOver) -> bool:
+        """Whether the gateway that admitted an open job tells of it; nobody else can change anything of the job."""
+        secret = await self._services.leases.secret(handover.job.id)
+        if secret is not None and not is_sealed(handover, secret):
+            _log.error(events.DELIVERY_FORGED, job_id=handover.job.id)
+            return False
+        return secret is not None
 
     async def _suits_another(self, handover: HandOver) -> bool:
         """Whether this host lacks a format of the job that another worker has, and perhaps all had until now."""

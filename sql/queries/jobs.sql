@@ -90,9 +90,13 @@ SELECT id
 SELECT id, attempt, object_key FROM job
  WHERE server_id = $1 AND status IN ('Pending', 'Processing') AND handover IS NULL AND NOT is_alive(worker_id, $2::interval);
 
+-- name: secret
+-- The secret with which the handover of an open job must be sealed, the same for all its attempts.
+SELECT coalesce(admitted_key, object_key) FROM job WHERE id = $1 AND completed_at IS NULL;
+
 -- name: claim
 -- Give a job to a worker in a new attempt, or say why not; see the function.
-SELECT verdict, claimed_attempt AS attempt, output, input, coalesce(is_suspect, false) AS is_suspect, secret
+SELECT verdict, claimed_attempt AS attempt, output, input, coalesce(is_suspect, false) AS is_suspect
   FROM claim_job($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: mark_begun
