@@ -185,6 +185,10 @@ int count_batches(handle layer, struct counted_layer *counted)
         is_whole = stream.get_next(&stream, &batch) == 0;
         if (!is_whole || !batch.release)
             break;
+        if (!batch.length) { /* some versions of the driver go on with these for ever */
+            batch.release(&batch);
+            break;
+        }
         counted->features += batch.length;
         for (int number = 0; number < counted->count; number++)
             count_column(counted->columns + number, schema.children[number], batch.children[number]);

@@ -127,3 +127,12 @@ async def test_flatgeobuf_is_counted_in_its_columns(converters: Converters, tmp_
             by_features = await count(held, f"in{number}.gpkg", "GPKG")
             most_cells = 1000 if name.startswith("measures") else 0  # its columns have no measures
             assert await count(held, f"in{number}.fgb", "FlatGeobuf", most_cells) == by_features, name
+
+
+async def test_an_empty_flatgeobuf_is_counted(converters: Converters, tmp_path: Path) -> None:
+    """Some versions of its driver never stop handing over batches without a row."""
+    write(IN_FLATGEOBUF["points"], tmp_path / "in.fgb", "FlatGeobuf", "-where", "n > 1000")
+    async with open_run(converters) as (held, directory):
+        shutil.copy(tmp_path / "in.fgb", directory)
+        counted = await count(held, "in.fgb", "FlatGeobuf")
+        assert (counted.features, counted.geometries) == (0, 0)
