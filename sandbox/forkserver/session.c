@@ -293,8 +293,9 @@ static void see_characters(struct column *column, const char *text, size_t size)
     column->returns += has_return;
     column->leading += *text == ' ';
     column->jsons += size > 1 && ((*text == '{' && text[size - 1] == '}') || (*text == '[' && text[size - 1] == ']'));
-    column->markup += text[strspn(text, "\t\n\r ")] == '<';
-    column->formulas += strncmp(text, "of:=", 4) == 0;
+    const char *bare = text + strspn(text, "\t\n\r ");
+    column->markup += *bare == '<';
+    column->formulas += strncmp(bare, "of:=", 4) == 0;
 }
 
 static void see_text(struct column *column, const char *text)

@@ -23,10 +23,10 @@ from service.engine.jailed.gpkg import (
     wkb_offset,
 )
 from service.engine.jailed.shapes import is_collection, straighten, taken_apart
+from service.engine.jailed.values import BARE
 
 HEADER = struct.Struct("<2sBBi")
 Z_AT = 21
-BARE = "ltrim({0}, char(9, 10, 13, 32))"
 CARTESIAN = -1
 NO_ENVELOPE = 1
 HEAD_BYTES = 80

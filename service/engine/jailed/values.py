@@ -13,6 +13,8 @@ SMALLEST = "5e-7"
 BEFORE_1000 = "{0} < '1000-'"
 """Not '1000': SQLite would compare dates with the number."""
 BEFORE_MARCH_1900 = "{0} < '1900-03-01'"
+BARE = "ltrim({0}, char(9, 10, 13, 32))"
+"""A text without the blanks before it, which some programs ignore."""
 COUNTED: Mapping[str, Mapping[str, str]] = {
     "text": {
         "empty": "{0} = ''",
@@ -22,8 +24,8 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
         "carriage_returns": "instr({0}, char(13)) > 0",
         "control": "{0} GLOB '*[' || char(1) || '-' || char(8, 11, 12, 14) || '-' || char(31, 65534, 65535) || ']*'",
         "like_json": "{0} GLOB '{{*}}' OR {0} GLOB '[[]*]'",
-        "like_markup": "ltrim({0}, char(9, 10, 13, 32)) GLOB '<*'",
-        "like_formulas": "{0} GLOB 'of:=*'",
+        "like_markup": f"{BARE} GLOB '<*'",
+        "like_formulas": f"{BARE} GLOB 'of:=*'",
         "leading_zeros": "{0} GLOB '0[0-9]*' AND {0} NOT GLOB '*[^0-9]*'",
     },
     "integer": {

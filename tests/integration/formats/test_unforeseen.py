@@ -25,6 +25,7 @@ TEXTS = {
     "json": '{"a": [1]}',
     "markup": " <b>bold</b>",
     "formula": "of:=1",
+    "lead_formula": " of:=1",
 }
 COUNTS = {
     "lead": "leading_blanks",
@@ -33,13 +34,14 @@ COUNTS = {
     "json": "like_json",
     "markup": "like_markup",
     "formula": "like_formulas",
+    "lead_formula": "like_formulas",
 }
 TOLD = {
-    "Gml": {"lead", "windows", "control", "markup"},
-    "Kml": {"lead", "windows", "control", "markup"},
+    "Gml": {"lead", "windows", "control", "markup", "lead_formula"},
+    "Kml": {"lead", "windows", "control", "markup", "lead_formula"},
     "Gpx": {"windows", "control", "markup"},
     "Xlsx": {"windows", "control"},
-    "Ods": {"windows", "control", "formula"},
+    "Ods": {"windows", "control", "formula", "lead_formula"},
     "GeoJson": {"json"},
     "GeoJsonSeq": {"json"},
     "Csv": set(),
@@ -73,7 +75,7 @@ async def test_a_scan_a_session_and_a_work_file_count_the_same(
     facts = (await pipeline.to("GeoJson", path)).facts
     fields = {field.name: field for field in facts.layers[0].fields}
     assert {name: _counted(fields[name]) for name in TEXTS} == {
-        name: {COUNTS[name], *({"leading_blanks"} if name == "markup" else ())} for name in TEXTS
+        name: {COUNTS[name], *({"leading_blanks"} if text.startswith(" ") else ())} for name, text in TEXTS.items()
     }
 
 
