@@ -93,7 +93,8 @@ _MESSAGES: tuple[_Row, ...] = (
     _row(
         r"Unable to open datasource|Unable to open EPSG|Failed to read|not well-formed|parsing (of|error|failed)"
         r"|XML parsing|JSON parsing|not recognized as|malformed|corrupt|is not a (database|valid)|invalid (dbf|shp|shx)"
-        r"|unexpected end|mismatched tag|database disk image|Non increasing|Truncated|cannot be opened|Couldn't open",
+        r"|unexpected end|mismatched tag|database disk image|Non increasing|Truncated|cannot be opened|Couldn't open"
+        r"|Error occurred in \S*filegdbtable|Trying to guess feature locations",
         _INVALID,
     ),
     _row(
@@ -106,10 +107,11 @@ _MESSAGES: tuple[_Row, ...] = (
         "A feature of the file could not be written as {target}. Choose another outputFormat.",
     ),
 )
-_FATAL = re.compile(
+INCOMPLETE = re.compile(
     r"Parsing stopped|Too much accumulated memory|not well-formed|Unable to write feature|Failed to reproject"
     r"|Non increasing|Terminating translation|database disk image is malformed|Failed to read"
-    r"|Unable to open datasource|XML parsing of \S+ file failed|out of memory|cannot allocate",
+    r"|Unable to open datasource|XML parsing of \S+ file failed|out of memory|cannot allocate"
+    r"|Error occurred in \S*filegdbtable|Trying to guess feature locations",
     re.IGNORECASE,
 )
 """Messages with which the output is incomplete although the exit code is 0."""
@@ -144,7 +146,7 @@ def require_success(verdict: Verdict, subject: Subject) -> str:
         raise EngineDefect(verdict.detail or shown(messages))
     if verdict.ending not in {Ending.EXIT, Ending.OK}:
         raise Rejection(plain_language(verdict))
-    if verdict.ending is Ending.EXIT or _FATAL.search(messages):
+    if verdict.ending is Ending.EXIT or INCOMPLETE.search(messages):
         kind = UnreachableSystem if UNREACHABLE.search(messages) else Rejection
         raise kind(explain(messages, subject))
     return messages

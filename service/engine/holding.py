@@ -6,7 +6,7 @@ from types import MappingProxyType
 import msgspec
 
 from sandbox.verdict import Ending
-from service.engine.diagnostics import EngineDefect
+from service.engine.diagnostics import INCOMPLETE, EngineDefect
 from service.engine.environment import MEMORY_DRIVERS, VIRTUAL_DRIVER
 from service.engine.seen import Seen, SeenLayer, changes_of, facts_of
 from service.engine.session import Session, SessionOver
@@ -107,10 +107,13 @@ def begin(place: Workplace, session: Session, drivers: Sequence[str], reading: R
 async def _load(session: Session, reading: Reading, openings: Sequence[Opening]) -> list[SeenLayer] | None:
     found: list[SeenLayer] = []
     for opening in openings:
-        if not (await session.open(opening.name, reading.drivers, opening.options)).ok:
+        opened = await session.open(opening.name, reading.drivers, opening.options)
+        if not opened.ok:
             return None
         seen = await session.ask(Seen, "load", str(opening.srid or ""))
-        if not seen.ok or (opening.is_placed and any(layer.geometries != layer.features for layer in seen.layers)):
+        if not seen.ok or INCOMPLETE.search(opened.messages + seen.messages):
+            return None
+        if opening.is_placed and any(layer.geometries != layer.features for layer in seen.layers):
             return None
         found += seen.layers
     return found

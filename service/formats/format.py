@@ -94,6 +94,10 @@ class Folder(msgspec.Struct, frozen=True):
     """The file, in lower case, whose presence identifies the folder."""
     parts: str
     """A regular expression for the names of its files; other files are ignored."""
+    index: str
+    """The extension of the files of which each describes a file that has `data` as its extension."""
+    data: str
+    """See `index`."""
 
 
 class LeftOut(msgspec.Struct, frozen=True):

@@ -84,7 +84,13 @@ OPENFILEGDB = Format(
     reading=Reading(
         drivers=("OpenFileGDB",),
         overflows=frozenset({"until_1970"}),
-        folder=Folder(".gdb", "a00000001.gdbtable", r"gdb|timestamps|a[0-9a-f]{8}\.[\w.]{1,100}"),
+        folder=Folder(
+            ".gdb",
+            "a00000001.gdbtable",
+            r"gdb|timestamps|a[0-9a-f]{8}\.[\w.]{1,100}",
+            index=".gdbtablx",
+            data=".gdbtable",
+        ),
     ),
     writing=Writing(
         driver="OpenFileGDB",

@@ -5,6 +5,7 @@ import json
 import sqlite3
 import struct
 import zipfile
+from collections.abc import Mapping
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from service.errors import Rejection
 from tests.integration.formats import readers
-from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
+from tests.integration.formats.pipeline import Converted, Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.samples import ESRIJSON, NAMES, SAMPLES, TOPOJSON, point
 from tests.support.converters import Converters
 
@@ -125,6 +126,37 @@ async def test_a_file_geodatabase_is_read_from_any_folder(pipeline: Pipeline, tm
     again = await pipeline.to("GeoJson", moved)
     assert again.source.format.token == "openfilegdb"  # noqa: S105 -- a format's short name
     assert names(again) == sorted(NAMES)
+
+
+DAMAGES: Mapping[str, tuple[str, int, str]] = {
+    "cut": (".gdbtable", 200, "damaged"),
+    "cut in its head": (".gdbtable", 20, "damaged"),
+    "cut index": (".gdbtablx", 30, "damaged"),
+    "no table": (".gdbtable", 0, "lacks its file 'a[0-9a-f]{8}.gdbtable'"),
+    "no index": (".gdbtablx", 0, "damaged"),
+}
+"""The kind of file that is damaged, how many bytes of it are left, and what is said."""
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_a_damaged_layer_of_a_file_geodatabase_is_refused(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Its driver says so with exit code 0, and reports the layer as empty; without its table it is not listed."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    line = feature(geometry("LineString", [[1, 2], [3, 4]]), name="b")
+    done = await pipeline.to("OpenFileGdb", write_geojson(tmp_path / "in.geojson", [point(1, 2, name="a"), line]))
+    assert len(done.plan.datasets) == 2
+    with zipfile.ZipFile(done.path) as whole:
+        for name, (extension, size, told) in DAMAGES.items():
+            last = max(member for member in whole.namelist() if member.endswith(extension))
+            damaged = tmp_path / f"{name}.zip"
+            with zipfile.ZipFile(damaged, "w") as target:
+                for member in whole.namelist():
+                    if member != last or size:
+                        target.writestr(member, whole.read(member)[: size if member == last else None])
+            with pytest.raises(Rejection, match=told):
+                await pipeline.to("GeoPackage", damaged)
 
 
 async def test_a_shp_alone_is_read(pipeline: Pipeline, tmp_path: Path) -> None:
