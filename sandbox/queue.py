@@ -40,10 +40,11 @@ class State(Enum):
 class QueueTicket:
     """A place in the queue; only the queue changes it. `slot` is set when it first runs."""
 
-    __slots__ = ("_seconds", "since", "slot", "state", "tenant")
+    __slots__ = ("_seconds", "is_limited", "since", "slot", "state", "tenant")
 
-    def __init__(self, tenant: str) -> None:
+    def __init__(self, tenant: str, *, is_limited: bool) -> None:
         self.tenant, self.state, self.since = tenant, State.RESERVED, 0.0
+        self.is_limited = is_limited
         self.slot = _NONE
         self._seconds = 0.0
 
@@ -64,11 +65,12 @@ class QueueTicket:
 class AdmissionQueue:
     """Places for `workers` running tickets and `waiting` more, of which up to `suspended` may be suspended.
 
-    A tenant may have `per_tenant` places. Beyond one place per worker, it may have at most three times as many as it
-    leaves free, so that a flood from one tenant leaves places for others. A free worker goes to the tenant with the
-    fewest running tickets, among equals to the one whose turn ended longest ago. While all workers are busy, a tenant
-    with no running ticket gets the worker of a ticket that has run for a quantum, taken from the tenant that runs most.
-    The suspended ticket keeps its slot and is the next of its tenant to run.
+    A tenant may have `per_tenant` places, which readmitted tickets do not count against. Beyond one place per worker,
+    it may have at most three times as many as it leaves free, so that a flood from one tenant leaves places for others.
+    A free worker goes to the tenant with the fewest running tickets, among equals to the one whose turn ended longest
+    ago. While all workers are busy, a tenant with no running ticket gets the worker of a ticket that has run for a
+    quantum, taken from the tenant that runs most. The suspended ticket keeps its slot and is the next of its tenant to
+    run.
     """
 
     def __init__(self, *, workers: int, waiting: int, suspended: int = 0, per_tenant: int | None = None) -> None:
@@ -81,6 +83,7 @@ class AdmissionQueue:
         self._places: Counter[str] = Counter()
         self.places_by_tenant: Mapping[str, int] = MappingProxyType(self._places)
         """The number of places per tenant, for tenants that have any; a live view."""
+        self._tickets: Counter[str] = Counter()
         self._runs: Counter[str] = Counter()
         self._waiting: dict[str, deque[QueueTicket]] = {}
         self._turns: dict[str, int] = {}
@@ -127,22 +130,23 @@ class AdmissionQueue:
             TenantLimit, QueueFull: see `require`.
         """
         self.require(tenant, tickets)
-        return self._take(tenant, tickets)
+        self._places[tenant] += tickets
+        return self._take(tenant, tickets, is_limited=True)
 
     def readmit(self, tenant: str) -> QueueTicket:
         """Take a place for what was admitted elsewhere, however many are taken; it must be released.
 
-        The caller bounds their number.
+        The caller bounds their number. It does not count as the tenant's: where it was admitted, it does.
         """
-        [ticket] = self._take(tenant, 1)
+        [ticket] = self._take(tenant, 1, is_limited=False)
         return ticket
 
-    def _take(self, tenant: str, tickets: int) -> list[QueueTicket]:
+    def _take(self, tenant: str, tickets: int, *, is_limited: bool) -> list[QueueTicket]:
         self.places_taken += tickets
-        self._places[tenant] += tickets
+        self._tickets[tenant] += tickets
         self._turns.setdefault(tenant, next(self._numbers))
         self._waiting.setdefault(tenant, deque())
-        return [QueueTicket(tenant) for _ in range(tickets)]
+        return [QueueTicket(tenant, is_limited=is_limited) for _ in range(tickets)]
 
     def acquire(self, ticket: QueueTicket, now: float) -> list[QueueTicket]:
         """Make a reserved ticket wait for a worker; it may get one at once."""
@@ -164,9 +168,12 @@ class AdmissionQueue:
             (self._free if ticket.slot < self._workers else self._spare).append(ticket.slot)
         ticket.enter(State.RELEASED, now)
         self.places_taken -= 1
-        self._places[ticket.tenant] -= 1
+        self._places[ticket.tenant] -= ticket.is_limited
+        self._tickets[ticket.tenant] -= 1
         if not self._places[ticket.tenant]:
-            for of_tenants in (self._places, self._runs, self._turns, self._waiting):
+            del self._places[ticket.tenant]
+        if not self._tickets[ticket.tenant]:
+            for of_tenants in (self._tickets, self._runs, self._turns, self._waiting):
                 del of_tenants[ticket.tenant]
         return self.tick(now)
 

@@ -65,6 +65,24 @@ def test_a_tenant_may_have_so_many_places_or_one_request_when_it_has_none() -> N
     assert queue.places_taken == 1
 
 
+def test_what_was_admitted_elsewhere_takes_no_place_of_its_tenant() -> None:
+    """Its tenant may send as much as before; the queue as a whole has fewer places for it."""
+    queue = AdmissionQueue(workers=1, waiting=3, per_tenant=1)
+    claimed = [queue.readmit("a"), queue.readmit("a")]
+    assert (queue.left("a"), queue.places_taken, dict(queue.places_by_tenant)) == (1, 2, {})
+    [own] = queue.enqueue("a")
+    with pytest.raises(TenantLimit):
+        queue.enqueue("a")
+    queue.acquire(claimed[0], 0)
+    queue.acquire(own, 0)
+    queue.release(own, 1)
+    assert (queue.left("a"), states(claimed[0])) == (1, [State.RUNNING])
+    queue.enqueue("a")
+    for ticket in claimed:
+        queue.release(ticket, 2)
+    assert (queue.places_taken, dict(queue.places_by_tenant)) == (1, {"a": 1})
+
+
 def test_a_newcomer_does_not_wait_behind_all_of_a_busy_tenant() -> None:
     """Slots rotate between tenants instead of following the order of arrival."""
     queue = AdmissionQueue(workers=1, waiting=20)
