@@ -78,6 +78,7 @@ from service.usecases.shutdown import end_jobs
 
 if TYPE_CHECKING:  # it needs an extra
     from service.jobs.work_queue import WorkQueue
+    from service.usecases.hand_over import Gateway
 
 GOODBYE_SECONDS = 5.0
 WORK = "work"
@@ -136,7 +137,7 @@ async def open_services(
         ConverterMissing: there is no usable ogr2ogr.
         StorageUnavailable: the file store cannot be opened.
         SettingsError: traces or a fleet are asked for, and this installation or the settings do not allow them.
-        QueueUnavailable: the queue between gateways and workers cannot be reached.
+        QueueUnavailable: the queue that a gateway or worker needs cannot be reached.
     """
     require_fleet(settings, role)
     async with AsyncExitStack() as stack:
@@ -167,7 +168,7 @@ async def open_services(
         )
         handovers = HandOvers(database, leases.server_id, lease)
         workers = KnownWorkers(leases, offer)
-        queue = await stack.enter_async_context(_open_queue(settings)) if is_shared else None
+        queue = await stack.enter_async_context(_open_queue(settings, role)) if is_shared else None
         promises = Promises(
             converters=converters_of(settings),
             most=converters_of(settings) + settings.waiting_room,
@@ -270,12 +271,12 @@ def require_fleet(settings: Settings, role: Role) -> None:
 
 
 @asynccontextmanager
-async def _open_queue(settings: Settings) -> AsyncIterator["WorkQueue"]:
+async def _open_queue(settings: Settings, role: Role) -> AsyncIterator["WorkQueue"]:
     try:
         from service.jobs.work_queue import open_work_queue  # noqa: PLC0415 -- it needs an extra
     except ImportError:
         raise SettingsError("GEOMILL_NATS_URL needs the extra `fleet`: pip install 'geomill[fleet]'.") from None
-    async with open_work_queue(settings.nats_url, settings.lease_seconds) as queue:
+    async with open_work_queue(settings.nats_url, settings.lease_seconds, is_needed=role != "all") as queue:
         yield queue
 
 
@@ -305,7 +306,8 @@ async def _join(
             again_seconds=again_seconds,
             converter=Converter(leases, _run_here(parts)) if role == "all" else None,
         )
-        await queue.hear_ended(handovers.gateway, gateway.hear)
+        if role == "gateway":
+            await queue.hear_ended(handovers.gateway, gateway.hear)
     if role != "gateway":
         giving_back = msgspec.structs.replace(parts, gives_back=True)
         worker = Worker(
@@ -348,6 +350,14 @@ def _start_fleet(services: Services, fleet: Fleet, tasks: TaskGroup) -> None:
         tasks.start_soon(run_periodically, services, chore)
     if fleet.worker is not None:
         tasks.start_soon(fleet.worker.work, services)
+    if fleet.worker is not None and fleet.gateway is not None:
+        tasks.start_soon(_connect, fleet.queue, fleet.handovers, fleet.gateway)
+
+
+async def _connect(queue: "WorkQueue", handovers: HandOvers, gateway: "Gateway") -> None:
+    """Connect a process that converts everything itself until then."""
+    await queue.connect()
+    await queue.hear_ended(handovers.gateway, gateway.hear)
 
 
 def open_storage(settings: Settings, clock: Clock = utc_now) -> AbstractAsyncContextManager[Storage]:

@@ -13,7 +13,6 @@ from typing import Final
 from uuid import UUID
 
 import anyio
-import nats
 import nats.errors
 from anyio.lowlevel import checkpoint_if_cancelled
 from nats.aio.client import Client
@@ -79,7 +78,8 @@ class Delivery:
 class WorkQueue:
     """The queue as one process sees it; `open_work_queue` opens it."""
 
-    def __init__(self, connection: Client, lease_seconds: float) -> None:
+    def __init__(self, connection: Client, url: str, lease_seconds: float) -> None:
+        self._url = url
         self._connection = connection
         self._stream: JetStreamContext = connection.jetstream(timeout=ANSWER_SECONDS)
         self._lease_seconds = lease_seconds
@@ -89,12 +89,35 @@ class WorkQueue:
         self._stirred = anyio.Event()
         self._answers: Subscription | None = None
         self._is_left = False
+        self._was_connected = anyio.Event()
         self.questions = Questions(connection)
 
     @property
     def is_connected(self) -> bool:
         """Whether the server is connected."""
         return self._connection.is_connected
+
+    async def connect(self) -> None:
+        """Connect to the server, however long that takes, and reconnect whenever the connection breaks."""
+
+        async def stay_quiet(_error: Exception) -> None:
+            """Readiness and metrics report an unreachable server."""
+
+        await self._connection.connect(
+            self._url,
+            connect_timeout=int(CONNECT_SECONDS),
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=1,
+            ping_interval=self._lease_seconds / SIGNS_PER_LEASE,  # type: ignore[arg-type]  # any number of seconds
+            max_outstanding_pings=2,
+            error_cb=stay_quiet,
+        )
+        self._was_connected.set()
+
+    async def connected(self) -> bool:
+        """Wait for the first connection; return False if the queue was left instead."""
+        await self._was_connected.wait()
+        return not self._is_left
 
     def require_connection(self) -> None:
         """Raise `QueueUnavailable` at once if the server is not connected."""
@@ -165,6 +188,7 @@ class WorkQueue:
     def leave(self) -> None:
         """Take no further jobs."""
         self._is_left = True
+        self._was_connected.set()
         self._stirred.set()
 
     def wake(self) -> None:
@@ -256,31 +280,22 @@ class WorkQueue:
 
 
 @asynccontextmanager
-async def open_work_queue(url: str, lease_seconds: float) -> AsyncIterator[WorkQueue]:
+async def open_work_queue(url: str, lease_seconds: float, *, is_needed: bool = True) -> AsyncIterator[WorkQueue]:
     """Connect to the server at `url`, and reconnect whenever the connection breaks.
 
-    A message without a sign of life for `lease_seconds` is delivered again.
+    A message without a sign of life for `lease_seconds` is delivered again. If the queue is not needed at
+    once, the caller calls `connect`.
 
     Raises:
         QueueUnavailable: the server cannot be reached now.
     """
-
-    async def stay_quiet(_error: Exception) -> None:
-        """Readiness and metrics report an unreachable server."""
-
-    with _faults(), anyio.fail_after(CONNECT_SECONDS):  # reconnecting without end includes the first connection
-        connection = await nats.connect(
-            url,
-            connect_timeout=int(CONNECT_SECONDS),
-            max_reconnect_attempts=-1,
-            reconnect_time_wait=1,
-            ping_interval=lease_seconds / SIGNS_PER_LEASE,
-            max_outstanding_pings=2,
-            error_cb=stay_quiet,
-        )
+    connection = Client()
+    queue = WorkQueue(connection, url, lease_seconds)
     try:
-        queue = WorkQueue(connection, lease_seconds)
-        await queue.create()
+        if is_needed:
+            with _faults(), anyio.fail_after(CONNECT_SECONDS):  # the client would try it without end
+                await queue.connect()
+            await queue.create()
         yield queue
     finally:
         with anyio.CancelScope(shield=True), suppress(nats.errors.Error):

@@ -89,6 +89,9 @@ class Worker:
         self._services = services
         self._offer = Offer(services.engine.capabilities.formats)
         self._runner = self.runner or services.runner
+        if not await self._queue.connected():
+            self._finished.set()
+            return
         await self._queue.listen()
         async with anyio.create_task_group() as tasks:
             for topic, answer in _ANSWERS.items():

@@ -21,8 +21,17 @@ DRAIN_SECONDS = 120
 
 @pytest.fixture(scope="module")
 def everything(shared_fleet: Site) -> Iterator[Server]:
-    """A process with a role of its own choice: it receives and converts, and knows the fleet."""
-    server = shared_fleet.start("everything", EVERYTHING, settings={"GEOMILL_DRAIN_SECONDS": str(DRAIN_SECONDS)})
+    """A process with a role of its own choice: it receives and converts, and knows the fleet.
+
+    It starts while the queue is away, without which it can convert.
+    """
+    shared_fleet.nats.kill()
+    try:
+        server = shared_fleet.start("everything", EVERYTHING, settings={"GEOMILL_DRAIN_SECONDS": str(DRAIN_SECONDS)})
+        with create_account(server, Terms(plan="free")) as client:
+            assert client.convert("a.geojson", lakes(), outputFormat="csv")["success"]
+    finally:
+        shared_fleet.nats.start()
     yield server
     if server.process.poll() is None:
         server.stop()
