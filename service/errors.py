@@ -181,6 +181,10 @@ class StorageUnavailable(GeomillError):
         self.detail = detail
 
 
+class ObjectMissing(StorageUnavailable):
+    """The store is available, but has no such object."""
+
+
 class LayerCount(msgspec.Struct, frozen=True):
     """A layer of the input and its number of features."""
 

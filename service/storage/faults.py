@@ -18,7 +18,7 @@ from botocore.exceptions import (
 )
 from botocore.exceptions import ConnectionError as UnreachableError
 
-from service.errors import StorageFault, StorageUnavailable
+from service.errors import ObjectMissing, StorageFault, StorageUnavailable
 
 _BY_CODE: dict[str, StorageFault] = {
     "AccessDenied": "denied",
@@ -86,4 +86,5 @@ def within(seconds: float) -> Iterator[None]:
 def refusal(code: str, status: int) -> StorageUnavailable:
     """Return the error for a response of the server with this S3 error code and HTTP status."""
     fault = _BY_CODE.get(code) or _BY_STATUS.get(status, "down")
-    return StorageUnavailable(fault, f"the server answered {code} (HTTP {status})")
+    kind = ObjectMissing if code == "NoSuchKey" else StorageUnavailable
+    return kind(fault, f"the server answered {code} (HTTP {status})")

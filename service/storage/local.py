@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 import msgspec
 from anyio import CapacityLimiter, fail_after, to_thread
 
 from service.blocking import INLINE_BYTES
 from service.clock import Clock, utc_now
-from service.errors import DownloadExpired, StorageFault, StorageUnavailable
+from service.errors import DownloadExpired, ObjectMissing, StorageFault, StorageUnavailable
 from service.storage.disk import SHARDS, Disk, open_output, size_of_output
 from service.storage.links import Grant, LinkSigner
 from service.storage.names import clean_name
@@ -97,7 +97,7 @@ class LocalStorage:
 
     async def read(self, key: ObjectKey) -> AsyncGenerator[bytes]:
         """See `Storage.read`."""
-        file = await self.run(partial(open_output, self._disk.path(_name(key))))
+        file = await self.run(partial(_open, self._disk.path(_name(key))))
         try:
             while content := await self.run(partial(file.read, READ_BYTES)):
                 yield content
@@ -153,6 +153,13 @@ class LocalStorage:
         except OSError as error:
             fault = _FAULTS.get(error.errno or 0, "down")
             raise StorageUnavailable(fault, error.strerror or "input/output error") from error
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return open_output(path)
+    except FileNotFoundError:
+        raise ObjectMissing("down", "there is no such object") from None
 
 
 def _name(key: ObjectKey) -> str:

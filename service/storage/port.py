@@ -63,7 +63,7 @@ class Storage(Protocol):
     def read(self, key: ObjectKey) -> AsyncGenerator[bytes]:
         """Iterate over the content of an object, in constant memory; close the iterator if you leave it early.
 
-        A missing object is a failure of the store.
+        A missing object is a failure of the store, `ObjectMissing`, unless the store denies that it knows.
         """
 
     async def delete(self, keys: Sequence[ObjectKey]) -> None:

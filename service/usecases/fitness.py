@@ -1,11 +1,14 @@
 """Whether a worker should take jobs: not while its store, its database or its disk fails, which others may have."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import anyio
 import structlog
 
-from service.errors import DatabaseUnavailable, StorageUnavailable
+from service.errors import DatabaseUnavailable, ObjectMissing, StorageUnavailable
+from service.storage.observed import copy_observed, delete_observed, observed
+from service.storage.port import new_key
 from service.telemetry import events
 from service.usecases.services import Services
 
@@ -16,6 +19,7 @@ MOST_FAILURES = 3
 PAUSE_SECONDS = 5.0
 """The pause before the first probe; later ones come after one more of it for each further failure."""
 LONGEST_PAUSE_SECONDS = 60.0
+_PROBE = b"geomill"
 _MEANS = (StorageUnavailable, DatabaseUnavailable, OSError)
 
 
@@ -38,7 +42,7 @@ class Fitness:
 
     def note_failure(self, error: BaseException) -> None:
         """Note why a job could not be run here, if that has to do with this host."""
-        if not isinstance(error, _MEANS) and not isinstance(error.__cause__, _MEANS):
+        if isinstance(error, ObjectMissing) or not any(isinstance(one, _MEANS) for one in (error, error.__cause__)):
             return
         self._failures += 1
         if self._failures >= MOST_FAILURES and self.is_fit:
@@ -46,14 +50,12 @@ class Fitness:
             self._unfit.set()
 
     async def recover(self) -> None:
-        """Probe after each series of failures, for ever.
-
-        The pause before it grows with the failures: some, such as a missing right to an object, no probe finds.
-        """
+        """Probe after each series of failures, for ever; the pause grows with the probes that fail."""
         while True:
             await self._unfit.wait()
             await anyio.sleep(min(PAUSE_SECONDS * max(1, 1 + self._failures - MOST_FAILURES), LONGEST_PAUSE_SECONDS))
             if await self._succeeds():
+                self._failures = 0
                 self._unfit = anyio.Event()
                 _log.info(events.WORKER_RESUMED)
             else:
@@ -69,15 +71,22 @@ class Fitness:
 
 
 async def probe_means(services: Services) -> None:
-    """Try what a worker works with: its database, its store and its directories.
+    """Try what a worker works with: its database, its directories, and its rights to store, read and delete objects.
 
     Raises:
         GeomillError, OSError: one of them fails.
     """
     await services.leases.beat()
-    await services.storage.check()
-    directory = services.work_area.new_directory()
+    directory, key = services.work_area.new_directory(), new_key()
     try:
-        await services.work_area.run_blocking((directory / "probe").touch, inline=True)
+        path = directory / "probe"
+        await services.work_area.run_blocking(partial(path.write_bytes, _PROBE), inline=True)
+        try:
+            with observed("put"):
+                await services.storage.put(key, path, media_type="text/plain", download_name=path.name)
+            await copy_observed(services.storage, key, directory / "copy")
+        finally:
+            with anyio.CancelScope(shield=True):
+                await delete_observed(services.storage, [key])
     finally:
         await services.work_area.remove(directory)

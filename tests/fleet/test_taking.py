@@ -1,5 +1,6 @@
 """A worker leaves jobs that it cannot run for later, and does not try them forever."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -11,8 +12,9 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
+from service.app import open_services
 from service.clock import utc_now
-from service.errors import TooManyRequests
+from service.errors import StorageUnavailable, TooManyRequests
 from service.formats.offer import Availability
 from service.ids import JobId, ServerId, uuid7
 from service.jobs import work_queue
@@ -21,11 +23,15 @@ from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
 from service.jobs.work_queue import STREAM, WorkQueue, open_work_queue
 from service.metering.ledger import AdmissionRequest
+from service.settings import Settings
 from service.storage.port import new_key
 from service.usecases import ending, fitness, take_over
+from service.usecases.check_readiness import check_readiness
+from service.usecases.fitness import probe_means
 from service.usecases.take_over import UNFETCHED, Worker
 from tests.fleet.nats import NatsServer, nats_server
-from tests.support.relay import relayed_database
+from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
+from tests.support.relay import CHUNK, relayed_database
 from tests.support.world import World, world
 from tests.unit.jobs.test_handover import handover
 
@@ -76,7 +82,8 @@ async def admitted(here: World, content: bytes | None) -> HandOver:
     )
     assert admission is not None
     async with here.services.database.connection() as connection:  # so that it survives who admitted it
-        await connection.execute("UPDATE job SET handover = '' WHERE id = $1", job_id)
+        missing = new_key() if content is None else None
+        await connection.execute("UPDATE job SET handover = '', input_key = $2 WHERE id = $1", job_id, missing)
     job = msgspec.structs.replace(told.job, id=job_id)
     return sealed(msgspec.structs.replace(told, job=job, account_id=here.account.account_id), key)
 
@@ -114,13 +121,17 @@ async def test_no_cause_is_tried_without_end(
 ) -> None:
     """With an input missing from the store, or a host without a work directory; it is free, and no place is kept."""
     monkeypatch.setattr(take_over, "LATER_SECONDS", 0.0)
+    if has_disk:  # a missing input says nothing about the worker
+        monkeypatch.setattr(fitness, "MOST_FAILURES", 1)
     async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
         if not has_disk:
             monkeypatch.setattr(here.services.work_area, "_in_memory", tmp_path / "gone")
             monkeypatch.setattr(here.services.work_area, "_on_disk", tmp_path / "gone")
         told = await admitted(here, None if has_disk else b"{}")
-        await queue.offer(told)
-        await until_empty(queue)
+        with capture_logs() as log:
+            await queue.offer(told)
+            await until_empty(queue)
+        assert not failures(log)
         job = await here.services.jobs.find(told.job.id, here.account.account_id)
         assert (job.status, job.attempt, job.error_message) == (Status.FAILED, ATTEMPTS, UNFETCHED)
         assert await here.services.ledger.reservations() == 0
@@ -223,6 +234,56 @@ async def until(holds: Callable[[], bool]) -> None:
     """Wait until something holds."""
     while not holds():  # noqa: ASYNC110 -- nothing announces it
         await anyio.sleep(0.02)
+
+
+async def test_a_worker_needs_no_right_to_list(database_url: str, tmp_path: Path, server: NatsServer) -> None:
+    """Neither to take jobs again after a fault of its store, nor to be ready; a probe leaves no object."""
+    (tmp_path / "s3").mkdir()
+    with s3_server(tmp_path / "s3") as s3:
+        async with without_list(s3) as url:
+            settings = Settings(
+                data_dir=str(tmp_path / "data"),
+                database_url=database_url,
+                nats_url=server.url,
+                s3_endpoint=url,
+                s3_bucket=BUCKET,
+                s3_access_key=ACCESS_KEY,
+                s3_secret_key=SECRET_KEY,
+            )
+            async with open_services(settings, role="worker") as services:
+                with pytest.raises(StorageUnavailable):
+                    await services.storage.check()
+                await probe_means(services)
+                assert (await check_readiness(services)).checks["storage"] == "ok"
+        assert s3.files() == []
+
+
+@asynccontextmanager
+async def without_list(s3: S3Server) -> AsyncIterator[str]:
+    """The address of the server for those who may not list the bucket: HeadBucket is refused, as by AWS."""
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_connection(*s3.host_and_port())
+
+        async def answer() -> None:
+            while chunk := await from_server.read(CHUNK):
+                writer.write(chunk)
+
+        answering = asyncio.ensure_future(answer())
+        while chunk := await reader.read(CHUNK):
+            if chunk.startswith(f"HEAD /{BUCKET} ".encode()):
+                writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+            else:
+                to_server.write(chunk)
+        to_server.close()
+        await answering
+        writer.close()
+
+    listener = await asyncio.start_server(relay, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+    finally:
+        listener.close()
 
 
 async def test_a_worker_without_the_database_leaves_its_jobs_to_others(

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from service.errors import StorageUnavailable
+from service.errors import ObjectMissing
 from service.storage.port import MAX_LINK_LIFE, READ_BYTES, ObjectKey, new_key
 
 from .conftest import REFUSED, MovableClock, Stage
@@ -33,7 +33,7 @@ async def test_what_was_put_is_read_in_pieces(stage: Stage) -> None:
     assert b"".join(pieces) == content
     assert max(map(len, pieces)) <= READ_BYTES
     assert [piece async for piece in stage.storage.read(await stage.put(b""))] == []
-    with pytest.raises(StorageUnavailable):
+    with pytest.raises(ObjectMissing):
         [piece async for piece in stage.storage.read(new_key())]
 
 
