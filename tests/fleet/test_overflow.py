@@ -10,11 +10,12 @@ from service.accounts.administration import Terms
 from tests.fleet.site import Site, wait_until
 from tests.fleet.test_losses import assert_each_ended_once, promise
 from tests.support.data import lakes, lengthy
-from tests.support.server import Server, create_account
+from tests.support.server import Client, Server, create_account
 
 pytestmark = pytest.mark.xdist_group("fleet")
 
 EVERYTHING = ("serve",)
+BUSINESS = Terms(plan="business")
 MANY = 8
 DRAIN_SECONDS = 120
 
@@ -23,15 +24,14 @@ DRAIN_SECONDS = 120
 def everything(shared_fleet: Site) -> Iterator[Server]:
     """A process with a role of its own choice: it receives and converts, and knows the fleet.
 
-    It starts while the queue is away, without which it can convert.
+    It starts while the queue is away, and connects later.
     """
     shared_fleet.nats.kill()
     try:
         server = shared_fleet.start("everything", EVERYTHING, settings={"GEOMILL_DRAIN_SECONDS": str(DRAIN_SECONDS)})
-        with create_account(server, Terms(plan="free")) as client:
-            assert client.convert("a.geojson", lakes(), outputFormat="csv")["success"]
     finally:
         shared_fleet.nats.start()
+    wait_until(lambda: shared_fleet.readiness()["checks"]["queue"] == "ok")
     yield server
     if server.process.poll() is None:
         server.stop()
@@ -44,41 +44,34 @@ def test_a_process_takes_what_gateways_hand_over(fleet: Site, everything: Server
         assert_each_ended_once(fleet, promise(client))
 
 
-def test_a_process_converts_everything_while_the_queue_accepts_nothing(fleet: Site, everything: Server) -> None:
-    """It runs what it wanted to hand over; nothing waits for the queue."""
-    files = [(f"{number}.geojson", lakes()) for number in range(MANY)]
-    with create_account(everything, Terms(plan="business")) as client, fleet.frozen_workers(), fleet.full_queue():
-        answers = client.batch(*files)["results"]
+def claimed_of_a_batch(fleet: Site, client: Client) -> int:
+    """How many of a batch's files the process has claimed, which it either took back or could not hand over."""
+    answers = client.batch(*((f"{number}.geojson", lakes()) for number in range(MANY)))["results"]
     assert [answer["success"] for answer in answers] == [True] * MANY
     jobs = [answer["jobId"] for answer in answers]
-    assert fleet.rows("SELECT FROM job WHERE id = ANY($1) AND worker_id IS NOT NULL", jobs)
     assert len(fleet.rows("SELECT FROM ledger WHERE job_id = ANY($1)", jobs)) == MANY
+    return len(fleet.rows("SELECT FROM job WHERE id = ANY($1) AND worker_id IS NOT NULL", jobs))
+
+
+def test_a_process_converts_everything_while_the_queue_accepts_nothing(fleet: Site, everything: Server) -> None:
+    """It runs what it wanted to hand over; nothing waits for the queue."""
+    with create_account(everything, BUSINESS) as client, fleet.frozen_workers(), fleet.full_queue():
+        wait_until(lambda: claimed_of_a_batch(fleet, client))
     wait_until(fleet.is_clean)
 
 
 def test_a_process_hands_over_what_is_too_much_and_takes_it_back(fleet: Site, everything: Server) -> None:
     """Of several files, it converts some at once; the others wait in the queue, from which only it can take them."""
-    files = [(f"{number}.geojson", lakes()) for number in range(MANY)]
-
-    def handed_over() -> int:
-        answers = client.batch(*files)["results"]
-        assert [answer["success"] for answer in answers] == [True] * MANY
-        jobs = [answer["jobId"] for answer in answers]
-        return len(fleet.rows("SELECT FROM job WHERE id = ANY($1) AND worker_id IS NOT NULL", jobs))
-
-    with create_account(everything, Terms(plan="business")) as client, fleet.frozen_workers():
-        wait_until(lambda: 0 < handed_over() < MANY)
+    with create_account(everything, BUSINESS) as client, fleet.frozen_workers():
+        wait_until(lambda: 0 < claimed_of_a_batch(fleet, client) < MANY)
     wait_until(fleet.is_clean)
 
 
 def test_a_process_that_stops_ends_what_it_has_handed_over(fleet: Site, everything: Server) -> None:
     """It takes its own jobs back while their clients wait, because nobody else can; it is the last test with it."""
     files = [(f"{number}.geojson", lengthy(1000)) for number in range(MANY)]
-    with (
-        create_account(everything, Terms(plan="business")) as client,
-        ThreadPoolExecutor() as threads,
-        fleet.frozen_workers(),
-    ):
+    with create_account(everything, BUSINESS) as client, ThreadPoolExecutor() as threads, fleet.frozen_workers():
+        wait_until(lambda: claimed_of_a_batch(fleet, client))
         batch = threads.submit(client.batch, *files)
         wait_until(lambda: fleet.messages() or batch.done())
         assert not batch.done()
