@@ -1,8 +1,8 @@
 /*
  * Counts what a layer holds from its columns, as drivers hand them over in the Arrow C data interface, whose structures are
  * declared here. Only FlatGeobuf's driver is asked: those of most formats make a feature of each row for this, too, and
- * those of GeoPackage and GeoParquet start threads, which a run may not. Its columns lack measures, so that layers with
- * measures are counted feature by feature.
+ * those of GeoPackage and GeoParquet start threads, which a run may not. Its columns lack measures, and have times that
+ * features lack because they cannot be read, so that layers with measures or times are counted feature by feature.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -97,8 +97,6 @@ static double number_in(const struct array *array, char format, int64_t at)
 {
     const void *values = array->buffers[1];
     switch (format) {
-    case 'b':
-        return ((const unsigned char *)values)[at / 8] >> at % 8 & 1;
     case 's':
         return ((const int16_t *)values)[at];
     case 'i':
@@ -146,6 +144,16 @@ static void count_shapes(struct counted_layer *counted, const struct schema *sch
         }
 }
 
+static int has_times(handle definition)
+{
+    for (int number = 0, count = OGR_FD_GetFieldCount(definition); number < count; number++) {
+        int type = OGR_Fld_GetType(OGR_FD_GetFieldDefn(definition, number));
+        if (type == DATE || type == TIME || type == DATETIME)
+            return 1;
+    }
+    return 0;
+}
+
 /* Whether the columns are those of the layer, in its order, followed by at most one geometry in WKB. */
 static int is_expected(const struct schema *schema, const struct counted_layer *counted)
 {
@@ -177,7 +185,8 @@ int count_batches(handle layer, struct counted_layer *counted)
     struct stream stream = {0};
     struct schema schema = {0};
     struct array batch;
-    if (OGR_GT_HasM(OGR_FD_GetGeomType(OGR_L_GetLayerDefn(layer))) || !OGR_L_GetArrowStream(layer, &stream, wishes))
+    handle definition = OGR_L_GetLayerDefn(layer);
+    if (OGR_GT_HasM(OGR_FD_GetGeomType(definition)) || has_times(definition) || !OGR_L_GetArrowStream(layer, &stream, wishes))
         return 0;
     int is_whole = stream.get_schema(&stream, &schema) == 0 && is_expected(&schema, counted);
     while (is_whole) {

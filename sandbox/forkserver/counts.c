@@ -14,7 +14,7 @@
 #include "progress.h"
 #include "shapefile.h"
 
-enum { LONGEST_NUMBER = 63 };
+enum { LONGEST_NUMBER = 63, NOT_COUNTED = -1 };
 
 void count_geometry(struct counted_layer *layer, int type)
 {
@@ -89,8 +89,10 @@ static void count_features(handle layer, handle definition, struct counted_layer
     int count = counted->count, *types = calloc((size_t)count + 1, sizeof *types);
     if (!types)
         _exit(1);
-    for (int field = 0; field < count; field++)
-        types[field] = OGR_Fld_GetType(OGR_FD_GetFieldDefn(definition, field));
+    for (int field = 0; field < count; field++) {
+        handle told = OGR_FD_GetFieldDefn(definition, field);
+        types[field] = OGR_Fld_GetSubType(told) == BOOLEAN ? NOT_COUNTED : OGR_Fld_GetType(told);
+    }
     if (OGR_L_GetFeatureCount(layer, 0) * count > most_cells)
         ignore_values(layer, counted);
     OGR_L_ResetReading(layer);

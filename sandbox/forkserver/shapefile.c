@@ -14,6 +14,7 @@
 #include "shapefile.h"
 
 enum { SHP_HEADER = 100, TYPE_AT = 32, SHX_RECORD = 8, WORD = 2, NULL_SHAPE_WORDS = 2, RECORD_HEAD = 8, MEASURED = 20, IN_SPACE = 10 };
+enum { ONE_POINT = 1, LINES = 3, AREAS = 5, POINTS = 8, BOX_END = 36, NUMBER_BYTES = 4, POSITION_BYTES = 16, MEASURE_BYTES = 8, RANGE_BYTES = 16 };
 enum { DBF_HEADER = 32, ROWS_AT = 4, SIZES_AT = 8, DBF_FIELD = 32, END_OF_FIELDS = 0x0d, MOST_FIELDS = 2048, NAME_BYTES = 10, KIND_AT = 11, WIDTH_AT = 16 };
 enum { LONGEST_CELL = 255, MOST_PLAIN_DIGITS = 18, LONGEST_NAME = 4096 };
 
@@ -44,6 +45,24 @@ static struct mapped map_beside(const char *name, const char *extension)
     return map_file(path);
 }
 
+/* Whether the size of a shape is that of the parts and points it says it has. Measures may be left out. */
+static int has_its_size(const char *shape, size_t size, uint32_t type)
+{
+    uint32_t flat = type % IN_SPACE, parts = 0, points = 1;
+    size_t at = BOX_END, needed = NUMBER_BYTES + POSITION_BYTES, measures = MEASURE_BYTES;
+    if (flat != ONE_POINT) {
+        int has_parts = flat == LINES || flat == AREAS;
+        needed = at + NUMBER_BYTES + (has_parts ? NUMBER_BYTES : 0);
+        if ((!has_parts && flat != POINTS) || size < needed)
+            return 0;
+        parts = has_parts ? little(shape + at) : 0;
+        points = little(shape + at + (has_parts ? NUMBER_BYTES : 0));
+        needed += (size_t)parts * NUMBER_BYTES + (size_t)points * POSITION_BYTES;
+        measures = RANGE_BYTES + (size_t)points * MEASURE_BYTES;
+    }
+    return size == needed || (type > MEASURED && size == needed + measures);
+}
+
 /* Count the shapes. Returns how many records there are, or -1 if the files differ or have elevations. */
 static int64_t count_records(struct mapped *index, struct mapped *shapes, struct counted_layer *counted)
 {
@@ -59,6 +78,8 @@ static int64_t count_records(struct mapped *index, struct mapped *shapes, struct
             return -1;
         const char *record = shapes->start + start;
         if (big(record + 4) != words || little(record + RECORD_HEAD) != (words == NULL_SHAPE_WORDS ? 0 : type))
+            return -1;
+        if (words != NULL_SHAPE_WORDS && !has_its_size(record + RECORD_HEAD, words * WORD, type))
             return -1;
         counted->geometries += words != NULL_SHAPE_WORDS;
         pass(index, at);
@@ -120,7 +141,8 @@ static char filling(char kind)
     return kind == 'N' || kind == 'F' ? '*' : kind == 'D' ? '0' : kind == 'L' ? '?' : ' ';
 }
 
-static void count_cell(struct counted_column *column, const struct field *field, const char *cell)
+/* Count a cell. Returns 0 if it is a number that cannot be read. */
+static int count_cell(struct counted_column *column, const struct field *field, const char *cell)
 {
     size_t size = field->width, first = 0, blank = 0;
     char null = filling(field->kind);
@@ -131,9 +153,12 @@ static void count_cell(struct counted_column *column, const struct field *field,
     while (first + blank < size && cell[first + blank] == null)
         blank++;
     if (first + blank == size)
-        return;
+        return 1;
+    int is_number = field->kind == 'N' || field->kind == 'F';
+    double number = is_number ? size_of(cell + first, size - first) : NAN;
     column->filled++;
-    column->total += field->kind == 'N' || field->kind == 'F' ? size_of(cell + first, size - first) : NAN;
+    column->total += number;
+    return !is_number || !isnan(number);
 }
 
 /* Count the records of the table and their values. Returns 0 if it is not to be read here. */
@@ -155,7 +180,8 @@ static int count_table(struct mapped *table, struct field *fields, struct counte
         if (*record != ' ')
             return 0;
         for (int number = 0; number < counted->count; number++)
-            count_cell(counted->columns + number, fields + number, record + fields[number].start);
+            if (!count_cell(counted->columns + number, fields + number, record + fields[number].start))
+                return 0;
         pass(table, record);
     }
     return 1;

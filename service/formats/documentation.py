@@ -106,10 +106,9 @@ NOTES = """\
   filled values, sums of numbers. A GeoJSON document or sequence is scanned; other results are read by their own driver,
   KML by LIBKML. GPX and DXF are compared without their columns, MapInfo without its values, XLSX and ODS without their
   geometries, and results of more than 300,000 cells without values, except Shapefiles without elevations and FlatGeobuf
-  files without measures that the fork server's runs have written: these are counted in their bytes or columns, in any
-  size. A difference is a warning, and so is a result that
-  cannot be read back; one that holds none of its features or geometries is refused. In WKT, only
-  geometries are compared: it holds nothing else.
+  files without measures or times that the fork server's runs have written: these are counted in their bytes or columns,
+  in any size. A difference is a warning, and so is a result that cannot be read back; one that holds none of its
+  features or geometries is refused. In WKT, only geometries are compared: it holds nothing else.
 - **Measures** (M) are kept in GeoPackage, Shapefile, FlatGeobuf, SpatiaLite, OpenFileGDB and in columns of WKT.
 - **Unknown systems**: `keepCoordinates=true` writes coordinates unchanged if the output does not require a system.
 - **CSV** may be in UTF-8, UTF-16 or Windows-1252, with comma, semicolon, tab or bar, with or without a header. Types

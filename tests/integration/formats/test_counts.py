@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from anyio import run_process
 
 from sandbox.command import Limits
 from service.engine.environment import converter_environment
@@ -24,6 +25,7 @@ IN_SHAPEFILE: Mapping[str, tuple[str, str]] = {
     "points": ("POINT (1 2)", "POINT (3 4)"),
     "lines": ("LINESTRING (1 2,3 4)", "MULTILINESTRING ((1 2,3 4),(5 6,7 8))"),
     "areas": ("POLYGON ((0 0,0 1,1 1,0 0))", "POLYGON ((0 0,0 9,9 9,0 0),(1 2,1 3,2 3,1 2))"),
+    "many points": ("MULTIPOINT (1 2,3 4)", "MULTIPOINT (5 6)"),
     "measures": ("LINESTRING M (1 2 3,4 5 6)", "LINESTRING M (1 2 3,4 5 6)"),
     "only tables": ("", ""),
 }
@@ -120,13 +122,56 @@ async def test_flatgeobuf_is_counted_in_its_columns(converters: Converters, tmp_
     """As features of the same content are counted; values in any number."""
     async with open_run(converters) as (held, directory):
         for number, (name, geometries) in enumerate(IN_FLATGEOBUF.items()):
-            kind = ("-nlt", TYPES[name]) if name in TYPES else ()
+            kind = ("-select", "name,n,v,code", *(("-nlt", TYPES[name]) if name in TYPES else ()))
             for extension, driver in {".fgb": "FlatGeobuf", ".gpkg": "GPKG"}.items():
                 write(geometries, tmp_path / f"in{number}{extension}", driver, *kind, skipped=NO_GEOMETRY)
                 shutil.copy(tmp_path / f"in{number}{extension}", directory)
             by_features = await count(held, f"in{number}.gpkg", "GPKG")
             most_cells = 1000 if name.startswith("measures") else 0  # its columns have no measures
             assert await count(held, f"in{number}.fgb", "FlatGeobuf", most_cells) == by_features, name
+
+
+async def test_times_of_a_flatgeobuf_are_left_to_features(converters: Converters, tmp_path: Path) -> None:
+    """Its columns hold times that the driver cannot read as a value; of booleans neither adds up any."""
+    rows = "x,y,at,yes\n1,2,12:34:56,1\n3,4,,0\n"
+    (tmp_path / "in.csv").write_text(rows)
+    (tmp_path / "in.csvt").write_text("Real,Real,Time,Integer(Boolean)")
+    plain = ["ogr2ogr", "-oo", "X_POSSIBLE_NAMES=x", "-oo", "Y_POSSIBLE_NAMES=y", "-f", "FlatGeobuf"]
+    await run_process([*plain, tmp_path / "times.fgb", tmp_path / "in.csv"])
+    await run_process([*plain, "-select", "yes", tmp_path / "flags.fgb", tmp_path / "in.csv"])
+    async with open_run(converters) as (held, directory):
+        for name in ("times.fgb", "flags.fgb"):
+            shutil.copy(tmp_path / name, directory)
+        assert (await count(held, "times.fgb", "FlatGeobuf", 0)).columns is None
+        times, flags = [await count(held, f"{name}.fgb", "FlatGeobuf") for name in ("times", "flags")]
+        assert times.columns is not None
+        assert flags.columns == {"yes": times.columns["yes"]}
+
+
+ODD_SHAPES: Mapping[str, tuple[str, int, bytes]] = {
+    "a number": ("dbf", 0, b"oops"),
+    "the points of a line": ("shp", 40, b"\x03"),
+    "the parts of a line": ("shp", 36, b"\x02"),
+}
+"""What is changed in the first record: the file, where, and into what."""
+
+
+@pytest.mark.parametrize("name", ODD_SHAPES)
+async def test_a_record_that_contradicts_itself_is_left_to_its_driver(
+    converters: Converters, tmp_path: Path, name: str
+) -> None:
+    """Which counts the values of small tables only."""
+    write(IN_SHAPEFILE["lines"], tmp_path / "in.shp", "ESRI Shapefile")
+    extension, at, odd = ODD_SHAPES[name]
+    changed = tmp_path / f"in.{extension}"
+    content = bytearray(changed.read_bytes())
+    start = content.index(b"0.5") if extension == "dbf" else 100 + 8
+    content[start + at : start + at + len(odd)] = odd
+    changed.write_bytes(content)
+    async with open_run(converters) as (held, directory):
+        for part in parts(tmp_path / "in.shp"):
+            shutil.copy(part, directory)
+        assert (await count(held, "in.shp", "ESRI Shapefile", 0)).columns is None
 
 
 async def test_an_empty_flatgeobuf_is_counted(converters: Converters, tmp_path: Path) -> None:
