@@ -40,7 +40,9 @@ void put(const char *format, ...)
     va_start(arguments, format);
     int size = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    put_bytes(text, size > 0 ? ((size_t)size < sizeof text ? (size_t)size : sizeof text - 1) : 0);
+    if (size < 0 || (size_t)size >= sizeof text) /* a part of it would be no answer */
+        _exit(1);
+    put_bytes(text, (size_t)size);
 }
 
 void put_text(const char *text)

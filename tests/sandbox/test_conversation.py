@@ -2,14 +2,17 @@
 
 import asyncio
 import os
+import shutil
 import struct
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
+from anyio import run_process
 
 from sandbox.conversation import ANSWERS, MOST_REPORTS, Conversation
+from sandbox.forkserver import SOURCES
 
 REPORT = 1 << 31
 
@@ -77,3 +80,14 @@ async def test_a_run_that_only_reports_is_not_heard_for_ever(talk: Talk) -> None
     asked = asyncio.create_task(talk.ours.ask("load"))
     await talk.send(*[report(1) * 1000] * (MOST_REPORTS // 1000), report(1))
     assert await asked == b""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+async def test_a_run_that_takes_a_day_is_heard_to_its_end(tmp_path: Path) -> None:
+    """It reports less and less often, so that it is not taken for one that only reports."""
+    program = tmp_path / "reports"
+    apart = {"session.c", "forkserver.c", "rehearsal.c"}
+    sources = [path for path in SOURCES if path.suffix == ".c" and path.name not in apart]
+    await run_process(["cc", "-o", program, Path(__file__).with_name("reports.c"), *sources, "-lm"])
+    sent = (await run_process([program])).stdout
+    assert 1000 < len(sent) // len(report(0)) < MOST_REPORTS
