@@ -21,6 +21,11 @@ _COLUMNS: tuple[tuple[Callable[[Writing], object], str], ...] = (
     (lambda writing: writing.epsg, "coordinates in other systems than EPSG:4326"),
     (lambda writing: writing.attributes is not None, "attributes"),
     (lambda writing: writing.column_names is not ColumnRule.ANY, "all names of columns"),
+    (lambda writing: "*" in writing.empty_columns_lost, "columns without any value"),
+    (
+        lambda writing: writing.empty_columns_lost - {"*"},
+        "columns of the names `name` and `description` without any value",
+    ),
     (lambda writing: writing.empty_is_null and writing.loss_report, VALUE_LOSSES["empty_texts"].what),
     (lambda writing: writing.max_text_bytes, "texts of more than {0.max_text_bytes} bytes"),
     (lambda writing: writing.max_cell, "texts of more than {0.max_cell:,} characters in full"),

@@ -231,6 +231,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     it."""
     reread: Reread | None = None
     """How a driver reads a result back; None if no driver does, or a program does it better."""
+    empty_columns_lost: frozenset[str] = frozenset()
+    """The columns that vanish if they have no value, in lower case; `*`: all columns."""
     value_losses: frozenset[str] = frozenset()
     """The kinds of values that are changed or left out, as keys of `VALUE_LOSSES`."""
     attributes: frozenset[str] | None = None

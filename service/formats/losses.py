@@ -43,6 +43,7 @@ def find_losses(target: Format, datasets: Sequence[Dataset]) -> tuple[str, ...]:
             _layer_renames(datasets),
             _splits(target, writing, datasets),
             _attributes(target, writing, layers),
+            _empty_columns(target, writing, layers),
             _column_renames(datasets) if writing.attributes is None else (),
             _geometries(target, writing, datasets, layers),
             _values(target, writing, layers),
@@ -117,6 +118,17 @@ def _attributes(target: Format, writing: Writing, layers: Sequence[Layer]) -> It
     lost = [field.name for layer in layers for field in layer.fields if field.name not in writing.attributes]
     if lost:
         yield f"{target.title} keeps no such attributes; left out: {listed(quotes(lost))}."
+
+
+def _empty_columns(target: Format, writing: Writing, layers: Sequence[Layer]) -> Iterator[str]:
+    lost = {
+        field.name: None
+        for layer in layers
+        for field in layer.fields
+        if field.filled == 0 and not writing.empty_columns_lost.isdisjoint({field.name.lower(), "*"})
+    }
+    if lost:
+        yield f"{target.title} stores no such columns without any value; left out: {listed(quotes(lost))}."
 
 
 def _column_renames(datasets: Sequence[Dataset]) -> Iterator[str]:

@@ -59,6 +59,7 @@ _KML_OPTIONS = (
 _KML = Writing(
     driver="KML",
     reread=Reread(drivers=("LIBKML",)),
+    empty_columns_lost=frozenset({"name", "description"}),
     value_losses=frozenset({"infinite", "moments", "binary_texts", "leading_blanks", "carriage_returns", "control"}),
     extension=".kml",
     media_type="application/vnd.google-earth.kml+xml",
@@ -164,6 +165,7 @@ GPX = Format(
         reread=Reread(
             drivers=("GPX",), environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}), columns=False, is_one=True
         ),
+        empty_columns_lost=frozenset({"*"}),
         value_losses=frozenset({"infinite", "moments", "binary_texts", "carriage_returns", "control", "like_markup"}),
         live_text="<",
         extension=".gpx",

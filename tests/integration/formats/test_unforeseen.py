@@ -300,6 +300,26 @@ async def test_the_format_of_a_cell_decides_whether_it_is_a_date(
     assert found["properties"] == {"at": meaning if isinstance(meaning, str) else pytest.approx(meaning), "t": "x"}
 
 
+@pytest.mark.parametrize(("target", "lost"), [("Kml", {"name"}), ("Kmz", {"name"}), ("Gpx", {"name", "gone"})])
+async def test_columns_without_values_that_vanish_are_told(
+    pipeline: Pipeline, tmp_path: Path, target: str, lost: set[str]
+) -> None:
+    """GPX declares no columns; KML declares all but those with elements of their own."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, n=1, name=None, gone=None, part="x"), point(1, 2)])
+    done = await pipeline.to(target, path)
+    direct = await pipeline.convert_directly(path, target, done.facts)
+    for warnings in (done.output.warnings, direct.plan.warnings if direct else done.output.warnings):
+        told = [warning for warning in warnings if "without any value" in warning]
+        assert len(told) == 1, warnings
+        assert {name for name in ("n", "name", "gone", "part") if repr(name) in told[0]} == lost
+    text = "".join("".join(map(str, (element.tag, element.attrib))) for element in _all(done.path))
+    assert ("gone" in text) == ("gone" not in lost), text
+
+
+def _all(path: Path) -> list[ET.Element]:
+    return [element for document in _documents(path) for element in document.iter()]
+
+
 KML = """<kml xmlns="http://www.opengis.net/kml/2.2"><Document>
 <Schema name="a" id="a"><SimpleField name="r" type="double"/><SimpleField name="i" type="int"/></Schema>
 <Placemark><ExtendedData><SchemaData schemaUrl="#a"><SimpleData name="r">1.8e308</SimpleData>
