@@ -24,11 +24,14 @@ DRAIN_SECONDS = 120
 def everything(shared_fleet: Site) -> Iterator[Server]:
     """A process with a role of its own choice: it receives and converts, and knows the fleet.
 
-    It starts while the queue is away, and connects later.
+    It starts while the queue is away, without which it can convert, and connects later.
     """
     shared_fleet.nats.kill()
     try:
         server = shared_fleet.start("everything", EVERYTHING, settings={"GEOMILL_DRAIN_SECONDS": str(DRAIN_SECONDS)})
+        with create_account(server, BUSINESS) as client:
+            answer = client.convert("a.geojson", lakes(), outputFormat="csv")
+            assert answer["success"], answer
     finally:
         shared_fleet.nats.start()
     wait_until(lambda: shared_fleet.readiness()["checks"]["queue"] == "ok")
