@@ -50,11 +50,11 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
 WATCHED: dict[str, Watched] = {
     "gateway_mb": Watched(about="memory of the gateway", unit="MB", share=0.05, least=8),
     "anonymous_mb": Watched(about="memory that all processes asked for", unit="MB", share=0.10, least=25, seconds=60),
-    "processes": Watched(about="processes", least=4),
+    "processes": Watched(about="processes", least=16),
     "threads": Watched(about="threads of the gateway", least=4),
     "descriptors": Watched(about="descriptors of the gateway", least=16),
     "connections": Watched(about="connections of the gateway", least=8),
-    "database_connections": Watched(about="connections to the database", least=2),
+    "database_connections": Watched(about="connections to the database", least=8),
     "work_files": Watched(about="files of uploads and jobs under way", least=16),
     "stray_files": Watched(about="files in the store that no job has", least=8),
     "overdue_files": Watched(about="files in the store that are past their time", least=8),
@@ -63,10 +63,11 @@ WATCHED: dict[str, Watched] = {
     "requests": Watched(about="requests under way", least=8),
     "reservations": Watched(about="open reservations", least=8),
 }
-"""Counts may grow by as much as the clients of a soak can have in progress at a time; a leak exceeds that within
-minutes. In a short run, one large conversion makes up half of a quarter. The number of results depends on the rate of
-conversions, and so on the load of the machine: it is shown but not judged. Judged is that each result belongs to a job
-and is deleted after its retention.
+"""Counts may grow by as much as the eight clients of a soak can have in progress at a time; a leak exceeds that within
+minutes. Each client may need a converter, and a connection to the database, which is a process of PostgreSQL. In a
+short run, one large conversion makes up half of a quarter. The number of results depends on the rate of conversions,
+and so on the load of the machine: it is shown but not judged. Judged is that each result belongs to a job and is
+deleted after its retention.
 """
 
 

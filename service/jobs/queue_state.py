@@ -8,9 +8,7 @@ from nats.js.errors import NotFoundError
 
 from service.errors import QueueUnavailable
 from service.jobs.handover import LANES, SIZES
-from service.jobs.work_queue import ANSWER_SECONDS, RETRY_AFTER_SECONDS, STREAM
-
-CONNECT_SECONDS = 5.0
+from service.jobs.work_queue import ANSWER_SECONDS, CONNECT_SECONDS, RETRY_AFTER_SECONDS, STREAM
 
 
 class QueueState(msgspec.Struct, frozen=True, kw_only=True):
