@@ -53,7 +53,7 @@ class Placing:
         for column, seen in zip(columns, layer.columns, strict=True):
             if seen.type is FieldType.TEXT and (_is_odd(seen) or (column.may_be_coordinate and not column.numbers)):
                 return None
-            if seen.type is FieldType.DATE and self._doubts_dates:
+            if self._doubts_dates and (seen.type is FieldType.DATE or seen.like_days):
                 return None
         found = find_places(columns, self._wanted)
         by_name = {ours: at for at, ours in found[0].items()}

@@ -61,6 +61,11 @@ DETOUR_FILE = "detour.sqlite"
 INTO_DETOUR = ("-f", DETOUR_DRIVER, *INTO_WORK_FILE[2:], "-lco", "LAUNDER=NO")
 SHEETS_FILE = "sheets.gpkg"
 PLAIN_FILE = "plain"
+EARLY_FILE = "early"
+EARLY_DATES = (
+    "The workbook counts days from 1904, which its driver does not know: dates came out 1,462 days (4 years and 1 day) "
+    "too early. For correct dates, save the workbook with days counted from 1900."
+)
 TABLES_FILE = "tables.json"
 ROUNDED_FILE = "rounded.json"
 PARQUET_READING = f"{jailed.__name__}.parquet_reading"
@@ -287,7 +292,8 @@ async def _read_workbook(place: Workplace, source: Source, request: ConversionRe
     await place.rename(WORK_FILE, SHEETS_FILE)
     tables = await _read_sheets(place, request)
     names = {table: read.names.get(name, name) for table, name in tables.names.items()}
-    return msgspec.structs.replace(tables, warnings=(*read.warnings, *tables.warnings), names=names)
+    early = (EARLY_DATES,) if await place.has(EARLY_FILE) else ()
+    return msgspec.structs.replace(tables, warnings=(*early, *read.warnings, *tables.warnings), names=names)
 
 
 async def _with_plain_styles(place: Workplace, source: Source) -> str:
@@ -296,7 +302,7 @@ async def _with_plain_styles(place: Workplace, source: Source) -> str:
     if not reading_of(source.format).doubts_dates:
         return file
     plain = f"{PLAIN_FILE}{source.parts[0].extension}"
-    await place.python(styles.__name__, file, plain)
+    await place.python(styles.__name__, file, plain, EARLY_FILE)
     return plain if await place.has(plain) else file
 
 

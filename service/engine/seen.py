@@ -32,6 +32,8 @@ class SeenColumn(Field, frozen=True):
 
     like_geometries: Count = 0
     """How many of its texts begin like a geometry."""
+    like_days: Count = 0
+    """How many of its texts begin like a day, as the driver of XLSX writes dates in a column of texts."""
     begins_empty: bool = False
     """Whether the first feature has no value in this column."""
     fits: Annotated[tuple[FieldType, ...], Meta(max_length=5)] = ()

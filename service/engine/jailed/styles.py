@@ -10,27 +10,42 @@ import shutil
 import sys
 import zipfile
 import zlib
+from pathlib import Path
 from xml.sax.saxutils import unescape
 
 MEMBER = "xl/styles.xml"
+BOOK_MEMBER = "xl/workbook.xml"
 MOST_BYTES = 16 << 20
 CODE = re.compile(rb"""(\bformatCode\s*=\s*(?P<quote>["']))(.*?)((?P=quote))""", re.DOTALL)
+SINCE_1904 = re.compile(rb"""\bdate1904\s*=\s*["'](?:1|true)["']""")
+BUILT_IN_DATE = re.compile(rb"""\bnumFmtId\s*=\s*["'](?:14|15|16|17|22)["']""")
 LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\[\]]*\]', re.DOTALL)
 """Parts of a format that are no placeholders: texts, blanks, colours, conditions."""
 QUOTES = {"&quot;": '"', "&apos;": "'"}
 UNREADABLE = (zipfile.BadZipFile, zlib.error, KeyError, EOFError, OSError, NotImplementedError, RuntimeError)
+"""What `zipfile` raises: a member that is damaged, missing or cut off, packed in an unknown way, or encrypted."""
 
 
-def main(workbook: str, plain: str) -> None:
-    """Write a copy of `workbook` to `plain` whose formats the driver understands, unless it understands all of them."""
+def main(workbook: str, plain: str, early: str) -> None:
+    """Write a copy of `workbook` to `plain` whose formats the driver understands, unless it understands all of them.
+
+    Also create the file `early` if the driver, which counts days from 1900, reads dates as earlier ones.
+    """
     try:
-        with zipfile.ZipFile(workbook) as book, book.open(MEMBER) as styles:
-            content = styles.read(MOST_BYTES)
+        with zipfile.ZipFile(workbook) as book:
+            content, description = _read(book, MEMBER), _read(book, BOOK_MEMBER)
     except UNREADABLE:
         return  # the driver reports what is wrong
     understood = CODE.sub(lambda found: found[1] + _understood(found[3]) + found[4], content)
     if len(content) < MOST_BYTES and understood != content:
         _copy_with(understood, workbook, plain)
+    if SINCE_1904.search(description) and (BUILT_IN_DATE.search(content) or b"YYYY-MM-DD" in understood):
+        Path(early).touch()
+
+
+def _read(book: zipfile.ZipFile, member: str) -> bytes:
+    with book.open(member) as file:
+        return file.read(MOST_BYTES)
 
 
 def _understood(code: bytes) -> bytes:
@@ -54,4 +69,4 @@ def _copy_with(styles: bytes, workbook: str, plain: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(*sys.argv[1:4])

@@ -270,6 +270,47 @@ async def test_a_document_that_was_held_in_memory_becomes_a_sequence(converters:
     assert lines == [{"n": 1}, {"n": 2}]
 
 
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_dates_beside_texts_keep_their_times(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """One text makes the whole column text, in which the driver would drop the times of some formats."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await _workbook(pipeline, tmp_path, b'formatCode="yyyy-mm-dd h:mm"', features=2)
+    mixed = tmp_path / "mixed.xlsx"
+    _replace_in(
+        path, mixed, rb'<c r="C2" s="\d+">\s*<v>45293[^<]*</v>', b'<c r="C2" t="inlineStr"><is><t>unknown</t></is>'
+    )
+    found = readers.geojson((await pipeline.to("GeoJson", mixed, source_epsg=4326)).path)
+    assert [feature["properties"] for feature in found] == [
+        {"at": "unknown", "t": "x"},
+        {"at": "2024/01/02 03:04:05", "t": "x"},
+    ]
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_dates_that_are_counted_from_1904_are_told(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """The driver counts all from 1900: these days are those that a spreadsheet program shows, less four years."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await _workbook(pipeline, tmp_path, b'formatCode="YYYY-MM-DD"')
+    since_1904 = tmp_path / "since-1904.xlsx"
+    _replace_in(path, since_1904, rb"<sheets>", b'<workbookPr date1904="1"/><sheets>')
+    done = await pipeline.to("GeoJson", since_1904, source_epsg=4326)
+    assert sum("1,462 days (4 years and 1 day) too early" in warning for warning in done.output.warnings) == 1
+    found = readers.geojson(done.path)
+    assert [feature["properties"] for feature in found] == [{"at": "2024-01-02", "t": "x"}]
+
+
+async def _workbook(pipeline: Pipeline, folder: Path, style: bytes, features: int = 1) -> Path:
+    """A workbook with a date and time in each row, shown in the style of a cell."""
+    rows = [point(1, 2, at="2024-01-02T03:04:05", t="x")] * features
+    written = await pipeline.to("Xlsx", write_geojson(folder / "a.geojson", rows))
+    _replace_in(written.path, folder / "a.xlsx", rb'formatCode="DD/MM/YYYY[^"]*"', style)
+    return folder / "a.xlsx"
+
+
 STYLES = {
     "yyyy-mm-dd h:mm:ss": "2024-01-02T03:04:05",
     "[$-409]m/dd/yyyy\\ h:mm\\ AM/PM;@": "2024-01-02T03:04:05",
