@@ -53,8 +53,8 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 async def _run_once(pool: Pool, command: Command) -> Verdict:
-    async with pool.lease("by hand") as worker:
-        return await worker.run(command)
+    async with pool.lease("by hand") as converter:
+        return await converter.run(command)
 
 
 def _tell_report(report: Report) -> None:

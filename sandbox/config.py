@@ -56,8 +56,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     Every `Command.directory` lies below `work_root`, or below `memory_root`, which may be another file system.
     `programs` may be executed in addition to Python and ogr2ogr; `readable` are files and directories that every
     program can read in addition to the system's libraries. At most `suspended` runs are suspended while another tenant
-    has their worker; each keeps its slot and its memory. A tenant may have `per_tenant` tickets in the queue; a run is
-    ended when its lease has run for `lease_seconds`. A fork server is replaced after `commands_per_server` commands,
+    has their converter; each keeps its slot and its memory. A tenant may have `per_tenant` tickets in the queue; a run
+    is ended when its lease has run for `lease_seconds`. A fork server is replaced after `commands_per_server` commands,
     since all its children share its memory layout. `without` names layers to disable, for tests and for hosts where one
     misbehaves.
     """

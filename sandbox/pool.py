@@ -1,7 +1,7 @@
 """The pool of converters of one process: admits runs, schedules them and starts them.
 
-`async with pool.lease(tenant) as worker` takes a place in the queue, or fails at once, and waits for a worker; `await
-worker.run(command)` returns a verdict.
+`async with pool.lease(tenant) as converter` takes a place in the queue, or fails at once, and waits for a converter;
+`await converter.run(command)` returns a verdict.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ from sandbox.report import Report
 from sandbox.selftest import SelfTest
 from sandbox.verdict import Verdict
 
-__all__ = ["Pool", "QueueFull", "QueueTicket", "SandboxUnavailable", "TenantLimit", "WorkerLease", "open_pool"]
+__all__ = ["ConverterLease", "Pool", "QueueFull", "QueueTicket", "SandboxUnavailable", "TenantLimit", "open_pool"]
 
 
-class WorkerLease:
-    """A worker, held until its ticket is released; it runs one command at a time.
+class ConverterLease:
+    """A converter, held until its ticket is released; it runs one command at a time.
 
     While the ticket is suspended, the current command is stopped and the next one waits.
     """
@@ -54,7 +54,7 @@ class Pool:
         self, config: Config, connection: Connection, report: Report, on_suspended: Callable[[], None]
     ) -> None:
         self.queue = AdmissionQueue(
-            workers=config.converters,
+            converters=config.converters,
             waiting=config.waiting_room,
             suspended=config.suspended,
             per_tenant=config.per_tenant,
@@ -68,14 +68,14 @@ class Pool:
         self._turns: dict[QueueTicket, asyncio.Event] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    async def acquire(self, ticket: QueueTicket) -> WorkerLease:
-        """Wait for a worker, once per ticket. The ticket must be released even if this fails."""
+    async def acquire(self, ticket: QueueTicket) -> ConverterLease:
+        """Wait for a converter, once per ticket. The ticket must be released even if this fails."""
         self._apply(self.queue.acquire(ticket, time.monotonic()))
         await self._turn(ticket)
-        return WorkerLease(self, ticket)
+        return ConverterLease(self, ticket)
 
     def release(self, ticket: QueueTicket) -> None:
-        """Release the place and the worker; releasing twice has no effect."""
+        """Release the place and the converter; releasing twice has no effect."""
         is_first = ticket.state is not State.RELEASED
         changed = self.queue.release(ticket, time.monotonic())
         self._turns.pop(ticket, None)
@@ -85,8 +85,8 @@ class Pool:
             self.on_released()
 
     @asynccontextmanager
-    async def lease(self, tenant: str) -> AsyncIterator[WorkerLease]:
-        """Take a place and wait for a worker.
+    async def lease(self, tenant: str) -> AsyncIterator[ConverterLease]:
+        """Take a place and wait for a converter.
 
         Raises:
             TenantLimit, QueueFull: no place is left for this tenant.
@@ -98,7 +98,7 @@ class Pool:
             self.release(ticket)
 
     async def run(self, ticket: QueueTicket, command: Command) -> Verdict:
-        """Run a command for a ticket that has a worker, at most until its lease ends. Called by `WorkerLease`."""
+        """Run a command for a ticket that has a converter, at most until its lease ends. Called by `ConverterLease`."""
         await self._turn(ticket)
         left = self._lease_seconds - ticket.seconds_run(time.monotonic())
         return await self._connection.run(ticket.slot, _within(command, left))

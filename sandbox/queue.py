@@ -1,7 +1,7 @@
-"""The admission queue: bounded, fair between tenants and time-sliced, in front of a bounded number of workers.
+"""The admission queue: bounded, fair between tenants and time-sliced, in front of a bounded number of converters.
 
 Pure: it has no clock and makes no callbacks. Each change is one synchronous call that takes the time in seconds and
-returns every ticket that got a worker or was suspended.
+returns every ticket that got a converter or was suspended.
 """
 
 import itertools
@@ -11,7 +11,7 @@ from enum import Enum, auto
 from types import MappingProxyType
 
 QUANTUM_SECONDS = 0.5
-"""How long a ticket keeps its worker before the queue may suspend it in favour of a tenant that has none."""
+"""How long a ticket keeps its converter before the queue may suspend it in favour of a tenant that has none."""
 _NONE = -1
 
 
@@ -49,7 +49,7 @@ class QueueTicket:
         self._seconds = 0.0
 
     def seconds_run(self, now: float) -> float:
-        """How long it has had a worker, excluding the time for which it was suspended."""
+        """How long it has had a converter, excluding the time for which it was suspended."""
         return self._seconds + (now - self.since if self.state is State.RUNNING else 0.0)
 
     def enter(self, state: State, now: float) -> None:
@@ -63,23 +63,23 @@ class QueueTicket:
 
 
 class AdmissionQueue:
-    """Places for `workers` running tickets and `waiting` more, of which up to `suspended` may be suspended.
+    """Places for `converters` running tickets and `waiting` more, of which up to `suspended` may be suspended.
 
-    A tenant may have `per_tenant` places, which readmitted tickets do not count against. Beyond one place per worker,
-    it may have at most three times as many as it leaves free, so that a flood from one tenant leaves places for others.
-    A free worker goes to the tenant with the fewest running tickets, among equals to the one whose turn ended longest
-    ago. While all workers are busy, a tenant with no running ticket gets the worker of a ticket that has run for a
-    quantum, taken from the tenant that runs most. The suspended ticket keeps its slot and is the next of its tenant to
-    run.
+    A tenant may have `per_tenant` places, which readmitted tickets do not count against. Beyond one place per
+    converter, it may have at most three times as many as it leaves free, so that a flood from one tenant leaves places
+    for others. A free converter goes to the tenant with the fewest running tickets, among equals to the one whose turn
+    ended longest ago. While all converters are busy, a tenant with no running ticket gets the converter of a ticket
+    that has run for a quantum, taken from the tenant that runs most. The suspended ticket keeps its slot and is the
+    next of its tenant to run.
     """
 
-    def __init__(self, *, workers: int, waiting: int, suspended: int = 0, per_tenant: int | None = None) -> None:
-        self.places = workers + waiting
+    def __init__(self, *, converters: int, waiting: int, suspended: int = 0, per_tenant: int | None = None) -> None:
+        self.places = converters + waiting
         self.places_taken = 0
         self.per_tenant = per_tenant or self.places
-        self._workers = workers
+        self._converters = converters
         self._most_suspended = suspended
-        self._free, self._spare = deque(range(workers)), deque(range(workers, workers + suspended))
+        self._free, self._spare = deque(range(converters)), deque(range(converters, converters + suspended))
         self._places: Counter[str] = Counter()
         self.places_by_tenant: Mapping[str, int] = MappingProxyType(self._places)
         """The number of places per tenant, for tenants that have any; a live view."""
@@ -98,8 +98,8 @@ class AdmissionQueue:
 
     @property
     def is_idle(self) -> bool:
-        """Whether a worker is free, and therefore no ticket waits."""
-        return len(self._running) < self._workers
+        """Whether a converter is free, and therefore no ticket waits."""
+        return len(self._running) < self._converters
 
     def age(self, now: float) -> float:
         """How long the oldest waiting ticket has waited, in seconds; 0 if none waits."""
@@ -120,7 +120,7 @@ class AdmissionQueue:
         if taken and taken + tickets > self.per_tenant:
             raise TenantLimit(taken)
         left = self.places - self.places_taken - tickets
-        if left < 0 or (taken and taken + tickets > max(self._workers, 3 * left)):
+        if left < 0 or (taken and taken + tickets > max(self._converters, 3 * left)):
             raise QueueFull
 
     def enqueue(self, tenant: str, tickets: int = 1) -> list[QueueTicket]:
@@ -149,13 +149,13 @@ class AdmissionQueue:
         return [QueueTicket(tenant, is_limited=is_limited) for _ in range(tickets)]
 
     def acquire(self, ticket: QueueTicket, now: float) -> list[QueueTicket]:
-        """Make a reserved ticket wait for a worker; it may get one at once."""
+        """Make a reserved ticket wait for a converter; it may get one at once."""
         ticket.enter(State.WAITING, now)
         self._waiting[ticket.tenant].append(ticket)
         return self.tick(now)
 
     def release(self, ticket: QueueTicket, now: float) -> list[QueueTicket]:
-        """Release a ticket's place and its worker, if it has one; releasing twice has no effect."""
+        """Release a ticket's place and its converter, if it has one; releasing twice has no effect."""
         if ticket.state is State.RELEASED:
             return []
         if ticket.state is State.WAITING:
@@ -165,7 +165,7 @@ class AdmissionQueue:
         elif ticket.state is State.SUSPENDED:
             self._suspended.remove(ticket)
         if ticket.slot != _NONE:
-            (self._free if ticket.slot < self._workers else self._spare).append(ticket.slot)
+            (self._free if ticket.slot < self._converters else self._spare).append(ticket.slot)
         ticket.enter(State.RELEASED, now)
         self.places_taken -= 1
         self._places[ticket.tenant] -= ticket.is_limited
@@ -178,10 +178,10 @@ class AdmissionQueue:
         return self.tick(now)
 
     def tick(self, now: float) -> list[QueueTicket]:
-        """Assign all workers that can be assigned; also called when `due`."""
+        """Assign all converters that can be assigned; also called when `due`."""
         changed: list[QueueTicket] = []
         while (ticket := self._next(now)) is not None:
-            if len(self._running) == self._workers:
+            if len(self._running) == self._converters:
                 changed.append(self._suspend_one(now))
             self._run(ticket, now)
             changed.append(ticket)
@@ -195,8 +195,8 @@ class AdmissionQueue:
         return min((end for end in quanta if end > now), default=None)
 
     def _next(self, now: float) -> QueueTicket | None:
-        """The ticket that gets a worker now, either a free one or that of a ticket that has run for a quantum."""
-        is_free = len(self._running) < self._workers
+        """The ticket that gets a converter now, either a free one or that of a ticket that has run for a quantum."""
+        is_free = len(self._running) < self._converters
         if not (is_free or any(ticket.had_quantum(now) for ticket in self._running)):
             return None
         heads: dict[str, QueueTicket] = {}

@@ -83,9 +83,9 @@ async def convert_bare(program: str, priority: int, directory: Path) -> float:
 
 async def convert_in(pool: Pool, program: str, used: dict[str, int], directory: Path) -> float:
     """In the jail; counts which launchers were used."""
-    async with pool.lease(str(len(used))) as worker:
+    async with pool.lease(str(len(used))) as converter:
         command = Command(argv=(program, *ARGUMENTS), directory=directory, environment=ENVIRONMENT)
-        verdict = await worker.run(command)
+        verdict = await converter.run(command)
     assert verdict.ending is Ending.OK, verdict
     used[verdict.launcher] = used.get(verdict.launcher, 0) + 1
     return verdict.cpu_seconds

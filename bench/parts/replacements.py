@@ -43,8 +43,8 @@ class _Count:
 async def client(pool: Pool, tenant: str, command: Command, count: _Count) -> None:
     """Run `command` while runs are left, each with a new lease."""
     while count.next():
-        async with pool.lease(tenant) as worker:
-            verdict = await worker.run(command)
+        async with pool.lease(tenant) as converter:
+            verdict = await converter.run(command)
         count.endings[verdict.ending] += 1
         count.launchers[verdict.launcher] += 1
         if verdict.ending is not Ending.OK:

@@ -54,10 +54,10 @@ async def convert(engine: Engine, pool: Pool, path: Path, target: Format, source
         directory = Path(name)
         os.link(path, directory / "upload")
         source = detect(directory / "upload", path.name, directory / "unpacked")
-        async with pool.lease("bench") as worker:
+        async with pool.lease("bench") as converter:
 
             async def run(command: Command) -> Verdict:
-                verdicts.append(await worker.run(command))
+                verdicts.append(await converter.run(command))
                 return verdicts[-1]
 
             try:

@@ -73,8 +73,8 @@ async def _convert(parts: LocalParts, spec: JobSpec, directory: Path, watch: Wat
     async with converter(parts.pool, ticket) as run:
         while True:
             try:
-                async with parts.engine.session(run, begun.target) as worker:
-                    progress, bench = Progress(begun), Bench(parts.engine, worker)
+                async with parts.engine.session(run, begun.target) as session:
+                    progress, bench = Progress(begun), Bench(parts.engine, session)
                     progress.share = bench.share
                     watch(progress.situation)
                     verified: Verified = await progress.through(CONVERT, bench)

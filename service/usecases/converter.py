@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, asynccontextmanager
 import structlog
 
 from sandbox.command import Command
-from sandbox.pool import Pool, QueueTicket, WorkerLease
+from sandbox.pool import ConverterLease, Pool, QueueTicket
 from sandbox.verdict import Ending, Verdict
 from service.engine.workspace import Run
 from service.telemetry import events, metrics
@@ -45,24 +45,24 @@ async def converter(
     on_started: Callable[[], None] = _nothing,
     traced: Callable[[], AbstractContextManager[object]] = _run_span,
 ) -> AsyncIterator[Run]:
-    """Use a converter; yields a function that runs a command. The first command waits for a worker.
+    """Use a converter; yields a function that runs a command. The first command waits for its turn.
 
     `on_started` is called then, and `traced` for the span of each run. The ticket is released at the end in any case. A
     command that is still running when the lease ends, and every later one, gets the verdict for a run that took too
     long. The first run that crashes or is lost raises `RunCrashed`.
     """
-    worker: WorkerLease | None = None
+    lease: ConverterLease | None = None
     has_crashed = False
 
     async def run(command: Command) -> Verdict:
-        nonlocal worker, has_crashed
-        if worker is None:
+        nonlocal lease, has_crashed
+        if lease is None:
             with stage("wait"), metrics.JOBS_WAITING.track_inprogress():
-                worker = await pool.acquire(ticket)
+                lease = await pool.acquire(ticket)
             metrics.JOBS_RUNNING.inc()
             on_started()
         with traced():
-            verdict = await worker.run(command)
+            verdict = await lease.run(command)
         metrics.labelled(metrics.CONVERTER_RUNS, verdict.ending).inc()
         if verdict.ending in _MAY_BE_THE_HOSTS and not has_crashed:
             has_crashed = True
@@ -76,6 +76,6 @@ async def converter(
     try:
         yield run
     finally:
-        if worker is not None:
+        if lease is not None:
             metrics.JOBS_RUNNING.dec()
         pool.release(ticket)

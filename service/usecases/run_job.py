@@ -106,8 +106,8 @@ async def _convert(
             while True:
                 in_memory = parts.work_area.is_in_memory(progress.record.directory)
                 try:
-                    async with parts.engine.session(_in_memory(run) if in_memory else run, begun.target) as worker:
-                        bench = Bench(parts.engine, worker)
+                    async with parts.engine.session(_in_memory(run) if in_memory else run, begun.target) as session:
+                        bench = Bench(parts.engine, session)
                         progress.share = bench.share
                         await progress.through(CONVERT, bench)
                 except (_OutgrownMemoryError, RunCrashed):

@@ -72,8 +72,8 @@ def run_python() -> Iterator[RunPython]:
     ):
 
         async def run_command(command: Command) -> Verdict:
-            async with pool.lease("tenant") as worker:
-                return await worker.run(command)
+            async with pool.lease("tenant") as converter:
+                return await converter.run(command)
 
         def run(program: str, **limits: float) -> Verdict:
             command = Command(

@@ -36,8 +36,8 @@ async def main(work_root: Path) -> None:
     directory = work_root / "job"
     directory.mkdir()
     async with open_pool(Config(work_root=work_root, programs=(Path("/bin/true"),))) as pool:
-        async with pool.lease("tenant") as worker:
-            verdict = await worker.run(Command(argv=("/bin/true",), directory=directory))
+        async with pool.lease("tenant") as converter:
+            verdict = await converter.run(Command(argv=("/bin/true",), directory=directory))
         report = msgspec.to_builtins(pool.report())
     print(json.dumps({"report": report, "ending": verdict.ending, "detail": verdict.detail}))  # noqa: T201 - read by the test
 

@@ -147,8 +147,8 @@ async def test_what_other_users_cannot_read_is_made_readable_for_runs(tree: Tree
     config = Config(work_root=tree.work_root, converters=1, readable=(package,), programs=(program,))
     before = os.umask(0o077)
     try:
-        async with open_pool(config) as pool, pool.lease("a") as worker:
-            verdict = await worker.run(
+        async with open_pool(config) as pool, pool.lease("a") as converter:
+            verdict = await converter.run(
                 Command(argv=(str(program), str(package / "data"), str(directory / "no")), directory=directory)
             )
     finally:

@@ -142,8 +142,8 @@ async def test_best_effort_opens_and_says_what_gets_out(work_root: Path, directo
         assert set(pool.report().escapes) >= {"a file outside", "a TCP listener", "a UDP listener"}
         assert pool.report().missing == (Guard.NETWORK, Guard.FILES, *((Guard.ROOT,) if os.geteuid() == 0 else ()))
         assert any("reached a file outside" in line for line in pool.report().lines())
-        async with pool.lease("a") as worker:
-            verdict = await worker.run(Command(argv=(sys.executable, "-c", ""), directory=directory))
+        async with pool.lease("a") as converter:
+            verdict = await converter.run(Command(argv=(sys.executable, "-c", ""), directory=directory))
     assert verdict.ending is Ending.OK
 
 
@@ -173,10 +173,10 @@ async def test_memory_beyond_the_address_space_limit_is_the_memory_groups(work_r
             pytest.skip("memory groups cannot be made here")
         own = groups()
         assert own
-        async with pool.lease("a") as worker:
+        async with pool.lease("a") as converter:
             hog = "x = []\nwhile True: x.append(bytes(range(256)) * 4096)"
             limits = Limits(memory_bytes=80 << 20, wall_seconds=30)
-            verdict = await worker.run(Command(argv=(sys.executable, "-c", hog), directory=directory, limits=limits))
+            verdict = await converter.run(Command(argv=(sys.executable, "-c", hog), directory=directory, limits=limits))
     assert verdict.ending is Ending.MEMORY
     with anyio.fail_after(PATIENCE_SECONDS):
         while any(group.exists() for group in own):  # noqa: ASYNC110 -- the keeper removes them while it ends
@@ -206,8 +206,8 @@ async def test_a_keeper_leaves_the_memory_groups_of_a_living_one_alone(work_root
         elsewhere = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", program]
         await anyio.run_process(elsewhere)
         assert all(group.exists() for group in made)
-        async with pool.lease("a") as worker:
-            verdict = await worker.run(Command(argv=(sys.executable, "-c", ""), directory=directory))
+        async with pool.lease("a") as converter:
+            verdict = await converter.run(Command(argv=(sys.executable, "-c", ""), directory=directory))
     assert verdict.ending is Ending.OK
 
 

@@ -52,9 +52,9 @@ async def look(pool: Pool, directory: Path, *paths: Path) -> list[str]:
         "seen = [path for path in sys.argv[1:] if os.path.lexists(path)]\n"
         "open('seen', 'w').write('\\n'.join(seen))\n"
     )
-    async with pool.lease("a") as worker:
+    async with pool.lease("a") as converter:
         command = Command(argv=(sys.executable, "-c", program, *map(str, paths)), directory=directory)
-        verdict = await worker.run(command)
+        verdict = await converter.run(command)
     assert verdict.ending is Ending.OK, verdict
     return (directory / "seen").read_text().splitlines()
 
@@ -102,8 +102,8 @@ async def test_every_launcher_converts_below_either_root(
         for number, root in enumerate((roots[1], roots[0], roots[1])):
             directory = new_run(root, f"run{number}")
             argv = (str(OGR2OGR), "-f", "CSV", "out.csv", "in.geojson")
-            async with pool.lease("a") as worker:
-                verdict = await worker.run(Command(argv=argv, directory=directory, environment=ENVIRONMENT))
+            async with pool.lease("a") as converter:
+                verdict = await converter.run(Command(argv=argv, directory=directory, environment=ENVIRONMENT))
             assert verdict.ending is Ending.OK, verdict
             written = (directory / "out.csv").read_text()
             assert written in {'n,\n"1"\n', 'n\n"1"\n', "n\n1\n"}  # as GDAL's version delimits and quotes
@@ -114,9 +114,9 @@ async def test_limits_hold_below_the_second_root(roots: tuple[Path, Path]) -> No
     """The total size of all files is limited there too."""
     directory = new_run(roots[1], "own")
     program = "import time\nfor n in range(8): open(str(n), 'wb').write(b'x' * 2_000_000)\ntime.sleep(20)"
-    async with open_pool(Config(work_root=roots[0], memory_root=roots[1])) as pool, pool.lease("a") as worker:
+    async with open_pool(Config(work_root=roots[0], memory_root=roots[1])) as pool, pool.lease("a") as converter:
         limits = Limits(directory_bytes=4 << 20, wall_seconds=15)
-        verdict = await worker.run(
+        verdict = await converter.run(
             Command(argv=(sys.executable, "-c", program), directory=directory, limits=limits),
         )
     assert verdict.ending is Ending.OUTPUT_SIZE
@@ -128,10 +128,10 @@ async def test_a_directory_that_is_not_there_costs_its_own_run_only(
     roots: tuple[Path, Path], library: Path | None, launcher: LauncherName
 ) -> None:
     """Helper and server continue, whichever launcher is tried first."""
-    async with open_pool(converting(roots, launcher, library)) as pool, pool.lease("a") as worker:
+    async with open_pool(converting(roots, launcher, library)) as pool, pool.lease("a") as converter:
         argv = (str(OGR2OGR), "--version")
-        missing = await worker.run(Command(argv=argv, directory=roots[1] / "missing", environment=ENVIRONMENT))
-        verdict = await worker.run(Command(argv=argv, directory=new_run(roots[1], "there"), environment=ENVIRONMENT))
+        missing = await converter.run(Command(argv=argv, directory=roots[1] / "missing", environment=ENVIRONMENT))
+        verdict = await converter.run(Command(argv=argv, directory=new_run(roots[1], "there"), environment=ENVIRONMENT))
     assert missing.ending is Ending.INTERNAL
     assert missing.detail.startswith("start: ")
     assert verdict.ending is Ending.OK

@@ -36,8 +36,8 @@ async def test_a_cancelled_run_is_over_when_the_cancellation_goes_on(config: Con
         async with anyio.create_task_group() as tasks:
 
             async def hold() -> None:
-                async with pool.lease("a") as worker:
-                    await worker.run(sleeper)
+                async with pool.lease("a") as converter:
+                    await converter.run(sleeper)
 
             tasks.start_soon(hold)
             await until_started(directory)
@@ -45,15 +45,15 @@ async def test_a_cancelled_run_is_over_when_the_cancellation_goes_on(config: Con
             tasks.cancel_scope.cancel()
         assert processes_below() == before
         assert pool.queue.places_taken == 0
-        async with pool.lease("a") as worker:
-            assert (await worker.run(python(directory, ""))).ending is Ending.OK
+        async with pool.lease("a") as converter:
+            assert (await converter.run(python(directory, ""))).ending is Ending.OK
 
 
 async def test_closing_the_pool_leaves_no_process(config: Config, directory: Path) -> None:
     """Once the pool has closed, its helper is gone too."""
     before = processes_below()
-    async with open_pool(config) as pool, pool.lease("a") as worker:
-        await worker.run(python(directory, ""))
+    async with open_pool(config) as pool, pool.lease("a") as converter:
+        await converter.run(python(directory, ""))
     assert processes_below() == before
 
 
@@ -67,10 +67,10 @@ async def test_no_more_run_at_once_than_there_are_converters(work_root: Path) ->
             nonlocal running, peak
             directory = work_root / str(number)
             directory.mkdir()
-            async with pool.lease(f"tenant {number % 3}") as worker:
+            async with pool.lease(f"tenant {number % 3}") as converter:
                 running += 1
                 peak = max(peak, running)
-                assert (await worker.run(python(directory, ""))).ending is Ending.OK
+                assert (await converter.run(python(directory, ""))).ending is Ending.OK
                 running -= 1
 
         async with anyio.create_task_group() as tasks:
@@ -94,7 +94,7 @@ async def test_a_full_pool_refuses_at_once(work_root: Path) -> None:
 async def test_a_lost_helper_is_replaced_and_its_run_told_as_internal(config: Config, directory: Path) -> None:
     """Kill -9 of everything below the service costs the current run, not the service."""
     sleeper = python(directory, "open('started', 'w').close()\nimport time; time.sleep(60)")
-    async with open_pool(config) as pool, pool.lease("a") as worker:
+    async with open_pool(config) as pool, pool.lease("a") as converter:
 
         async def kill() -> None:
             await until_started(directory)
@@ -105,8 +105,8 @@ async def test_a_lost_helper_is_replaced_and_its_run_told_as_internal(config: Co
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(kill)
-            assert (await worker.run(sleeper)).ending is Ending.INTERNAL
-        assert (await worker.run(python(directory, ""))).ending is Ending.OK
+            assert (await converter.run(sleeper)).ending is Ending.INTERNAL
+        assert (await converter.run(python(directory, ""))).ending is Ending.OK
 
 
 async def test_nothing_outlives_a_service_that_is_killed(work_root: Path, directory: Path) -> None:
@@ -115,9 +115,9 @@ async def test_nothing_outlives_a_service_that_is_killed(work_root: Path, direct
         "import anyio, sys\nfrom pathlib import Path\n"
         "from sandbox.command import Command\nfrom sandbox.config import Config\nfrom sandbox.pool import open_pool\n"
         "async def main():\n"
-        f" async with open_pool(Config(work_root=Path({str(work_root)!r}))) as pool, pool.lease('a') as worker:\n"
+        f" async with open_pool(Config(work_root=Path({str(work_root)!r}))) as pool, pool.lease('a') as converter:\n"
         "  code = \"open('started', 'w').close(); import time; time.sleep(60)\"\n"
-        f"  await worker.run(Command(argv=(sys.executable, '-c', code), directory=Path({str(directory)!r})))\n"
+        f"  await converter.run(Command(argv=(sys.executable, '-c', code), directory=Path({str(directory)!r})))\n"
         "anyio.run(main)\n"
     )
     service = await anyio.open_process([sys.executable, "-c", program], cwd=Path(__file__).parents[2], stderr=None)
@@ -135,8 +135,8 @@ async def test_nothing_outlives_a_service_that_is_killed(work_root: Path, direct
 
 async def test_a_program_that_is_not_there_is_our_failure(config: Config, directory: Path) -> None:
     """A command that cannot be started ends as internal, with the reason for the log."""
-    async with open_pool(config) as pool, pool.lease("a") as worker:
-        verdict = await worker.run(Command(argv=("/nonexistent/program",), directory=directory))
+    async with open_pool(config) as pool, pool.lease("a") as converter:
+        verdict = await converter.run(Command(argv=("/nonexistent/program",), directory=directory))
     assert verdict.ending is Ending.INTERNAL
     assert "nonexistent" in verdict.detail
 
@@ -151,8 +151,8 @@ async def test_the_environment_is_only_what_the_command_says(
         directory=directory,
         environment={"LC_ALL": "C.UTF-8", "GIVEN": "1"},
     )
-    async with open_pool(config) as pool, pool.lease("a") as worker:
-        await worker.run(command)
+    async with open_pool(config) as pool, pool.lease("a") as converter:
+        await converter.run(command)
     assert (directory / "e").read_text() == "['GIVEN', 'LC_ALL']"
 
 

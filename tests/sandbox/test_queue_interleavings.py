@@ -28,10 +28,10 @@ class Interleavings(RuleBasedStateMachine):
     reserved = Bundle("reserved")
     acquired = Bundle("acquired")
 
-    def __init__(self, workers: int, waiting: int, suspended: int) -> None:
+    def __init__(self, converters: int, waiting: int, suspended: int) -> None:
         super().__init__()
-        self.queue = AdmissionQueue(workers=workers, waiting=waiting, suspended=suspended, per_tenant=6)
-        self.workers, self.most_suspended = workers, suspended
+        self.queue = AdmissionQueue(converters=converters, waiting=waiting, suspended=suspended, per_tenant=6)
+        self.converters, self.most_suspended = converters, suspended
         self.now = 0.0
         self.tickets: list[QueueTicket] = []
         self.ran = dict[QueueTicket, float]()
@@ -94,15 +94,15 @@ class Interleavings(RuleBasedStateMachine):
         assert all(ticket.since == self.now for ticket in changed)
 
     @invariant()
-    def no_worker_is_lost_or_given_twice(self) -> None:
-        """Slots are distinct, in range, and all workers are busy while anybody wants one."""
+    def no_converter_is_lost_or_given_twice(self) -> None:
+        """Slots are distinct, in range, and all converters are busy while anybody wants one."""
         running, suspended = self.held(State.RUNNING), self.held(State.SUSPENDED)
         slots = [ticket.slot for ticket in (*running, *suspended)]
         assert len(set(slots)) == len(slots)
-        assert set(slots) <= set(range(self.workers + self.most_suspended))
-        assert len(running) <= self.workers
+        assert set(slots) <= set(range(self.converters + self.most_suspended))
+        assert len(running) <= self.converters
         assert len(suspended) == self.queue.suspended <= self.most_suspended
-        assert len(running) == self.workers or not (suspended or self.held(State.WAITING))
+        assert len(running) == self.converters or not (suspended or self.held(State.WAITING))
 
     @invariant()
     def the_counts_are_right(self) -> None:
@@ -139,32 +139,32 @@ class Interleavings(RuleBasedStateMachine):
         for ticket in self.tickets:
             self.queue.release(ticket, self.now)
         assert (self.queue.places_taken, self.queue.suspended, self.queue.due(self.now)) == (0, 0, None)
-        fresh = [self.queue.enqueue(str(number))[0] for number in range(self.workers)]
+        fresh = [self.queue.enqueue(str(number))[0] for number in range(self.converters)]
         for ticket in fresh:
             self.queue.acquire(ticket, self.now)
-        assert sorted(ticket.slot for ticket in fresh) == list(range(self.workers))
+        assert sorted(ticket.slot for ticket in fresh) == list(range(self.converters))
 
 
-def run(workers: int, waiting: int, suspended: int) -> None:
+def run(converters: int, waiting: int, suspended: int) -> None:
     """Try interleavings on a queue of this size."""
     run_state_machine_as_test(
-        partial(Interleavings, workers, waiting, suspended),  # type: ignore[arg-type]  # any factory will do
+        partial(Interleavings, converters, waiting, suspended),  # type: ignore[arg-type]  # any factory will do
         settings=settings(max_examples=20, stateful_step_count=60, deadline=None),
     )
 
 
-def test_one_worker() -> None:
+def test_one_converter() -> None:
     """All tenants take turns."""
     run(1, 12, 4)
 
 
-def test_two_workers() -> None:
-    """More tenants than workers, and enough slots for all."""
+def test_two_converters() -> None:
+    """More tenants than converters, and enough slots for all."""
     run(2, 12, 4)
 
 
-def test_eight_workers() -> None:
-    """More workers than tenants."""
+def test_eight_converters() -> None:
+    """More converters than tenants."""
     run(8, 12, 8)
 
 

@@ -34,7 +34,7 @@ def command(work_root: Path, name: str, program: str = COUNT, seconds: float = 6
     return Command(argv=(sys.executable, "-c", program), directory=directory, limits=Limits(wall_seconds=seconds))
 
 
-def one_worker(work_root: Path) -> Config:
+def one_converter(work_root: Path) -> Config:
     """A pool in which two tenants have to take turns."""
     return Config(work_root=work_root, converters=1, suspended=1)
 
@@ -61,24 +61,24 @@ def counting() -> dict[int, str]:
     return found
 
 
-async def test_a_run_lends_its_worker_and_goes_on(work_root: Path) -> None:
+async def test_a_run_lends_its_converter_and_goes_on(work_root: Path) -> None:
     """The other tenant's runs end while the first continues to count, in one process from beginning to end."""
     long = command(work_root, "long")
     verdicts: list[Verdict] = []
     suspensions: list[str] = []
-    async with open_pool(one_worker(work_root), on_suspended=lambda: suspensions.append("long")) as pool:
+    async with open_pool(one_converter(work_root), on_suspended=lambda: suspensions.append("long")) as pool:
 
         async def hold() -> None:
-            async with pool.lease("a") as worker:
-                verdicts.append(await worker.run(long))
+            async with pool.lease("a") as converter:
+                verdicts.append(await converter.run(long))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(hold)
             await until_exists(long.directory / "count")
             processes = set(counting())
             for number in range(3):
-                async with pool.lease("b") as worker:
-                    quick = await worker.run(command(work_root, f"quick {number}", ""))
+                async with pool.lease("b") as converter:
+                    quick = await converter.run(command(work_root, f"quick {number}", ""))
                 assert quick.ending is Ending.OK
             assert (verdicts, set(counting())) == ([], processes)
             (long.directory / "enough").touch()
@@ -88,7 +88,7 @@ async def test_a_run_lends_its_worker_and_goes_on(work_root: Path) -> None:
 
 async def test_a_suspended_run_stands_still_and_its_clock_too(work_root: Path) -> None:
     """It may be suspended for longer than its time limit."""
-    connection = Connection(one_worker(work_root))
+    connection = Connection(one_converter(work_root))
     verdicts: list[Verdict] = []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(connection.serve)
@@ -116,7 +116,7 @@ async def test_a_suspended_run_stands_still_and_its_clock_too(work_root: Path) -
 
 async def test_what_starts_in_a_suspended_slot_stands_still_from_the_first(work_root: Path) -> None:
     """A command that arrives while its slot is suspended does nothing before it is resumed."""
-    connection = Connection(one_worker(work_root))
+    connection = Connection(one_converter(work_root))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(connection.serve)
         await connection.opened()
@@ -140,15 +140,15 @@ async def test_what_starts_in_a_suspended_slot_stands_still_from_the_first(work_
 
 async def test_a_suspended_run_can_be_cancelled(work_root: Path) -> None:
     """Nothing of it is left, its place and slot are free, and the other tenant's run is not affected."""
-    async with open_pool(one_worker(work_root)) as pool, anyio.create_task_group() as tasks:
+    async with open_pool(one_converter(work_root)) as pool, anyio.create_task_group() as tasks:
         scopes = {tenant: anyio.CancelScope() for tenant in "ab"}
         tickets = {tenant: pool.queue.enqueue(tenant)[0] for tenant in "ab"}
 
         async def hold(tenant: str) -> None:
             with scopes[tenant]:
                 try:
-                    worker = await pool.acquire(tickets[tenant])
-                    await worker.run(command(work_root, tenant))
+                    converter = await pool.acquire(tickets[tenant])
+                    await converter.run(command(work_root, tenant))
                 finally:
                     pool.release(tickets[tenant])
 
@@ -170,12 +170,12 @@ async def test_a_suspended_run_can_be_cancelled(work_root: Path) -> None:
 async def test_a_lost_helper_takes_the_suspended_run_along(work_root: Path) -> None:
     """Both runs end as internal errors; each tenant's next run succeeds, and they still take turns."""
     endings: dict[str, list[Ending]] = {"a": [], "b": []}
-    async with open_pool(one_worker(work_root)) as pool, anyio.create_task_group() as tasks:
+    async with open_pool(one_converter(work_root)) as pool, anyio.create_task_group() as tasks:
 
         async def hold(tenant: str) -> None:
-            async with pool.lease(tenant) as worker:
+            async with pool.lease(tenant) as converter:
                 for name in (tenant, f"{tenant} again"):
-                    endings[tenant].append((await worker.run(command(work_root, name))).ending)
+                    endings[tenant].append((await converter.run(command(work_root, name))).ending)
 
         for tenant in "ab":
             tasks.start_soon(hold, tenant)
@@ -194,12 +194,12 @@ async def test_a_lost_helper_takes_the_suspended_run_along(work_root: Path) -> N
 
 async def test_a_pool_that_closes_ends_the_suspended_run(work_root: Path) -> None:
     """Like all others."""
-    async with open_pool(one_worker(work_root)) as pool:
+    async with open_pool(one_converter(work_root)) as pool:
         async with anyio.create_task_group() as tasks:
 
             async def hold(tenant: str) -> None:
-                async with pool.lease(tenant) as worker:
-                    await worker.run(command(work_root, tenant))
+                async with pool.lease(tenant) as converter:
+                    await converter.run(command(work_root, tenant))
 
             for tenant in "ab":
                 tasks.start_soon(hold, tenant)

@@ -30,8 +30,8 @@ class Converters:
         return await asyncio.wrap_future(self._portal.start_task_soon(self._run, command))
 
     async def _run(self, command: Command) -> Verdict:
-        async with self._pool.lease("test") as worker:
-            return await worker.run(command)
+        async with self._pool.lease("test") as converter:
+            return await converter.run(command)
 
     def new_directory(self) -> Path:
         """Create a directory for one job."""

@@ -28,7 +28,7 @@ def states(*tickets: QueueTicket) -> list[State]:
 
 def test_a_full_queue_refuses_at_once_and_takes_again_when_a_place_is_released() -> None:
     """Places limit what is held; releasing one twice frees one."""
-    queue = AdmissionQueue(workers=1, waiting=1)
+    queue = AdmissionQueue(converters=1, waiting=1)
     [first] = queue.enqueue("a")
     queue.enqueue("b")
     assert queue.places_taken == queue.places
@@ -43,7 +43,7 @@ def test_a_full_queue_refuses_at_once_and_takes_again_when_a_place_is_released()
 
 def test_a_tenant_who_floods_the_queue_leaves_places_for_the_others() -> None:
     """Each gets at most three quarters of what the others leave, so a newcomer finds a place."""
-    queue = AdmissionQueue(workers=2, waiting=54)
+    queue = AdmissionQueue(converters=2, waiting=54)
     for tenant in ("flood", "second", "third"):
         flood(queue, tenant)
         assert queue.places_taken < queue.places
@@ -52,7 +52,7 @@ def test_a_tenant_who_floods_the_queue_leaves_places_for_the_others() -> None:
 
 def test_a_tenant_may_have_so_many_places_or_one_request_when_it_has_none() -> None:
     """Otherwise a batch above the limit could never be accepted; beside another request it is refused as a whole."""
-    queue = AdmissionQueue(workers=1, waiting=20, per_tenant=2)
+    queue = AdmissionQueue(converters=1, waiting=20, per_tenant=2)
     batch = queue.enqueue("a", 3)
     with pytest.raises(TenantLimit) as limit:
         queue.enqueue("a")
@@ -67,7 +67,7 @@ def test_a_tenant_may_have_so_many_places_or_one_request_when_it_has_none() -> N
 
 def test_what_was_admitted_elsewhere_takes_no_place_of_its_tenant() -> None:
     """Its tenant may send as much as before; the queue as a whole has fewer places for it."""
-    queue = AdmissionQueue(workers=1, waiting=3, per_tenant=1)
+    queue = AdmissionQueue(converters=1, waiting=3, per_tenant=1)
     claimed = [queue.readmit("a"), queue.readmit("a")]
     assert (queue.left("a"), queue.places_taken, dict(queue.places_by_tenant)) == (1, 2, {})
     [own] = queue.enqueue("a")
@@ -85,7 +85,7 @@ def test_what_was_admitted_elsewhere_takes_no_place_of_its_tenant() -> None:
 
 def test_a_newcomer_does_not_wait_behind_all_of_a_busy_tenant() -> None:
     """Slots rotate between tenants instead of following the order of arrival."""
-    queue = AdmissionQueue(workers=1, waiting=20)
+    queue = AdmissionQueue(converters=1, waiting=20)
     busy = [acquire(queue, "busy") for _ in range(5)]
     newcomer = acquire(queue, "new")
     queue.release(busy[0], 0)
@@ -96,7 +96,7 @@ def test_a_newcomer_does_not_wait_behind_all_of_a_busy_tenant() -> None:
 
 def test_a_tenant_that_runs_less_is_served_first() -> None:
     """With several slots, the tenant with the fewest comes next."""
-    queue = AdmissionQueue(workers=3, waiting=20)
+    queue = AdmissionQueue(converters=3, waiting=20)
     running = [acquire(queue, "a") for _ in range(3)]
     third, first, second = (acquire(queue, tenant) for tenant in ("a", "b", "b"))
     queue.release(running[0], 0)
@@ -107,7 +107,7 @@ def test_a_tenant_that_runs_less_is_served_first() -> None:
 
 def test_tenants_who_come_back_again_and_again_do_not_pass_one_who_waits() -> None:
     """A tenant that holds nothing between two files starts at the end of the line."""
-    queue = AdmissionQueue(workers=1, waiting=20)
+    queue = AdmissionQueue(converters=1, waiting=20)
     first, second = (acquire(queue, "patient") for _ in range(2))
     running = acquire(queue, "x")
     queue.release(first, 0)
@@ -116,9 +116,9 @@ def test_tenants_who_come_back_again_and_again_do_not_pass_one_who_waits() -> No
     assert states(second, following) == [State.RUNNING, State.WAITING]
 
 
-def test_a_tenant_with_nothing_running_gets_a_worker_within_a_quantum() -> None:
+def test_a_tenant_with_nothing_running_gets_a_converter_within_a_quantum() -> None:
     """The tenant with the most slots lends the one that it has held longest, and continues when it is returned."""
-    queue = AdmissionQueue(workers=2, waiting=20, suspended=1)
+    queue = AdmissionQueue(converters=2, waiting=20, suspended=1)
     heavy = [acquire(queue, "heavy", now) for now in (0.0, 0.1, 0.2)]
     small = acquire(queue, "small", 0.3)
     assert queue.due(0.3) == QUANTUM_SECONDS
@@ -132,16 +132,16 @@ def test_a_tenant_with_nothing_running_gets_a_worker_within_a_quantum() -> None:
 
 def test_the_tenant_that_runs_most_lends_what_it_has_run_for_longest() -> None:
     """A tenant with a single slot keeps it, even if it has held it longer."""
-    queue = AdmissionQueue(workers=3, waiting=20, suspended=3)
+    queue = AdmissionQueue(converters=3, waiting=20, suspended=3)
     only = acquire(queue, "one", 0.0)
     first, second = acquire(queue, "two", 1.0), acquire(queue, "two", 2.0)
     newcomer = acquire(queue, "new", 9.0)
     assert states(only, first, second, newcomer) == [State.RUNNING, State.SUSPENDED, State.RUNNING, State.RUNNING]
 
 
-def test_who_has_lent_a_worker_does_not_take_another_at_once() -> None:
+def test_who_has_lent_a_converter_does_not_take_another_at_once() -> None:
     """The next slot is lent to it only after a quantum."""
-    queue = AdmissionQueue(workers=2, waiting=20, suspended=2)
+    queue = AdmissionQueue(converters=2, waiting=20, suspended=2)
     lender, other = acquire(queue, "a", 0.0), acquire(queue, "b", 1.0)
     acquire(queue, "c", 9.0)
     assert states(lender, other) == [State.SUSPENDED, State.RUNNING]
@@ -152,16 +152,16 @@ def test_who_has_lent_a_worker_does_not_take_another_at_once() -> None:
 
 def test_without_others_nothing_is_suspended_however_long_it_runs() -> None:
     """A tenant does not take turns with itself, and time alone changes nothing."""
-    queue = AdmissionQueue(workers=2, waiting=20, suspended=2)
+    queue = AdmissionQueue(converters=2, waiting=20, suspended=2)
     tickets = [acquire(queue, "a") for _ in range(4)]
     assert queue.tick(100.0) == []
     assert queue.due(100.0) is None
     assert states(*tickets) == [State.RUNNING, State.RUNNING, State.WAITING, State.WAITING]
 
 
-def test_tenants_on_one_worker_take_turns() -> None:
+def test_tenants_on_one_converter_take_turns() -> None:
     """Each runs for a quantum at a time, in order of arrival, and none runs twice before another."""
-    queue = AdmissionQueue(workers=1, waiting=20, suspended=4)
+    queue = AdmissionQueue(converters=1, waiting=20, suspended=4)
     tickets = {tenant: acquire(queue, tenant) for tenant in "abc"}
     order = [next(tenant for tenant in "abc" if tickets[tenant].state is State.RUNNING)]
     now = 0.0
@@ -174,7 +174,7 @@ def test_tenants_on_one_worker_take_turns() -> None:
 
 def test_no_more_are_suspended_than_may_be() -> None:
     """A newcomer then waits for the first one that ends; running ones continue to take turns."""
-    queue = AdmissionQueue(workers=1, waiting=20, suspended=1)
+    queue = AdmissionQueue(converters=1, waiting=20, suspended=1)
     first, second, third = (acquire(queue, tenant) for tenant in "abc")
     for quantum in range(1, 10):
         queue.tick(quantum * QUANTUM_SECONDS)
@@ -186,7 +186,7 @@ def test_no_more_are_suspended_than_may_be() -> None:
 
 def test_a_suspended_ticket_can_be_released() -> None:
     """Its slot becomes free, and no other slot changes."""
-    queue = AdmissionQueue(workers=1, waiting=20, suspended=1)
+    queue = AdmissionQueue(converters=1, waiting=20, suspended=1)
     lender, borrower = acquire(queue, "a"), acquire(queue, "b")
     queue.tick(QUANTUM_SECONDS)
     assert queue.suspended == 1
@@ -194,9 +194,9 @@ def test_a_suspended_ticket_can_be_released() -> None:
     assert (queue.suspended, borrower.state, lender.state) == (0, State.RUNNING, State.RELEASED)
 
 
-def test_one_who_is_released_while_it_waits_gets_no_worker() -> None:
+def test_one_who_is_released_while_it_waits_gets_no_converter() -> None:
     """The next ticket gets its slot."""
-    queue = AdmissionQueue(workers=1, waiting=5)
+    queue = AdmissionQueue(converters=1, waiting=5)
     running, impatient, patient = (acquire(queue, tenant) for tenant in "abc")
     queue.release(impatient, 0)
     queue.release(running, 0)
@@ -205,7 +205,7 @@ def test_one_who_is_released_while_it_waits_gets_no_worker() -> None:
 
 def test_what_is_told_of_the_queue() -> None:
     """The age of the oldest waiting ticket."""
-    queue = AdmissionQueue(workers=1, waiting=1)
+    queue = AdmissionQueue(converters=1, waiting=1)
     acquire(queue, "a", 0.0)
     assert queue.age(5.0) == 0.0
     acquire(queue, "b", 2.0)

@@ -21,14 +21,14 @@ def fields(queue: AdmissionQueue, allowance: Allowance | None, remaining: Remain
 
 def test_without_a_plan_only_files_at_once_are_limited() -> None:
     """Prepaid credit has no month."""
-    queue = AdmissionQueue(workers=1, waiting=20, per_tenant=3)
+    queue = AdmissionQueue(converters=1, waiting=20, per_tenant=3)
     told = fields(queue, None)
     assert told == {"ratelimit-policy": '"concurrency";q=3;qu="concurrent-requests"', "ratelimit": '"concurrency";r=3'}
 
 
 def test_what_is_left_at_once_follows_the_queue() -> None:
     """With nothing left, they state when to retry."""
-    queue = AdmissionQueue(workers=1, waiting=20, per_tenant=2)
+    queue = AdmissionQueue(converters=1, waiting=20, per_tenant=2)
     queue.enqueue("somebody else", 2)
     left = [fields(queue, None)["ratelimit"]]
     for _ in range(2):
@@ -39,7 +39,7 @@ def test_what_is_left_at_once_follows_the_queue() -> None:
 
 def test_a_plan_has_its_month() -> None:
     """The policy states its length; the other field, what is left and when it ends, if known."""
-    queue = AdmissionQueue(workers=1, waiting=20, per_tenant=3)
+    queue = AdmissionQueue(converters=1, waiting=20, per_tenant=3)
     told = fields(queue, Allowance(5000, 1 << 30), Remaining(conversions=7))
     assert told["ratelimit-policy"].split(", ")[1:] == [
         f'"conversions";q=5000;w={31 * DAY}',
