@@ -87,7 +87,7 @@ def test_every_process_takes_a_whole_batch_when_it_is_idle(count: int) -> None:
     for number in range(1, count + 1):
         share = share_of(settings, number, count)
         queue = AdmissionQueue(
-            workers=share.converters or 1, waiting=share.waiting_room, per_tenant=share.max_per_account
+            converters=share.converters or 1, waiting=share.waiting_room, per_tenant=share.max_per_account
         )
         assert len(queue.enqueue("tenant", settings.max_batch_files)) == settings.max_batch_files
 
