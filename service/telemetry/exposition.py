@@ -12,38 +12,55 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import anyio
+import anyio.lowlevel
 from anyio import to_thread
-from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, REGISTRY, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, REGISTRY
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from service.telemetry.shared_directory import has_number, shared_directory
+from service.telemetry.text_format import TextFormat
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 OLD_SECONDS: Final = 1.0
 """How old metrics may be while the service has more to do than it can."""
+TURN_SECONDS: Final = 0.001
+"""How long the event loop may be busy with metrics before it serves requests; one family may take longer."""
 
 
 class Exposition:
-    """The metrics as text, which takes up to 10 ms to produce, in the event loop if they are those of this process."""
+    """The metrics as text: written one family after another, between requests, and for one reader at a time."""
 
     def __init__(self) -> None:
+        self._format = TextFormat()
+        self._one = anyio.Lock(fast_acquire=True)
         self._latest = b""
         self._latest_at = -math.inf
 
     async def text(self, *, may_be_old: bool) -> bytes:
         """Return every metric in the text format of Prometheus, as of now or, if allowed, of the last second."""
-        if not may_be_old or time.monotonic() - self._latest_at > OLD_SECONDS:
-            self._latest = _text() if shared_directory() is None else await to_thread.run_sync(_text)
-            self._latest_at = time.monotonic()
-        return self._latest
+        async with self._one:
+            if not may_be_old or time.monotonic() - self._latest_at > OLD_SECONDS:
+                self._latest = await self._now()
+                self._latest_at = time.monotonic()
+            return self._latest
 
+    async def _now(self) -> bytes:
+        directory = shared_directory()
+        if directory is not None:
+            return await to_thread.run_sync(self._sums, directory)
+        text, since = [], time.perf_counter()
+        for family in REGISTRY.collect():
+            text.append(self._format.written(family))
+            if time.perf_counter() - since > TURN_SECONDS:
+                await anyio.lowlevel.checkpoint()
+                since = time.perf_counter()
+        return "".join(text).encode()
 
-def _text() -> bytes:
-    if shared_directory() is None:
-        return generate_latest(REGISTRY)
-    registry = CollectorRegistry()
-    MultiProcessCollector(registry)
-    return generate_latest(registry)
+    def _sums(self, directory: Path) -> bytes:
+        """The sums over all processes; reading their files takes longer than a turn of the event loop."""
+        families = MultiProcessCollector(None, str(directory)).collect()
+        return "".join(map(self._format.written, families)).encode()
 
 
 @contextmanager

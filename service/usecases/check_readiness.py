@@ -2,16 +2,21 @@
 
 The queue of a fleet and its workers count for processes that can do nothing without them.
 
+Load balancers ask often, and most under overload, so database and storage are asked at most twice a second while they
+respond.
+
 Of several processes behind one port, one that can accept work suffices, because it takes the connections of the others.
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import anyio
 import msgspec
 
 from service.errors import DatabaseUnavailable, Overloaded, QueueUnavailable, StorageUnavailable
 from service.storage.observed import observed
+from service.storage.port import Storage
 from service.usecases.services import Services
 
 PATIENCE_SECONDS = 5.0
@@ -43,7 +48,7 @@ async def _verdict(check: Callable[[Services], Awaitable[str]], services: Servic
 
 async def _check_database(services: Services) -> str:
     try:
-        await services.leases.beat()
+        await services.database_works.ensure(services.leases.beat)
     except DatabaseUnavailable:
         return "not reachable"
     return "ok"
@@ -51,13 +56,17 @@ async def _check_database(services: Services) -> str:
 
 async def _check_storage(services: Services) -> str:
     try:
-        with observed("check"):
-            await services.storage.check()
+        await services.storage_works.ensure(partial(_probe_storage, services.storage))
     except StorageUnavailable as unavailable:
         only_works = services.fleet is not None and services.fleet.gateway is None
         if not only_works or unavailable.fault != "denied":  # a worker may lack the right to list; see `fitness`
             return unavailable.fault
     return "ok"
+
+
+async def _probe_storage(storage: Storage) -> None:
+    with observed("check"):
+        await storage.check()
 
 
 async def _check_sandbox(services: Services) -> str:

@@ -28,6 +28,7 @@ from service.metering.ledger import Ledger
 from service.metering.usage import UsageReports
 from service.siblings import Siblings
 from service.storage.port import Storage
+from service.usecases.recent_success import RecentSuccess
 
 if TYPE_CHECKING:  # loading the client of the queue is of no use without a fleet
     from service.jobs.questions import Questions
@@ -85,6 +86,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     fleet: Fleet | None = None
     asked: "Questions | None" = None
     """Asks workers for what takes GDAL or PROJ; None in processes that have both."""
+    database_works: RecentSuccess = msgspec.field(default_factory=RecentSuccess)
+    storage_works: RecentSuccess = msgspec.field(default_factory=RecentSuccess)
 
     @property
     def runners(self) -> tuple[JobRunner, ...]:

@@ -1,0 +1,25 @@
+"""Checks that many ask for at once: one caller makes them, and their success counts for a moment."""
+
+import math
+import time
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+HOLDS_SECONDS = 0.5
+"""How old the success of a check may be. A failure is never reused: whoever asks next tries again."""
+
+
+class RecentSuccess:
+    """A check of one thing."""
+
+    def __init__(self) -> None:
+        self._one = anyio.Lock(fast_acquire=True)
+        self._succeeded_at = -math.inf
+
+    async def ensure(self, check: Callable[[], Awaitable[None]]) -> None:
+        """Return if `check` has succeeded a moment ago or succeeds now, and raise what it raises."""
+        async with self._one:
+            if time.monotonic() - self._succeeded_at >= HOLDS_SECONDS:
+                await check()
+                self._succeeded_at = time.monotonic()
