@@ -17,7 +17,7 @@ from bench.load.scenarios import SCENARIOS, STANDARD
 from bench.load.site import add_site_arguments, open_site
 from bench.measure.baselines import BASELINES
 from bench.measure.meter import load_average
-from bench.report.results import LATEST, new_results, read_parts, read_results, write_json
+from bench.report.results import LATEST, OWN, new_results, read_parts, read_results, write_json
 from bench.report.table import changes, goals, heading, line
 
 PARTS: dict[str, str] = {
@@ -52,7 +52,7 @@ def _run(options: argparse.Namespace) -> None:
         if left_out := [name for name in names if name in SCENARIOS and not SCENARIOS[name].can_run(site)]:
             print(f"Skipped for lack of accounts (repeat --key, or omit --url): {', '.join(left_out)}")
         names = [name for name in names if name not in left_out]
-        results = new_results(options.url or "its own", options.rounds, options.seconds)
+        results = new_results(options.url or OWN, options.rounds, options.seconds)
         runner = Runner(site, options.seconds)
         before = load_average()
         runner.warm_up()

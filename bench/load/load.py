@@ -23,7 +23,9 @@ Judge = Callable[[Answer], str]
 class Load(msgspec.Struct, frozen=True, kw_only=True):
     """Requests in turn, sent by `clients` that each wait for their answer, or `rate` times a second.
 
-    It lasts `seconds`, or with `count` as long as so many requests take. `bytes_per_second` slows every client down.
+    It lasts `seconds`, or with `count` as long as so many requests take. Before that, a rate goes on for `lead_seconds`
+    whose answers do not count as done: meanwhile the queues of the server fill. `bytes_per_second` slows every client
+    down.
     """
 
     requests: Sequence[Request]
@@ -31,6 +33,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     clients: int = 0
     rate: float = 0.0
     seconds: float = 0.0
+    lead_seconds: float = 0.0
     count: int = 0
     bytes_per_second: float = 0.0
 
@@ -44,7 +47,7 @@ class Tally:
         self.elapsed_seconds = 0.0
         self.window_seconds = 0.0
         self.done_in_window = 0
-        """What was done while requests were still being sent, for `window_seconds`, where the load has that length."""
+        """What was done in the last `window_seconds` in which requests were being sent, where the load has a length."""
 
     def add(self, kind: str, seconds: float, *, in_window: bool = False) -> None:
         """Count one answer."""
@@ -76,7 +79,7 @@ class _Run:
         self._left = load.count
         self._requests = itertools.cycle(load.requests)
         self._idle: list[Connection] = []
-        self._window_ends = 0.0
+        self._window = (0.0, 0.0)
 
     async def closed_loop(self) -> None:
         """Each client sends when it has its answer."""
@@ -90,13 +93,15 @@ class _Run:
         """Requests arrive at their times; a latency counts from the time at which its request was to be sent."""
         start = time.perf_counter()
         interval = 1 / self._load.rate
+        counts_from = start + self._load.lead_seconds
+        ends = counts_from + self._load.seconds
         if self._stop is None and not self._load.count:
             self._tally.window_seconds = self._load.seconds
-            self._window_ends = start + self._load.seconds
+            self._window = (counts_from, ends)
         async with asyncio.TaskGroup() as tasks:
             for number in itertools.count():
                 due = start + number * interval
-                if self._is_over(due, start + self._load.seconds):
+                if self._is_over(due, ends):
                     break
                 if (wait := due - time.perf_counter()) > 0:
                     await asyncio.sleep(wait)
@@ -130,7 +135,8 @@ class _Run:
                 connection.close()
         else:
             now = time.perf_counter()
-            self._tally.add(self._load.judge(answer), now - due, in_window=now <= self._window_ends)
+            begins, ends = self._window
+            self._tally.add(self._load.judge(answer), now - due, in_window=begins < now <= ends)
             self._keep(connection)
 
     def _open_connection(self) -> Connection | None:

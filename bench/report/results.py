@@ -16,6 +16,8 @@ DIRECTORY = Path("bench/results")
 Parts: TypeAlias = dict[str, Any]
 """The results of the programs in `bench.parts`, by their names."""
 LATEST = DIRECTORY / "load.json"
+OWN = "its own"
+"""The server of a run that started one."""
 
 
 class Results(msgspec.Struct, kw_only=True, rename="camel"):

@@ -102,6 +102,22 @@ async def test_arrivals_do_not_wait_for_answers() -> None:
     assert len(tally.seconds_by_kind[OK]) == 20
 
 
+async def test_what_is_done_while_the_queues_fill_does_not_count() -> None:
+    """Requests are sent during the lead as afterwards, but their answers are not among those of the window."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await read_request(reader):
+            writer.write(FINE)
+            await writer.drain()
+
+    async with server(serve) as address:
+        requests = [get(address, "/", {})]
+        load = Load(requests=requests, judge=lambda _answer: OK, rate=50.0, lead_seconds=0.21, seconds=0.0)
+        tally = await put_load(address, load)
+    assert len(tally.seconds_by_kind[OK]) == 11
+    assert tally.done_in_window == 0
+
+
 async def test_what_is_not_served_is_an_error_and_no_latency() -> None:
     """A connection that ends without a response is counted under its error's name."""
 

@@ -69,3 +69,13 @@ def test_a_comparison_tells_how_far_the_ratio_has_moved() -> None:
     assert heading.startswith("since ")
     assert line.startswith("burst-8")
     assert line.endswith("4 → 2        -50%")
+
+
+def test_an_overload_is_judged_with_and_without_what_the_generator_takes() -> None:
+    """It shares the cores, and takes more of them the more requests it sends."""
+    run = a_run(bare=4.0)
+    run.cores = 2
+    heavy = msgspec.structs.replace(a_round([10.0] * 8, 1.0), generator_seconds=0.11)
+    run.scenarios["overload"] = figures_of("ten times", [heavy] * 3)
+    shares = [line for line in goals(run, {}) if line.startswith("G6") and line.rpartition(" x")[1]]
+    assert [float(line.split()[-3 if line.endswith("MISSED") else -2]) for line in shares] == [0.8, 0.842]
