@@ -39,6 +39,52 @@ DROP = """([selector, files]) => {
         target.dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer: transfer }));
     }
 }"""
+COUNT_DRAWN = """
+window.drawn = { all: 0, most: 0 };
+let inFrame = 0;
+for (const name of ["drawImage", "lineTo", "arc"]) {
+    const draw = CanvasRenderingContext2D.prototype[name];
+    CanvasRenderingContext2D.prototype[name] = function (...args) {
+        inFrame += 1;
+        drawn.all += 1;
+        draw.apply(this, args);
+    };
+}
+const frame = () => { drawn.most = Math.max(drawn.most, inFrame); inFrame = 0; requestAnimationFrame(frame); };
+requestAnimationFrame(frame);
+"""
+PLACE = """([longitude, latitude]) => {  // where it is on the map, which tells its centre and zoom by this element
+    const transform = document.querySelector(".leaflet-proxy").style.transform;
+    const [x, y, , scale] = transform.match(/-?[0-9.e+]+(?=px|\\))/g).map(Number);
+    const world = 512 * scale;
+    const sine = Math.sin(latitude * Math.PI / 180);
+    const { left, top, width, height } = document.querySelector(".map").getBoundingClientRect();
+    return [
+        left + width / 2 - x + world * (longitude / 360 + 0.5),
+        top + height / 2 - y + world * (0.5 - Math.log((1 + sine) / (1 - sine)) / (4 * Math.PI)),
+    ];
+}"""
+FIND_SHAPES = """async () => {
+    const { shapesOf, shapeAt } = await import("/page/shapes.js");
+    const square = (x) => [[[x, 0], [x + 9, 0], [x + 9, 9], [x, 9], [x, 0]]];
+    const coordinates = {
+        Point: [4, 4], MultiPoint: [[4, 4], [50, 50]],
+        LineString: [[4, 4], [8, 8]], MultiLineString: [[[4, 4], [8, 8]]],
+        Polygon: square(0), MultiPolygon: [square(0), square(40)],
+    };
+    const kinds = Object.keys(coordinates).map((type) => ({ type, coordinates: coordinates[type] }));
+    kinds.push({ type: "GeometryCollection", geometries: [kinds[0], kinds[2], kinds[4]] });
+    const found = {};
+    for (const geometry of kinds) {
+        const shapes = await shapesOf([{ geometry }]);
+        const [{ left: x, top: y }] = await shapesOf([{ geometry: { type: "Point", coordinates: [4, 4] } }]);
+        if (shapeAt(shapes, x, y, 0.1) && !shapeAt(shapes, x, y - 10, 0.1)) found[geometry.type] = shapes.length;
+    }
+    const empty = ["Polygon", "MultiPoint", "LineString", "MultiPolygon"].map((type) => ({ type, coordinates: [] }));
+    const all = [...empty, { type: "GeometryCollection", geometries: [] }];
+    found.empty = (await shapesOf(all.map((geometry) => ({ geometry })))).length;
+    return found;
+}"""
 TELL_VIOLATIONS = """document.addEventListener("securitypolicyviolation", (event) =>
     console.error("violation of " + event.violatedDirective + " by " + event.blockedURI))"""
 
@@ -163,6 +209,86 @@ async def test_a_click_on_the_map_shows_attributes(visit: Visit, client: Client)
     await expect(canvas).to_be_attached()
     await visit.page.locator(".map").click()  # the only feature is in the middle
     await expect(visit.page.locator(".attributes")).to_contain_text("Hut")
+
+
+async def test_the_map_tells_shapes_apart(visit: Visit, client: Client) -> None:
+    """A click chooses the uppermost feature under the pointer: none in a hole of an area or beside a line."""
+    hole = [[4, -6], [6, -6], [6, -4], [4, -4], [4, -6]]
+    field = {"type": "Polygon", "coordinates": [[[0, -10], [10, -10], [10, 0], [0, 0], [0, -10]], hole]}
+    road = {"type": "LineString", "coordinates": [[0, -2], [10, -2]]}
+    page = visit.page
+    await visit.open(client.key.api_key)
+    await visit.choose(("land.geojson", collection(feature(field, name="Field"), feature(road, name="Road"))))
+    await visit.convert("Kml")
+    await visit.ended("completed")
+    attributes = page.locator(".attributes")
+    await expect(page.locator(".map canvas")).to_have_count(3)
+    await page.locator(".map").scroll_into_view_if_needed()
+    for place, name in (((5, -5), ""), ((2, -8), "Field"), ((5, -2), "Road"), ((5, -1), "Field")):
+        await page.mouse.click(*await page.evaluate(PLACE, place))
+        await expect(attributes).to_contain_text(name)
+        if not name:
+            await expect(attributes).to_be_empty()
+
+
+async def test_many_features_are_drawn_little_by_little(visit: Visit, client: Client) -> None:
+    """No frame draws them all, and after a drag and a zoom the map still shows what is there."""
+    page = visit.page
+    await page.add_init_script(COUNT_DRAWN)
+    await page.emulate_media(color_scheme="dark")
+    places = [(10 + number % 100 / 20, 50 + number // 100 / 20) for number in range(10_000)]
+    await visit.open(client.key.api_key)
+    await visit.choose(("grid.geojson", collection(*(feature(point(*place), n=1) for place in places))))
+    await visit.convert("FlatGeobuf")
+    await visit.ended("completed")
+    await drawn(page, 10_000)
+    seen = page.locator(".map")
+    await seen.scroll_into_view_if_needed()
+    box = await seen.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    for begin in (page.mouse.move(x, y), page.mouse.down(), page.mouse.move(x + 60, y + 40, steps=5), page.mouse.up()):
+        await begin
+    await drawn(page, 15_000)
+    await seen.press("+")
+    await drawn(page, 16_000)
+    assert await page.evaluate("drawn.most") <= 9000  # those of two layers
+    await visit.shoot("many-dark")
+    await page.get_by_text("Table: The first 50 of 10,000 features").click()
+    await page.get_by_role("button", name="Show feature 7 on the map").click()
+    await expect(page.locator(".attributes dd").first).to_have_text("1")
+
+
+async def drawn(page: Page, least: int) -> None:
+    """Wait until this many dots and corners have been drawn."""
+    while await page.evaluate("drawn.all") < least:  # the page's policy allows no `wait_for_function`
+        await page.wait_for_timeout(50)
+
+
+async def test_a_preview_that_is_cut_says_so(visit: Visit, client: Client) -> None:
+    """With how many features it shows, of how many."""
+    wide = {f"c{number}": "x" * 200 for number in range(100)}
+    await visit.open(client.key.api_key)
+    await visit.choose(("wide.geojson", collection(*(feature(point(1, 2), **wide) for _ in range(300)))))
+    await visit.convert("Csv")
+    await visit.ended("completed")
+    told = re.compile(r"^The preview shows the first 2\d\d of 300 features. The download has all of them.$")
+    await expect(visit.page.locator(".preview .note")).to_have_text(told)
+
+
+async def test_every_geometry_has_shapes(visit: Visit, server: Server) -> None:
+    """Each part of every type is found where it is, and nowhere else; empty ones have none."""
+    await visit.page.goto(server.url)
+    assert await visit.page.evaluate(FIND_SHAPES) == {
+        "Point": 1,
+        "MultiPoint": 2,
+        "LineString": 1,
+        "MultiLineString": 1,
+        "Polygon": 1,
+        "MultiPolygon": 2,
+        "GeometryCollection": 3,
+        "empty": 0,
+    }
 
 
 async def test_a_phone_in_the_dark_shows_all_of_it(browser: Browser, server: Server, client: Client) -> None:

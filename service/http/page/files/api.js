@@ -38,8 +38,8 @@ export const pause = (milliseconds, signal) =>
     });
   });
 
-/** Calls the interface and returns the record of its response, or null if it has none. */
-export async function call(path, { method = "GET", signal } = {}) {
+/** Calls the interface and returns what `read` makes of its response, by default its record; null if it has none. */
+export async function call(path, { method = "GET", signal, read = (response) => response.json() } = {}) {
   let response;
   try {
     response = await fetch(`${ROOT}/${path}`, { method, signal, headers: { "X-API-Key": key.read() ?? "" } });
@@ -48,7 +48,7 @@ export async function call(path, { method = "GET", signal } = {}) {
     throw new Refused(texts.offline, 0);
   }
   if (!response.ok) throw refusal(response.status, await response.text(), response.headers.get("Retry-After"));
-  return response.status === 204 ? null : response.json();
+  return response.status === 204 ? null : read(response);
 }
 
 /** Calls again for as long as the server is busy; `told` hears of each pause in seconds. */

@@ -2,7 +2,6 @@
 
 import { Refused, call, patiently, pause, upload } from "./api.js";
 import { button, element, table } from "./dom.js";
-import { preview } from "./map.js";
 import { bytes, lossRows, texts } from "./texts.js";
 
 const WAIT_SECONDS = 2; // so that the stage that is shown is the current one
@@ -180,8 +179,11 @@ export class Card {
     const show = async () => {
       open.replaceWith(element("p", { className: "hint", role: "status" }, texts.loadingMap));
       try {
-        const document_ = await patiently(() => call(`convert/jobs/${this.jobId}/preview`), () => {}, this.abort.signal);
-        await preview(place, this.name, document_);
+        const [{ preview }, text] = await Promise.all([
+          import("./map.js"), // with all that only a map needs
+          patiently(() => call(`convert/jobs/${this.jobId}/preview`, { read: (response) => response.text() }), () => {}, this.abort.signal),
+        ]);
+        await preview(place, this.name, text);
       } catch (error) {
         place.replaceChildren(element("p", { className: "error" }, error.message));
       }

@@ -1,16 +1,21 @@
 /** A map of a preview over an outline of the world, and a table of its first rows. */
 
 import { button, element, table } from "./dom.js";
+import { MANY, layerClass } from "./layer.js";
+import { parsed } from "./parsing.js";
+import { boxOf, shapeAt, shapesOf } from "./shapes.js";
 import { texts } from "./texts.js";
 
+const START = { padding: [24, 24], maxZoom: 12 };
+const REACH = 5; // pixels between a pointer and the feature that it means
 const ROWS = 50;
 const COLUMNS = 12;
 const FILES = "page";
 let parts = null;
 
-/** Shows a preview in `place`: a map, a table, and the attributes of the feature that is chosen. */
-export async function preview(place, name, document_) {
-  const { features, preview: about } = document_;
+/** Shows a preview, given as its text, in `place`: a map, a table, and the attributes of the feature that is chosen. */
+export async function preview(place, name, text) {
+  const { features, preview: about } = await parsed(text);
   const attributes = element("div", { className: "attributes", role: "status", "aria-live": "polite" });
   const view = element("div", { className: "preview" });
   place.replaceChildren(view);
@@ -20,11 +25,11 @@ export async function preview(place, name, document_) {
     const map = element("div", { className: "map", role: "application", "aria-label": texts.mapLabel(name), tabIndex: 0 });
     const help = element("p", { className: "hint" }, texts.mapHelp);
     view.append(map, help, attributes);
-    try {
-      const [leaflet, world] = await (parts ??= load());
-      show = draw(leaflet, world, map, places, (feature) => describe(attributes, feature));
-    } catch {
-      parts = null;
+    const loaded = await (parts ??= load()).catch(() => (parts = null));
+    if (!view.isConnected) return;
+    if (loaded) {
+      show = await draw(...loaded, map, places, (feature) => describe(attributes, feature));
+    } else {
       map.replaceWith(element("p", { className: "note" }, texts.mapMissing));
       help.remove();
     }
@@ -47,7 +52,7 @@ export async function preview(place, name, document_) {
   }
 }
 
-/** Loads the library and the outline, which are needed for the first map only. */
+/** Loads the library and the outline of the world, which are needed for the first map only. */
 function load() {
   const style = element("link", { rel: "stylesheet", href: `${FILES}/leaflet.css` });
   const script = element("script", { src: `${FILES}/leaflet.js` });
@@ -55,51 +60,56 @@ function load() {
   const ready = [loaded(style), loaded(script)];
   document.head.append(style, script);
   const outline = fetch(`${FILES}/world.json`).then((response) => (response.ok ? response.json() : []));
-  return Promise.all([...ready, outline]).then(([, , world]) => [window.L, world]);
+  const land = outline.then((rings) => shapesOf([{ geometry: { type: "MultiPolygon", coordinates: rings.map((ring) => [ring]) } }]));
+  return Promise.all([...ready, land]).then(([, , shapes]) => [window.L, shapes]);
 }
 
-function draw(L, world, node, features, chosen) {
+/** Draws features on a map; returns what shows one of them. `chosen` hears which feature was clicked. */
+async function draw(L, land, node, features, chosen) {
+  const shapes = await shapesOf(features);
+  const color = colorsOf(node);
+  const Layer = layerClass(L);
+  const map = L.map(node, { minZoom: 0, maxZoom: 20, zoomSnap: 0.5, attributionControl: false, fadeAnimation: false });
+  const [width, radius] = shapes.length > MANY ? [0.75, 1.5] : [1.5, 5];
+  const plain = { line: color("--feature"), fill: color("--feature"), opacity: 0.3, width, radius };
+  const marked = new Layer([], { line: color("--marked"), fill: color("--marked"), opacity: 0.6, width: 3, radius: radius + 1 });
+  const mark = (feature) => {
+    const own = shapes.filter((shape) => shape.feature === feature);
+    marked.set(own);
+    return own;
+  };
+  const under = (event) => {
+    const { x, y } = map.project(event.latlng, 0);
+    return shapeAt(shapes, x, y, REACH / 2 ** map.getZoom())?.feature;
+  };
+  show(L, map, shapes, START);
+  for (const layer of [new Layer(land, { line: color("--coast"), fill: color("--land"), opacity: 1, width: 0.7, radius }), new Layer(shapes, plain), marked]) layer.addTo(map);
+  map.on("click", (event) => {
+    const feature = under(event);
+    if (!feature) return;
+    mark(feature);
+    chosen(feature);
+  });
+  map.on("mousemove", (event) => node.classList.toggle("over", Boolean(under(event))));
+  new ResizeObserver(() => map.invalidateSize()).observe(node);
+  return (feature) => show(L, map, mark(feature), { maxZoom: Math.max(map.getZoom(), 8), padding: [48, 48] });
+}
+
+/** Moves the map to shapes: to the whole world if there are none. */
+function show(L, map, shapes, options) {
+  const { left, top, right, bottom } = boxOf(shapes);
+  const corners = [L.point(left, bottom), L.point(right, top)];
+  if (shapes.length) map.fitBounds(corners.map((corner) => map.unproject(corner, 0)), options);
+  else map.setView([20, 0], 1);
+}
+
+/** Returns what resolves a variable of the style sheet, which a canvas does not know. */
+function colorsOf(node) {
   const probe = element("span", { hidden: true });
   node.append(probe);
-  const color = (name) => {
-    probe.style.color = `var(${name})`; // a canvas knows no variables
+  return (name) => {
+    probe.style.color = `var(${name})`;
     return getComputedStyle(probe).color;
-  };
-  const map = L.map(node, { preferCanvas: true, minZoom: 0, maxZoom: 20, zoomSnap: 0.5, attributionControl: false, fadeAnimation: false, worldCopyJump: false });
-  const renderer = L.canvas({ padding: 0.3, tolerance: 4 });
-  const land = world.map((ring) => ring.map(([x, y]) => [y, x]));
-  L.polygon(land.map((ring) => [ring]), { renderer: L.canvas({ padding: 0.3 }), interactive: false, weight: 0.7, color: color("--coast"), fillColor: color("--land"), fillOpacity: 1 }).addTo(map);
-  const usual = { renderer, color: color("--feature"), fillColor: color("--feature"), weight: 1.5, fillOpacity: 0.25, opacity: 0.9 };
-  const marked = { color: color("--marked"), fillColor: color("--marked"), fillOpacity: 0.55, weight: 3 };
-  const layers = new Map();
-  let last = null;
-  const mark = (layer) => {
-    last?.setStyle?.(usual);
-    last = layer;
-    layer.setStyle?.(marked);
-    layer.bringToFront?.();
-  };
-  const group = L.geoJSON(features, {
-    style: () => usual,
-    pointToLayer: (_, at) => L.circleMarker(at, { ...usual, radius: features.length > 5000 ? 2.5 : 5, weight: 1, fillOpacity: 0.6 }),
-    onEachFeature: (feature, layer) => {
-      layers.set(feature, layer);
-      layer.on("click", () => {
-        mark(layer);
-        chosen(feature);
-      });
-    },
-  }).addTo(map);
-  const bounds = group.getBounds();
-  if (bounds.isValid()) map.fitBounds(bounds, { padding: [24, 24], maxZoom: 12 });
-  else map.setView([20, 0], 1);
-  new ResizeObserver(() => map.invalidateSize()).observe(node);
-  return (feature) => {
-    const layer = layers.get(feature);
-    if (!layer) return;
-    mark(layer);
-    if (layer.getBounds) map.fitBounds(layer.getBounds(), { maxZoom: Math.max(map.getZoom(), 8), padding: [48, 48] });
-    else map.panTo(layer.getLatLng());
   };
 }
 
@@ -108,7 +118,7 @@ function describe(node, feature) {
   node.replaceChildren(
     element("h4", {}, feature.layer ? `${texts.attributes}, ${feature.layer}` : texts.attributes),
     found.length
-      ? element("dl", {}, ...found.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, text(value))]))
+      ? element("dl", {}, ...found.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, inWords(value))]))
       : element("p", { className: "hint" }, texts.noAttributes),
     button(texts.close, () => node.replaceChildren(), { className: "quiet" }),
   );
@@ -119,13 +129,13 @@ function rows(features, all, show) {
   const names = [...new Set(first.flatMap((feature) => Object.keys(feature.properties ?? {})))].slice(0, COLUMNS);
   const cells = first.map((feature, index) => [
     feature.geometry ? button(`${index + 1}`, () => show(feature), { className: "link", "aria-label": texts.showFeature(index + 1) }) : `${index + 1}`,
-    ...names.map((name) => text(feature.properties?.[name])),
+    ...names.map((name) => inWords(feature.properties?.[name])),
   ]);
   const caption = texts.firstRows(first.length, all);
   return element("details", {}, element("summary", {}, `${texts.table}: ${caption}`), table(caption, [texts.number, ...names], cells));
 }
 
-function text(value) {
+function inWords(value) {
   if (value === null || value === undefined) return "";
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
