@@ -39,13 +39,18 @@ class Ogr2ogr(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PythonServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A Python process that keeps modules loaded, for commands of the form `(sys.executable, "-m", module, …)`.
+    """Python processes that keep modules loaded, for commands of the form `(sys.executable, "-m", module, …)`.
+
+    `rare_modules` are those whose imports take much memory or time: a process of their own imports them when one is
+    needed, and ends once none has been for `idle_seconds`.
 
     `packages` are files and directories that Python programs read in addition to the standard library. Their neighbours
     are not readable, so the directory on PYTHONPATH that contains them must be listed as well.
     """
 
     modules: tuple[str, ...] = ()
+    rare_modules: tuple[str, ...] = ()
+    idle_seconds: float = 120.0
     packages: tuple[Path, ...] = ()
     environment: Mapping[str, str] = {}
 

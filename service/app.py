@@ -32,7 +32,7 @@ from service.cores import cores
 from service.db.migrate import migrate, require_schema
 from service.db.pool import Database, open_pool
 from service.engine.capabilities import Capabilities, ConverterMissing, probe, without_gdal
-from service.engine.convert import JAILED_PROGRAMS, Engine
+from service.engine.convert import JAILED_PROGRAMS, RARE_PROGRAMS, Engine
 from service.engine.environment import prepared_environment, python_environment
 from service.errors import DatabaseUnavailable
 from service.formats.offer import Offer
@@ -411,6 +411,7 @@ def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractA
             ogr2ogr=_ogr2ogr(capabilities) if capabilities.ogr2ogr else None,
             python=PythonServer(
                 modules=(*JAILED_PROGRAMS, *inspect_source.JAILED_PROGRAMS),
+                rare_modules=RARE_PROGRAMS if capabilities.has_arrow else (),
                 packages=capabilities.packages,
                 environment=python_environment(capabilities),
             ),

@@ -2,14 +2,13 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from sandbox import probe
 from sandbox.command import Command
-from sandbox.config import LauncherName, PythonServer
+from sandbox.config import LauncherName
 from sandbox.launchers.environment import Started
 from sandbox.process import wire
 
@@ -28,11 +27,10 @@ class PythonServerKind:
 
     name = LauncherName.PYTHON_SERVER
 
-    def __init__(self, python: PythonServer) -> None:
-        self._environment = python.environment
-        self._started = Started(python.environment)
-        # What the configuration says, and the probe of the self-test.
-        self._modules = (*python.modules, probe.MODULE)
+    def __init__(self, modules: tuple[str, ...], environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._started = Started(environment)
+        self._modules = modules
 
     def takes(self, command: Command) -> bool:
         """Accepts Python with one of the modules, if the environment can be adopted without a new start."""

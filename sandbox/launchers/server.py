@@ -9,28 +9,23 @@ A server that is silent for two seconds is taken for dead: it is killed and repl
 It is also replaced after many commands, because all its children share the layout of its memory.
 """
 
-import array
-import errno
-import os
-import signal
-import socket
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from sandbox.command import Command
 from sandbox.config import LauncherName
 from sandbox.isolation.context import IsolationContext
 from sandbox.launchers import Failed, OnSpawned
+from sandbox.launchers.server_process import ServerLost, ServerProcess
+from sandbox.launchers.spawning import Spawning
 from sandbox.process.loop import Loop
 from sandbox.process.run import Streams
 
-# A server is silent on a busy host as well, and one that is ended then makes it busier.
-_SILENCE_SECONDS = 2.0
 _RESTART_SECONDS = 0.5
 _LONGEST_RESTART_SECONDS = 60.0
+# Start-up is a second of work, which takes many on a busy host.
+_STARTING_SECONDS = 60.0
 _READY = b"ready"
-_PID = b"P"
 
 
 class Kind(Protocol):
@@ -43,38 +38,36 @@ class Kind(Protocol):
     def takes(self, command: Command) -> bool:
         """Whether it can run this command."""
 
-    def argv(self, link: int) -> tuple[Sequence[str], dict[str, str]]:
+    def argv(self, link: int) -> tuple[Sequence[str], Mapping[str, str]]:
         """The server's command line and environment; `link` is the descriptor of its socket."""
 
     def request(self, command: Command, steps: bytes) -> bytes:
         """One command in the server's format, with the steps that its child takes first."""
 
 
-class _ServerLost(OSError):
-    """The server does not accept the command."""
-
-
-class _Server:
-    """One server process."""
-
-    def __init__(self, pid: int, link: socket.socket) -> None:
-        self.pid = pid
-        self.link = link
-        self.ready = False
-        self.commands = 0
-
-
 class ServerLauncher:
-    """Keeps one server of a kind running and starts commands with it."""
+    """Keeps one server of a kind running and starts commands with it.
 
-    def __init__(self, kind: Kind, isolation: IsolationContext, loop: Loop, commands: int) -> None:
+    `changed` is called when a server has become ready, and when none is left.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        isolation: IsolationContext,
+        loop: Loop,
+        commands: int,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
         self._kind = kind
         self._commands = commands
         self._isolation = isolation
         self._loop = loop
-        self._current: _Server | None = None
-        self._next: _Server | None = None
+        self._changed = changed
+        self._current: ServerProcess | None = None
+        self._next: ServerProcess | None = None
         self._patience = _RESTART_SECONDS
+        self._is_over = False
         self._renew()
 
     @property
@@ -82,9 +75,19 @@ class ServerLauncher:
         """What reports call it."""
         return self._kind.name
 
+    @property
+    def is_up(self) -> bool:
+        """Whether a server is ready."""
+        return self._current is not None
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether a server will be ready soon."""
+        return self._next is not None
+
     def takes(self, command: Command) -> bool:
         """Accepts commands of its program while a server is up."""
-        return self._current is not None and self._kind.takes(command)
+        return self.is_up and self._kind.takes(command)
 
     def start(self, command: Command, slot: int, spawned: OnSpawned, failed: Failed) -> None:
         """Send the command to the server and wait for its child."""
@@ -100,33 +103,42 @@ class ServerLauncher:
         try:
             with self._isolation.prepared(slot, command, executes=False) as confinement:
                 given = [streams.control_end.fileno(), streams.stderr_end, *confinement.descriptors]
-                _send(server.link, self._kind.request(command, confinement.steps), given)
+                server.send(self._kind.request(command, confinement.steps), given)
         except OSError as error:
             streams.abandon()
-            if isinstance(error, _ServerLost):
+            if isinstance(error, ServerLost):
                 self._drop(server)
             failed(str(error))
             return
         streams.handed_over()
         self._count(server)
-        _Spawning(self._loop, streams, spawned, lambda reason: self._spawn_failed(server, reason, failed))
+        Spawning(self._loop, streams, spawned, lambda reason: self._spawn_failed(server, reason, failed))
 
-    def _spawn_failed(self, server: _Server, reason: str, failed: Failed) -> None:
+    def _spawn_failed(self, server: ServerProcess, reason: str, failed: Failed) -> None:
         self._drop(server)
         failed(reason)
 
     def ended(self, pid: int) -> None:
         """Notice the end of a server."""
-        for server in (self._current, self._next):
-            if server is not None and server.pid == pid:
+        for server in self._servers():
+            if server.pid == pid:
                 self._forget(server)
                 self._restore_later()
 
     def pids(self) -> Collection[int]:
         """The server and its replacement."""
-        return [server.pid for server in (self._current, self._next) if server is not None]
+        return [server.pid for server in self._servers()]
 
-    def _count(self, server: _Server) -> None:
+    def end(self) -> None:
+        """End the server, for good, once it has forked what it was sent."""
+        self._is_over = True
+        for server in self._servers():
+            self._forget(server)
+
+    def _servers(self) -> list[ServerProcess]:
+        return [server for server in (self._current, self._next) if server is not None]
+
+    def _count(self, server: ServerProcess) -> None:
         server.commands += 1
         if server.commands == self._commands:
             server.commands = 0
@@ -138,126 +150,42 @@ class ServerLauncher:
         self._patience = min(self._patience * 2, _LONGEST_RESTART_SECONDS)
 
     def _restore(self) -> None:
-        if self._current is None:
+        if self._current is None and not self._is_over:
             self._renew()
 
     def _renew(self) -> None:
         if self._next is not None:
             return
         try:
-            server = self._next = self._started()
-        except OSError:  # there is no process or descriptor left now
+            server = self._next = ServerProcess(self._kind.argv)
+        except OSError:
             self._restore_later()
         else:
             self._loop.watch(server.link.fileno(), lambda: self._hear(server))
+            self._loop.after(_STARTING_SECONDS, lambda: self._drop(server) if server is self._next else None)
 
-    def _started(self) -> _Server:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            argv, environment = self._kind.argv(theirs.fileno())
-            pid = _execute(argv, environment, theirs)
-        ours.setblocking(False)
-        return _Server(pid, ours)
-
-    def _hear(self, server: _Server) -> None:
-        try:
-            message = server.link.recv(1000)
-        except OSError:
-            message = b""
+    def _hear(self, server: ServerProcess) -> None:
+        message = server.receive()
         if message == _READY and server is self._next:
             old, self._current, self._next = self._current, server, None
             self._patience = _RESTART_SECONDS
             if old is not None:
-                # It ends by itself when its link is closed, after what it is doing.
                 self._forget(old)
+            self._changed()
         elif not message:
             self._drop(server)
 
-    def _drop(self, server: _Server) -> None:
-        if server in {self._current, self._next}:
+    def _drop(self, server: ServerProcess) -> None:
+        if server in self._servers():
+            server.kill()
             self._forget(server)
-            # Not its group: children that were told to go on may still be in it.
-            with suppress(ProcessLookupError):
-                os.kill(server.pid, signal.SIGKILL)
             self._restore_later()
 
-    def _forget(self, server: _Server) -> None:
+    def _forget(self, server: ServerProcess) -> None:
+        """Close its link, by which it ends."""
         self._current = None if self._current is server else self._current
         self._next = None if self._next is server else self._next
         self._loop.unwatch(server.link.fileno())
         server.link.close()
-
-
-class _Spawning:
-    """A start that was requested from a server, until its child is known."""
-
-    def __init__(self, loop: Loop, streams: Streams, spawned: OnSpawned, failed: Callable[[str], None]) -> None:
-        self._loop = loop
-        self._streams = streams
-        self._spawned = spawned
-        self._failed = failed
-        self._control = streams.control
-        self._timer = loop.after(_SILENCE_SECONDS, lambda: self._fail("the server is silent"))
-        loop.watch(self._control.fileno(), self._hear)
-
-    def _hear(self) -> None:
-        try:
-            message = self._control.recv(1000)
-        except OSError:
-            message = b""
-        if not message.removeprefix(_PID).isdigit():
-            self._fail(message.decode(errors="replace") or "the server refused")
-            return
-        pid = int(message.removeprefix(_PID))
-        try:
-            # A child that is ours and waits for the word: not one that died on the way.
-            gone = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        except ChildProcessError:
-            gone = None
-            self._fail("the server's child is not ours")
-            return
-        if gone is not None:
-            self._fail("the server's child has ended")
-            return
-        try:
-            self._control.send(b"go")
-        except OSError:
-            self._fail("the server's child has ended")
-            return
-        self._over()
-        self._spawned(self._streams.child(pid))
-
-    def _fail(self, reason: str) -> None:
-        self._over()
-        self._streams.abandon()
-        self._failed(reason)
-
-    def _over(self) -> None:
-        self._timer.cancel()
-        self._loop.unwatch(self._control.fileno())
-
-
-def _execute(argv: Sequence[str], environment: dict[str, str], link: socket.socket) -> int:
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.setsid()
-            null = os.open(os.devnull, os.O_RDWR)
-            for descriptor in (0, 1, 2):
-                os.dup2(null, descriptor)
-            os.set_inheritable(link.fileno(), True)
-            os.execve(argv[0], list(argv), environment)  # noqa: S606 - no shell is wanted
-        finally:
-            os._exit(127)
-    return pid
-
-
-def _send(link: socket.socket, message: bytes, descriptors: Sequence[int]) -> None:
-    rights = array.array("i", descriptors)
-    try:
-        link.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
-    except OSError as error:
-        # One that is busy, or is sent more than a socket takes at once, is as well as before.
-        if error.errno in {errno.EAGAIN, errno.EMSGSIZE, errno.ENOBUFS}:
-            raise
-        raise _ServerLost(*error.args) from error
+        if not self._servers():
+            self._changed()

@@ -3,6 +3,10 @@
 `python -m sandbox.launchers.zygote DESCRIPTOR MODULE…`: the socket to the spawner, and what to hold ready. It forks
 twice, so that its grandchild becomes the spawner's own child; the plain fork of Python runs the handlers by which
 libraries survive a fork. The grandchild gets behind its layers before it does anything with what it was sent.
+
+It does not serve if a module has started a thread: a fork copies the locks that others hold, but not the others. What
+the modules keep open (PROJ its database) is /dev/null in the grandchildren: none shares its position, flags or locks
+with another, and a library that notices the fork closes it and opens its file again.
 """
 
 import array
@@ -17,8 +21,9 @@ import traceback
 import types
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
+from sandbox import syscalls
 from sandbox.isolation.steps import take
 from sandbox.launchers.python_server import Request
 from sandbox.process import wire
@@ -26,8 +31,19 @@ from sandbox.process.run import NEVER_STARTED, redirect, tell_failure
 
 _CHUNK = 1 << 18
 _MOST_DESCRIPTORS = 4
+_ABOVE_ALL_DESCRIPTORS = 1 << 16
+_LAST_DESCRIPTOR_LOOKED_AT = 1 << 10
+_CLONE_THREAD = 0x10000
+_NULL = 0  # where `redirect` puts a /dev/null that this process alone has
 
 Code = Mapping[str, types.CodeType]
+
+
+class Loaded(NamedTuple):
+    """The code of each module, and the descriptors that their imports have left open, in ascending order."""
+
+    code: Code
+    kept_open: Sequence[int]
 
 
 def main() -> NoReturn:
@@ -35,6 +51,9 @@ def main() -> NoReturn:
     link = socket.socket(fileno=int(sys.argv[1]))
     link.set_inheritable(False)
     code = {name: _load(name) for name in sys.argv[2:]}
+    if _has_threads():
+        sys.exit("an imported module has started a thread")
+    loaded = Loaded(code, [each for each in range(3, _LAST_DESCRIPTOR_LOOKED_AT) if _is_open(each, link)])
     gc.collect()
     gc.freeze()
     message = bytearray(_CHUNK)
@@ -43,7 +62,27 @@ def main() -> NoReturn:
         size, descriptors = _receive(link, message)
         if not size:
             os._exit(0)
-        _fork(memoryview(message)[:size], descriptors, code)
+        _fork(memoryview(message)[:size], descriptors, loaded)
+
+
+def _has_threads() -> bool:
+    """Whether this process has threads, also those of which Python knows nothing; if that is unknown, it has."""
+    with suppress(FileNotFoundError):
+        return len(os.listdir("/proc/self/task")) > 1  # noqa: PTH208 -- as below, the host's own
+    try:
+        # Where /proc is hidden, namespaces are permitted. This call does nothing, if there is only one thread.
+        syscalls.named("unshare", _CLONE_THREAD)
+    except OSError:
+        return True
+    return False
+
+
+def _is_open(number: int, link: socket.socket) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return number != link.fileno()
 
 
 def _load(name: str) -> types.CodeType:
@@ -66,13 +105,13 @@ def _receive(link: socket.socket, message: bytearray) -> tuple[int, list[int]]:
     return size, list(descriptors)
 
 
-def _fork(message: memoryview, descriptors: Sequence[int], code: Code) -> None:
+def _fork(message: memoryview, descriptors: Sequence[int], loaded: Loaded) -> None:
     """Start the command of `message` in a grandchild, and erase it here: later children must not see it."""
     reader, writer = os.pipe()
     try:
         between = os.fork()
         if between == 0:
-            _fork_again(writer, message, descriptors, code)
+            _fork_again(writer, message, descriptors, loaded)
         os.waitpid(between, 0)
     except OSError as error:
         os.write(writer, str(error).encode())
@@ -85,11 +124,11 @@ def _fork(message: memoryview, descriptors: Sequence[int], code: Code) -> None:
         os.close(descriptor)
 
 
-def _fork_again(writer: int, message: memoryview, descriptors: Sequence[int], code: Code) -> NoReturn:
+def _fork_again(writer: int, message: memoryview, descriptors: Sequence[int], loaded: Loaded) -> NoReturn:
     try:
         child = os.fork()
         if child == 0:
-            _become(message, descriptors, code)
+            _become(message, descriptors, loaded)
         os.write(writer, f"P{child}".encode())
     except OSError as error:
         os.write(writer, str(error).encode())
@@ -97,7 +136,7 @@ def _fork_again(writer: int, message: memoryview, descriptors: Sequence[int], co
         os._exit(0)
 
 
-def _become(message: memoryview, descriptors: Sequence[int], code: Code) -> NoReturn:
+def _become(message: memoryview, descriptors: Sequence[int], loaded: Loaded) -> NoReturn:
     control, stderr, *rest = descriptors
     try:
         if os.read(control, 10) != b"go":
@@ -108,11 +147,20 @@ def _become(message: memoryview, descriptors: Sequence[int], code: Code) -> NoRe
     except Exception as error:  # noqa: BLE001 - no failure may let the program start
         tell_failure(control, error)
         os._exit(NEVER_STARTED)
-    os.closerange(3, 1 << 16)
+    _close_all(loaded.kept_open)
     os.environ.clear()
     os.environ.update(request.environment)
     sys.argv = [request.module, *request.arguments]
-    os._exit(_run(request.module, code[request.module]))
+    os._exit(_run(request.module, loaded.code[request.module]))
+
+
+def _close_all(kept_open: Sequence[int]) -> None:
+    """Close all descriptors but the first three; those that libraries take for theirs become /dev/null."""
+    for number in kept_open:
+        os.dup2(_NULL, number, inheritable=False)
+    ends = [*kept_open, _ABOVE_ALL_DESCRIPTORS]
+    for after, end in zip([2, *kept_open], ends, strict=True):
+        os.closerange(after + 1, end)
 
 
 def _run(name: str, code: types.CodeType) -> int:

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import msgspec
 
-from sandbox import syscalls
+from sandbox import probe, syscalls
 from sandbox.command import Command
 from sandbox.config import Config, LauncherName
 from sandbox.isolation import policy, rlimits
@@ -24,6 +24,7 @@ from sandbox.isolation.seccomp import SystemCallFilter
 from sandbox.isolation.user import FIRST_USER, UnprivilegedUser
 from sandbox.launchers import Launcher
 from sandbox.launchers.ogr2ogr_server import Ogr2ogrServerKind
+from sandbox.launchers.on_demand import OnDemandLauncher
 from sandbox.launchers.plain_exec import PlainExec
 from sandbox.launchers.python_server import PythonServerKind
 from sandbox.launchers.server import ServerLauncher
@@ -248,7 +249,11 @@ def _launchers(config: Config, isolation: IsolationContext, loop: Loop) -> tuple
     if LauncherName.FORK_SERVER in config.launchers and ogr2ogr is not None and ogr2ogr.fork_server is not None:
         found.append(ServerLauncher(Ogr2ogrServerKind(ogr2ogr), isolation, loop, commands))
     if LauncherName.PYTHON_SERVER in config.launchers:
-        found.append(ServerLauncher(PythonServerKind(config.python), isolation, loop, commands))
+        python = config.python
+        ready = PythonServerKind((*python.modules, probe.MODULE), python.environment)
+        found.append(ServerLauncher(ready, isolation, loop, commands))
+        rare = PythonServerKind(python.rare_modules, python.environment)
+        found.append(OnDemandLauncher(rare, isolation, loop, commands, python.idle_seconds))
     return (*found, PlainExec(isolation))
 
 

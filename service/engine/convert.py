@@ -22,13 +22,13 @@ from service.engine.jailed.readback import READERS
 from service.engine.output import Output, collect
 from service.engine.preview import JAILED as PREVIEW_JAILED
 from service.engine.preview import write_preview
-from service.engine.reading import INTO_WORK_FILE, JAILED, WorkFile, read_into_work_file
+from service.engine.reading import INTO_WORK_FILE, JAILED, PARQUET_READING, WorkFile, read_into_work_file
 from service.engine.recount import count_unreachable
 from service.engine.rereading import reread, tally
 from service.engine.session import Session, SessionOver, session
 from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Run, Workplace
 from service.engine.writing import JAILED as WRITERS_JAILED
-from service.engine.writing import write
+from service.engine.writing import PARQUET_WRITING, write
 from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
@@ -57,6 +57,8 @@ JAILED_PROGRAMS = (
     *PREVIEW_JAILED,
 )
 """The modules that run in the sandbox, for a launcher that keeps them loaded."""
+RARE_PROGRAMS = (PARQUET_READING, PARQUET_WRITING)
+"""Those whose imports take more memory than all others, for a launcher that loads them when they are needed."""
 
 
 class Engine:

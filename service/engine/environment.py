@@ -37,7 +37,12 @@ SPEED: Mapping[str, str] = MappingProxyType(
     }
 )
 ONE_THREAD: Mapping[str, str] = MappingProxyType(
-    {"GDAL_NUM_THREADS": "1", "OGR_GPKG_STREAM_BASE_IMPL": "YES", "OPENBLAS_NUM_THREADS": "1"}
+    {
+        "GDAL_NUM_THREADS": "1",
+        "OGR_GPKG_STREAM_BASE_IMPL": "YES",
+        "OPENBLAS_NUM_THREADS": "1",
+        "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    }
 )
 """The sandbox allows a run no further threads or processes, and programs that try to create some fail."""
 VIRTUAL_DRIVER = "OGR_VRT"

@@ -140,6 +140,8 @@ async def opened(
     commands_per_server: int = 1000,
     without: frozenset[str] = frozenset(),
     mode: Mode = Mode.STRICT,
+    *,
+    python: PythonServer | None = None,
 ) -> AsyncIterator[Pool]:
     """A pool with two slots and every launcher."""
     ogr2ogr = Ogr2ogr(program=Path(OGR2OGR), environment=ENVIRONMENT, fork_server=place.library) if OGR2OGR else None
@@ -150,8 +152,8 @@ async def opened(
         commands_per_server=commands_per_server,
         without=without,
         readable=(*DATA, place.path / "modules"),
-        ogr2ogr=None if modules else ogr2ogr,
-        python=PythonServer(modules=modules, environment=python_environment(place)),
+        ogr2ogr=None if modules or python else ogr2ogr,
+        python=python or PythonServer(modules=modules, environment=python_environment(place)),
     )
     connection = Connection(config)
     async with anyio.create_task_group() as tasks:
