@@ -57,12 +57,21 @@ class Network:
         _run(*host.prefix, "ip", "address", "add", f"{host.address}/24", "dev", "eth0")
         return host
 
+    @property
+    def address(self) -> str:
+        """The address of this program for the hosts."""
+        return f"{self._subnet}.1"
+
     def part(self, one: Host, other: Host) -> None:
         """Lose every packet between two hosts."""
         for here, there in ((one, other), (other, one)):
-            neighbour = ("ip", "neigh", "replace", there.address, "lladdr", _NOBODY, "dev", "eth0", "nud", "permanent")
-            _run(*here.prefix, *neighbour)
+            self.lose(here, there.address)
         self._parted.append((one, other))
+
+    def lose(self, host: Host, address: str) -> None:
+        """Lose every packet from a host to an address."""
+        neighbour = ("ip", "neigh", "replace", address, "lladdr", _NOBODY, "dev", "eth0", "nud", "permanent")
+        _run(*host.prefix, *neighbour)
 
     def mend(self) -> None:
         """Lose nothing any more."""

@@ -1,7 +1,9 @@
 """The clients of one bucket, created once: creation loads a megabyte of API descriptions and blocks for 50 ms."""
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,6 +17,7 @@ from service.storage.bucket_links import CredentialSource
 from service.storage.faults import within
 
 if TYPE_CHECKING:
+    from aiohttp.connector import AddrInfoType
     from types_aiobotocore_s3.client import S3Client
 
 
@@ -89,7 +92,21 @@ def _config(bucket_config: BucketConfig, effort: Effort) -> AioConfig:
         connect_timeout=effort.timeout_seconds / 6,
         read_timeout=effort.timeout_seconds / 3,
         max_pool_connections=effort.connections,
+        connector_args={"socket_factory": partial(_open_socket, lost_after_seconds=effort.timeout_seconds / 4)},
     )
+
+
+def _open_socket(address: "AddrInfoType", lost_after_seconds: float) -> socket.socket:
+    """Open a socket whose connection counts as lost when the server has not received for so long what it was sent.
+
+    The system would send it again at intervals that double: it would notice the end of an outage after as long again
+    as the outage lasted.
+    """
+    family, kind, protocol, *_ = address
+    opened = socket.socket(family, kind, protocol)
+    if (option := getattr(socket, "TCP_USER_TIMEOUT", None)) is not None:  # Linux has it
+        opened.setsockopt(socket.IPPROTO_TCP, option, int(lost_after_seconds * 1000))
+    return opened
 
 
 async def _public_url(session: AioSession, bucket_config: BucketConfig) -> str:

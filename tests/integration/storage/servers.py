@@ -44,6 +44,11 @@ class S3Server:
             time.sleep(0.01)
         raise AssertionError(log.read_text())
 
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        return self._process.pid
+
     def kill(self) -> None:
         """End it at once, like a crash."""
         self._process.kill()

@@ -13,6 +13,7 @@ import httpx
 import msgspec
 import pytest
 
+from bench.fleet.hosts import network
 from service.errors import StorageFault, StorageUnavailable
 from service.storage.bucket_config import HOME, BucketConfig
 from service.storage.clients import Effort
@@ -194,6 +195,23 @@ async def test_a_connection_that_breaks_is_tried_again(
         key = await stage.put(b"x" * size)
         assert wire.breaks == 0
         assert (await stage.get(key)).content == b"x" * size
+
+
+async def test_a_connection_that_the_network_has_lost_is_given_up(tmp_path: Path, clock: MovableClock) -> None:
+    """It is replaced before the server counts as slow, so that a new one finds it when the network is back."""
+    (tmp_path / "server").mkdir()
+    with network() as net:
+        if not net.can_part:
+            pytest.skip("only root makes hosts that can be parted")
+        host = net.host("s3")
+        with s3_server(tmp_path / "server", address=host.address, prefix=host.prefix) as running:
+            effort = Effort(attempts=1, timeout_seconds=12)
+            async with s3_stage({HOME: place(running.url)}, clock, tmp_path, effort) as stage:
+                await stage.put(CONTENT)
+                net.lose(host, net.address)
+                with pytest.raises(StorageUnavailable) as failure:
+                    await stage.put(CONTENT)
+                assert "Connect timeout" in failure.value.detail  # of the new connection, not "Read timeout" of the old
 
 
 async def test_attempts_are_bounded(hasty: Stage, wire: Wire) -> None:
