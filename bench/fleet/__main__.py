@@ -7,9 +7,9 @@ import argparse
 import signal
 import sys
 
-from bench.fleet import backlog, losses, partitions
+from bench.fleet import backlog, cost, losses, partitions
 
-PARTS = {"losses": losses.run, "partitions": partitions.run, "backlog": backlog.run}
+PARTS = {"losses": losses.run, "partitions": partitions.run, "backlog": backlog.run, "cost": cost.run}
 """Each returns whether nothing was wrong."""
 
 

@@ -20,6 +20,7 @@ import msgspec
 import psutil
 
 from bench.fleet.site import Bare, bare_site, make_account_ids
+from bench.fleet.spent import spent
 from service.clock import utc_now
 from service.db.pool import open_pool
 from service.formats.request import ConversionRequest
@@ -68,12 +69,12 @@ def run(options: argparse.Namespace) -> bool:
     with bare_site() as site:
         gateway = ServerId(uuid4())
         anyio.run(_fill, site, gateway, count)
-        before = {name: (_memory(pid), _cpu_seconds(pid)) for name, pid in site.pids.items()}
+        before = {name: (_memory(pid), spent(pid).all) for name, pid in site.pids.items()}
         spawn = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(PROCESSES, mp_context=spawn) as processes:
             drained = list(processes.map(_drain, [site] * PROCESSES))
         took = max(one.times[1] for one in drained) - min(one.times[0] for one in drained)
-        after = {name: (_memory(pid), _cpu_seconds(pid)) for name, pid in site.pids.items()}
+        after = {name: (_memory(pid), spent(pid).all) for name, pid in site.pids.items()}
         completed, charged = anyio.run(_count, site.dsn)
     claims = sorted(claim for one in drained for claim in one.claims)
     p99 = claims[int(len(claims) * 0.99)]
@@ -168,8 +169,8 @@ async def _drain_all(site: Bare) -> Drained:
             queue.leave()
 
         await asyncio.gather(leave_when_empty(), *(take_one_after_the_other() for _ in range(EACH)))
-        spent = time.process_time() - started
-        return Drained(claims, (ended[0], ended[-1]), (before, _memory(psutil.Process().pid)), spent)
+        used = time.process_time() - started
+        return Drained(claims, (ended[0], ended[-1]), (before, _memory(psutil.Process().pid)), used)
 
 
 def _settlement(handover: HandOver, attempt: int) -> Settlement:
@@ -202,15 +203,3 @@ def _memory(pid: int) -> float:
         return sum(one.memory_full_info().uss for one in family) / 1e6
     except psutil.Error:
         return 0.0
-
-
-def _cpu_seconds(pid: int) -> float:
-    """CPU that a process and those below it have used, with those that it has waited for."""
-    total = 0.0
-    for one in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
-        try:
-            times = one.cpu_times()
-        except psutil.Error:
-            continue
-        total += times.user + times.system + (times.children_user + times.children_system if one.pid == pid else 0.0)
-    return total

@@ -1,6 +1,7 @@
 """Clients of a fleet that is being broken: they send again until they have an answer, and remember each one."""
 
 import asyncio
+import itertools
 import random
 import secrets
 from collections import Counter, defaultdict
@@ -72,12 +73,13 @@ class Clients:
         self.memory = Memory()
         self._gateways = gateways
         self._keys = keys
-        self._random = random.Random(seed)
+        self._seed = seed
+        self._numbers = itertools.count()
         self._mark = secrets.token_hex(4)  # so that the names of files are those of this run
 
     async def run(self, count: int, clients: int) -> None:
         """Have `count` requests answered, `clients` at a time."""
-        numbers = iter(range(count))
+        numbers = itertools.islice(self._numbers, count)
         limits = httpx.Limits(max_keepalive_connections=clients)
         async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, limits=limits) as client, asyncio.TaskGroup() as tasks:
             for _ in range(clients):
@@ -89,7 +91,7 @@ class Clients:
             self.memory.done += 1
 
     async def _errand(self, client: httpx.AsyncClient, number: int) -> None:
-        choose = self._random
+        choose = random.Random(f"{self._seed}/{number}")  # the same whatever happened to other requests
         kind = choose.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         headers = {"X-API-Key": choose.choice(self._keys.good), **(ASYNC if choose.random() < PROMISED_SHARE else {})}
         headers |= {POOR: {"X-API-Key": self._keys.spent}, UNKNOWN: {"X-API-Key": WRONG_KEY}}.get(kind, {})
@@ -128,7 +130,7 @@ class Clients:
     async def _send(
         self, client: httpx.AsyncClient, kind: str, name: str, target: str, headers: Mapping[str, str]
     ) -> httpx.Response:
-        gateway = self._random.choice(self._gateways())
+        gateway = random.choice(self._gateways())
         content = {BAD: small_document()[:-40], LARGE: document(400_000)}.get(kind, small_document())
         if kind == BATCHED:
             files = [("files", (f"{kind}-{number}-of-{name}", content)) for number in range(FILES_OF_A_BATCH)]

@@ -7,8 +7,9 @@ from contextlib import suppress
 
 from bench.fleet.clients import Clients
 from bench.fleet.faults import Kills
+from bench.fleet.hosts import network
 from bench.fleet.site import WholeFleet, whole_fleet
-from bench.fleet.verdict import differences
+from bench.fleet.verdict import differences, is_idle
 from tests.fleet.site import GATEWAY, WORKER
 
 GATEWAYS, WORKERS = 2, 2
@@ -22,7 +23,7 @@ SETTLE_SECONDS = 300.0
 
 def run(options: argparse.Namespace) -> bool:
     """Run the test and print what came of it; return whether nothing was wrong."""
-    with whole_fleet(GATEWAYS, WORKERS) as fleet:
+    with network() as net, whole_fleet(net.host, GATEWAYS, WORKERS) as fleet:
         return asyncio.run(_run(fleet, options.jobs, options.seconds, options.seed))
 
 
@@ -77,11 +78,7 @@ async def _show(clients: Clients, kills: Kills) -> None:
 def _settle(fleet: WholeFleet) -> None:
     """Wait until nothing is under way, and remove what the service would remove within a minute."""
     site, give_up_at = fleet.site, time.monotonic() + SETTLE_SECONDS
-    servers = (*site.gateways, *site.workers)
-    while time.monotonic() < give_up_at:
-        is_open = site.rows("SELECT FROM job WHERE completed_at IS NULL LIMIT 1")
-        if not is_open and not site.messages() and not any(server.work_files() for server in servers):
-            break
+    while time.monotonic() < give_up_at and not is_idle(site):
         time.sleep(0.5)
     site.sweep()
 

@@ -10,6 +10,7 @@ import time
 
 import httpx
 
+from bench.fleet.hosts import Network, network
 from bench.fleet.site import WholeFleet, whole_fleet
 from bench.load.documents import small_document
 from tests.fleet.site import LEASE_SECONDS, Site
@@ -30,24 +31,25 @@ SELECT (SELECT count(*) FROM job WHERE status = 'Completed') AS completed, (SELE
 
 def run(_options: argparse.Namespace) -> bool:
     """Run the test and print what came of it; return whether nothing was wrong."""
-    with whole_fleet(len(GATEWAYS), len(WORKERS)) as fleet:
-        if not fleet.network.can_part:
+    with network() as net:
+        if not net.can_part:
             print("partitions: this user may not make hosts that can be parted")
             return True
-        key = fleet.keys().good[0]
-        outcomes = [_part(fleet, one, other, key) for one, other in PAIRS]
+        with whole_fleet(net.host, len(GATEWAYS), len(WORKERS)) as fleet:
+            key = fleet.keys().good[0]
+            outcomes = [_part(fleet, net, one, other, key) for one, other in PAIRS]
     return all(outcomes)
 
 
-def _part(fleet: WholeFleet, one: str, other: str, key: str) -> bool:
+def _part(fleet: WholeFleet, net: Network, one: str, other: str, key: str) -> bool:
     site = fleet.site
     promised = _promise(site, key)
-    fleet.network.part(fleet.hosts[one], fleet.hosts[other])
+    net.part(fleet.hosts[one], fleet.hosts[other])
     back_at = time.monotonic() + LEASES * LEASE_SECONDS
     while time.monotonic() < back_at:
         promised += _promise(site, key)
         time.sleep(LEASE_SECONDS / 3)
-    fleet.network.mend()
+    net.mend()
     since = time.monotonic()
     while site.rows(_OPEN) and time.monotonic() - since < TIMEOUT_SECONDS:
         time.sleep(0.1)

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from bench.fleet.clients import Keys
-from bench.fleet.hosts import LOOPBACK, Host, Network, network
+from bench.fleet.hosts import LOOPBACK, Host
 from service.accounts.administration import Account, Administration, CreatedKey, Terms
 from service.clock import utc_now
 from service.db.migrate import migrate
@@ -32,10 +32,9 @@ ACCOUNTS = 8
 class WholeFleet:
     """The fleet, its hosts by name, and the servers that it relies on."""
 
-    def __init__(self, site: Site, postgres: PostgresServer, net: Network, hosts: Mapping[str, Host]) -> None:
+    def __init__(self, site: Site, postgres: PostgresServer, hosts: Mapping[str, Host]) -> None:
         self.site = site
         self.postgres = postgres
-        self.network = net
         self.hosts = hosts
 
     def keys(self) -> Keys:
@@ -44,14 +43,15 @@ class WholeFleet:
 
 
 @contextmanager
-def whole_fleet(gateways: int, workers: int, settings: Mapping[str, str] | None = None) -> Iterator[WholeFleet]:
+def whole_fleet(
+    make_host: Callable[[str], Host], gateways: int, workers: int, settings: Mapping[str, str] | None = None
+) -> Iterator[WholeFleet]:
     """Start a fleet and stop it in the end; `settings` are those of its gateways and workers."""
     names = [f"gateway-{number + 1}" for number in range(gateways)]
     names += [f"worker-{number + 1}" for number in range(workers)]
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="geomill-fleet-")))
-        net = stack.enter_context(network())
-        hosts = {name: net.host(name) for name in ("postgres", "nats", "s3", *names)}
+        hosts = {name: make_host(name) for name in ("postgres", "nats", "s3", *names)}
         postgres = _postgres(directory, hosts["postgres"])
         stack.callback(postgres.kill)
         for name in ("s3", "nats"):
@@ -70,7 +70,7 @@ def whole_fleet(gateways: int, workers: int, settings: Mapping[str, str] | None 
             settings=settings,
         )
         stack.callback(site.end)
-        yield WholeFleet(site, postgres, net, hosts)
+        yield WholeFleet(site, postgres, hosts)
 
 
 class Bare(NamedTuple):

@@ -12,9 +12,20 @@ from tests.fleet.site import Site
 
 _JOBS = """
 SELECT id::text, original_file_name AS name, status, completed_at, error_message, interrupted, deaths, attempt,
-       input_key, object_key
+       input_key, object_key, preview_key
   FROM job
 """
+
+
+def is_idle(site: Site) -> bool:
+    """Whether nothing is under way any more: no job, no message, no file of work, no process that was left behind."""
+    servers = (*site.gateways, *site.workers)
+    return not (
+        site.rows("SELECT FROM job WHERE completed_at IS NULL LIMIT 1")
+        or site.messages()
+        or any(server.work_files() for server in servers)
+        or any(left_processes(site.directory, (server.process.pid for server in servers)))
+    )
 
 
 def differences(site: Site, memory: Memory, suspected: Mapping[str, set[str]]) -> list[str]:
@@ -70,9 +81,10 @@ def _books(site: Site, jobs: Mapping[str, dict[str, Any]]) -> Iterator[str]:
     charged = [row["job_id"] for row in site.rows("SELECT job_id::text FROM ledger")]
     if sorted(charged) != sorted(completed):
         yield f"{len(completed)} jobs completed, {len(charged)} were charged."
-    stored, known = site.stored(), {job["object_key"] for job in completed.values()}
-    if stored != known:
-        yield f"{len(completed)} jobs completed; without a job: {stored - known}; without an object: {known - stored}"
+    stored, results = site.stored(), {job["object_key"] for job in completed.values()}
+    previews = {job["preview_key"] for job in completed.values()}
+    if (strays := stored - results - previews) or not results <= stored:
+        yield f"{len(completed)} jobs completed; without a job: {strays}; without an object: {results - stored}"
     for name, count in {
         "jobs are open": sum(job["completed_at"] is None for job in jobs.values()),
         "inputs are recorded": sum(job["input_key"] is not None for job in jobs.values()),
