@@ -18,7 +18,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="just fleet-test", description="Break a fleet and see what comes of it.")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(PARTS)}; default: all")
     parser.add_argument("--jobs", type=int, default=1000, help="requests of clients; default: %(default)s")
-    parser.add_argument("--seconds", type=float, default=0.0, help="the most that clients may take; default: no limit")
+    parser.add_argument(
+        "--seconds", type=float, default=3600.0, help="the most that clients may take; default: %(default).0f"
+    )
     parser.add_argument("--backlog", type=int, default=100_000, help="jobs that wait; default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="of all that is chosen by chance; default: %(default)s")
     options = parser.parse_args()

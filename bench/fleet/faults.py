@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,6 +12,8 @@ from service.errors import DatabaseUnavailable
 from tests.fleet.site import Site
 from tests.support.server import Server
 
+START_SECONDS = 600.0
+"""How long a process may need to run again, whatever else is away."""
 _IN_A_CONVERTER = """
 SELECT id::text, worker_id::text FROM job
  WHERE status = 'Processing' AND completed_at IS NULL AND worker_id IS NOT NULL
@@ -66,10 +69,13 @@ class Kills:
     def _replace(self, servers: list[Server], victim: Server, command: tuple[str, ...]) -> None:
         name = victim.data_dir.name
         victim.process.wait()
+        give_up_at = time.monotonic() + START_SECONDS
         while True:
             try:
                 started = self._site.start(name, command, self._hosts(name))
             except AssertionError:  # the database or the queue is away at the moment
+                if time.monotonic() > give_up_at:
+                    raise
                 continue
             break
         servers[servers.index(victim)] = started

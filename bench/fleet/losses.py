@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import time
 from contextlib import suppress
 
@@ -18,7 +19,14 @@ WORKER_SECONDS, GATEWAY_SECONDS = 2.0, 10.0
 CLIENTS = 24
 AWAY_SECONDS = 2.0
 SHOW_SECONDS = 30.0
+SHOWN = 40
 SETTLE_SECONDS = 300.0
+_ATTEMPTS = """
+SELECT attempt - 1 AS claims, count(*) AS jobs, percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (
+           ORDER BY extract(epoch FROM completed_at - created_at)
+       ) AS seconds
+  FROM job WHERE completed_at IS NOT NULL GROUP BY 1 ORDER BY 1
+"""
 
 
 def run(options: argparse.Namespace) -> bool:
@@ -35,16 +43,20 @@ async def _run(fleet: WholeFleet, jobs: int, seconds: float, seed: int) -> bool:
         tasks.create_task(kills.keep_killing(site.workers, WORKER, WORKER_SECONDS))
         tasks.create_task(kills.keep_killing(site.gateways, GATEWAY, GATEWAY_SECONDS))
         tasks.create_task(_break_servers(fleet, clients, jobs, kills))
-        tasks.create_task(_show(clients, kills))
+        tasks.create_task(_show(clients, jobs, kills))
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds or None):
+            async with asyncio.timeout(seconds):
                 await clients.run(jobs, CLIENTS)
         kills.over.set()
     took = time.monotonic() - since
     await asyncio.to_thread(_settle, fleet)
     wrong = await asyncio.to_thread(differences, site, clients.memory, kills.suspected)
-    _report(clients, kills, took, wrong)
-    return not wrong
+    _report(fleet, clients, kills, took)
+    is_whole = clients.memory.done == jobs
+    print(*wrong[:SHOWN], sep="\n")
+    verdict = "WRONG" if wrong else "right" if is_whole else "NOT SHOWN, the time was over"
+    print(f"losses: {len(wrong)} differences after {clients.memory.done} of {jobs} requests: {verdict}", flush=True)
+    return is_whole and not wrong
 
 
 async def _break_servers(fleet: WholeFleet, clients: Clients, jobs: int, kills: Kills) -> None:
@@ -70,9 +82,12 @@ async def _break_servers(fleet: WholeFleet, clients: Clients, jobs: int, kills: 
         kills.count[name] += 1
 
 
-async def _show(clients: Clients, kills: Kills) -> None:
+async def _show(clients: Clients, jobs: int, kills: Kills) -> None:
+    since = time.monotonic()
     while not await kills.is_over_after(SHOW_SECONDS):
-        print(f"{clients.memory.done} requests done; killed: {dict(kills.count)}", flush=True)
+        done, passed = clients.memory.done, time.monotonic() - since
+        left = f"{(jobs - done) * passed / done / 60:.0f} min to go" if done else "none yet"
+        print(f"{passed / 60:.1f} min: {done} of {jobs} requests done, {left}; killed: {dict(kills.count)}", flush=True)
 
 
 def _settle(fleet: WholeFleet) -> None:
@@ -83,7 +98,7 @@ def _settle(fleet: WholeFleet) -> None:
     site.sweep()
 
 
-def _report(clients: Clients, kills: Kills, took: float, wrong: list[str]) -> None:
+def _report(fleet: WholeFleet, clients: Clients, kills: Kills, took: float) -> None:
     memory = clients.memory
     print(
         f"{memory.done} requests in {took:.0f} s: {len(memory.answered)} jobs answered, {len(memory.promised)} promised"
@@ -91,4 +106,7 @@ def _report(clients: Clients, kills: Kills, took: float, wrong: list[str]) -> No
     print(f"{len(memory.repeated)} files sent again with their key, {memory.refused} requests refused")
     print("killed:", dict(kills.count))
     print("sent again:", dict(memory.troubles.most_common()))
-    print(*wrong[:40], f"{len(wrong)} differences", sep="\n", flush=True)
+    for row in fleet.site.rows(_ATTEMPTS):
+        p50, p99 = row["seconds"]
+        print(f"jobs claimed {row['claims']} times: {row['jobs']}; admission to end p50 {p50:.1f} s, p99 {p99:.1f} s")
+    print(f"load average {os.getloadavg()[0]:.1f} at the end")
