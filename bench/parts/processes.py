@@ -22,7 +22,7 @@ from bench.load.load import put_load
 from bench.load.runner import Runner
 from bench.load.scenarios import SCENARIOS
 from bench.load.site import Site, own_site
-from bench.measure.meter import GATEWAY, is_member, load_average
+from bench.measure.meter import GATEWAY, Seconds, is_member, load_average
 
 GROUPS = Path("/sys/fs/cgroup/cpu")
 PERIOD_MICROSECONDS = 20_000
@@ -34,10 +34,11 @@ def main(options: argparse.Namespace) -> None:
     print(f"load average {load_average()}")
     with _site(1, converters=2) as one, _site(2, converters=2) as two:
         costs = [(_cpu_each(one, options.count), _cpu_each(two, options.count)) for _ in range(options.rounds)]
-    ratio = statistics.median(second / first for first, second in costs)
-    for number, figures in zip((1, 2), zip(*costs, strict=True), strict=True):
-        print(f"{number} process(es): {1000 * statistics.median(figures):.2f} ms of CPU per conversion")
-    print(f"two processes cost {ratio:.3f} x of one")
+    for group in costs[0][0]:
+        first, second = (statistics.median(pair[number][group] for pair in costs) for number in (0, 1))
+        ratio = statistics.median(pair[1][group] / pair[0][group] for pair in costs)
+        print(f"{group:10} {1000 * first:6.2f} ms per conversion with one process, {1000 * second:6.2f} ms with two")
+        print(f"{'':10} two cost {ratio:.3f} x of one")
     if not GROUPS.is_dir() or os.geteuid() != 0:
         print("No simulation of more cores: it needs control groups of version 1, and root.")
         return
@@ -59,14 +60,15 @@ def _site(processes: int, converters: int) -> Iterator[Site]:
         yield site
 
 
-def _cpu_each(site: Site, count: int) -> float:
-    """Seconds of CPU per conversion, 8 at a time."""
+def _cpu_each(site: Site, count: int) -> Seconds:
+    """Seconds of CPU per conversion, 8 at a time, by group and of all processes."""
     load = msgspec.structs.replace(SCENARIOS[LOAD].load(site, 0.0, 0.0), clients=8, count=count)
     assert site.meter is not None
     with site.meter.measuring(settled=False) as usage:
         tally = asyncio.run(put_load(site.address, load))
     assert not tally.errors, tally.errors
-    return sum(usage.cpu_seconds.values()) / count
+    cpu = usage.cpu_seconds
+    return {group: seconds / count for group, seconds in {**cpu, "all": sum(cpu.values())}.items()}
 
 
 def _rate(cores: int, options: argparse.Namespace) -> float:
