@@ -106,7 +106,9 @@ class Authenticator:
         if not key:
             message = "The header X-API-Key is missing. Send your API key in it."
             raise MissingApiKey(message)
-        caller = await self._find(hash_key(key), "find_key") if is_well_formed(key) else None
+        proof = hash_key(key)
+        is_plausible = proof in self._known or is_well_formed(key)  # only well-formed keys have been looked up
+        caller = await self._find(proof, "find_key") if is_plausible else None
         if caller is None:
             message = "The API key is not valid: it is unknown or revoked. Check the header X-API-Key."
             raise InvalidApiKey(message)
