@@ -7,7 +7,7 @@ counters stay in the sum; its live gauges, such as the number of converters, are
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -15,11 +15,11 @@ from typing import Final
 import anyio
 import anyio.lowlevel
 from anyio import to_thread
-from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, REGISTRY
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, REGISTRY, Metric, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.registry import Collector
 
 from service.telemetry.shared_directory import has_number, shared_directory
-from service.telemetry.text_format import TextFormat
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 OLD_SECONDS: Final = 1.0
@@ -32,7 +32,6 @@ class Exposition:
     """The metrics as text: written one family after another, between requests, and for one reader at a time."""
 
     def __init__(self) -> None:
-        self._format = TextFormat()
         self._one = anyio.Lock(fast_acquire=True)
         self._latest = b""
         self._latest_at = -math.inf
@@ -48,19 +47,34 @@ class Exposition:
     async def _now(self) -> bytes:
         directory = shared_directory()
         if directory is not None:
-            return await to_thread.run_sync(self._sums, directory)
+            return await to_thread.run_sync(_sums, directory)
         text, since = [], time.perf_counter()
         for family in REGISTRY.collect():
-            text.append(self._format.written(family))
+            text.append(_text([family]))
             if time.perf_counter() - since > TURN_SECONDS:
                 await anyio.lowlevel.checkpoint()
                 since = time.perf_counter()
-        return "".join(text).encode()
+        return b"".join(text)
 
-    def _sums(self, directory: Path) -> bytes:
-        """The sums over all processes; reading their files takes longer than a turn of the event loop."""
-        families = MultiProcessCollector(None, str(directory)).collect()
-        return "".join(map(self._format.written, families)).encode()
+
+class _Families(Collector):
+    """Families of metrics that were collected before."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        """Return them."""
+        return self._families
+
+
+def _text(families: Iterable[Metric]) -> bytes:
+    return generate_latest(_Families(families))
+
+
+def _sums(directory: Path) -> bytes:
+    """The sums over all processes; reading their files takes longer than a turn of the event loop."""
+    return _text(MultiProcessCollector(None, str(directory)).collect())
 
 
 @contextmanager
