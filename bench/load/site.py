@@ -47,9 +47,9 @@ def own_site(settings: Mapping[str, str]) -> Iterator[Site]:
     with tempfile.TemporaryDirectory(prefix="geomill-bench-") as directory:
         data_dir = Path(directory)
         with running_server(data_dir, settings=settings, program=EXECUTED) as server:
-            keys = anyio.run(_make_accounts, data_dir)
+            keys = anyio.run(_make_own_accounts, data_dir)
             yield Site(
-                address=_address(server.url),
+                address=address_of(server.url),
                 prefix="",
                 key=keys[0],
                 crowd=keys[1:-1],
@@ -82,7 +82,7 @@ def open_site(options: argparse.Namespace, settings: Mapping[str, str] | None = 
 def given_site(url: str, keys: tuple[str, ...], pid: int | None) -> Site:
     """Describe a running server; `pid` is its process on this host."""
     return Site(
-        address=_address(url),
+        address=address_of(url),
         prefix=urlsplit(url).path.rstrip("/"),
         key=keys[0],
         crowd=keys[1:],
@@ -91,16 +91,23 @@ def given_site(url: str, keys: tuple[str, ...], pid: int | None) -> Site:
     )
 
 
-def _address(url: str) -> Address:
+def address_of(url: str) -> Address:
+    """Return the address that a URL leads to."""
     parts = urlsplit(url)
     tls = parts.scheme == "https"
     return Address(parts.hostname or "", parts.port or (443 if tls else 80), tls)
 
 
-async def _make_accounts(data_dir: Path) -> tuple[str, ...]:
+async def _make_own_accounts(data_dir: Path) -> tuple[str, ...]:
+    async with embedded_postgres(data_dir) as dsn:
+        return await make_accounts(dsn)
+
+
+async def make_accounts(dsn: str) -> tuple[str, ...]:
+    """Make accounts that may convert, and a last one without credit; return their keys."""
     plan = Terms(plan=PLAN.id, plan_owner=PLAN.owner)
     terms = [*[plan] * (1 + MANY_ACCOUNTS), Terms(wallet_cents=0)]
-    async with embedded_postgres(data_dir) as dsn, open_pool(dsn, max_size=1) as database:
+    async with open_pool(dsn, max_size=1) as database:
         administration = Administration(database, utc_now)
         created = [await administration.create_account(f"bench {number}", each) for number, each in enumerate(terms)]
     return tuple(key.api_key for _, key in created)

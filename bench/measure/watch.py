@@ -16,6 +16,7 @@ import httpx
 import msgspec
 
 from bench.load.site import Site
+from bench.measure.meter import Meter
 from service.db.pool import Database
 
 QUARTERS = 4
@@ -24,7 +25,8 @@ _CONNECTIONS = """
 SELECT count(*) FROM pg_stat_activity
  WHERE backend_type = 'client backend' AND datname = current_database() AND pid <> pg_backend_pid()
 """
-_KEPT = "SELECT count(*) FROM job WHERE object_key IS NOT NULL"
+_KEPT = "SELECT count(object_key) + count(input_key) FROM job"
+"""In a fleet, jobs have inputs in the store, too."""
 _OVERDUE = "SELECT count(*) FROM job WHERE status = 'Completed' AND expires_at < now() - interval '5 minutes'"
 """The sweep comes once a minute and leaves results for a minute longer; a soak lets them expire two minutes ago."""
 _SHOWN = {"tasks": "geomill_tasks", "requests": "geomill_requests_running", "reservations": "geomill_reservations"}
@@ -97,19 +99,23 @@ async def look(site: Site, client: httpx.AsyncClient, database: Database | None)
     """Return every figure that can be had of this site now."""
     seen: dict[str, float] = {}
     if site.meter is not None:
-        snapshot = await asyncio.to_thread(site.meter.snapshot)
-        seen |= {name: round(value, 2) for name, value in msgspec.structs.asdict(snapshot).items()}
+        seen |= await held_by(site.meter)
     if site.server is not None and database is not None:
-        seen |= await _look_at_own(site.server.data_dir, database)
+        store = site.server.data_dir / "store"
+        seen |= await of_store(store, database)
         seen["work_files"] = len(site.server.work_files())
-    answer = await client.get(f"{site.prefix}/metrics")
-    if answer.is_success:
-        seen |= _shown(answer.text)
-    return seen
+    return seen | await shown(client, f"{site.prefix}/metrics")
 
 
-async def _look_at_own(data_dir: Path, database: Database) -> dict[str, float]:
-    stored = await asyncio.to_thread(_count_files, data_dir / "store")
+async def held_by(meter: Meter) -> dict[str, float]:
+    """Return what processes hold now."""
+    snapshot = await asyncio.to_thread(meter.snapshot)
+    return {name: round(value, 2) for name, value in msgspec.structs.asdict(snapshot).items()}
+
+
+async def of_store(directory: Path, database: Database) -> dict[str, float]:
+    """Return what is in a store, which is a directory, and who is connected to its database."""
+    stored = await asyncio.to_thread(_count_files, directory)
     async with database.connection() as connection:
         kept = await connection.fetchval(_KEPT)
         overdue = await connection.fetchval(_OVERDUE)
@@ -126,8 +132,12 @@ def _count_files(directory: Path) -> int:
     return sum(len(files) for _, _, files in os.walk(directory))
 
 
-def _shown(metrics: str) -> dict[str, float]:
-    found = {name: re.search(rf"^{metric} (\S+)$", metrics, re.MULTILINE) for name, metric in _SHOWN.items()}
+async def shown(client: httpx.AsyncClient, url: str) -> dict[str, float]:
+    """Return the figures that a process shows in its metrics, if it shows them here."""
+    answer = await client.get(url)
+    if not answer.is_success:
+        return {}
+    found = {name: re.search(rf"^{metric} (\S+)$", answer.text, re.MULTILINE) for name, metric in _SHOWN.items()}
     return {name: float(value[1]) for name, value in found.items() if value is not None}
 
 
