@@ -15,8 +15,10 @@ from service.db.pool import Database
 from service.jobs.queue_state import look_at_queue
 from tests.integration.storage.servers import BUCKET
 
+MEMORY_SECONDS: Final = 60.0
+"""Runs of less do not judge the memory of each process."""
 _OF_EACH: Final[Mapping[str, Watched]] = {
-    "gateway_mb": Watched(about="memory", unit="MB", share=0.05, least=8, seconds=60),
+    "gateway_mb": Watched(about="memory", unit="MB", share=0.05, least=8, seconds=MEMORY_SECONDS),
     "processes": Watched(about="processes", least=8),
     "threads": Watched(about="threads", least=4),
     "descriptors": Watched(about="descriptors", least=16),

@@ -38,7 +38,7 @@ from bench.load.site import Site, add_site_arguments, open_site
 from bench.load.visitor import Visitor
 from bench.measure.meter import load_average
 from bench.measure.watch import QUARTERS, WATCHED, Sample, Verdict, judge, look
-from bench.measure.watch_fleet import WATCHED_IN_FLEET, FleetWatch
+from bench.measure.watch_fleet import MEMORY_SECONDS, WATCHED_IN_FLEET, FleetWatch
 from bench.report.results import DIRECTORY, commit, write_json
 from service.db.pool import Database, open_pool
 from service.postgres_embedded import embedded_postgres
@@ -125,16 +125,19 @@ class Soak:
                     tasks.create_task(self._expire(database, since + self._seconds))
 
     async def _warm_up(self, visitors: Sequence[Visitor]) -> None:
-        """Do each action once at each site, so that everything that is loaded on first use is there before sampling."""
+        """Do each action once, so that everything that is loaded on first use is there before sampling starts.
+
+        In a fleet, only a conversion if the run is too short for its memory to be judged.
+        """
         await visitors[0].prepare()
-        firsts: dict[str, Visitor] = {}
         for visitor in visitors:
             visitor.files = visitors[0].files
-            firsts.setdefault(str(visitor.client.base_url), visitor)
-        await asyncio.gather(*map(self._do_each_action, firsts.values()))
+        _, *of_fleet = {visitor.site.address: visitor for visitor in visitors}.values()
+        some = self._rows if self._seconds >= MEMORY_SECONDS else ("small conversion",)
+        await asyncio.gather(self._do_each(self._rows, visitors[0]), *(self._do_each(some, one) for one in of_fleet))
 
-    async def _do_each_action(self, visitor: Visitor) -> None:
-        for name in self._rows:
+    async def _do_each(self, names: Iterable[str], visitor: Visitor) -> None:
+        for name in names:
             if (verdict := await act(visitor, name)) != OK:
                 raise SystemExit(f"The server fails before there is any load: {name}: {verdict}")
 
