@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate  # type: ignore[import-untyped]
 import msgspec
 import pytest
 import yaml  # type: ignore[import-untyped]  # its types are another package, for this file alone
@@ -12,12 +13,16 @@ from service.cli.serve import COMMAND as SERVE
 from service.cli.worker import COMMAND as WORKER
 from service.settings import Settings, read_settings
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
 FLEET = DEPLOY / "kubernetes" / "fleet.yaml"
 AUTOSCALING = DEPLOY / "kubernetes" / "autoscaling.yaml"
 COMPOSE = DEPLOY / "fleet.compose.yaml"
 SHARED = {"GEOMILL_NATS_URL": "nats://x", "GEOMILL_DATABASE_URL": "postgresql://x", "GEOMILL_S3_BUCKET": "bucket"}
 SIDES = ("gateway", "worker")
+
+
+OWN = [path for path in DEPLOY.rglob("*") if path.is_file()]
 
 
 def resources(kind: str) -> dict[str, Any]:
@@ -39,13 +44,27 @@ def settings_of(side: str) -> dict[str, str]:
     return {**SHARED, **resources("ConfigMap")["geomill"]["data"], **own}
 
 
+@pytest.mark.parametrize("version", ["1.27", kubernetes_validate.latest_version()])
+def test_kubernetes_knows_every_field_of_the_resources(version: str) -> None:
+    """By its own schemas, from the oldest version that we mean to the newest one."""
+    for resource in yaml.safe_load_all(FLEET.read_text(encoding="utf-8")):
+        kubernetes_validate.validate(resource, version, strict=True)
+
+
+@pytest.mark.parametrize(
+    "path", [*OWN, *(ROOT / name for name in ("compose.yaml", "Containerfile"))], ids=lambda path: path.name
+)
+def test_every_setting_that_is_named_exists(path: Path) -> None:
+    """In whatever helps to run the service, comments included."""
+    named = set(re.findall(r"GEOMILL_[A-Z0-9_]+", path.read_text(encoding="utf-8")))
+    assert named <= {field.encode_name for field in msgspec.structs.fields(Settings)}
+
+
 @pytest.mark.parametrize("side", SIDES)
 def test_a_pod_has_settings_that_exist_and_time_to_end(side: str) -> None:
     """It is killed no sooner than ten seconds after both drain settings."""
     settings = read_settings(settings_of(side))
     assert pod(side)["terminationGracePeriodSeconds"] >= settings.drain_seconds + settings.drain_delay_seconds + 10
-    named = set(re.findall(r"GEOMILL_[A-Z0-9_]+", FLEET.read_text(encoding="utf-8")))
-    assert named <= {field.encode_name for field in msgspec.structs.fields(Settings)}
 
 
 @pytest.mark.parametrize("side", SIDES)
