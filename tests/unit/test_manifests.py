@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate  # type: ignore[import-untyped]
+import kubernetes_validate  # type: ignore[import-untyped]  # it has none
 import msgspec
 import pytest
 import yaml  # type: ignore[import-untyped]  # its types are another package, for this file alone
@@ -20,8 +20,6 @@ AUTOSCALING = DEPLOY / "kubernetes" / "autoscaling.yaml"
 COMPOSE = DEPLOY / "fleet.compose.yaml"
 SHARED = {"GEOMILL_NATS_URL": "nats://x", "GEOMILL_DATABASE_URL": "postgresql://x", "GEOMILL_S3_BUCKET": "bucket"}
 SIDES = ("gateway", "worker")
-
-
 OWN = [path for path in DEPLOY.rglob("*") if path.is_file()]
 
 
