@@ -15,8 +15,9 @@ from bench.fleet.hosts import LOOPBACK, Host
 from service.accounts.administration import Terms
 from service.app import open_storage
 from service.db.pool import Database, open_pool
+from service.jobs.queue_state import look_at_queue
 from service.jobs.register import JobRegister
-from service.jobs.work_queue import STREAM, open_work_queue
+from service.jobs.work_queue import STREAM
 from service.settings import Settings
 from service.storage.port import ObjectKey, Storage
 from service.usecases.audit import audit
@@ -194,8 +195,7 @@ class Site:
             return [dict(row) for row in await connection.fetch(query, *arguments)]
 
     async def _messages(self) -> int:
-        async with open_work_queue(self.nats.url, LEASE_SECONDS) as queue:
-            return await queue.check()
+        return (await look_at_queue(self.nats.url)).messages
 
     async def _limit_messages(self, most_bytes: int | None) -> int | None:
         operator = await nats.connect(self.nats.url)
