@@ -215,7 +215,8 @@ class WorkQueue:
     async def _look_round(self, may_be_large: Callable[[], bool]) -> Delivery | None:
         if time.monotonic() - self._looked_at >= LOOK_AGAIN_SECONDS:
             self._looked_at = time.monotonic()
-            self._lanes.stir_all()
+            if await self.check():  # one question instead of one for each lane
+                self._lanes.stir_all()
         while lane := self._lanes.next(may_be_large=may_be_large()):
             if found := await self._look_into(lane):
                 return found

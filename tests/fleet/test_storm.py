@@ -14,7 +14,7 @@ from service.metering.plans import BY_ID
 from tests.fleet.site import GATEWAY, WORKER, Site, wait_until
 from tests.support.server import create_account
 
-pytestmark = pytest.mark.xdist_group("fleet")
+pytestmark = [pytest.mark.xdist_group("fleet"), pytest.mark.timeout(900)]  # two processes start while requests wait
 
 REQUESTS_EACH = 10
 """Clients send so many, all at once, while one thing breaks."""

@@ -4,9 +4,11 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from uuid import uuid4
 
+import anyio
 import msgspec
 import nats
 import pytest
+from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 
 from service.errors import QueueUnavailable
@@ -66,6 +68,26 @@ async def test_a_job_is_in_the_queue_once(server: NatsServer) -> None:
         assert not await queue.offer(offered)
         assert not await queue.offer(again)
         assert await queue.check() == 1
+
+
+async def test_an_empty_queue_is_asked_as_a_whole(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that waits for jobs asks whether there are any, and looks into each lane only once, at the beginning."""
+    monkeypatch.setattr(work_queue, "LOOK_AGAIN_SECONDS", 0.0)
+    lanes, asked, many_asked = LANES * len(SIZES), list[str](), anyio.Event()
+
+    async def note(message: Msg) -> None:
+        asked.append(message.subject)
+        if len(asked) > 3 * lanes:
+            many_asked.set()
+
+    async with fresh_queue(server) as (queue, _), await nats.connect(server.url) as listener:
+        await listener.subscribe("$JS.API.>", cb=note)
+        await listener.flush()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(queue.take, lambda: True)
+            await many_asked.wait()
+            tasks.cancel_scope.cancel()
+    assert sum(".MSG.NEXT." in subject for subject in asked) <= lanes
 
 
 async def test_what_comes_back_is_taken_in_its_turn(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
