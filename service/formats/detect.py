@@ -14,6 +14,7 @@ import msgspec
 from service.errors import Rejection
 from service.formats.archive import Archive, open_archive
 from service.formats.bounds import Bounds
+from service.formats.catalog import tables_in
 from service.formats.finds import BUNDLES, Find, find_all, remedy
 from service.formats.format import SHARED_EXTENSION, Format, reading_of
 from service.formats.gunzip import gunzip
@@ -209,8 +210,21 @@ def _unpack_folder(archive: Archive, find: Find, untrusted_name: str, unpack_int
     folder.mkdir()
     for name, member in find.members.items():
         archive.unpack(member, folder / name)
+    _refuse_incomplete(find.format, folder)
     stem = stem_of(find.name or untrusted_name)
     return Source(format=find.format, parts=(Part({find.folder_extension: folder}, stem),), stem=stem)
+
+
+def _refuse_incomplete(row: Format, folder: Path) -> None:
+    """Refuse a folder that lacks a table which its catalog lists."""
+    kind = reading_of(row).folder
+    present = {file.name.lower() for file in folder.iterdir()}
+    for file, table in tables_in(folder, kind.index, kind.data) if kind else ():
+        if file not in present:
+            raise Rejection(
+                f"The {row.title} in the ZIP lacks its file {file!r}, which holds the table {shown(table)!r}. "
+                "Send it complete."
+            )
 
 
 def _unpack_bundles(archive: Archive, bundles: Sequence[Find], untrusted_name: str, unpack_into: Path) -> Source:

@@ -43,8 +43,7 @@ def find_all(members: Iterable[Member]) -> list[Find]:
     """What can be converted among `members`: single files, then folders, then bundles.
 
     Raises:
-        Rejection: a dataset lacks a part, and either nothing else can be converted or the part present holds data; or
-            a folder lacks a file with data.
+        Rejection: a dataset lacks a part, and either nothing else can be converted or the part present holds data.
     """
     every = list(members)
     groups: dict[str, dict[str, Member]] = {}
@@ -72,25 +71,17 @@ def _folders(members: Iterable[Member]) -> list[Find]:
     for member in members:
         by_folder.setdefault(PurePosixPath(member.path).parent, {}).setdefault(member.base, member)
     return [
-        Find(format=row, path=str(path), members=_parts(row, folder, inside), folder_extension=folder.extension)
+        Find(format=row, path=str(path), members=_parts(folder, inside), folder_extension=folder.extension)
         for path, inside in by_folder.items()
         for row, folder in FOLDERS
         if folder.mark in {name.lower() for name in inside}
     ]
 
 
-def _parts(row: Format, folder: Folder, inside: Mapping[str, Member]) -> dict[str, Member]:
+def _parts(folder: Folder, inside: Mapping[str, Member]) -> dict[str, Member]:
     """The members of a folder that belong to the format, by names that are safe for files."""
     pattern = re.compile(folder.parts, re.IGNORECASE | re.ASCII)
-    found = {name: member for name, member in inside.items() if pattern.fullmatch(name)}
-    present = {name.lower() for name in found}
-    for name in sorted(present):
-        needed = name.removesuffix(folder.index) + folder.data
-        if name.endswith(folder.index) and needed not in present:
-            raise Rejection(
-                f"The {row.title} in the ZIP lacks its file {needed!r}, which holds data. Send it complete."
-            )
-    return found
+    return {name: member for name, member in inside.items() if pattern.fullmatch(name)}
 
 
 def _bundles(group: Mapping[str, Member]) -> list[Find]:

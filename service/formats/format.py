@@ -95,9 +95,9 @@ class Folder(msgspec.Struct, frozen=True):
     parts: str
     """A regular expression for the names of its files; other files are ignored."""
     index: str
-    """The extension of the files of which each describes a file that has `data` as its extension."""
+    """The extension of the files that say where the rows of a table are."""
     data: str
-    """See `index`."""
+    """The extension of the files that hold the rows."""
 
 
 class LeftOut(msgspec.Struct, frozen=True):

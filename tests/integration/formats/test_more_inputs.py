@@ -132,10 +132,11 @@ DAMAGES: Mapping[str, tuple[str, int, str]] = {
     "cut": (".gdbtable", 200, "damaged"),
     "cut in its head": (".gdbtable", 20, "damaged"),
     "cut index": (".gdbtablx", 30, "damaged"),
-    "no table": (".gdbtable", 0, "lacks its file 'a[0-9a-f]{8}.gdbtable'"),
+    "no table": (".gdbtable", 0, "lacks its file 'a[0-9a-f]{8}.gdbtable', which holds the table 'in_line'"),
     "no index": (".gdbtablx", 0, "damaged"),
+    "neither": ("", 0, "lacks its file 'a[0-9a-f]{8}.gdbtable', which holds the table 'in_line'"),
 }
-"""The kind of file that is damaged, how many bytes of it are left, and what is said."""
+"""The extension of the damaged file, "" for all files of a table, how many bytes are left, and what is said."""
 
 
 @pytest.mark.parametrize("has_sessions", [True, False])
@@ -149,12 +150,13 @@ async def test_a_damaged_layer_of_a_file_geodatabase_is_refused(
     assert len(done.plan.datasets) == 2
     with zipfile.ZipFile(done.path) as whole:
         for name, (extension, size, told) in DAMAGES.items():
-            last = max(member for member in whole.namelist() if member.endswith(extension))
+            last = Path(max(member for member in whole.namelist() if member.endswith(".gdbtable"))).stem + extension
             damaged = tmp_path / f"{name}.zip"
             with zipfile.ZipFile(damaged, "w") as target:
                 for member in whole.namelist():
-                    if member != last or size:
-                        target.writestr(member, whole.read(member)[: size if member == last else None])
+                    is_damaged = Path(member).name.startswith(last)
+                    if not is_damaged or size:
+                        target.writestr(member, whole.read(member)[: size if is_damaged else None])
             with pytest.raises(Rejection, match=told):
                 await pipeline.to("GeoPackage", damaged)
 
