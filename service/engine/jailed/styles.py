@@ -1,7 +1,7 @@
 """Makes the driver understand a workbook's formats of cells. Runs in the sandbox: `python -m …styles XLSX PLAIN`.
 
-Only its format distinguishes a date from a number. The driver looks for some letters in a format, wherever they are: it
-drops the time if the hour has one letter, and takes a number for a date if the text beside it has them. Uses only the
+Only its format distinguishes a date from a number. The driver looks for some letters in a format, wherever they are. It
+knows no hour, day or month of one letter, and takes a number for a date if the text beside it has them. Uses only the
 standard library.
 """
 
@@ -21,6 +21,13 @@ SINCE_1904 = re.compile(rb"""\bdate1904\s*=\s*["'](?:1|true)["']""")
 BUILT_IN_DATE = re.compile(rb"""\bnumFmtId\s*=\s*["'](?:14|15|16|17|22)["']""")
 LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\[\]]*\]', re.DOTALL)
 """Parts of a format that are no placeholders: texts, blanks, colours, conditions."""
+ELAPSED = re.compile(r"\[(?:h+|m+|s+)\]")
+FRACTION = re.compile(r"s\.0+")
+DIGIT = re.compile("[0#?]")
+TIME = re.compile("[hs]")
+DAY = re.compile("[dy]")
+DAY_OR_MONTH = re.compile("[dym]")
+"""Beside hours or seconds, `m` stands for minutes."""
 QUOTES = {"&quot;": '"', "&apos;": "'"}
 UNREADABLE = (zipfile.BadZipFile, zlib.error, KeyError, EOFError, OSError, NotImplementedError, RuntimeError)
 """What `zipfile` raises: a member that is damaged, missing or cut off, packed in an unknown way, or encrypted."""
@@ -51,12 +58,17 @@ def _read(book: zipfile.ZipFile, member: str) -> bytes:
 def _understood(code: bytes) -> bytes:
     """The format `code`, or a plain one of the same kind if the driver could mistake it."""
     text = unescape(code.decode("utf-8", "replace"), QUOTES).lower()
-    placeholders = LITERAL.sub("", text).partition(";")[0]
+    placeholders = FRACTION.sub("s", LITERAL.sub("", text).partition(";")[0])
     if "general" in placeholders:
         return code
-    if "dd" in placeholders or "yy" in placeholders:
-        return b"YYYY-MM-DD HH:MM:SS.000" if "h" in placeholders else b"YYYY-MM-DD"
-    return code if "h" in placeholders or not re.search("[dhy]", text) else b"0"
+    is_number = ELAPSED.search(text) or DIGIT.search(placeholders)
+    is_time = not is_number and bool(TIME.search(placeholders))
+    is_date = not is_number and bool((DAY if is_time else DAY_OR_MONTH).search(placeholders))
+    if is_date:
+        return b"YYYY-MM-DD HH:MM:SS.000" if is_time else b"YYYY-MM-DD"
+    if is_time and "h" in placeholders:
+        return b"HH:MM:SS"
+    return b"0" if re.search("[dhy]", text) else code
 
 
 def _copy_with(styles: bytes, workbook: str, plain: str) -> None:

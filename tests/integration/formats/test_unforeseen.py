@@ -316,10 +316,16 @@ STYLES = {
     "[$-409]m/dd/yyyy\\ h:mm\\ AM/PM;@": "2024-01-02T03:04:05",
     "DD/MM/YYYY HH:MM:SS": "2024-01-02T03:04:05",
     "d. mmm yy": "2024-01-02",
+    "d/m": "2024-01-02",
+    "[$-de-DE]mmmm": "2024-01-02",
     "hh:mm": "03:04:05",
+    "h:mm;@": "03:04:05",
+    "h:mm:ss.00": "03:04:05",
     "0&quot; added&quot;": 45293.12783564815,
     "[Red]0.00": 45293.12783564815,
+    "0.0 &quot;hm&quot;": 45293.12783564815,
     "[hh]:mm": 45293.12783564815,
+    "[h]:mm": 45293.12783564815,
 }
 """Formats of cells as workbooks have them, and what the number of a day and its time means in each."""
 
