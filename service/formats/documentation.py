@@ -113,8 +113,8 @@ NOTES = """\
 - **Unknown systems**: `keepCoordinates=true` writes coordinates unchanged if the output does not require a system.
 - **CSV** may be in UTF-8, UTF-16 or Windows-1252, with comma, semicolon, tab or bar, with or without a header. Types
   follow from all rows; values with leading zeros or more than 18 digits stay text.
-- **XLSX** says by the format of a cell whether a number is a date: one with a day or year of two characters or more.
-  Times of day need two characters for the hour; elapsed time is a number of days. Milliseconds are kept.
+- **XLSX** says by the format of a cell whether a number is a date (a day, month or year) or a time of day (an hour).
+  Elapsed time is a number of days. Milliseconds are kept; 0.999 s becomes the next second.
 - **Shapefile**: names are cut to 10 bytes of UTF-8 between characters, and numbered if they collide; texts are cut at
   254 bytes; text is UTF-8 with a .cpg; dates with times are text. Mixed geometries become one shapefile per family.
 - **KML** stores the column `name` in an element of its own, which is read as `Name`. Dates are text, and so are columns
