@@ -3,6 +3,7 @@
 import json
 import re
 import sqlite3
+import struct
 import zipfile
 from collections.abc import Sequence
 from contextlib import closing
@@ -226,6 +227,36 @@ async def test_points_of_a_layer_for_any_geometry_with_elevations(
         {"type": "Point", "coordinates": list(place)} for place in places
     ]
     assert [feature["properties"] for feature in features] == [{"n": 0, "t": "x"}, {"n": 1, "t": "x"}]
+
+
+CURVE_CODES = {
+    "CIRCULARSTRING (0 0,1 1,2 0)": 8,
+    "CIRCULARSTRING Z (0 0 5,1 1 5,2 0 5)": 1008,
+    "CIRCULARSTRING ZM (0 0 5 1,1 1 5 1,2 0 5 1)": 3008,
+    "COMPOUNDCURVE (CIRCULARSTRING (0 0,1 1,2 0),(2 0,5 5))": 9,
+    "CURVEPOLYGON (CIRCULARSTRING (0 0,1 1,2 0,1 -1,0 0))": 10,
+    "MULTICURVE (CIRCULARSTRING (0 0,1 1,2 0),(5 5,6 6))": 11,
+    "MULTISURFACE (CURVEPOLYGON (CIRCULARSTRING (0 0,1 1,2 0,1 -1,0 0)))": 12,
+}
+"""Curves, and the codes of their types in WKB."""
+
+
+@pytest.mark.parametrize("target", ["GeoPackage", "FlatGeobuf"])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_curves_stay_curves_where_the_target_has_them(
+    converters: Converters, tmp_path: Path, target: str, *, has_sessions: bool
+) -> None:
+    """A declared type would make lines of them, although no warning says so."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    for curve, code in CURVE_CODES.items():
+        path = tmp_path / f"{code}.csv"
+        path.write_text(f'id,WKT\n1,"{curve}"\n', encoding="utf-8")
+        done = await pipeline.to(target, path, source_epsg=4326)
+        assert not done.output.warnings
+        database = done if target == "GeoPackage" else await pipeline.to("GeoPackage", done.path)
+        with closing(sqlite3.connect(database.path)) as connection:
+            ((blob,),) = connection.execute(f"SELECT geom FROM '{database.plan.datasets[0].name}'")  # noqa: S608 -- ours
+        assert struct.pack("<BI", 1, code) in blob, curve
 
 
 @pytest.mark.parametrize("target", ["Shapefile", "FlatGeobuf", "SpatiaLite", "OpenFileGdb"])
