@@ -60,10 +60,6 @@ _FIELD_WARNINGS: _FieldWarnings = (
 _SCAN_WARNINGS: tuple[tuple[Callable[[Scan], int], str], ...] = (
     (lambda scan: scan.null_geometries, "{count} without geometry: the row is written with an empty shape."),
     (lambda scan: scan.empty_geometries, "{count} with an empty geometry: the row is written with an empty shape."),
-    (
-        lambda scan: scan.dropped_ids,
-        "{count} with an id outside the properties: it is not written; copy it into the properties to keep it.",
-    ),
 )
 
 
@@ -87,6 +83,9 @@ def _reading_warnings(scan: Scan, *, into_json: bool) -> Iterator[str]:
     if scan.foreign_members and not into_json:
         names = listed([shown(name) for name in scan.foreign_members], NAMES_SHOWN)
         yield f"Members that are not part of GeoJSON are not kept: {names}. Put them into the properties to keep them."
+    if scan.dropped_ids and not into_json:
+        count = _counted(scan.dropped_ids, "feature")
+        yield f"{count} with an id outside the properties: it is not written; copy it into the properties to keep it."
     if not into_json:
         yield from _field_warnings((scan,), _READING)
 

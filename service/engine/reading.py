@@ -24,7 +24,7 @@ from service.engine.tabulating import tabulate
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.crs import MAX_CODE
-from service.formats.dbf_encoding import guess_encoding
+from service.formats.dbf_encoding import NO_UNICODE, guess_encoding
 from service.formats.detect import Part, Source
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Name, TableName
 from service.formats.format import Reader, Reading, reading_of
@@ -70,6 +70,10 @@ TABLES_FILE = "tables.json"
 ROUNDED_FILE = "rounded.json"
 PARQUET_READING = f"{jailed.__name__}.parquet_reading"
 """Named, not imported: it needs optional packages."""
+TAKEN_FOR_WINDOWS = (
+    "{what} does not say in which encoding its text is, and it is not UTF-8: Windows-1252 was assumed. {remedy} if "
+    "letters are wrong."
+)
 LARGEST_WORKBOOK_BYTES = 1 << 20
 """Many larger ones would be read twice, because some of their content must be examined one by one."""
 ODD_LAYER_NAME = re.compile(r"layer name may not")
@@ -115,6 +119,7 @@ class _Table(msgspec.Struct, frozen=True):
     others: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
     srid: Annotated[int, Meta(ge=1, le=MAX_CODE)] | None
     renamed: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
+    in_windows_1252: bool
 
 
 Tables = Annotated[tuple[_Table, ...], Meta(max_length=MAX_LAYERS)]
@@ -244,29 +249,32 @@ async def _read_parts(place: Workplace, source: Source) -> WorkFile:
     """Read several files, each as a layer."""
     reading = reading_of(source.format)
     names = {f"t{number}": part.layer for number, part in enumerate(source.parts)}
-    openings = [
-        Opening(name, (*reading.options, *await _encoding(part)))
-        for name, part in zip(staged_names(source), source.parts, strict=True)
-    ]
+    encodings = [await _encoding(part) for part in source.parts]
+    options = [(*reading.options, *([f"ENCODING={encoding}"] if encoding else [])) for encoding in encodings]
+    openings = [Opening(*named) for named in zip(staged_names(source), options, strict=True)]
+    warnings = tuple(
+        TAKEN_FOR_WINDOWS.format(what=repr(shown(part.layer)), remedy="Send a .cpg with the name of its encoding")
+        for part, encoding in zip(source.parts, encodings, strict=True)
+        if encoding == NO_UNICODE
+    )
     facts = await hold(place, reading, openings)
     if facts is not None:
-        return WorkFile((), names, facts)
+        return WorkFile(warnings, names, facts)
     messages = []
     for number, opening in enumerate(openings):
         options = open_options(*opening.options)
         arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, WORK_FILE, opening.name]
         drivers = (*reading.drivers, WORK_DRIVER)
         messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], drivers, reading.environment))
-    return WorkFile(tuple(find_renames("\n".join(messages))), names)
+    return WorkFile((*warnings, *find_renames("\n".join(messages))), names)
 
 
-async def _encoding(part: Part) -> tuple[str, ...]:
-    """How to read the text of a shapefile that does not record its encoding, or records a wrong one."""
+async def _encoding(part: Part) -> str:
+    """The encoding of a shapefile that does not record it, or may record a wrong one; "" if it is to be trusted."""
     dbf = part.files.get(".dbf")
     if dbf is None or ".cpg" in part.files:
-        return ()
-    found = await anyio.to_thread.run_sync(guess_encoding, dbf)
-    return (f"ENCODING={found}",) if found else ()
+        return ""
+    return await anyio.to_thread.run_sync(guess_encoding, dbf)
 
 
 async def _read_delimited(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
@@ -378,6 +386,8 @@ def _require_places(tables: Sequence[_Table | Table], request: ConversionRequest
 
 
 def _table_warnings(tables: Sequence[_Table | Table]) -> Iterator[str]:
+    if any(table.in_windows_1252 for table in tables):
+        yield TAKEN_FOR_WINDOWS.format(what="The file", remedy="Send the file in UTF-8")
     renamed = [pair for table in tables for pair in table.renamed]
     if renamed:
         pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in renamed], LISTED)

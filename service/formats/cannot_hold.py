@@ -13,6 +13,7 @@ _COLUMNS: tuple[tuple[Callable[[Writing], object], str], ...] = (
     (lambda writing: not writing.empty, "no features at all"),
     (lambda writing: not writing.z, "elevations"),
     (lambda writing: not writing.mixes_z, "features with and without elevations in one dataset"),
+    (lambda writing: writing.level_areas, "several elevations in one area"),
     (lambda writing: not writing.m, "measures (M)"),
     (lambda writing: writing.m and not writing.mixes_z, "features with and without measures in one dataset"),
     (lambda writing: not writing.curves, "curves"),
@@ -31,6 +32,7 @@ _COLUMNS: tuple[tuple[Callable[[Writing], object], str], ...] = (
     (lambda writing: writing.max_cell, "texts of more than {0.max_cell:,} characters in full"),
     (lambda writing: writing.max_rows, "more than {0.max_rows:,} features a layer"),
     (lambda writing: writing.max_columns, "more than {0.max_columns:,} columns"),
+    (lambda writing: writing.max_record_bytes, "columns of more than {0.max_record_bytes:,} bytes together"),
 )
 """Conditions on how a format is written, and what it cannot hold if they are met."""
 

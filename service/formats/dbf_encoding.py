@@ -11,6 +11,7 @@ LANGUAGE_BYTE = 29
 RECORDS_AT = slice(8, 10)
 HEADER_BYTES = 32
 UNRELIABLE = frozenset({0x00, 0x57})
+NO_UNICODE = "CP1252"
 CHUNK = 1 << 20
 
 
@@ -29,5 +30,5 @@ def guess_encoding(dbf: Path) -> str:
                 decoder.decode(chunk)
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
-            return "CP1252"
+            return NO_UNICODE
     return "" if ascii_only else "UTF-8"

@@ -262,6 +262,10 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     max_text_bytes: int | None = None
     """Longer values are cut."""
     max_record_bytes: int | None = None
+    text_bytes: int | None = None
+    """The bytes that each text takes in a record, if the driver does not choose as few as the longest one needs."""
+    level_areas: bool = False
+    """Whether an area has one elevation, that of its first point."""
     max_cell: int | None = None
     """Spreadsheet programs complain about longer values."""
     splits: frozenset[str] = frozenset()

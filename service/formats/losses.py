@@ -6,7 +6,7 @@ from service.errors import Rejection
 from service.formats.datasets import Dataset
 from service.formats.facts import Field, FieldType, Layer
 from service.formats.format import Format, Writing, writing_of
-from service.formats.geometry import FAMILIES
+from service.formats.geometry import FAMILIES, Family
 from service.formats.names import LISTED, listed, quotes, shown
 from service.formats.values import value_warnings
 
@@ -77,15 +77,15 @@ def _refuse_size(target: Format, writing: Writing, layer: Layer) -> None:
         raise Rejection(
             f"{target.title} holds {writing.max_columns:,} columns; the file has {columns:,}. Choose another."
         )
-    if writing.max_record_bytes is not None and _record_bytes(layer.fields) > writing.max_record_bytes:
+    if writing.max_record_bytes is not None and _record_bytes(writing, layer.fields) > writing.max_record_bytes:
         raise Rejection(
             f"The {columns} columns are wider together than {target.title} can store "
             f"({writing.max_record_bytes:,} bytes a record). Choose GeoPackage, or leave columns out."
         )
 
 
-def _record_bytes(fields: Iterable[Field]) -> int:
-    narrow, wide = DBF_TEXT_BYTES
+def _record_bytes(writing: Writing, fields: Iterable[Field]) -> int:
+    narrow, wide = (writing.text_bytes, writing.text_bytes) if writing.text_bytes else DBF_TEXT_BYTES
     return 1 + sum(DBF_WIDTHS.get(field.type) or min(max(field.longest_bytes, narrow), wide) for field in fields)
 
 
@@ -156,6 +156,18 @@ def _geometries(
     if flat and writing.z and not writing.mixes_z:
         scope = "file" if writing.z_options else "layer"
         yield f"{target.title} stores elevations for all features of a {scope} or for none; {flat:,} without got 0."
+    sloping = sum(
+        count
+        for layer in layers
+        for name, count in layer.geometry_types.items()
+        if layer.has_z and FAMILIES[name] is Family.POLYGON
+    )
+    if sloping and writing.level_areas:
+        areas = "1 area" if sloping == 1 else f"{sloping:,} areas"
+        yield (
+            f"{target.title} stores one elevation for an area, that of its first point; any others in {areas} were "
+            "left out."
+        )
     unmeasured = sum(layer.unmeasured_geometries for layer in layers)
     if unmeasured and writing.m and not writing.mixes_z:
         yield f"{target.title} stores measures for all features of a layer or for none; {unmeasured:,} without got 0."

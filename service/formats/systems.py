@@ -1,6 +1,6 @@
 """The coordinate system of the input, and that of the output."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -13,6 +13,8 @@ from service.formats.names import shown
 from service.formats.request import ConversionRequest
 
 POLE = 90.001
+BEYOND = 180.001
+"""A longitude that is not merely rounded beyond the date line."""
 KEPT_AS_THEY_ARE = "The coordinates were written as they are, without a coordinate system."
 KEEP = "or, for a drawing or a local grid, send keepCoordinates=true to write the coordinates as they are."
 """What to do with coordinates that are in no system of the Earth."""
@@ -48,6 +50,8 @@ def choose_systems(
         _require_system(layer, source_epsg, catalogue)
     output_epsg = (writing_of(target).epsg or target_epsg) if spatial else None
     warnings = _warnings(target, output_epsg, target_epsg)
+    if output_epsg is not None and not catalogue.is_geographic(output_epsg):
+        warnings += tuple(_beyond_dateline(spatial, source_epsg, output_epsg, catalogue))
     return Systems(source_epsg=source_epsg, output_epsg=output_epsg, warnings=warnings)
 
 
@@ -81,6 +85,23 @@ def _require_system(layer: Layer, source_epsg: int | None, catalogue: CrsCatalog
             f"not degrees, which EPSG:{source_epsg or layer.crs.epsg} requires. The first are in feature "
             f"{layer.first_beyond_degrees:,}. Correct it, or send their EPSG code as sourceEpsg; {KEEP}"
         )
+
+
+def _beyond_dateline(
+    spatial: Sequence[Layer], source_epsg: int | None, output_epsg: int, catalogue: CrsCatalogue
+) -> Iterator[str]:
+    """What a projection does to longitudes beyond 180 degrees, one coordinate at a time."""
+    for layer in spatial:
+        system = source_epsg or layer.crs.epsg
+        if system is None or layer.extent is None or not catalogue.is_geographic(system):
+            continue
+        west, _, east, _ = layer.extent
+        if west < -BEYOND or east > BEYOND:
+            yield (
+                f"{shown(layer.name)!r} has longitudes from {west:g} to {east:g}. In EPSG:{output_epsg}, those beyond "
+                "180 degrees are on the other side of the map, so lines and areas that cross the date line span all of "
+                "it. Cut them there, or choose a system without an edge at the date line."
+            )
 
 
 def _may_be_degrees(layer: Layer, source_epsg: int | None, catalogue: CrsCatalogue) -> bool:

@@ -39,6 +39,8 @@ OURS = "t0.csv"
 DELIMITERS = ",;\t|"
 UNDERSTOOD = ",;\t"
 """The delimiters that GDAL detects from a header line."""
+NO_UNICODE = "cp1252"
+"""The encoding that all text is taken for that is neither UTF-8 nor UTF-16."""
 SAMPLE_ROWS = 30
 SAMPLE_CHARACTERS = 1 << 20
 MAX_COLUMNS = 2000
@@ -60,7 +62,8 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
         written = _write(file, delimiter, names, has_header=bool(header), geometry=geometry)
     Path(OURS).with_suffix(".csvt").write_text(types_of(columns, places), encoding="ascii")
     repeated = renames(header, [column.name for column in columns])
-    write_tables(tables_file, [replace(table, delimiter=written, renamed=repeated)])
+    is_guess = encoding == NO_UNICODE
+    write_tables(tables_file, [replace(table, delimiter=written, renamed=repeated, in_windows_1252=is_guess)])
 
 
 def _encoding(path: str) -> str:
@@ -73,7 +76,7 @@ def _encoding(path: str) -> str:
             while text.read(SAMPLE_CHARACTERS):
                 pass
     except UnicodeDecodeError:
-        return "cp1252"
+        return NO_UNICODE
     return "utf-8-sig"
 
 

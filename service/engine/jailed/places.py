@@ -94,6 +94,8 @@ class Table:
     srid: int | None = None
     renamed: tuple[tuple[str, str], ...] = ()
     """Columns whose name is repeated, or has line ends, and their new names."""
+    in_windows_1252: bool = False
+    """Whether its text was taken for Windows-1252, because it is not in a Unicode encoding."""
 
 
 def expect(columns: Iterable[Column], wanted: Wanted) -> None:

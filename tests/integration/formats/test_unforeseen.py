@@ -12,9 +12,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from service.errors import Rejection
 from service.formats.facts import Field
 from tests.integration.formats import readers
-from tests.integration.formats.pipeline import Pipeline, write_geojson
+from tests.integration.formats.pipeline import Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.samples import point
 from tests.integration.formats.test_losses import database
 from tests.support.converters import Converters
@@ -476,3 +477,53 @@ async def test_layers_without_elevations_beside_others_are_told_in_kml(pipeline:
     database = await pipeline.to("GeoPackage", path)
     warnings = (await pipeline.to("Kml", database.path)).output.warnings
     assert any("for all features of a file or for none; 1 without got 0" in warning for warning in warnings), warnings
+
+
+async def test_elevations_of_sloping_areas_are_told_in_dxf(pipeline: Pipeline, tmp_path: Path) -> None:
+    """A hatch is level."""
+    ring = [[0, 0, 1], [1, 0, 2], [1, 1, 3], [0, 0, 1]]
+    path = write_geojson(tmp_path / "a.geojson", [feature(geometry("Polygon", [ring]))])
+    warnings = (await pipeline.to("Dxf", path)).output.warnings
+    assert any("one elevation for an area, that of its first point; any others in 1 area" in text for text in warnings)
+
+
+async def test_a_mapinfo_table_that_no_program_could_read_is_refused(pipeline: Pipeline, tmp_path: Path) -> None:
+    """A text takes 254 bytes of a record, whose length has 15 bits."""
+    wide = [point(1, 2, **{f"c{number}": "x" for number in range(count)}) for count in (129, 130)]
+    assert not (await pipeline.to("MapInfo", write_geojson(tmp_path / "a.geojson", wide[:1]))).output.warnings
+    with pytest.raises(Rejection, match="wider together than MapInfo TAB can store"):
+        await pipeline.to("MapInfo", write_geojson(tmp_path / "b.geojson", wide[1:]))
+
+
+@pytest.mark.parametrize(("target_epsg", "told"), [(3857, True), (4258, False)])
+async def test_longitudes_beyond_the_date_line_are_told_where_a_projection_moves_them(
+    pipeline: Pipeline, tmp_path: Path, target_epsg: int, *, told: bool
+) -> None:
+    """An area across the date line would span the whole map without a word."""
+    ring = [[170, 10], [190, 10], [190, 20], [170, 20], [170, 10]]
+    path = write_geojson(tmp_path / "a.geojson", [feature(geometry("Polygon", [ring]), name="x")])
+    warnings = (await pipeline.to("GeoPackage", path, target_epsg=target_epsg)).output.warnings
+    assert any("longitudes from 170 to 190" in warning for warning in warnings) is told
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_texts_in_an_assumed_encoding_are_told(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Shift-JIS looks like Windows-1252 to a program."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = tmp_path / "a.csv"
+    path.write_bytes("name,x,y\n東京,1,2\n".encode("shift-jis"))
+    warnings = (await pipeline.to("GeoJson", path, source_epsg=4326)).output.warnings
+    assert any("Windows-1252 was assumed. Send the file in UTF-8" in warning for warning in warnings), warnings
+    path.write_bytes("name,x,y\n東京,1,2\n".encode())
+    assert not (await pipeline.to("GeoJson", path, source_epsg=4326)).output.warnings
+    shapes = await pipeline.to("Shapefile", path, source_epsg=4326)
+    old = tmp_path / "old.zip"
+    with zipfile.ZipFile(shapes.path) as packed, zipfile.ZipFile(old, "w") as less:
+        for name in packed.namelist():
+            if not name.endswith(".cpg"):
+                text, other = "東京".encode(), "東京".encode("shift-jis").ljust(6)
+                less.writestr(name, packed.read(name).replace(text, other))
+    warnings = (await pipeline.to("GeoJson", old)).output.warnings
+    assert any("Windows-1252 was assumed. Send a .cpg" in warning for warning in warnings), warnings

@@ -236,12 +236,11 @@ def test_what_is_kept_gives_no_warning() -> None:
     assert warned(feature({"a": 1, "b": 2.5, "c": "text", "d": True, "e": None, "f": "2020-01-01"})) == []
 
 
-def test_features_without_geometry_and_lost_ids_are_warnings() -> None:
+def test_features_without_geometry_are_warnings() -> None:
     """Their rows are in the file."""
     assert warned(feature(id=1), feature(None, None, id=2), feature(None, geometry("LineString", []))) == [
         "1 feature without geometry: the row is written with an empty shape.",
         "1 feature with an empty geometry: the row is written with an empty shape.",
-        "2 features with an id outside the properties: it is not written; copy it into the properties to keep it.",
     ]
 
 
