@@ -244,6 +244,15 @@ def test_features_without_geometry_are_warnings() -> None:
     ]
 
 
+def test_lost_ids_are_told_for_every_target_but_json() -> None:
+    """Only another JSON format has a place for them beside the properties."""
+    found = scan_bytes(collection(feature(id=1), feature(None, None, id=2)))
+    assert reading_warnings(found) == [
+        "2 features with an id outside the properties: it is not written; copy it into the properties to keep it."
+    ]
+    assert reading_warnings(found, into_json=True) == []
+
+
 def test_a_warning_names_a_few_columns() -> None:
     """The first few, and how many more there are."""
     (warning,) = warned(feature({f"c{number}": [1] for number in range(1200)}))
