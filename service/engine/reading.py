@@ -250,8 +250,10 @@ async def _read_parts(place: Workplace, source: Source) -> WorkFile:
     reading = reading_of(source.format)
     names = {f"t{number}": part.layer for number, part in enumerate(source.parts)}
     encodings = [await _encoding(part) for part in source.parts]
-    options = [(*reading.options, *([f"ENCODING={encoding}"] if encoding else [])) for encoding in encodings]
-    openings = [Opening(*named) for named in zip(staged_names(source), options, strict=True)]
+    openings = [
+        Opening(name, (*reading.options, *([f"ENCODING={encoding}"] if encoding else [])))
+        for name, encoding in zip(staged_names(source), encodings, strict=True)
+    ]
     warnings = tuple(
         TAKEN_FOR_WINDOWS.format(what=repr(shown(part.layer)), remedy="Send a .cpg with the name of its encoding")
         for part, encoding in zip(source.parts, encodings, strict=True)
