@@ -2,7 +2,6 @@
 
 import json
 import math
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from playwright.sync_api import Page, sync_playwright
 
 from service.cli.demo import page_link
+from tests.support.browser import browser_program
 from tests.support.data import collection, feature
 from tests.support.server import running_server
 
@@ -74,7 +74,7 @@ def shoot(page: Page, path: Path, *, first: str, last: str) -> None:
 
 def make(directory: Path) -> None:
     """Write `page.png` and `report.png`."""
-    program = shutil.which("chromium") or shutil.which("google-chrome")
+    program = browser_program()
     with tempfile.TemporaryDirectory() as data, running_server(Path(data)) as server, sync_playwright() as playwright:
         key = json.loads((server.data_dir / "demo.json").read_text(encoding="utf-8"))["apiKey"]
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])

@@ -24,7 +24,7 @@ SIDE_BY_SIDE = 100
 """So many are admitted side by side."""
 POOLS = 20
 LEFT = 10
-IMPATIENCE_SECONDS = 1.0
+IMPATIENCE_SECONDS = 4.0
 REFUSED = {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
 
 pytestmark = pytest.mark.xdist_group("concurrency")  # one server for all

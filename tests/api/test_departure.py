@@ -11,7 +11,7 @@ import pytest
 
 from service.accounts.administration import Terms
 from tests.support.data import lakes, lengthy
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, looks
 from tests.support.server import Server, create_account, running_server
 
 FILE = "/api/geo/convert/file"
@@ -26,8 +26,7 @@ def slow_file() -> bytes:
 
 def wait_for_event(server: Server, name: str) -> None:
     """Wait until the log contains the event."""
-    while not server.events(name):
-        time.sleep(0.01)
+    assert any(server.events(name) for _ in looks())
 
 
 def wait_until_closed(server: Server) -> None:

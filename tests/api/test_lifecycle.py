@@ -19,7 +19,7 @@ import pytest
 from service.accounts.administration import Terms
 from service.accounts.keys import new_key
 from tests.support.data import lakes, lengthy
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, looks
 from tests.support.server import EXECUTED, Client, Server, create_account, running_server
 
 ASYNC = {"Prefer": "respond-async"}
@@ -47,8 +47,8 @@ def accept(client: Client, content: bytes) -> str:
 
 def wait_for_status(client: Client, job_id: str, status: str) -> None:
     """Wait until the job has the status."""
-    while client.get(f"/api/geo/convert/jobs/{job_id}/status").json()["status"] != status:
-        time.sleep(0.01)
+    url = f"/api/geo/convert/jobs/{job_id}/status"
+    assert any(client.get(url).json()["status"] == status for _ in looks())
 
 
 def stored_objects(data_dir: Path) -> list[Path]:
@@ -72,8 +72,7 @@ def test_a_stopping_server_finishes_what_it_has_accepted(tmp_path: Path, databas
 
         sender = threading.Thread(target=send)
         sender.start()
-        while not server.events("job.admitted"):
-            time.sleep(0.01)
+        assert any(server.events("job.admitted") for _ in looks())
         assert server.stop(signal.SIGTERM) == 0
         sender.join()
         assert answers[0].json()["success"] is True
@@ -87,8 +86,7 @@ def test_an_accepted_job_outlives_its_client(client: Client, slow_file: bytes) -
     connection = http.client.HTTPConnection(str(address.hostname), address.port)
     headers = {"X-API-Key": client.key.api_key, "Content-Type": request.headers["Content-Type"]}
     connection.request("POST", "/api/geo/convert/file", request.read(), headers)
-    while not (jobs := client.get("/api/geo/convert/jobs").json()["jobs"]):
-        time.sleep(0.01)
+    assert any(jobs := client.get("/api/geo/convert/jobs").json()["jobs"] for _ in looks())
     connection.close()
     assert client.wait_for(jobs[0]["jobId"])["status"] == "Completed"
     assert client.usage()[0] == 1

@@ -2,7 +2,6 @@
 
 import http.client
 import signal
-import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
@@ -16,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from service.accounts.administration import Terms
 from tests.support.data import lakes, lengthy
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import looks
 from tests.support.server import Client, Server, create_account, running_server
 
 FILE = "/api/geo/convert/file"
@@ -40,10 +39,7 @@ def value(samples: Samples, name: str, **labels: str) -> float:
 
 def until(holds: Callable[[], bool]) -> None:
     """Wait until a condition holds."""
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.05)
+    assert any(holds() for _ in looks())
 
 
 Growth: TypeAlias = Callable[..., float]

@@ -6,7 +6,6 @@ from elsewhere.
 
 import io
 import re
-import shutil
 import zipfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,12 +20,12 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 from service.cli.demo import page_link
 from tests.api.conftest import NewClient
+from tests.support.browser import browser_program
 from tests.support.data import bare_points, collection, feature, lakes, point
 from tests.support.server import Client, Server
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("browser")]
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 PATIENCE_MS = 60_000
 expect.set_options(timeout=PATIENCE_MS)
@@ -92,7 +91,7 @@ TELL_VIOLATIONS = """document.addEventListener("securitypolicyviolation", (event
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
     """One browser for all tests."""
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    program = browser_program()
     if program is None:
         pytest.skip("Chromium is not installed (Debian: chromium)")
     async with async_playwright() as playwright:
@@ -144,10 +143,10 @@ class Visit:
         """Wait until this many files have ended this way."""
         await expect(self.page.locator(f".state.{state}")).to_have_count(count, timeout=PATIENCE_MS)
 
-    async def shoot(self, name: str) -> None:
+    async def shoot(self, name: str, *, whole: bool = True) -> None:
         """Save a screenshot for design reviews."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        await self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+        await self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=whole)
 
 
 @asynccontextmanager
@@ -559,7 +558,7 @@ async def test_the_documentation_sends_requests(visit: Visit, server: Server, cl
     payload: Any = {"name": "lakes.geojson", "mimeType": "application/json", "buffer": lakes()}
     await convert.locator("input[type=file]").set_input_files(payload)
     await expect(convert.locator("option", has_text="GeoPackage").first).to_be_attached()
-    await visit.shoot("docs")
+    await visit.shoot("docs", whole=False)  # which is very long
     await convert.get_by_role("button", name="Execute").click()
     await expect(convert.locator(".live-responses-table tbody .response-col_status").first).to_contain_text("200")
     [job] = client.get("/api/geo/convert/jobs").json()["jobs"]

@@ -13,7 +13,7 @@ from tests.support.data import collection, feature, point
 from tests.support.server import Client, Server, create_account, running_server
 from tests.support.tuned import tuned
 
-CLIENTS, ACCOUNTS, CONVERSIONS = 64, 16, 320
+CLIENTS, ACCOUNTS, CONVERSIONS = 64, 16, 128
 COMMANDS_PER_SERVER = 2
 MANY = 20
 TEAM = Terms(plan="team", plan_owner="organization")

@@ -17,7 +17,8 @@ from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import EXECUTED, Server, create_account, running_server
 
 CLIENTS = 4
-PAUSE_SECONDS = 0.03
+PAUSE_SECONDS = 0.2
+"""Short beside a restart, which thus meets requests at every stage, and long beside a conversion: cores are shared."""
 SETTINGS = {"GEOMILL_DRAIN_DELAY_SECONDS": "1.5", "GEOMILL_DRAIN_SECONDS": "30"}
 FILE = "/api/geo/convert/file"
 

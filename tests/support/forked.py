@@ -21,6 +21,8 @@ from threading import Lock
 from typing import IO
 
 ROOT = Path(__file__).parents[2]
+IMPORTED_FROM = os.pathsep.join(map(str, (Path(__file__).with_name("absent"), ROOT)))
+"""Where processes of the service find it, and do not find what an installation lacks."""
 _MOST_BYTES = 100
 _STARTING = Lock()
 
@@ -96,7 +98,7 @@ class Forked:
 def environment_for(settings: Mapping[str, str]) -> dict[str, str]:
     """The environment of this process with these settings and no others."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GEOMILL_")}
-    return {**inherited, "PYTHONPATH": str(ROOT), **settings}
+    return {**inherited, "PYTHONPATH": IMPORTED_FROM, **settings}
 
 
 @cache

@@ -21,7 +21,7 @@ from service.ids import AccountId
 from service.intake.areas import sweep
 from service.intake.memory import memory_path
 from tests.support.forked import Forked, environment_for
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, looks
 
 READY_SECONDS = 180.0
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 -- where the service makes a directory of its own
@@ -50,7 +50,7 @@ class Server:
     def events(self, name: str) -> list[dict[str, Any]]:
         """The log's events with this name so far."""
         lines = self.log.read_text(encoding="utf-8").splitlines()
-        entries = [json.loads(line) for line in lines if line.startswith("{")]
+        entries = [json.loads(line) for line in lines if line.startswith("{") and name in line]
         return [entry for entry in entries if entry["event"] == name]
 
     def work_files(self) -> list[Path]:
@@ -60,9 +60,10 @@ class Server:
 
     def wait_until_idle(self, seconds: float = PATIENCE_SECONDS) -> list[Path]:
         """Wait until the work directory is empty; return what is left in it after `seconds`."""
-        give_up_at = time.monotonic() + seconds
-        while (left := self.work_files()) and time.monotonic() < give_up_at:
-            time.sleep(0.05)
+        left: list[Path] = []
+        for _ in looks(seconds):
+            if not (left := self.work_files()):
+                break
         return left
 
     def stop(self, number: int = signal.SIGTERM) -> int:
@@ -71,15 +72,13 @@ class Server:
         return self.process.wait(PATIENCE_SECONDS)
 
     def _wait_until_ready(self) -> str:
-        give_up_at = time.monotonic() + READY_SECONDS
-        while time.monotonic() < give_up_at:
+        for _ in looks(READY_SECONDS):
             if self.process.poll() is not None:
                 break
             for event in self.events("server.ready"):
                 return str(event["url"])
             for event in self.events("worker.ready"):
                 return str(event["private_url"])
-            time.sleep(0.02)
         message = f"the server did not become ready:\n{self.log.read_text(encoding='utf-8')}"
         raise AssertionError(message)
 
@@ -187,12 +186,12 @@ class Client(httpx.Client):
 
     def wait_for(self, job_id: str, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
         """Poll a job until it has ended."""
-        give_up_at = time.monotonic() + seconds
-        while True:
-            job: dict[str, Any] = self.get(f"/api/geo/convert/jobs/{job_id}/status").json()
-            if job["status"] not in {"Pending", "Processing"} or time.monotonic() > give_up_at:
-                return job
-            time.sleep(0.02)
+        job: dict[str, Any] = {}
+        for _ in looks(seconds):
+            job = self.get(f"/api/geo/convert/jobs/{job_id}/status").json()
+            if job["status"] not in {"Pending", "Processing"}:
+                break
+        return job
 
     def change(self, changes: Changes) -> Account:
         """Change the account."""

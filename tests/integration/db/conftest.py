@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -17,7 +16,8 @@ from service.postgres_embedded.home import Home
 from service.postgres_embedded.locks import can_lock
 from service.postgres_embedded.server_user import SpawnIdentity
 from tests.database import fast_directory
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.forked import IMPORTED_FROM
+from tests.support.patience import PATIENCE_SECONDS, looks
 
 PROJECT = Path(__file__).parents[3]
 PROGRAM = "tests.integration.db.user_of_embedded"
@@ -25,10 +25,7 @@ PROGRAM = "tests.integration.db.user_of_embedded"
 
 def eventually(holds: Callable[[], bool]) -> bool:
     """Whether `holds` becomes true before a test would count as stuck."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (held := holds()) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return held
+    return any(holds() for _ in looks())
 
 
 class User:
@@ -177,7 +174,7 @@ def environment() -> dict[str, str]:
     libraries = sysconfig.get_paths()["purelib"]
     return {
         "PATH": os.defpath,
-        "PYTHONPATH": os.pathsep.join((str(PROJECT), libraries)),
+        "PYTHONPATH": os.pathsep.join((IMPORTED_FROM, libraries)),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
 
