@@ -29,8 +29,14 @@ def public() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def library(public: Path) -> Path | None:
-    """The fork server's library, built once; None without a compiler."""
-    return forkserver.build(public / "cache") if shutil.which("cc") else None
+    """The fork server's library, a copy of the checkout's if that has been built; None without a compiler."""
+    if shutil.which("cc") is None:
+        return None
+    cache = public / "cache"
+    cache.mkdir()
+    if here := forkserver.built():
+        shutil.copy(here, cache)
+    return forkserver.build(cache)
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,16 @@ from sandbox.forkserver import BuildError, build, built, compilation
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
 
+@pytest.fixture
+def quick_compiler(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler that writes an empty library: what the source makes is what all other tests use."""
+    compiler = tmp_path_factory.mktemp("compiler") / "cc"
+    compiler.write_text('#!/bin/sh\nuntil [ "$1" = -o ]; do shift; done\n: >"$2"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+
+
+@pytest.mark.usefixtures("quick_compiler")
 def test_it_is_built_once_and_found(tmp_path: Path) -> None:
     """The library of this source is built once, in the given directory."""
     cache = tmp_path / "cache"
@@ -23,6 +33,7 @@ def test_it_is_built_once_and_found(tmp_path: Path) -> None:
     assert [path.name for path in cache.iterdir()] == [library.name]
 
 
+@pytest.mark.usefixtures("quick_compiler")
 def test_the_library_of_another_source_is_replaced(tmp_path: Path) -> None:
     """The library of an older version is removed."""
     (tmp_path / "forkserver-0123.so").touch()
@@ -56,6 +67,7 @@ def test_a_compiler_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.Mon
     assert not list((tmp_path / "cache").iterdir())
 
 
+@pytest.mark.usefixtures("quick_compiler")
 def test_the_command_prints_where_it_is(tmp_path: Path) -> None:
     """`python -m sandbox.forkserver build DIRECTORY` builds."""
     command = [sys.executable, "-m", "sandbox.forkserver", "build", str(tmp_path)]
