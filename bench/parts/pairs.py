@@ -35,7 +35,7 @@ PAIRS = (
     "geojson:Shapefile", "shp:GeoJson", "gpkg:GeoJson", "kml:GeoJson", "csv:GeoJson", "fgb:GeoJson", "gml:GeoJson",
     "gpx:GeoJson", "xlsx:GeoJson", "geojson:GeoPackage", "geojson:Kml", "geojson:Csv", "geojson:FlatGeobuf",
     "geojson:Xlsx", "shp:GeoPackage", "gpkg:Shapefile", "kml:Shapefile", "csv:GeoPackage", "gpkg:FlatGeobuf",
-    "long-names:Shapefile", "polygons:Shapefile", "shp-polygons:GeoJson",
+    "long-names:Shapefile", "polygons:Shapefile", "shp-polygons:GeoJson", "times:GeoPackage", "gpkg-times:GeoJson",
 )  # fmt: skip
 NO_SYSTEM = frozenset({".csv", ".xlsx"})
 COPIES: Mapping[str, tuple[str, ...]] = {
@@ -101,13 +101,14 @@ class Files:
             path = self.directory / f"{name}.geojson"
             path.write_text(json.dumps({"type": "FeatureCollection", "features": list(DOCUMENTS[name](self._points))}))
             return path
-        if name.startswith("shp"):
-            return self._shapefile(self[name.partition("-")[2] or "geojson"], name)
-        path = self.directory / f"in.{name}"
-        if name == "xlsx":
+        kind, _, content = name.partition("-")
+        if kind == "shp":
+            return self._shapefile(self[content or "geojson"], name)
+        path = self.directory / f"{name}.{kind}"
+        if kind == "xlsx":
             _ogr2ogr("-f", "XLSX", path, self["csv"])
         else:
-            _ogr2ogr(*COPIES[name], path, self["geojson"])
+            _ogr2ogr(*COPIES[kind], path, self[content or "geojson"])
         return path
 
     def _shapefile(self, source: Path, name: str) -> Path:
@@ -144,6 +145,15 @@ def _points(count: int, suffix: str = "") -> Iterator[dict[str, object]]:
         yield _feature(number, {"type": "Point", "coordinates": where}, suffix=suffix)
 
 
+def _times(count: int) -> Iterator[dict[str, object]]:
+    for number, feature in enumerate(_points(count)):
+        minute = f"2020-01-02T{number // 60 % 24:02d}:{number % 60:02d}"
+        times = {"seen": f"{minute}:05Z", "told": f"{minute}:59.5+05:45", "kept": f"{minute}:00"}
+        properties = feature["properties"]
+        assert isinstance(properties, dict)
+        yield feature | {"properties": properties | times}
+
+
 def _polygons(count: int) -> Iterator[dict[str, object]]:
     places = random.Random(1)
     for number in range(count):
@@ -156,6 +166,7 @@ DOCUMENTS: Mapping[str, Callable[[int], Iterator[dict[str, object]]]] = {
     "geojson": _points,
     "long-names": partial(_points, suffix="_of_the_place"),
     "polygons": _polygons,
+    "times": _times,
 }
 """The contents, as GeoJSON, of which the other files are made."""
 

@@ -15,6 +15,11 @@ union value {
     int64_t integer64;
     double real;
     char *string;
+    struct moment {
+        int16_t year;
+        uint8_t month, day, hour, minute, zone, reserved;
+        float second;
+    } moment; /* `zone`: 0 none, 1 an unknown one, otherwise quarters of an hour east of UTC, which is 100 */
     struct {
         int count;
         void *bytes;

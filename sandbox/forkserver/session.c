@@ -121,7 +121,7 @@ void begin_reading(handle dataset)
 struct column {
     const char *name;
     int type, subtype, fits, distinct, begins_empty;
-    int64_t filled, over, empty, geometries, blanks, leading, returns, controls, jsons, markup, formulas, days, zeros, infinite, tiny, older, old, at_32, beyond_32, beyond_53, inexact_whole, inexact;
+    int64_t filled, over, empty, geometries, blanks, leading, returns, controls, jsons, markup, formulas, days, zeros, infinite, tiny, older, old, early, fractions, zoned, offsets, unsteady, at_32, beyond_32, beyond_53, inexact_whole, inexact;
     size_t longest;
     double total;
     char *values[DISTINCT], *prefix;
@@ -342,6 +342,28 @@ static void see_date(struct column *column, const char *text)
     column->old += is_before_march_1900(text);
 }
 
+/* See a time as the text that a GeoPackage stores of it, which is to be the same time when it is read. */
+static void see_moment(struct column *column, const struct moment *moment)
+{
+    enum { NO_ZONE = 0, UTC = 100, MOST_QUARTERS = 14 * 4, MINUTES = 15, HOUR = 60 };
+    int east = moment->zone == NO_ZONE ? 0 : moment->zone - UTC, offset = abs(east) * MINUTES;
+    char text[64], seconds[32], zone[16] = "";
+    snprintf(seconds, sizeof seconds, "%06.3f", (double)moment->second);
+    if (east)
+        snprintf(zone, sizeof zone, "%c%02d:%02d", east < 0 ? '-' : '+', offset / HOUR, offset % HOUR);
+    snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%s%s", moment->year, moment->month, moment->day, moment->hour,
+             moment->minute, seconds, moment->zone == UTC ? "Z" : zone);
+    column->early += strcmp(text, "1970-01-01T00:00:00.999Z") <= 0;
+    column->old += is_before_march_1900(text);
+    column->fractions += strcmp(seconds + 2, ".000") != 0;
+    column->zoned += moment->zone != NO_ZONE;
+    column->offsets += east != 0;
+    column->unsteady += moment->year < 0 || moment->year > 9999 || moment->month < 1 || moment->month > 12 ||
+                        moment->day < 1 || moment->day > 31 || moment->hour > 23 || moment->minute > 59 ||
+                        moment->second < 0 || strcmp(seconds, "60") >= 0 ||
+                        (float)CPLStrtod(seconds, NULL) != moment->second || abs(east) > MOST_QUARTERS;
+}
+
 static void see(struct column *column, handle feature, int field, const union value *value)
 {
     column->filled++;
@@ -353,6 +375,8 @@ static void see(struct column *column, handle feature, int field, const union va
     }
     if (column->type == DATE)
         see_date(column, OGR_F_GetFieldAsString(feature, field));
+    if (column->type == DATETIME)
+        see_moment(column, &value->moment);
     if (column->type == REAL)
         see_real(column, value->real);
     else if (column->type == INTEGER64 || (column->type == INTEGER && column->subtype != BOOLEAN))
@@ -399,10 +423,11 @@ static void tell_column(const struct column *column)
         (long long)column->empty, (long long)column->blanks, (long long)column->leading, (long long)column->returns,
         (long long)column->controls, (long long)column->jsons);
     put("\"like_markup\":%lld,\"like_formulas\":%lld,\"like_days\":%lld,\"leading_zeros\":%lld,\"infinite\":%lld,\"tiny\":%lld,"
-        "\"at_32_bits\":%lld,\"beyond_32_bits\":%lld,\"beyond_53_bits\":%lld,\"before_1000\":%lld,\"before_march_1900\":%lld,\"inexact_in_dbf\":%lld,\"like_geometries\":%lld,\"begins_empty\":%s,\"total\":",
+        "\"at_32_bits\":%lld,\"beyond_32_bits\":%lld,\"beyond_53_bits\":%lld,\"before_1000\":%lld,\"before_march_1900\":%lld,\"until_1970\":%lld,\"fractions\":%lld,\"zoned\":%lld,\"offsets\":%lld,\"unsteady\":%lld,\"inexact_in_dbf\":%lld,\"like_geometries\":%lld,\"begins_empty\":%s,\"total\":",
         (long long)column->markup, (long long)column->formulas, (long long)column->days,
         (long long)column->zeros, (long long)column->infinite, (long long)column->tiny, (long long)column->at_32, (long long)column->beyond_32,
-        (long long)column->beyond_53, (long long)column->older, (long long)column->old,
+        (long long)column->beyond_53, (long long)column->older, (long long)column->old, (long long)column->early,
+        (long long)column->fractions, (long long)column->zoned, (long long)column->offsets, (long long)column->unsteady,
         (long long)(is_whole ? column->inexact_whole : column->inexact), (long long)column->geometries,
         column->begins_empty ? "true" : "false");
     put_number(is_number ? column->total : NAN);

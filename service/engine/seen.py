@@ -19,8 +19,6 @@ from service.formats.geometry import FAMILIES
 
 SIMPLE_CODES = range(1, 7)
 """Points, lines, polygons and Multi types, which need no edit for any target."""
-TIMES = frozenset({FieldType.TIME, FieldType.DATETIME})
-"""The work file normalizes the texts of these."""
 NUMBERS = frozenset({FieldType.INTEGER, FieldType.REAL})
 SAME = "same"
 Code = Annotated[str, Meta(pattern=r"^\d{1,2}$")]
@@ -34,6 +32,8 @@ class SeenColumn(Field, frozen=True):
     """How many of its texts begin like a geometry."""
     like_days: Count = 0
     """How many of its texts begin like a day, as the driver of XLSX writes dates in a column of texts."""
+    unsteady: Count = 0
+    """How many of its times the work file would change: to milliseconds, or because they are none."""
     begins_empty: bool = False
     """Whether the first feature has no value in this column."""
     fits: Annotated[tuple[FieldType, ...], Meta(max_length=5)] = ()
@@ -100,8 +100,13 @@ def _is_plain(layer: SeenLayer) -> bool:
         all(int(code) in SIMPLE_CODES for code in layer.codes)
         and layer.system != "other"
         and len(names) == len(layer.columns)
-        and all(column.name and not (column.filled and column.type in TIMES) for column in layer.columns)
+        and all(column.name and not column.unsteady and not _is_time_of_day(column) for column in layer.columns)
     )
+
+
+def _is_time_of_day(column: SeenColumn) -> bool:
+    """Whether the work file would normalize the texts of the column."""
+    return bool(column.filled) and column.type is FieldType.TIME
 
 
 def _tidied(layer: SeenLayer, reading: Reading) -> Iterator[Column]:
@@ -183,6 +188,7 @@ _COUNTED: Mapping[FieldType, tuple[str, ...]] = MappingProxyType(
         FieldType.INTEGER: ("total", "at_32_bits", "beyond_32_bits", "beyond_53_bits", "inexact_in_dbf"),
         FieldType.REAL: ("total", "infinite", "tiny", "inexact_in_dbf"),
         FieldType.DATE: ("before_1000", "before_march_1900"),
+        FieldType.DATETIME: ("until_1970", "before_march_1900", "fractions", "offsets", "zoned"),
     }
 )
 """What is counted in a column, by its type."""

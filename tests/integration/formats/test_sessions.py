@@ -219,7 +219,7 @@ SEPARATED: Mapping[str, tuple[str | bytes, int]] = {
     "rows of other widths": ("x,y,name\n1,2,a,more,5\n3,4\n5,6,b,,\n", 1),
     "lines that are empty": ("\n\nx,y,name\n\n1,2,a\n\n\n3,4,b\n", 1),
     "quoted": ('"x","y","na""me"\n1,2,"a, ""b""\nc"\n3,4,"it\'s"\n', 1),
-    "mixed types": ("x,y,a,b,c\n1,2,2020-01-02,7,2020-01-02T03:04:05Z\n3,4,2020-01-03,7.5,2020-01-02\n", 2),
+    "mixed types": ("x,y,a,b,c\n1,2,2020-01-02,7,2020-01-02T03:04:05Z\n3,4,2020-01-03,7.5,2020-01-02\n", 1),
     "days": ("x,y,day,number,code\n1,2,2020-01-02,7,007\n3,4,2020-02-30,7.5,8\n", 1),
     "tabs": ("x\ty\tname\n1\t2\ta, b; c\n3\t4\tb\n", 1),
     "bars": ("x|y|name\n1|2|a\n3|4|b\n", 2),

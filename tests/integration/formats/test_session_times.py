@@ -1,0 +1,92 @@
+"""Times come out the same, and are told the same, whether one run converts them or several through the work file."""
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.integration.formats.samples import point
+from tests.integration.formats.test_sessions import TARGETS, Ways, as_source, outcome, ways
+
+__all__ = ["ways"]
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+DAYS = (
+    "2020-02-03",
+    "0001-01-01",
+    "0999-12-31",
+    "1899-12-31",
+    "1900-02-28",
+    "1900-03-01",
+    "1969-12-31",
+    "1970-01-01",
+    "9999-12-31",
+)
+HOURS = ("00:00:00", "03:04:05", "12:30:59", "23:59:59")
+FRACTIONS = ("", ".0", ".5", ".123", ".999", ".1234", ".9996", ".000001")
+ZONES = ("", "Z", "+00:00", "-00:00", "+01:00", "-05:30", "+05:45", "+14:00", "-12:00", "+0200", "+02", "+07:07")
+ODD = (
+    "2020-02-30T01:02:03Z",
+    "2020-06-30T23:59:60Z",
+    "2020-01-02T24:00:00Z",
+    "2020-13-01T00:00:00Z",
+    "2020-01-02 03:04:05",
+    "2020/01/02 03:04:05",
+)
+SEEDS = range(2)
+SOURCES = ("geojson", "gpkg", "fgb", "csv")
+
+
+def moment(chance: random.Random, *, is_plain: bool) -> str:
+    """A time; a plain one is whole seconds or milliseconds of the day, in a zone of quarters of an hour."""
+    fractions, zones = (FRACTIONS[:5], ZONES[:9]) if is_plain else (FRACTIONS, ZONES)
+    parts = chance.choice(DAYS), "T", chance.choice(HOURS), chance.choice(fractions), chance.choice(zones)
+    return "".join(parts)
+
+
+def row(chance: random.Random) -> dict[str, object]:
+    """Columns of times, of days and times, of times and texts, and of times that few programs accept."""
+    return {
+        "plain": moment(chance, is_plain=True),
+        "universal": f"{chance.choice(DAYS)}T{chance.choice(HOURS)}Z",
+        "few": chance.choice([None, moment(chance, is_plain=True)]),
+        "any": moment(chance, is_plain=chance.random() < 0.5),
+        "days": chance.choice([chance.choice(DAYS), moment(chance, is_plain=True)]),
+        "texts": chance.choice(["a text", "", moment(chance, is_plain=True)]),
+        "odd": chance.choice([*ODD, moment(chance, is_plain=True)]),
+    }
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_both_ways_give_the_same_times(ways: Ways, tmp_path: Path, kind: str, seed: int) -> None:
+    """Bytes, warnings, facts and refusals."""
+    chance = random.Random(seed)
+    rows = [row(chance) for _ in range(chance.randint(1, 4))]
+    names = list(rows[0])
+    wishes = {"source_epsg": 4326} if kind == "csv" else {}
+    for number, columns in enumerate([names, *([name] for name in chance.sample(names, 3))]):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        features = [point(x, 2, **{name: one[name] for name in columns}) for x, one in enumerate(rows)]
+        source = as_source(kind, features, directory)
+        if source is None:
+            continue
+        for output in chance.sample(TARGETS, 1 + (columns is names)):
+            held = await outcome(ways.held, source, output, **wishes)
+            assert held == await outcome(ways.filed, source, output, **wishes), (kind, output, columns)
+
+
+@pytest.mark.parametrize(("kind", "output"), [("geojson", "GeoPackage"), ("gpkg", "GeoJson"), ("fgb", "Kml")])
+async def test_times_take_one_run(ways: Ways, tmp_path: Path, kind: str, output: str) -> None:
+    """With and without zones and milliseconds; digits beyond those, which the work file rounds, take several."""
+    steady = [point(1, 2, a="2020-01-02T03:04:05Z", b="1969-01-02T03:04:05.5+05:45"), point(3, 4, a=None, b=None)]
+    rounded = [point(1, 2, a="2020-01-02T03:04:59.9996Z")]
+    for content, is_one_run in ((steady, True), (rounded, False)):
+        directory = tmp_path / str(is_one_run)
+        directory.mkdir()
+        source = as_source(kind, content, directory)
+        assert source is not None
+        before = len(ways.runs.commands)
+        await ways.held.to(output, source)
+        assert (len(ways.runs.commands) - before == 1) is is_one_run
