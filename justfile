@@ -21,13 +21,15 @@ default:
 serve *ARGS: ready
     @exec geomill serve "$@"
 
-# Install everything for development.
+# Install everything for development; the parts come from different places and wait for none of each other.
 [group('run')]
-setup: (environment "dev") gdal build page
+[parallel]
+setup: (environment "dev") gdal page && build
 
 # Install everything for serving.
 [group('run')]
-ready: (environment "serve") gdal build page
+[parallel]
+ready: (environment "serve") gdal page && build
 
 # Run the tests: all of them, several at a time because many wait, or what pytest makes of ARGS.
 [group('check')]
