@@ -166,7 +166,8 @@ async def _plain_errors() -> AsyncIterator[None]:
         yield
     except BaseExceptionGroup as group:
         if len(group.exceptions) == 1:
-            raise group.exceptions[0] from None
+            [error] = group.exceptions
+            raise error from error.__cause__
         raise
 
 

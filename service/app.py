@@ -379,7 +379,7 @@ async def look_at_host(settings: Settings) -> Capabilities:
     if not found:
         raise ConverterMissing(
             "There is no ogr2ogr. Install GDAL (Debian: apt-get install gdal-bin; macOS: brew install gdal) or "
-            " set GEOMILL_OGR2OGR to the program's path."
+            "set GEOMILL_OGR2OGR to the program's path."
         )
     return await anyio.to_thread.run_sync(probe, Path(found), settings.data_path, {})
 

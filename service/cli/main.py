@@ -13,6 +13,7 @@ from service.cli.command import Command
 from service.cli.failures import sentence_for
 from service.settings import Settings, read_settings
 from service.telemetry.build import VERSION
+from service.telemetry.log import configure_log
 
 COMMANDS: tuple[Command, ...] = (
     serve.COMMAND,
@@ -40,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = Settings()
     try:
         settings = read_settings(os.environ)
+        configure_log(settings.log_format, "error")  # a command says itself what it does; a server logs more
         code: int = anyio.run(chosen.run, settings, chosen)
     except KeyboardInterrupt:
         return 130

@@ -46,7 +46,8 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
         start = partial(_run_member, member=member) if member else _run
         exit_code = await start(settings, arguments.role)
     except ExceptionGroup as group:
-        raise only_error(group) from None
+        error = only_error(group)
+        raise error from error.__cause__  # which says what is wrong
     _log.info(events.SERVER_STOPPED)
     return exit_code
 

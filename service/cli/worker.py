@@ -32,7 +32,8 @@ async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
             give_up_rights(embeds_database=False)
             await _work(settings, port)
     except ExceptionGroup as group:
-        raise only_error(group) from None
+        error = only_error(group)
+        raise error from error.__cause__  # which says what is wrong
     _log.info(events.SERVER_STOPPED)
     return 0
 

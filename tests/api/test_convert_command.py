@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+import structlog
 
 from service.cli import main
 from service.usecases.delete_job import CANCELLED
@@ -56,6 +57,14 @@ def command(tmp_path: Path) -> Command:
     """The command and a file to convert."""
     (tmp_path / "lakes.geojson").write_bytes(lakes())
     return Command(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def former_log() -> Iterator[None]:
+    """Let commands that run in this process configure no log but their own."""
+    former = structlog.get_config()
+    yield
+    structlog.configure(**former)
 
 
 def through(client: Client) -> tuple[str, ...]:

@@ -51,6 +51,36 @@ def test_a_wrong_setting_is_named(name: str, database_url: str, tmp_path: Path) 
     assert_one_sentence(done.stderr, *expected)
 
 
+FLEET: Mapping[str, str] = {
+    "GEOMILL_DATABASE_URL": "postgresql://127.0.0.1:1/x",
+    "GEOMILL_NATS_URL": "nats://127.0.0.1:1",
+    "GEOMILL_S3_BUCKET": "results",
+    "GEOMILL_PORT": "0",
+    "GEOMILL_LOG_LEVEL": "error",
+}
+DATABASE_AWAY = ("GEOMILL_DATABASE_URL", "Connect call failed ('127.0.0.1', 1)")
+
+
+@pytest.mark.parametrize(
+    ("command", "lacks", "expected"),
+    [
+        (("serve",), "GEOMILL_NATS_URL", DATABASE_AWAY),
+        (("serve", "--role", "gateway"), None, DATABASE_AWAY),
+        (("worker",), None, DATABASE_AWAY),
+        (("serve", "--role", "gateway"), "GEOMILL_NATS_URL", ("GEOMILL_NATS_URL",)),
+        (("worker",), "GEOMILL_S3_BUCKET", ("GEOMILL_S3_BUCKET",)),
+        (("audit",), None, DATABASE_AWAY),
+    ],
+)
+def test_each_role_says_what_it_lacks(
+    command: tuple[str, ...], lacks: str | None, expected: tuple[str, ...], tmp_path: Path
+) -> None:
+    """With the cause that the driver told, and without log events on standard output."""
+    done = Geomill(tmp_path, {name: value for name, value in FLEET.items() if name != lacks})(*command)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert_one_sentence(done.stderr, *expected)
+
+
 def test_a_taken_port_is_named(taken_port: int, tmp_path: Path) -> None:
     """With the variable that selects another port."""
     done = Geomill(tmp_path, {"GEOMILL_PORT": str(taken_port), "GEOMILL_LOG_LEVEL": "error"})("serve")

@@ -2,12 +2,14 @@
 
 import io
 import zipfile
+from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.fleet.site import Site, wait_until
 from tests.support.data import collection, feature, lakes, point
+from tests.support.geomill import Geomill
 
 pytestmark = pytest.mark.xdist_group("fleet")
 
@@ -93,3 +95,13 @@ def test_a_gateway_is_ready_with_its_queue(fleet: Site) -> None:
     checks = httpx.get(f"{fleet.gateway.private_url}/readyz").json()["checks"]
     assert checks["queue"] == "ok"
     assert httpx.get(f"{fleet.workers[0].url}/readyz").is_success
+
+
+def test_a_queue_that_is_away_is_named(shared_fleet: Site, tmp_path: Path) -> None:
+    """A worker says in one sentence which variable to check and what the cause is, without credentials."""
+    own = {"GEOMILL_DATABASE_URL": shared_fleet.dsn, "GEOMILL_NATS_URL": "nats://u:secret@127.0.0.1:1"}
+    done = Geomill(tmp_path, {**shared_fleet.settings, **own, "GEOMILL_LOG_LEVEL": "error"})("worker")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
+    assert done.stderr.startswith("geomill: The NATS server that GEOMILL_NATS_URL names cannot be used (")
+    assert "NoneType" not in done.stderr
+    assert "u:secret" not in done.stderr
