@@ -110,6 +110,12 @@ crash-test COUNT="100" STEPS="500" SEED="1": setup
 failover-test: setup
     @exec pytest --numprocesses=0 --quiet --capture=no tests/e2e/failover.py
 
+# Provoke what each alert is for on real processes, and wait until a real Prometheus fires it; or only those of ARGS, as pytest's.
+[group('check')]
+[no-exit-message]
+alerts-test *ARGS: setup
+    @exec pytest --numprocesses=0 --timeout=900 --verbose tests/e2e/alerts.py "$@"
+
 # Break a fleet (gateways, workers, NATS, PostgreSQL, S3) in every way, or in those of ARGS, as `losses --jobs 10000 --seed 7`.
 [group('check')]
 [no-exit-message]

@@ -1,0 +1,457 @@
+"""The alerts in deploy/prometheus/alerts.yml fire on a real Prometheus when a real service fails as they say.
+
+`just alerts-test` runs it; it is no part of the suite, because it takes minutes. A minute of the rules is a few seconds
+here; nothing else about them differs. Each test provokes what one or two alerts are for.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+
+import anyio
+import httpx
+import psutil
+import pytest
+
+from bench.load.documents import document, small_document
+from service.accounts.administration import Terms
+from service.db.migrate import migrate
+from service.db.pool import open_pool
+from service.metering.ledger import publish_plans
+from service.postgres_embedded.server_user import find_server_user
+from tests.fleet.nats import NatsServer, nats_server
+from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
+from tests.support.pgbouncer import free_port
+from tests.support.replication import PostgresServer
+from tests.support.server import EXECUTED, Client, Server, create_account, running_server
+
+RULES = Path(__file__).parents[2] / "deploy" / "prometheus" / "alerts.yml"
+SHORTER = ((r"\[\d+[mh]\]", "[60s]"), (r"for: \d+[mh]", "for: 2s"), (r"> 60\b", "> 5"), (r"> 20\b", "> 2"))
+"""What becomes of the durations in the rules, of the two thresholds that are a minute of waiting, and of the number of
+deliveries in ten minutes."""
+CONFIGURATION = """
+global: {{scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 1s}}
+rule_files: [alerts.yml]
+scrape_configs:
+  - job_name: geomill
+    file_sd_configs: [{{files: [targets.json], refresh_interval: 1s}}]
+"""
+SETTINGS = {
+    "GEOMILL_LEASE_SECONDS": "10",
+    "GEOMILL_CONVERTERS": "1",
+    "GEOMILL_SUSPENDED": "2",
+    "GEOMILL_WAITING_ROOM": "4",
+    "GEOMILL_MAX_BATCH_FILES": "2",
+    "GEOMILL_PRIVATE_PORT": "0",
+    "GEOMILL_S3_BUCKET": BUCKET,
+    "GEOMILL_S3_ACCESS_KEY": ACCESS_KEY,
+    "GEOMILL_S3_SECRET_KEY": SECRET_KEY,
+}
+OTHER_VERSION = "import service.telemetry.build as b; b.VERSION = '0.0.1'; from service.cli import main; main()"
+OF_A_BUSY_HOST = {"GeomillDown", "GeomillAllDown", "GeomillEventLoopSlow", "GeomillLeaseAtRisk", "GeomillQueueSlow"}
+"""Alerts that nobody has to provoke where others keep the host busy, since a minute is a few seconds here."""
+PATIENT = {"GEOMILL_LEASE_SECONDS": "60", "GEOMILL_WAITING_ROOM": "200", "GEOMILL_MAX_PER_ACCOUNT": "200"}
+PATIENCE_SECONDS = 150.0
+QUIET_SECONDS = 10.0
+TERMS = Terms(plan="business", plan_owner="organization")
+FILE = "/api/geo/convert/file"
+ASYNC = {"Prefer": "respond-async"}
+
+
+class Prometheus:
+    """A Prometheus with the shortened rules."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._targets: list[str] = []
+        rules = RULES.read_text(encoding="utf-8")
+        for long, short in SHORTER:
+            rules = re.sub(long, short, rules)
+        (directory / "alerts.yml").write_text(rules)
+        (directory / "prometheus.yml").write_text(CONFIGURATION.format())
+        self._write()
+        port = free_port()
+        self._url = f"http://127.0.0.1:{port}/api/v1/alerts"
+        options = (f"--web.listen-address=127.0.0.1:{port}", f"--storage.tsdb.path={directory / 'data'}")
+        with (directory / "log").open("wb") as log:
+            command = ("prometheus", f"--config.file={directory / 'prometheus.yml'}", *options)
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    @contextmanager
+    def watching(self, server: Server) -> Iterator[None]:
+        """Scrape a process inside the block."""
+        with suppress(ValueError):
+            target = httpx.URL(server.private_url).netloc.decode()
+        if not server.events("server.ready"):
+            target = httpx.URL(server.url).netloc.decode()
+        self._targets.append(target)
+        self._write()
+        yield
+        self._targets.remove(target)
+        self._write()
+
+    def firing(self) -> set[str]:
+        """The alerts that fire now."""
+        with suppress(httpx.HTTPError):
+            alerts = httpx.get(self._url).json()["data"]["alerts"]
+            return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
+        return set()
+
+    def await_alerts(self, *names: str, provoke: Callable[[], object] = lambda: None) -> None:
+        """Provoke alerts again and again until they fire."""
+        give_up_at = time.monotonic() + PATIENCE_SECONDS
+        missing = set(names)
+        while missing:
+            assert time.monotonic() < give_up_at, f"{missing} did not fire, but {self.firing()}"
+            provoke()
+            missing -= self.firing()
+            time.sleep(0.2)
+
+    def end(self) -> None:
+        """Stop it."""
+        self._process.terminate()
+        self._process.wait()
+
+    def _write(self) -> None:
+        draft = self._directory / "targets.new"
+        draft.write_text(json.dumps([{"targets": self._targets}]))
+        draft.rename(self._directory / "targets.json")
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """One for all tests."""
+    if shutil.which("prometheus") is None:
+        pytest.skip("Prometheus is not installed")
+    running = Prometheus(tmp_path_factory.mktemp("prometheus"))
+    yield running
+    running.end()
+
+
+class Parts:
+    """What the service relies on, each of which can be ended."""
+
+    def __init__(self, directory: Path, prometheus: Prometheus, stack: ExitStack) -> None:
+        self._directory = directory
+        self._prometheus = prometheus
+        for name in ("postgres", "s3", "nats"):
+            (directory / name).mkdir()
+        user = find_server_user()
+        if user.switched:
+            directory.chmod(0o711)
+            os.chown(directory / "postgres", user.uid, user.gid)
+        self.postgres = PostgresServer(directory / "postgres")
+        self.postgres.create()
+        self.postgres.start()
+        stack.callback(self.postgres.kill)
+        anyio.run(_prepare, self.postgres.dsn)
+        self.s3: S3Server = stack.enter_context(s3_server(directory / "s3"))
+        self.nats: NatsServer = stack.enter_context(nats_server(directory / "nats"))
+
+    @contextmanager
+    def running(
+        self,
+        *command: str,
+        settings: Mapping[str, str] | None = None,
+        data_dir: Path | None = None,
+        program: tuple[str, ...] = EXECUTED,
+    ) -> Iterator[Server]:
+        """Run a process of the service inside the block, which Prometheus scrapes."""
+        given = {**SETTINGS, "GEOMILL_S3_ENDPOINT": self.s3.url, **(settings or {})}
+        directory = data_dir or self._directory / f"data-{time.monotonic_ns()}"
+        line = command or ("serve",)
+        with (
+            running_server(directory, self.postgres.dsn, given, program=program, command=line) as server,
+            self._prometheus.watching(server),
+        ):
+            yield server
+
+    @contextmanager
+    def fleet(self, settings: Mapping[str, str] | None = None) -> Iterator[tuple[Server, Callable[[], Server]]]:
+        """Run a gateway inside the block, and workers as they are asked for."""
+        given = {"GEOMILL_NATS_URL": self.nats.url, **(settings or {})}
+        with ExitStack() as stack:
+
+            def start() -> Server:
+                return stack.enter_context(self.running("worker", settings=given))
+
+            yield stack.enter_context(self.running("serve", "--role", "gateway", settings=given)), start
+
+
+async def _prepare(dsn: str) -> None:
+    await migrate(dsn)
+    async with open_pool(dsn, max_size=1) as database:
+        await publish_plans(database)
+
+
+@pytest.fixture(scope="module")
+def parts(prometheus: Prometheus) -> Iterator[Parts]:
+    """One set for all tests, in a directory that PostgreSQL's user can reach."""
+    with tempfile.TemporaryDirectory(prefix="geomill-alerts-") as directory, ExitStack() as stack:
+        yield Parts(Path(directory), prometheus, stack)
+
+
+@contextmanager
+def asking(server: Server, content: bytes, clients: int = 1, **fields: str) -> Iterator[list[Client]]:
+    """Convert again and again inside the block, each client with an account of its own."""
+    over = threading.Event()
+    with ExitStack() as stack:
+        accounts = [stack.enter_context(closing(create_account(server, TERMS))) for _ in range(clients)]
+
+        def convert(client: Client) -> None:
+            while not over.is_set():
+                with suppress(httpx.HTTPError):
+                    client.post(FILE, files={"file": ("a.geojson", content)}, data=fields)
+                over.wait(0.05)
+
+        threads = [threading.Thread(target=convert, args=(client,)) for client in accounts]
+        for thread in threads:
+            thread.start()
+        try:
+            yield accounts
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+
+
+def below(server: Server) -> list[psutil.Process]:
+    """The processes that a server has started, and those that these have."""
+    with suppress(psutil.Error):
+        return psutil.Process(server.process.pid).children(recursive=True)
+    return []
+
+
+def send(processes: list[psutil.Process], number: int) -> None:
+    """Send a signal to processes that may have ended."""
+    for process in processes:
+        with suppress(psutil.Error):
+            process.send_signal(number)
+
+
+def kill_converters(server: Server) -> None:
+    """End what the processes that start converters have started."""
+    with suppress(psutil.Error):
+        for keeper in psutil.Process(server.process.pid).children():
+            for starter in keeper.children():
+                send(starter.children(recursive=True), signal.SIGKILL)
+
+
+def test_a_service_in_order_raises_no_alert(prometheus: Prometheus, parts: Parts) -> None:
+    """Its conversions, and a bad file, are no reason to call anybody."""
+    with parts.running() as server, asking(server, small_document()) as [client]:
+        client.convert("bad.geojson", b"{")
+        time.sleep(QUIET_SECONDS)
+        assert prometheus.firing() <= OF_A_BUSY_HOST
+
+
+def test_processes_that_are_gone(prometheus: Prometheus, parts: Parts) -> None:
+    """One of two, then both."""
+    with parts.running() as first, parts.running() as second:
+        first.process.kill()
+        prometheus.await_alerts("GeomillDown")
+        second.process.kill()
+        prometheus.await_alerts("GeomillAllDown")
+
+
+def test_a_defect(prometheus: Prometheus, parts: Parts) -> None:
+    """A table that is not as the code expects."""
+    with parts.running() as server, closing(create_account(server, TERMS)) as client:
+        parts.postgres.execute("ALTER TABLE job RENAME COLUMN original_file_name TO other")
+
+        def convert() -> None:
+            client.post(FILE, files={"file": ("a.geojson", small_document())})
+
+        try:
+            prometheus.await_alerts("GeomillDefect", provoke=convert)
+        finally:
+            parts.postgres.execute("ALTER TABLE job RENAME COLUMN other TO original_file_name")
+
+
+def test_a_store_that_is_away(prometheus: Prometheus, parts: Parts) -> None:
+    """Conversions fail free."""
+    with parts.running() as server, asking(server, small_document()):
+        parts.s3.kill()
+        try:
+            prometheus.await_alerts("GeomillStoreFailing")
+        finally:
+            parts.s3.start()
+
+
+def test_a_database_that_is_away(prometheus: Prometheus, parts: Parts) -> None:
+    """Maintenance fails, and so does the heartbeat."""
+    with parts.running():
+        parts.postgres.stop()
+        try:
+            prometheus.await_alerts("GeomillLeaseAtRisk", "GeomillUpkeepFailing")
+        finally:
+            parts.postgres.start()
+
+
+def test_converters_that_stand_still(prometheus: Prometheus, parts: Parts) -> None:
+    """Files wait, and further ones are rejected."""
+    with parts.running() as server, asking(server, small_document(), 8):
+        frozen: list[psutil.Process] = []
+
+        def freeze() -> None:
+            frozen.extend(below(server))
+            send(frozen, signal.SIGSTOP)
+
+        try:
+            prometheus.await_alerts("GeomillQueueSlow", "GeomillOverloaded", provoke=freeze)
+        finally:
+            send(frozen, signal.SIGCONT)
+
+
+def test_large_files_of_many_accounts(prometheus: Prometheus, parts: Parts) -> None:
+    """Each is suspended for the next."""
+    with parts.running() as server, asking(server, document(12_000_000), 4, outputFormat="Kml"):
+        prometheus.await_alerts("GeomillSuspendedFull")
+
+
+def test_an_event_loop_that_is_held_up(prometheus: Prometheus, parts: Parts) -> None:
+    """The process gets the processor only now and then."""
+    with parts.running() as server:
+
+        def hold_up() -> None:
+            server.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.3)
+            server.process.send_signal(signal.SIGCONT)
+
+        prometheus.await_alerts("GeomillEventLoopSlow", provoke=hold_up)
+
+
+def test_a_fork_server_that_is_killed(prometheus: Prometheus, parts: Parts) -> None:
+    """Its runs end with it."""
+    with parts.running() as server, asking(server, document(1_000_000), 2):
+        prometheus.await_alerts(
+            "GeomillConvertersFailing", provoke=lambda: send(psutil.Process(server.process.pid).children(), 9)
+        )
+
+
+def test_converters_that_are_killed(prometheus: Prometheus, parts: Parts) -> None:
+    """By somebody else, again and again."""
+    with parts.running() as server, asking(server, document(1_000_000), 2):
+        prometheus.await_alerts("GeomillConvertersKilled", provoke=lambda: kill_converters(server))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_a_disk_that_is_full(prometheus: Prometheus, parts: Parts, tmp_path: Path) -> None:
+    """A file of 12 MB, and no space for what becomes of it."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", str(tmp_path)], check=True)
+    try:
+        with parts.running(data_dir=tmp_path) as server, asking(server, document(12_000_000), outputFormat="Kml"):
+            prometheus.await_alerts("GeomillDiskFull")
+    finally:
+        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+
+
+def test_files_that_cannot_be_converted(prometheus: Prometheus, parts: Parts) -> None:
+    """Most of more than fifty."""
+    with parts.running() as server, asking(server, small_document()[:-40], 4):
+        prometheus.await_alerts("GeomillMostFilesRejected")
+
+
+def test_a_reservation_of_a_dead_process(prometheus: Prometheus, parts: Parts) -> None:
+    """Until its lease is over; then another process releases it."""
+    with (
+        parts.running(settings={"GEOMILL_LEASE_SECONDS": "60"}) as dying,
+        parts.running(settings={"GEOMILL_LEASE_SECONDS": "60"}),
+        closing(create_account(dying, TERMS)) as client,
+    ):
+        client.convert("a.geojson", document(20_000_000), headers=ASYNC)
+        dying.process.kill()
+        prometheus.await_alerts("GeomillReservationsStuck")
+
+
+def test_two_versions(prometheus: Prometheus, parts: Parts) -> None:
+    """Run beside each other."""
+    with parts.running(), parts.running(program=("-c", OTHER_VERSION)):
+        prometheus.await_alerts("GeomillVersionsDiffer")
+
+
+def test_a_fleet_without_nats(prometheus: Prometheus, parts: Parts) -> None:
+    """Gateways and workers both say so."""
+    with parts.fleet() as (_, start):
+        start()
+        parts.nats.kill()
+        try:
+            prometheus.await_alerts("GeomillFleetQueueLost")
+        finally:
+            parts.nats.start()
+
+
+def test_a_fleet_whose_worker_stands_still(prometheus: Prometheus, parts: Parts) -> None:
+    """Jobs wait, and more of them than its converter does in time."""
+    with parts.fleet(PATIENT) as (
+        gateway,
+        start,
+    ):
+        worker = start()
+        with closing(create_account(gateway, TERMS)) as client:
+            _await_workers(client)
+            worker.process.send_signal(signal.SIGSTOP)
+
+            def promise() -> None:
+                client.post(FILE, files={"file": ("a.geojson", small_document())}, headers=ASYNC)
+
+            try:
+                prometheus.await_alerts("GeomillFleetQueueSlow", "GeomillFleetTooSmall", provoke=promise)
+            finally:
+                worker.process.send_signal(signal.SIGCONT)
+
+
+def test_a_fleet_whose_workers_cannot_reach_the_bucket(prometheus: Prometheus, parts: Parts) -> None:
+    """They leave their jobs to others, which cannot reach it either."""
+    with parts.fleet() as (gateway, start):
+        worker = start()
+        with closing(create_account(gateway, TERMS)) as client:
+            _await_workers(client)
+            worker.process.send_signal(signal.SIGSTOP)
+            for _ in range(8):
+                client.post(FILE, files={"file": ("a.geojson", small_document())}, headers=ASYNC)
+            parts.s3.kill()
+            worker.process.send_signal(signal.SIGCONT)
+            try:
+                prometheus.await_alerts("GeomillFleetRedelivering")
+            finally:
+                parts.s3.start()
+
+
+def test_files_with_which_workers_die(prometheus: Prometheus, parts: Parts) -> None:
+    """Each time that they convert it, until it fails as poison."""
+    with parts.fleet({"GEOMILL_LEASE_SECONDS": "3", "GEOMILL_CONVERTERS": "2"}) as (gateway, start):
+        workers = [start()]
+        with closing(create_account(gateway, TERMS)) as client:
+            _await_workers(client)
+            for _ in range(6):
+                client.post(FILE, files={"file": ("a.geojson", document(8_000_000))}, headers=ASYNC)
+
+            def kill() -> None:
+                worker = workers[-1]
+                if _running_jobs(worker):
+                    worker.process.kill()
+                    workers.append(start())
+
+            prometheus.await_alerts("GeomillFleetWorkersDying", "GeomillFleetPoison", provoke=kill)
+
+
+def _running_jobs(worker: Server) -> float:
+    found = re.search(r"^geomill_jobs_running (\S+)$", httpx.get(f"{worker.url}/metrics").text, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+def _await_workers(client: Client) -> None:
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
+    while client.get("/api/geo/formats").status_code != httpx.codes.OK:
+        assert time.monotonic() < give_up_at
+        time.sleep(0.2)
