@@ -110,7 +110,7 @@ crash-test COUNT="100" STEPS="500" SEED="1": setup
 failover-test: setup
     @exec pytest --numprocesses=0 --quiet --capture=no tests/e2e/failover.py
 
-# Provoke what each alert is for on real processes, and wait until a real Prometheus fires it; or only those of ARGS, as pytest's.
+# Provoke what alerts are for on real processes, and wait until a real Prometheus fires it; or only those of ARGS, as pytest's.
 [group('check')]
 [no-exit-message]
 alerts-test *ARGS: setup
