@@ -10,10 +10,11 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
+from service.db.batching import Batcher
 from service.db.pool import Database
 from service.db.queries import load
 from service.formats.offer import Availability
@@ -29,6 +30,7 @@ POISON = (
     "file may be damaged in a way that the converter cannot handle."
 )
 _AT_ONCE = 500
+_CLAIMED_AT_ONCE = 64
 
 
 class HeldJob(msgspec.Struct, frozen=True):
@@ -42,15 +44,26 @@ class HeldJob(msgspec.Struct, frozen=True):
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """What came of claiming a job; only a job that was `claimed` has an attempt and the key of its output.
 
-    `input` is the key of its input if that is in the store. A process has died with a job that `is_suspect`. If too
-    many have, while they converted it, the job is `given up`: it has failed.
+    `input` is the key of its input if that is in the store. A process has died with a job that `is_doubtful`, so the
+    start of its converter must be recorded before it. One that `is_suspect` must run alone: if another process dies
+    while it converts the job, the job is `given up`, and has failed.
     """
 
     verdict: Literal["claimed", "held", "ended", "given up"]
-    attempt: int | None
-    output: str | None
-    input: str | None
-    is_suspect: bool
+    attempt: int | None = None
+    output: str | None = None
+    input: str | None = None
+    is_doubtful: bool = False
+    is_suspect: bool = False
+
+
+class _Wanted(NamedTuple):
+    """A job to claim, for the account and from the gateway that its message names."""
+
+    job_id: JobId
+    account_id: AccountId
+    gateway: ServerId
+    new_name: str
 
 
 class Leases:
@@ -64,6 +77,8 @@ class Leases:
         self._lease = lease
         self._formats = msgspec.to_builtins(formats)
         self._beaten = -math.inf
+        self._secrets = Batcher(self._find_secrets, _CLAIMED_AT_ONCE)
+        self._claims = Batcher(self._claim_all, _CLAIMED_AT_ONCE)
         self.server_id = server_id
 
     @property
@@ -115,9 +130,7 @@ class Leases:
 
     async def secret(self, job_id: JobId) -> str | None:
         """Return the secret with which the handover of a job must be sealed; None if the job has ended."""
-        async with self._database.connection() as connection:
-            found: str | None = await connection.fetchval(_SQL["secret"], job_id)
-        return found
+        return await self._secrets.submit(job_id)
 
     async def claim(self, job_id: JobId, account_id: AccountId, gateway: ServerId, new_name: str) -> Claim:
         """Claim a job for this process; it and its admission are durable then.
@@ -125,16 +138,22 @@ class Leases:
         A job that another process than `gateway` has admitted, or for another account, counts as ended.
         The output of any attempt but the first is to be stored as `new_name`.
         """
-        async with self._database.connection() as connection:
-            row = await connection.fetchrow(
-                _SQL["claim"], job_id, account_id, gateway, self.server_id, self._lease, new_name, MOST_DEATHS, POISON
-            )
-        return msgspec.convert(dict(row or {}), Claim)
+        return await self._claims.submit(_Wanted(job_id, account_id, gateway, new_name))
 
-    async def mark_begun(self, job_id: JobId, attempt: int) -> None:
-        """Record that a converter begins on a claimed job, before it does."""
+    async def _find_secrets(self, job_ids: Sequence[JobId]) -> list[str | None]:
         async with self._database.connection() as connection:
-            await connection.execute(_SQL["mark_begun"], job_id, attempt)
+            found = {row["id"]: row["secret"] for row in await connection.fetch(_SQL["secrets"], job_ids)}
+        return [found.get(job_id) for job_id in job_ids]
+
+    async def _claim_all(self, wanted: Sequence[_Wanted]) -> list[Claim]:
+        """Claim jobs; of several claims of one job, this process has made all, and the first one counts."""
+        named = {one.job_id: one for one in reversed(wanted)}
+        columns = zip(*named.values(), strict=True)
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["claim"], *columns, self.server_id, self._lease, MOST_DEATHS, POISON)
+        claims = {row["job_id"]: msgspec.convert(dict(row), Claim) for row in rows}
+        ended, held = Claim(verdict="ended"), Claim(verdict="held")
+        return [claims.get(one.job_id, ended) if named.pop(one.job_id, None) else held for one in wanted]
 
     async def claimed(self) -> list[HeldJob]:
         """Return the open jobs that this process has claimed."""

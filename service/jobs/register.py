@@ -32,6 +32,11 @@ class JobRegister:
         """Note that a converter has started on this attempt; `situation` says what happens to it at any time."""
         self._begun[job.id] = job.attempt, situation
 
+    async def record_begin(self, job: Job) -> None:
+        """Record that a converter is about to begin on this attempt: if the process dies now, it may be the cause."""
+        async with self._database.connection() as connection:
+            await connection.execute(_SQL["record_begin"], job.id, job.attempt)
+
     def end(self, job_id: JobId) -> None:
         """Note that this process no longer works on this job."""
         self._begun.pop(job_id, None)

@@ -56,6 +56,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     object_key: str
     is_promised: bool = False
     """Whether the client receives the job's id before the job has ended."""
+    is_doubtful: bool = False
+    """Whether a worker has died with the job, so that the start of its converter must be recorded before it."""
 
 
 def source_spec(source: Source, directory: Path) -> SourceSpec:

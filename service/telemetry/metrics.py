@@ -76,7 +76,7 @@ FLEET_CONVERTER_SECONDS_WAITING = Gauge(
     multiprocess_mode="mostrecent",
 )
 FLEET_DELIVERIES = Counter("geomill_fleet_deliveries", "Jobs that the queue has brought to this worker.", ["delivery"])
-FLEET_SUSPECTS = Counter("geomill_fleet_suspects", "Jobs run alone because a worker has died with them.")
+FLEET_SUSPECTS = Counter("geomill_fleet_suspects", "Jobs run again because a worker has died with them.")
 FLEET_HANDED_OVER_AGAIN = Counter("geomill_fleet_handed_over_again", "Jobs that were missing in the queue.")
 
 CONVERTER_RUNS = Counter("geomill_converter_runs", "Converter runs by ending.", ["ending"])

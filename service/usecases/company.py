@@ -1,34 +1,63 @@
-"""Jobs that run together, and jobs that run alone: if their process dies, it is clear with which of them."""
+"""Jobs that run together, and one that runs alone: if their process dies, it is clear with which of them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
 
+from service.errors import RetryableFault
 
-class Company:
-    """The jobs of one process; one that runs alone waits for the others, and those that come later wait for it."""
+
+class Displaced(RetryableFault):
+    """Another job is to run alone in this process; this one is for another process."""
 
     def __init__(self) -> None:
+        super().__init__("Another file has to be converted alone.", retry_after_seconds=0)
+
+
+class Company:
+    """The claimed jobs of one process.
+
+    One that runs alone waits for those that converters have begun; `make_room` returns the others to the queue. Until
+    it has ended, no other job joins.
+    """
+
+    def __init__(self, make_room: Callable[[], None]) -> None:
+        self._make_room = make_room
         self._changed = anyio.Condition()
         self._together = 0
-        self._has_loner = False
+        self.is_reserved = False
+        """Whether a job runs alone here, or waits for the others to end."""
+        self.is_closed = False
+        """Whether nobody may join any more."""
+
+    async def close(self) -> None:
+        """Let no other job join, and none wait for the others to end."""
+        self.is_closed = True
+        async with self._changed:
+            self._changed.notify_all()
 
     @asynccontextmanager
     async def joined(self, *, alone: bool) -> AsyncIterator[None]:
-        """Wait until a job may run, and let it be one of those that run until the end of the block."""
-        async with self._changed:
-            while self._has_loner:
-                await self._changed.wait()
-            self._has_loner, self._together = alone, self._together + (not alone)
+        """Let a job be one of those that run until the end of the block; wait if it has to run alone.
+
+        Raises:
+            Displaced: another job runs alone, or nobody may join any more.
+        """
+        if self.is_reserved or self.is_closed:
+            raise Displaced
+        self.is_reserved, self._together = alone, self._together + (not alone)
         try:
             if alone:
+                self._make_room()
                 async with self._changed:
-                    while self._together:
+                    while self._together and not self.is_closed:
                         await self._changed.wait()
+                if self.is_closed:
+                    raise Displaced
             yield
         finally:
             with anyio.CancelScope(shield=True):
                 async with self._changed:
-                    self._has_loner, self._together = self._has_loner and not alone, self._together - (not alone)
+                    self.is_reserved, self._together = self.is_reserved and not alone, self._together - (not alone)
                     self._changed.notify_all()

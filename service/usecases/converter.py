@@ -5,7 +5,7 @@ run that the sandbox lost or could not start. The first such run of a file raise
 over; only the second one counts.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 
 import structlog
@@ -30,7 +30,7 @@ _MAY_BE_THE_HOSTS = frozenset({Ending.SIGNAL, Ending.INTERNAL})
 metrics.start_at_zero(metrics.CONVERTER_RUNS, Ending)
 
 
-def _nothing() -> None:
+async def _nothing() -> None:
     pass
 
 
@@ -42,14 +42,14 @@ def _run_span() -> AbstractContextManager[object]:
 async def converter(
     pool: Pool,
     ticket: QueueTicket,
-    on_started: Callable[[], None] = _nothing,
+    on_started: Callable[[], Awaitable[None]] = _nothing,
     traced: Callable[[], AbstractContextManager[object]] = _run_span,
 ) -> AsyncIterator[Run]:
     """Use a converter; yields a function that runs a command. The first command waits for its turn.
 
-    `on_started` is called then, and `traced` for the span of each run. The ticket is released at the end in any case. A
-    command that is still running when the lease ends, and every later one, gets the verdict for a run that took too
-    long. The first run that crashes or is lost raises `RunCrashed`.
+    `on_started` is awaited then, and `traced` called for the span of each run. The ticket is released at the end in any
+    case. A command that is still running when the lease ends, and every later one, gets the verdict for a run that took
+    too long. The first run that crashes or is lost raises `RunCrashed`.
     """
     lease: ConverterLease | None = None
     has_crashed = False
@@ -60,7 +60,7 @@ async def converter(
             with stage("wait"), metrics.JOBS_WAITING.track_inprogress():
                 lease = await pool.acquire(ticket)
             metrics.JOBS_RUNNING.inc()
-            on_started()
+            await on_started()
         with traced():
             verdict = await lease.run(command)
         metrics.labelled(metrics.CONVERTER_RUNS, verdict.ending).inc()

@@ -22,7 +22,7 @@ from service.jobs.records import Job
 from service.jobs.spec import JobSpec
 from service.telemetry import events, metrics
 from service.usecases.converter import RunCrashed, converter
-from service.usecases.ending import JobParts, details_of, release
+from service.usecases.ending import JobParts, details_of, release, retry_while_unavailable
 from service.usecases.pipeline import ANYWHERE, CONVERT, DELIVER, Failure, Outcome, Progress
 from service.usecases.spent_time import SpentTime
 from service.usecases.steps.converting import Assigned, Bench, start
@@ -97,7 +97,9 @@ async def _convert(
     with SpentTime(progress.stage) as spent:
         progress.on_step = spent.enter_part
 
-        def on_started() -> None:
+        async def on_started() -> None:
+            if begun.spec.is_doubtful:
+                await retry_while_unavailable(lambda: parts.jobs.record_begin(begun.job))
             stopwatch.restart()
             spent.begin(begun.source.format.token, begun.target.token)
             parts.jobs.begin(begun.job, progress.situation)

@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 import msgspec
 import structlog
+from anyio.abc import TaskGroup
 
 from sandbox.pool import QueueTicket
 from sandbox.queue import State
@@ -21,7 +22,7 @@ from service.formats.offer import Offer, can
 from service.formats.target import choose_target
 from service.ids import JobId
 from service.intake.form import Upload
-from service.jobs.dispatch import RESTARTING, RETRY_AFTER_SECONDS, JobRunner, Submission
+from service.jobs.dispatch import JobRunner, Submission
 from service.jobs.handover import HandOver, is_sealed, read_handover
 from service.jobs.leases import Claim, Leases
 from service.jobs.records import Job
@@ -33,7 +34,7 @@ from service.storage.port import ObjectKey, new_key
 from service.telemetry import events, metrics
 from service.telemetry.tracing import continued_span, span
 from service.usecases import preview_result, search_systems
-from service.usecases.company import Company
+from service.usecases.company import Company, Displaced
 from service.usecases.detect_format import detect_format
 from service.usecases.ending import details_of, retry_while_unavailable
 from service.usecases.fitness import Fitness, probe_means
@@ -73,15 +74,16 @@ class Worker:
         self._services: Services
         self._offer: Offer
         self._runner: JobRunner
+        self._tasks: TaskGroup
         self.runner = runner
         self._queue = queue
         self._converters = converters
         self._sign_seconds = lease_seconds / 3
         self._large = 0
         self.fitness = Fitness(lambda: probe_means(self._services))
-        self._company = Company()
+        self._company = Company(self._let_go)
         self._tickets: dict[JobId, QueueTicket] = {}
-        self._leaves = False
+        self._fetching: set[anyio.CancelScope] = set()
         self._finished = anyio.Event()
 
     async def work(self, services: Services) -> None:
@@ -94,6 +96,7 @@ class Worker:
             return
         await self._queue.listen()
         async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
             for topic, answer in _ANSWERS.items():
                 await self._queue.questions.answer(topic, partial(_answer, services, answer), tasks)
             tasks.start_soon(self.fitness.recover)
@@ -105,13 +108,23 @@ class Worker:
 
     async def leave(self) -> None:
         """Take no further jobs, and return those that no converter has begun."""
-        self._leaves = True
         self._queue.leave()
-        async with anyio.create_task_group() as tasks:
-            for job_id, ticket in list(self._tickets.items()):
-                if ticket.state in {State.RESERVED, State.WAITING}:
-                    tasks.start_soon(self._runner.withdraw, job_id)
+        await self._company.close()
+        self._let_go()
         await self._queue.questions.leave()
+
+    def _let_go(self) -> None:
+        """Return the jobs that no converter has begun."""
+        for scope in self._fetching:
+            scope.cancel()
+        for job_id, ticket in list(self._tickets.items()):
+            if ticket.state in {State.RESERVED, State.WAITING}:
+                self._tasks.start_soon(self._runner.withdraw, job_id)
+
+    @property
+    def _lets_go(self) -> bool:
+        """Whether jobs are returned at once that no converter has begun: others can have them."""
+        return self._company.is_closed or self._company.is_reserved
 
     async def finished(self) -> None:
         """Wait until every job that was taken has ended or was returned."""
@@ -127,7 +140,7 @@ class Worker:
                 _report(error)
                 self.fitness.note_failure(error)
                 with anyio.CancelScope(shield=True):  # others may have at once what this worker leaves behind
-                    await delivery.give_back(0.0 if self._leaves else LATER_SECONDS)
+                    await delivery.give_back(0.0 if self._lets_go else LATER_SECONDS)
                 if not isinstance(error, Exception):  # one job must not end the others
                     raise
             finally:
@@ -139,7 +152,8 @@ class Worker:
             self._queue.wake()
 
     def _may_take(self) -> bool:
-        return self.fitness.is_fit and (self.runner is None or self._services.pool.queue.is_idle)
+        has_converter = self.runner is None or self._services.pool.queue.is_idle
+        return has_converter and self.fitness.is_fit and not self._company.is_reserved
 
     def _may_take_large(self) -> bool:
         """Whether small inputs have a converter left then, if there are several."""
@@ -156,13 +170,19 @@ class Worker:
         if handover is None or handover.job.id in self._runner.active:
             await delivery.give_back(LATER_SECONDS)  # for a newer worker; or until this one knows that it has lost it
             return
-        if not await self._is_genuine(handover):
-            await delivery.acknowledge()  # the true one is handed over again
-            return
-        if await self._suits_another(handover):
-            await delivery.give_back(LATER_SECONDS)
-            return
-        with self._runner.admitting(handover.job.id), self._place(handover) as ticket:
+        with self._runner.admitting(handover.job.id):
+            if not await self._is_genuine(handover):
+                await delivery.acknowledge()  # the true one is handed over again
+            elif await self._suits_another(handover):
+                await delivery.give_back(LATER_SECONDS)
+            else:
+                await self._claim(delivery, handover)
+
+    async def _claim(self, delivery: Delivery, handover: HandOver) -> None:
+        """Claim a job and run it to its end, or return the message."""
+        if self._lets_go:
+            raise Displaced
+        with self._place(handover) as ticket:
             claim = await self._services.leases.claim(handover.job.id, handover.account_id, handover.gateway, new_key())
             if claim.verdict == "ended":
                 await delivery.acknowledge()
@@ -210,9 +230,7 @@ class Worker:
         job = msgspec.structs.replace(handover.job, attempt=claim.attempt)
         try:
             async with self._company.joined(alone=claim.is_suspect):
-                if claim.is_suspect:
-                    metrics.FLEET_SUSPECTS.inc()
-                    await self._services.leases.mark_begun(job.id, job.attempt)
+                metrics.FLEET_SUSPECTS.inc(claim.is_doubtful)
                 await self._run(msgspec.structs.replace(handover, job=job), claim, ticket)
         except BaseException:
             with anyio.CancelScope(shield=True):
@@ -238,7 +256,7 @@ class Worker:
         except Rejection as rejection:
             await self._fail(job, rejection, rejection.message)
         except Exception as error:
-            if self._leaves or job.attempt < MOST_ATTEMPTS:
+            if isinstance(error, Displaced) or job.attempt < MOST_ATTEMPTS:
                 raise
             _report(error)
             await self._fail(job, error, UNFETCHED)
@@ -264,13 +282,30 @@ class Worker:
         services, job = self._services, handover.job
         directory = services.work_area.new_directory(small=job.input_size_bytes <= INLINE_BYTES)
         try:
-            spec = await self._prepare(handover, claim, directory)
+            with self._fetched():
+                spec = await self._prepare(handover, claim, directory)
             submission = self._runner.submit(spec, directory, ticket)
         except BaseException:
             await services.work_area.remove(directory)
             raise
         self._tickets[job.id] = ticket
         return submission
+
+    @contextmanager
+    def _fetched(self) -> Iterator[None]:
+        """Give up whatever the block does if this job is to be returned.
+
+        Raises:
+            Displaced: it is.
+        """
+        with anyio.CancelScope() as scope:
+            self._fetching.add(scope)
+            try:
+                yield
+            finally:
+                self._fetching.remove(scope)
+        if scope.cancel_called:
+            raise Displaced
 
     async def _prepare(self, handover: HandOver, claim: Claim, directory: Path) -> JobSpec:
         """Fetch the input of a claimed job, and detect its format, which this host must have."""
@@ -284,8 +319,6 @@ class Worker:
         source = await detect_format(
             Upload(untrusted_name=job.original_file_name, path=path, size_bytes=job.input_size_bytes)
         )
-        if self._leaves:
-            raise Overloaded(RESTARTING, RETRY_AFTER_SECONDS)
         self._offer.require_readable(source.format)
         choose_target(source.format, handover.target, self._offer.unwritable())
         return JobSpec(
@@ -297,6 +330,7 @@ class Worker:
             request=handover.request,
             retention_hours=handover.retention_hours,
             object_key=claim.output or "",
+            is_doubtful=claim.is_doubtful,
         )
 
     async def _fail(self, job: Job, error: Exception, message: str, output: str | None = None) -> None:

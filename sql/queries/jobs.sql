@@ -90,17 +90,16 @@ SELECT id
 SELECT id, attempt, object_key FROM job
  WHERE server_id = $1 AND status IN ('Pending', 'Processing') AND handover IS NULL AND NOT is_alive(worker_id, $2::interval);
 
--- name: secret
--- The secret with which the handover of an open job must be sealed, the same for all its attempts.
-SELECT coalesce(admitted_key, object_key) FROM job WHERE id = $1 AND completed_at IS NULL;
+-- name: secrets
+-- The secrets with which the handovers of open jobs must be sealed, the same for all attempts of a job.
+SELECT id, coalesce(admitted_key, object_key) AS secret FROM job WHERE id = ANY($1) AND completed_at IS NULL;
 
 -- name: claim
--- Give a job to a worker in a new attempt, or say why not; see the function.
-SELECT verdict, claimed_attempt AS attempt, output, input, coalesce(is_suspect, false) AS is_suspect
-  FROM claim_job($1, $2, $3, $4, $5, $6, $7, $8);
+-- Give jobs to a worker in new attempts, or say why not; see the function.
+SELECT * FROM claim_jobs($1, $2, $3, $4, $5, $6, $7, $8);
 
--- name: mark_begun
--- Record that a converter begins on a claimed job, before it does: if the worker dies now, the job may be the cause.
+-- name: record_begin
+-- Record that a converter is about to begin on an open job: if the worker dies then, the job may be the cause.
 UPDATE job SET status = 'Processing' WHERE id = $1 AND attempt = $2 AND completed_at IS NULL;
 
 -- name: claimed

@@ -4,13 +4,14 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
+import anyio
 import pytest
 
 from service.clock import utc_now
 from service.ids import AccountId, JobId, ServerId, uuid7
 from service.jobs.leases import MOST_DEATHS, POISON, Claim, Leases
 from service.jobs.lifecycle import Status
-from service.metering.ledger import AdmissionRequest
+from service.metering.ledger import AdmissionRequest, Release
 from service.storage.port import new_key
 from tests.support.world import World, world
 
@@ -45,17 +46,25 @@ async def claim(here: World, job_id: JobId, *, begins: bool) -> Claim:
     worker = Leases(here.services.database, ServerId(uuid4()), LEASE)
     claimed = await claim_as(worker, here, job_id)
     if begins and claimed.attempt is not None:
-        await worker.mark_begun(job_id, claimed.attempt)
+        await record_begin(here, job_id, claimed)
     return claimed
 
 
+async def record_begin(here: World, job_id: JobId, claimed: Claim) -> None:
+    """Let the converter of a claimed job begin."""
+    job = await here.services.jobs.find(job_id, here.account.account_id)
+    assert job.attempt == claimed.attempt
+    await here.services.jobs.record_begin(job)
+
+
 async def test_a_file_that_ends_its_workers_is_given_up(database_url: str, tmp_path: Path) -> None:
-    """It runs alone after the first death; the reservation is returned, and a repeat gets the same response."""
+    """It runs alone after the second death; the reservation is returned, and a repeat gets the same response."""
     async with world(database_url, tmp_path) as here:
         job_id = await admitted(here)
         claims = [await claim(here, job_id, begins=True) for _ in range(MOST_DEATHS + 2)]
         assert [one.verdict for one in claims] == ["claimed"] * MOST_DEATHS + ["given up", "ended"]
-        assert [one.is_suspect for one in claims[:MOST_DEATHS]] == [False] + [True] * (MOST_DEATHS - 1)
+        assert [one.is_suspect for one in claims[:MOST_DEATHS]] == [False] * (MOST_DEATHS - 1) + [True]
+        assert [one.is_doubtful for one in claims[:MOST_DEATHS]] == [False] + [True] * (MOST_DEATHS - 1)
         assert len({one.output for one in claims[:MOST_DEATHS]}) == MOST_DEATHS
         job = await here.services.jobs.find(job_id, here.account.account_id)
         assert (job.status, job.error_message) == (Status.FAILED, POISON)
@@ -68,6 +77,7 @@ async def test_a_file_that_only_waited_is_not_blamed(database_url: str, tmp_path
         job_id = await admitted(here)
         claims = [await claim(here, job_id, begins=False) for _ in range(MOST_DEATHS + 3)]
         assert {one.verdict for one in claims} == {"claimed"}
+        assert not any(one.is_suspect for one in claims)
         assert [one.attempt for one in claims] == list(range(2, MOST_DEATHS + 5))
 
 
@@ -84,7 +94,7 @@ async def test_a_worker_that_lives_keeps_its_job(database_url: str, tmp_path: Pa
             assert (await claim(here, job_id, begins=True)).verdict == "held"
             assert claimed.attempt is not None
             if begins:
-                await worker.mark_begun(job_id, claimed.attempt)
+                await record_begin(here, job_id, claimed)
             assert await worker.give_back(job_id, claimed.attempt)
 
 
@@ -96,3 +106,25 @@ async def test_a_forged_handover_takes_nothing(database_url: str, tmp_path: Path
         assert (await worker.claim(job_id, AccountId(uuid4()), gateway, new_key())).verdict == "ended"
         assert (await worker.claim(job_id, account_id, ServerId(uuid4()), new_key())).verdict == "ended"
         assert (await claim_as(worker, here, job_id)).attempt == 2
+
+
+async def test_claims_are_judged_one_by_one(database_url: str, tmp_path: Path) -> None:
+    """However many are made in one statement: of a poisonous file, of one that has ended, and twice of one job."""
+    async with world(database_url, tmp_path) as here:
+        poison, cancelled, *good = [await admitted(here) for _ in range(8)]
+        for _ in range(MOST_DEATHS):
+            await claim(here, poison, begins=True)
+        await here.services.ledger.release(Release(job_id=cancelled, attempt=1, error_message="cancelled", details={}))
+        worker, claims = Leases(here.services.database, ServerId(uuid4()), LEASE), dict[int, Claim]()
+        await worker.beat()
+
+        async def claim_one(number: int, job_id: JobId) -> None:
+            claims[number] = await claim_as(worker, here, job_id)
+
+        async with anyio.create_task_group() as tasks:
+            for number, job_id in enumerate([good[0], poison, cancelled, *good]):
+                tasks.start_soon(claim_one, number, job_id)
+        verdicts = [claims[number].verdict for number in range(len(claims))]
+        assert verdicts == ["claimed", "given up", "ended", "held"] + ["claimed"] * (len(good) - 1)
+        assert len({one.output for one in claims.values()} - {None}) == len(good)
+        assert await here.services.ledger.reservations() == len(good)

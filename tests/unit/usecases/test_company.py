@@ -1,22 +1,30 @@
-"""A caller that runs alone has no company, and everybody gets a turn."""
+"""A job that runs alone has no company, and holds up nobody."""
 
 import anyio
+import anyio.lowlevel
+import pytest
 
-from service.usecases.company import Company
+from service.usecases.company import Company, Displaced
 
 
 async def test_who_runs_alone_has_no_company() -> None:
-    """Others run together, before and after it; none is forgotten, even if one is cancelled while waiting."""
-    company = Company()
+    """Others run together, before and after it; those that come meanwhile are sent away, not kept."""
+    company = Company(lambda: None)
     running: set[int] = set()
     seen: list[frozenset[int]] = []
 
     async def run(number: int) -> None:
-        async with company.joined(alone=number % 3 == 0):
-            running.add(number)
-            await anyio.sleep(0.001)
-            seen.append(frozenset(running))
-            running.remove(number)
+        while True:
+            try:
+                async with company.joined(alone=number % 3 == 0):
+                    running.add(number)
+                    await anyio.sleep(0.001)
+                    seen.append(frozenset(running))
+                    running.remove(number)
+            except Displaced:
+                await anyio.sleep(0.001)
+            else:
+                return
 
     async with anyio.create_task_group() as tasks:
         for number in range(1, 31):
@@ -27,5 +35,26 @@ async def test_who_runs_alone_has_no_company() -> None:
     assert len(seen) == 30
     assert all(len(company_of) == 1 for company_of in seen if any(number % 3 == 0 for number in company_of))
     assert any(len(company_of) > 1 for company_of in seen)
-    with anyio.fail_after(10):
-        await run(3)
+    assert not company.is_reserved
+
+
+async def test_room_is_made_for_who_runs_alone() -> None:
+    """Before it waits for those that cannot leave; when the process stops, it waits no longer."""
+    made: list[bool] = []
+    company = Company(lambda: made.append(company.is_reserved))
+    async with anyio.create_task_group() as tasks, company.joined(alone=False):
+        assert made == []
+
+        async def run_alone() -> None:
+            with pytest.raises(Displaced):
+                async with company.joined(alone=True):
+                    pytest.fail("it had company")
+
+        tasks.start_soon(run_alone)
+        while not made:
+            await anyio.lowlevel.checkpoint()
+        await company.close()
+    assert made == [True]
+    with pytest.raises(Displaced):
+        async with company.joined(alone=False):
+            pytest.fail("it was closed")

@@ -1,0 +1,55 @@
+"""A file whose workers die runs alone, and fails free in the end; other files are neither blamed nor held up."""
+
+from functools import partial
+
+import pytest
+
+from service.jobs.leases import MOST_DEATHS, POISON
+from tests.fleet.site import WORKER, Site, wait_until
+from tests.fleet.test_losses import promise
+from tests.support.data import lakes, lengthy
+from tests.support.server import Client, Server
+
+pytestmark = pytest.mark.xdist_group("fleet")
+
+ASYNC = {"Prefer": "respond-async"}
+LONG = lengthy(40_000)
+_BEGUN = "SELECT FROM job WHERE id = $1 AND status = 'Processing' AND deaths = $2"
+_TOGETHER = "SELECT FROM job WHERE completed_at IS NULL AND worker_id = (SELECT worker_id FROM job WHERE id = $1)"
+
+
+def promised(client: Client, content: bytes) -> str:
+    """Submit a conversion that is promised with 202; return the job's id."""
+    return str(client.convert("a.geojson", content, outputFormat="csv", headers=ASYNC)["jobId"])
+
+
+def killed(server: Server) -> Server:
+    """Kill a process."""
+    server.process.kill()
+    server.process.wait()
+    return server
+
+
+def test_a_file_that_ends_its_workers(fleet: Site) -> None:
+    """What waited with it is not blamed, and what comes while it runs alone is left to the other worker."""
+    first, other = fleet.workers[0], killed(fleet.workers[1])
+    with fleet.client("business") as client:
+        poison, waited = promised(client, LONG), promised(client, lakes())
+        for died in range(MOST_DEATHS - 1):
+            wait_until(partial(fleet.rows, _BEGUN, poison, died))
+            first = fleet.workers[0] = fleet.start(killed(first).data_dir.name, WORKER)
+        wait_until(partial(fleet.rows, _BEGUN, poison, MOST_DEATHS - 1))
+        assert len(fleet.rows(_TOGETHER, poison)) == 1
+        later = promise(client)
+        with fleet.frozen(first):
+            assert fleet.rows(_BEGUN, poison, MOST_DEATHS - 1)
+            fleet.workers[1] = fleet.start(other.data_dir.name, WORKER)
+            wait_until(lambda: not fleet.rows("SELECT FROM job WHERE id = ANY($1) AND completed_at IS NULL", later))
+            first.process.kill()
+        assert client.wait_for(poison)["errorMessage"] == POISON
+        assert client.wait_for(waited)["status"] == "Completed"
+    rows = fleet.rows("SELECT status, attempt, deaths FROM job WHERE id = ANY($1)", later)
+    assert rows == [{"status": "Completed", "attempt": 2, "deaths": 0}] * len(later)
+    assert fleet.rows("SELECT deaths FROM job WHERE id = $1", waited) == [{"deaths": 0}]
+    assert fleet.rows("SELECT FROM ledger WHERE job_id = $1", poison) == []
+    wait_until(fleet.is_clean)
