@@ -7,14 +7,15 @@ one message, so that handing a job over again changes nothing while its message 
 
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
 from uuid import UUID
 
 import anyio
 import nats.errors
-from anyio.lowlevel import checkpoint_if_cancelled
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
@@ -32,8 +33,10 @@ _JOBS: Final = "geomill.convert"
 _LANES: Final = [f"{size}.{number}" for size in SIZES for number in range(LANES)]
 _STIRRED: Final = "geomill.stirred"
 _ENDED: Final = "geomill.ended"
-_ASK: Final = b'{"batch":1,"no_wait":true}'
 
+_ID_BYTES: Final = 16
+MOST_AT_ONCE: Final = 64
+"""The most jobs that a worker asks for at once."""
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 5.0
 LOOK_AGAIN_SECONDS: Final = 1.0
@@ -53,11 +56,14 @@ _SUBJECT_TAKEN: Final = "per subject"
 class Delivery:
     """A message that only this worker has, until it acknowledges or returns it or stops sending signs of life."""
 
-    def __init__(self, message: Msg, lane: str) -> None:
-        self._message = message
-        self.data = message.data
-        self.is_large = is_large(lane)
+    def __init__(self, message: Msg, announce: Callable[[str], Awaitable[None]]) -> None:
+        """`announce` tells workers that there is a job in a lane."""
         self.is_first = message.metadata.num_delivered == 1
+        self.lane = message.subject.removeprefix(f"{_JOBS}.").rpartition(".")[0]
+        self.is_large = is_large(self.lane)
+        self.data = message.data
+        self._message = message
+        self._announce = announce
 
     async def acknowledge(self) -> None:
         """Remove it from the queue. If this is lost, the message is delivered again."""
@@ -68,6 +74,8 @@ class Delivery:
         """Return it to the queue, to be delivered again after `seconds`."""
         with suppress(nats.errors.Error):
             await self._message.nak(delay=seconds or None)
+            if not seconds:
+                await self._announce(self.lane)
 
     async def keep(self) -> None:
         """Tell the queue that this worker still works on the message."""
@@ -88,6 +96,9 @@ class WorkQueue:
         self._looking = anyio.Lock()
         self._stirred = anyio.Event()
         self._answers: Subscription | None = None
+        self._takers = 0
+        self._found: deque[Delivery] = deque()
+        self._ended: dict[ServerId, list[bytes]] = {}
         self._is_left = False
         self._was_connected = anyio.Event()
         self.questions = Questions(connection)
@@ -178,7 +189,7 @@ class WorkQueue:
                 if error.err_code != _NOT_STORED or _SUBJECT_TAKEN not in (error.description or ""):
                     raise
                 return False
-            await self._connection.publish(_STIRRED, handover.lane.encode())
+            await self._announce(handover.lane)
             return not receipt.duplicate
 
     async def listen(self) -> None:
@@ -196,79 +207,119 @@ class WorkQueue:
         self._stirred.set()
 
     async def take(
-        self, may_be_large: Callable[[], bool], may_take: Callable[[], bool] = lambda: True
+        self, may_be_large: Callable[[], bool], room: Callable[[], int] = lambda: MOST_AT_ONCE
     ) -> Delivery | None:
         """Wait for a job from the next lane that has one; jobs with large inputs only if `may_be_large`.
 
-        Takes none for as long as `may_take` says no. None once the queue is left.
+        Takes none while `room` is 0, and no more of them at once than it says; callers that wait get those of one
+        request. None once the queue is left.
         """
-        async with self._looking:
-            while not self._is_left:
-                self._stirred = anyio.Event()
-                with suppress(QueueUnavailable):
-                    if may_take() and (found := await self._look_round(may_be_large)):
-                        return found
-                with anyio.move_on_after(LOOK_AGAIN_SECONDS):
-                    await self._stirred.wait()
+        self._takers += 1
+        try:
+            async with self._looking:
+                while not self._is_left:
+                    if self._found:
+                        return self._found.popleft()
+                    self._stirred = anyio.Event()
+                    with suppress(QueueUnavailable):
+                        if (most := min(self._takers, room())) and await self._look_round(most, may_be_large):
+                            continue
+                    with anyio.move_on_after(LOOK_AGAIN_SECONDS):
+                        await self._stirred.wait()
+        finally:
+            self._takers -= 1
+            if not self._takers or self._is_left:
+                await self._give_all_back()
         return None
 
-    async def _look_round(self, may_be_large: Callable[[], bool]) -> Delivery | None:
+    async def _look_round(self, most: int, may_be_large: Callable[[], bool]) -> bool:
+        """Look for jobs in one lane after the other; return whether there were any."""
         if time.monotonic() - self._looked_at >= LOOK_AGAIN_SECONDS:
             self._looked_at = time.monotonic()
             if await self.check():  # one question instead of one for each lane
                 self._lanes.stir_all()
-        while lane := self._lanes.next(may_be_large=may_be_large()):
-            if found := await self._look_into(lane):
-                return found
-        return None
+        while lanes := self._next_lanes(most, may_be_large=may_be_large()):
+            each, rest = divmod(most, len(lanes))
+            shares = {lane: each + (place < rest) for place, lane in enumerate(lanes)}
+            await self._look_into({lane: 1 if is_large(lane) else share for lane, share in shares.items()})
+            if self._found:
+                return True
+        return False
+
+    def _next_lanes(self, most: int, *, may_be_large: bool) -> list[str]:
+        """The next lanes that may contain jobs; of those with large inputs, one at a time."""
+        lanes: list[str] = []
+        while len(lanes) < most and (lane := self._lanes.next(may_be_large=may_be_large)):
+            lanes.append(lane)
+            may_be_large = may_be_large and not is_large(lane)
+        return lanes
+
+    async def _give_all_back(self) -> None:
+        """Return what nobody waits for any more."""
+        with anyio.CancelScope(shield=True):
+            while self._found:
+                await self._found.popleft().give_back()
 
     async def tell_ended(self, gateway: ServerId, job_id: JobId) -> None:
-        """Tell the gateway of a job that it has ended; it need not arrive."""
-        with suppress(nats.errors.Error):
-            await self._connection.publish(f"{_ENDED}.{gateway}", job_id.bytes)
+        """Tell the gateway of a job that it has ended, and of others that end at the same time; it need not arrive."""
+        self._ended.setdefault(gateway, []).append(job_id.bytes)
+        if len(self._ended[gateway]) == 1:
+            with anyio.CancelScope(shield=True):
+                await checkpoint()
+                with suppress(nats.errors.Error):
+                    await self._connection.publish(f"{_ENDED}.{gateway}", b"".join(self._ended.pop(gateway)))
 
     async def hear_ended(self, gateway: ServerId, hear: Callable[[JobId], None]) -> None:
         """Call `hear` with each job of this gateway that is said to have ended. Anyone who can publish could say so."""
 
         async def pass_on(message: Msg) -> None:
-            with suppress(ValueError):  # no id of a job
-                hear(JobId(UUID(bytes=message.data)))
+            for start in range(0, len(message.data), _ID_BYTES):
+                with suppress(ValueError):  # no id of a job
+                    hear(JobId(UUID(bytes=message.data[start : start + _ID_BYTES])))
 
         await self._connection.subscribe(f"{_ENDED}.{gateway}", cb=pass_on)
 
-    async def _look_into(self, lane: str) -> Delivery | None:
-        with anyio.CancelScope(shield=True), _faults():  # what is asked for arrives: it would be nobody's for a lease
-            self._require_connection()
-            delivery = await self._ask(lane)
-        if delivery is None:
-            return None
-        self._lanes.stir(lane)
+    async def _look_into(self, lanes: Mapping[str, int]) -> None:
+        """Ask for as many jobs of each lane as are given, and note those that there are."""
+        left = dict(lanes)
         try:
-            await checkpoint_if_cancelled()
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await delivery.give_back()
-            raise
-        return delivery
+            # What is asked for arrives: it would be nobody's for a lease.
+            with anyio.CancelScope(shield=True), _faults():
+                self._require_connection()
+                await self._ask(left)
+        finally:
+            for lane in [lane for lane, missing in left.items() if not missing]:
+                self._lanes.stir(lane)
+        await checkpoint_if_cancelled()
 
-    async def _ask(self, lane: str) -> Delivery | None:
-        """Ask for the next message of a lane; None if there is none."""
+    async def _ask(self, left: dict[str, int]) -> None:
+        """Ask for jobs of lanes, and count down how many are left that each lane does not have."""
         if self._answers is None:
             self._answers = await self._connection.subscribe(self._connection.new_inbox())
-        subject = f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{_name(lane)}"
-        await self._connection.publish(subject, _ASK, reply=self._answers.subject)
+        for lane, most in left.items():
+            subject = f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{_name(lane)}"
+            await self._connection.publish(subject, b'{"batch":%d,"no_wait":true}' % most, reply=self._answers.subject)
+        empty = 0
         try:
-            while True:
+            while empty < sum(missing > 0 for missing in left.values()):
                 answer = await self._answers.next_msg(ANSWER_SECONDS)
                 if answer.headers and api.Header.STATUS in answer.headers:
-                    return None
+                    empty += 1
+                    continue
                 with suppress(nats.errors.NotJSMessageError):  # a stray message: anyone may send to the subject
-                    return Delivery(answer, lane)
+                    if (delivery := Delivery(answer, self._announce)).lane in left:
+                        self._found.append(delivery)
+                        left[delivery.lane] -= 1
         except nats.errors.Error:  # a late answer must not be taken for that to another question
             stale, self._answers = self._answers, None
             with suppress(nats.errors.Error):
                 await stale.unsubscribe()
-            raise
+            if not self._found:
+                raise
+
+    async def _announce(self, lane: str) -> None:
+        """Tell workers that there is a job in a lane."""
+        await self._connection.publish(_STIRRED, lane.encode())
 
     async def _stir(self, message: Msg) -> None:
         self._lanes.stir(message.data.decode())

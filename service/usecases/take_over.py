@@ -27,7 +27,7 @@ from service.jobs.handover import HandOver, is_sealed, read_handover
 from service.jobs.leases import Claim, Leases
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec, source_spec
-from service.jobs.work_queue import Delivery, WorkQueue
+from service.jobs.work_queue import MOST_AT_ONCE, Delivery, WorkQueue
 from service.metering.ledger import Release
 from service.storage.observed import copy_observed
 from service.storage.port import ObjectKey, new_key
@@ -131,7 +131,7 @@ class Worker:
         await self._finished.wait()
 
     async def _take_one_after_the_other(self) -> None:
-        while delivery := await self._queue.take(self._may_take_large, self._may_take):
+        while delivery := await self._queue.take(self._may_take_large, self._room):
             self._large += delivery.is_large
             metrics.FLEET_DELIVERIES.labels(_FIRST if delivery.is_first else _AGAIN).inc()
             try:
@@ -151,9 +151,11 @@ class Worker:
         if self.runner is not None:
             self._queue.wake()
 
-    def _may_take(self) -> bool:
-        has_converter = self.runner is None or self._services.pool.queue.is_idle
-        return has_converter and self.fitness.is_fit and not self._company.is_reserved
+    def _room(self) -> int:
+        """How many jobs this process may take now."""
+        if self._company.is_reserved or not self.fitness.is_fit:
+            return 0
+        return MOST_AT_ONCE if self.runner is None else int(self._services.pool.queue.is_idle)
 
     def _may_take_large(self) -> bool:
         """Whether small inputs have a converter left then, if there are several."""

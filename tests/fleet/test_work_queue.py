@@ -25,6 +25,7 @@ pytestmark = pytest.mark.xdist_group("queue")
 
 LEASE_SECONDS = 3.0
 MANY = 200
+SOME = 5
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +116,35 @@ async def test_what_comes_back_is_taken_in_its_turn(server: NatsServer, monkeypa
                 break
         else:
             pytest.fail("it was never taken")
+
+
+async def test_those_who_wait_get_jobs_of_several_lanes_at_once(server: NatsServer) -> None:
+    """Each gets some, whether lanes have more than their share or less, and each job is taken once."""
+    async with fresh_queue(server) as (queue, _):
+        crowd = handover()
+        offered = [handover() for _ in range(LANES)]
+        offered += [
+            msgspec.structs.replace(crowd, job=msgspec.structs.replace(crowd.job, id=JobId(uuid4())))
+            for _ in offered * 3
+        ]
+        for job in offered:
+            await queue.offer(job)
+        taken_by: list[list[JobId]] = [[] for _ in range(SOME)]
+
+        async def take_all(own: list[JobId]) -> None:
+            while sum(map(len, taken_by)) < len(offered) and (delivery := await queue.take(lambda: True)):
+                told = read_handover(delivery.data)
+                assert told is not None
+                own.append(told.job.id)
+                await delivery.acknowledge()
+            queue.leave()
+
+        async with anyio.create_task_group() as tasks:
+            for own in taken_by:
+                tasks.start_soon(take_all, own)
+        assert sorted(job_id for own in taken_by for job_id in own) == sorted(one.job.id for one in offered)
+        assert all(taken_by)
+        assert await queue.check() == 0
 
 
 async def test_a_stray_message_is_no_answer(server: NatsServer) -> None:
