@@ -50,6 +50,7 @@ from service.jobs.promises import Promises
 from service.jobs.records import Job
 from service.jobs.register import JobRegister
 from service.jobs.spec import JobSpec
+from service.jobs.windows import Windows
 from service.jobs.workers import KnownWorkers
 from service.metering.history import History, Retention
 from service.metering.ledger import Ledger, publish_plans
@@ -156,7 +157,14 @@ async def open_services(
         jobs = JobRegister(database)
         lease = timedelta(seconds=settings.lease_seconds)
         told = capabilities.formats if is_shared and role != "gateway" else None
-        leases = Leases(database, ServerId(uuid4()), lease, told)
+        leases = Leases(
+            database,
+            ServerId(uuid4()),
+            lease,
+            told,
+            converters=converters_of(settings) if told is not None else None,
+            hands_over=is_shared and role != "worker",
+        )
         parts = JobParts(
             ledger=ledger,
             jobs=jobs,
@@ -302,6 +310,7 @@ async def _join(
             parts,
             handovers,
             queue,
+            windows=Windows(lambda: workers.most_each),
             inline_bytes=settings.inline_bytes,
             again_seconds=again_seconds,
             converter=Converter(leases, _run_here(parts)) if role == "all" else None,

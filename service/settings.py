@@ -161,7 +161,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         ),
     ] = 512
     max_per_account: Annotated[
-        int, Meta(ge=1, description="Maximum number of files of one account in progress; further ones get status 429.")
+        int,
+        Meta(
+            ge=1,
+            description="Maximum number of files of one account in progress; further ones get status 429. Each gateway "
+            "and each service on a database counts its own.",
+        ),
     ] = 384
     conversion_seconds: Annotated[float, Meta(gt=0, description="Maximum duration of one run of the converter.")] = (
         120.0

@@ -1,5 +1,6 @@
 """The database's record of jobs that were handed over to workers, which survives the gateway and the queue."""
 
+from collections.abc import Collection
 from datetime import timedelta
 from uuid import UUID
 
@@ -64,11 +65,20 @@ class HandOvers:
         return msgspec.convert(dict(row or {}), Backlog)
 
     async def unclaimed(self, at_once: int) -> Page:
-        """Return the next recorded handovers that no living worker has; the same ones until `turn` is called."""
+        """Return the next recorded handovers of gateways that are gone, which no living worker has.
+
+        They are the same ones until `turn` is called. A living gateway hands its jobs over itself, each in its turn.
+        """
         async with self._database.connection() as connection:
             rows = await connection.fetch(_SQL["handed_over"], self._after, self._lease, at_once)
         found = [found for row in rows if (found := _readable(row["handover"]))]
         return Page(found, rows[-1]["id"] if len(rows) == at_once else None)
+
+    async def dropped(self, known: Collection[JobId], at_once: int) -> list[HandOver]:
+        """Return some recorded handovers of this process that no living worker has, except those that are `known`."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["dropped"], self.gateway, list(known), self._lease, at_once)
+        return [found for row in rows if (found := _readable(row["handover"]))]
 
     def turn(self, page: Page) -> None:
         """Continue after a page, or start over after the last one."""

@@ -70,12 +70,22 @@ class Leases:
     """The lease of one serving process on its jobs."""
 
     def __init__(
-        self, database: Database, server_id: ServerId, lease: timedelta, formats: Sequence[Availability] | None = None
+        self,
+        database: Database,
+        server_id: ServerId,
+        lease: timedelta,
+        formats: Sequence[Availability] | None = None,
+        *,
+        converters: int | None = None,
+        hands_over: bool = False,
     ) -> None:
-        """Treat a process without a heartbeat for `lease` as dead; a worker tells others its `formats`."""
+        """Treat a process without a heartbeat for `lease` as dead.
+
+        A worker tells others its `formats` and how many `converters` it has, and a gateway that it `hands_over`.
+        """
         self._database = database
         self._lease = lease
-        self._formats = msgspec.to_builtins(formats)
+        self._told = (msgspec.to_builtins(formats), converters, hands_over)
         self._beaten = -math.inf
         self._secrets = Batcher(self._find_secrets, _CLAIMED_AT_ONCE)
         self._claims = Batcher(self._claim_all, _CLAIMED_AT_ONCE)
@@ -95,7 +105,7 @@ class Leases:
         """Send a heartbeat."""
         began = time.monotonic()
         async with self._database.connection() as connection:
-            await connection.execute(_SQL["heartbeat"], self.server_id, self._formats)
+            await connection.execute(_SQL["heartbeat"], self.server_id, *self._told)
         self._beaten = began
 
     async def offers(self) -> list[tuple[Availability, ...]]:
@@ -103,6 +113,12 @@ class Leases:
         async with self._database.connection() as connection:
             rows = await connection.fetch(_SQL["offers"], self._lease)
         return [msgspec.convert(row["formats"], tuple[Availability, ...]) for row in rows]
+
+    async def size(self) -> tuple[int, int]:
+        """Return how many converters all living workers have, and how many living processes hand over to them."""
+        async with self._database.connection() as connection:
+            row = await connection.fetchrow(_SQL["size"], self._lease)
+        return (row["converters"], row["gateways"]) if row else (0, 0)
 
     async def give_up(self) -> None:
         """End the lease; jobs that this process still holds are abandoned at once."""

@@ -8,7 +8,7 @@ from nats.js.errors import NotFoundError
 
 from service.errors import QueueUnavailable
 from service.jobs.handover import LANES, SIZES
-from service.jobs.work_queue import ANSWER_SECONDS, CONNECT_SECONDS, RETRY_AFTER_SECONDS, STREAM
+from service.jobs.work_queue import ANSWER_SECONDS, CONNECT_SECONDS, REFUSED, RETRY_AFTER_SECONDS, STREAM, is_refusal
 
 
 class QueueState(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,8 @@ async def look_at_queue(url: str) -> QueueState:
             connection = await nats.connect(url, allow_reconnect=False, error_cb=note)
     except (nats.errors.Error, OSError, TimeoutError) as error:
         reason = str(error) or reasons[-1]
-        message = f"The NATS server does not accept the connection: {reason}. Check GEOMILL_NATS_URL and the network."
+        advice = REFUSED if is_refusal(error) else "Check GEOMILL_NATS_URL and the network."
+        message = f"The NATS server does not accept the connection: {reason}. {advice}"
         raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from error
     try:
         stream = connection.jetstream(timeout=ANSWER_SECONDS)

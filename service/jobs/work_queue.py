@@ -15,6 +15,7 @@ from uuid import UUID
 
 import anyio
 import nats.errors
+import structlog
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -27,6 +28,9 @@ from service.ids import JobId, ServerId
 from service.jobs.handover import LANES, SIZES, HandOver, write_handover
 from service.jobs.lanes import Lanes, is_large
 from service.jobs.questions import Questions
+from service.telemetry import events
+
+_log = structlog.get_logger()
 
 STREAM: Final = "GEOMILL"
 _JOBS: Final = "geomill.convert"
@@ -46,6 +50,8 @@ SIGNS_PER_LEASE: Final = 6
 """How often this process asks the server during a lease whether it is still there; after two missing answers, it
 connects again. A server that has vanished without a word leaves the connection open."""
 MOST_UNACKNOWLEDGED: Final = 100_000
+REFUSED: Final = "Check the user and the password, or the token, in GEOMILL_NATS_URL, and what NATS allows them."
+"""What to do if the server refuses the credentials."""
 _SAME_NAME_SECONDS: Final = 5.0
 _NAME_TAKEN: Final = 10058
 _NOT_STORED: Final = 10077
@@ -101,6 +107,7 @@ class WorkQueue:
         self._ended: dict[ServerId, list[bytes]] = {}
         self._is_left = False
         self._was_connected = anyio.Event()
+        self._is_refused = False
         self.questions = Questions(connection)
 
     @property
@@ -108,11 +115,22 @@ class WorkQueue:
         """Whether the server is connected."""
         return self._connection.is_connected
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the server refuses the credentials of this process."""
+        return self._is_refused and not self._connection.is_connected
+
     async def connect(self) -> None:
         """Connect to the server, however long that takes, and reconnect whenever the connection breaks."""
 
-        async def stay_quiet(_error: Exception) -> None:
-            """Readiness and metrics report an unreachable server."""
+        async def note(error: Exception) -> None:
+            """Tell operators once what waiting does not mend; readiness and metrics report an unreachable server."""
+            if is_refusal(error) and not self._is_refused:
+                self._is_refused = True
+                _log.error(events.QUEUE_REFUSED, reason=str(error), advice=REFUSED)
+
+        async def note_connection() -> None:
+            self._is_refused = False
 
         await self._connection.connect(
             self._url,
@@ -121,8 +139,10 @@ class WorkQueue:
             reconnect_time_wait=1,
             ping_interval=self._lease_seconds / SIGNS_PER_LEASE,  # type: ignore[arg-type]  # any number of seconds
             max_outstanding_pings=2,
-            error_cb=stay_quiet,
+            error_cb=note,
+            reconnected_cb=note_connection,
         )
+        await note_connection()
         self._was_connected.set()
 
     async def connected(self) -> bool:
@@ -327,8 +347,15 @@ class WorkQueue:
 
     def _require_connection(self) -> None:
         """Refuse at once instead of waiting for a connection."""
+        if self.is_refused:
+            raise nats.errors.AuthorizationError
         if not self._connection.is_connected:
             raise nats.errors.ConnectionReconnectingError
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether the server refuses credentials: the client has no class of its own for all its sentences."""
+    return isinstance(error, nats.errors.AuthorizationError) or "authorization" in str(error).lower()
 
 
 @asynccontextmanager
@@ -345,8 +372,10 @@ async def open_work_queue(url: str, lease_seconds: float, *, is_needed: bool = T
     queue = WorkQueue(connection, url, lease_seconds)
     try:
         if is_needed:
-            with _faults(), anyio.fail_after(CONNECT_SECONDS):  # the client would try it without end
-                await queue.connect()
+            with _faults():
+                with anyio.move_on_after(CONNECT_SECONDS):  # the client would try it without end
+                    await queue.connect()
+                queue.require_connection()
             await queue.create()
         yield queue
     finally:

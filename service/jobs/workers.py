@@ -1,4 +1,4 @@
-"""What gateways know of the living workers: the formats that all of them can read and write."""
+"""What gateways know of the living workers: their converters, and the formats that all of them can read and write."""
 
 import math
 import time
@@ -9,6 +9,8 @@ from service.jobs.leases import Leases
 
 REMEMBERED_SECONDS = 60.0
 """How long a gateway offers what the last workers could: the next ones may be starting."""
+MOST_EACH = 3
+"""How many jobs of one account may be in the queue or with workers for each of their converters."""
 
 
 class KnownWorkers:
@@ -19,6 +21,8 @@ class KnownWorkers:
         self._offer = offer
         self._now = now
         self._seen_at = -math.inf
+        self.most_each = MOST_EACH
+        """How many jobs of one account this process may have in the queue: its share of those of all gateways."""
 
     def require(self) -> None:
         """Raise `Overloaded` if no worker is known."""
@@ -33,5 +37,7 @@ class KnownWorkers:
         if offers := await self._leases.offers():
             self._seen_at = self._now()
             self._offer.replace(common(offers))
+            converters, gateways = await self._leases.size()
+            self.most_each = math.ceil(MOST_EACH * max(converters, 1) / max(gateways, 1))
         elif self._now() - self._seen_at > REMEMBERED_SECONDS:
             self._offer.replace(())

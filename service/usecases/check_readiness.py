@@ -32,10 +32,12 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
 async def check_readiness(services: Services) -> Readiness:
     """Check all parts, each within `PATIENCE_SECONDS`."""
     checks = {name: await _verdict(check, services) for name, check in _CHECKS.items()}
-    if services.fleet is not None and (services.fleet.gateway is None or services.fleet.worker is None):
-        checks["queue"] = await _verdict(_check_queue, services)
-        checks["workers"] = await _verdict(_check_workers, services)
-    return Readiness(ready=all(verdict == "ok" for verdict in checks.values()), checks=checks)
+    fleet, queue = services.fleet, {}
+    if fleet is not None:
+        queue = {"queue": await _verdict(_check_queue, services)}
+        if fleet.gateway is None or fleet.worker is None:  # the other processes can do without
+            checks |= {**queue, "workers": await _verdict(_check_workers, services)}
+    return Readiness(ready=all(verdict == "ok" for verdict in checks.values()), checks=checks | queue)
 
 
 async def _verdict(check: Callable[[Services], Awaitable[str]], services: Services) -> str:
@@ -74,11 +76,12 @@ async def _check_sandbox(services: Services) -> str:
 
 
 async def _check_queue(services: Services) -> str:
+    if services.fleet is None:
+        return "ok"
     try:
-        if services.fleet is not None:
-            await services.fleet.queue.check()
+        await services.fleet.queue.check()
     except QueueUnavailable:
-        return "not reachable"
+        return "refuses the credentials of GEOMILL_NATS_URL" if services.fleet.queue.is_refused else "not reachable"
     return "ok"
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import structlog
 
 from service.telemetry import events, metrics
-from service.usecases.hand_over import hand_over_again
+from service.usecases.hand_over import hand_over_again, hand_over_dropped
 from service.usecases.maintenance import DOUBT_AFTER, PeriodicTask
 from service.usecases.services import Services
 
@@ -17,10 +17,11 @@ async def hand_over_lost(services: Services) -> None:
     fleet = services.fleet
     if fleet is None:
         return
-    if not await services.leases.lead("hand over"):
-        await fleet.queue.check()  # which creates it if it is gone
-        return
-    if jobs := await hand_over_again(fleet.handovers, fleet.queue, services.leases.heartbeat.total_seconds()):
+    await fleet.queue.check()  # which creates it if it is gone
+    jobs = await hand_over_dropped(fleet.handovers, fleet.queue, services.active)
+    if await services.leases.lead("hand over"):
+        jobs += await hand_over_again(fleet.handovers, fleet.queue, services.leases.heartbeat.total_seconds())
+    if jobs:
         metrics.FLEET_HANDED_OVER_AGAIN.inc(jobs)
         _log.warning(events.JOBS_HANDED_OVER_AGAIN, jobs=jobs)
 

@@ -6,7 +6,7 @@ before, and what workers are told is recorded after that: from then on the job s
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from service.jobs.leases import Leases
 from service.jobs.lifecycle import ENDED, Status
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec
+from service.jobs.windows import Windows
 from service.jobs.work_queue import WorkQueue
 from service.storage.observed import observed
 from service.storage.port import ObjectKey, new_input_key, new_key
@@ -78,11 +79,12 @@ class Gateway:
         handovers: HandOvers,
         queue: WorkQueue,
         *,
+        windows: Windows,
         inline_bytes: int,
         again_seconds: float,
         converter: Converter | None = None,
     ) -> None:
-        """Send inputs of up to `inline_bytes` within the message.
+        """Send inputs of up to `inline_bytes` within the message, each once `windows` has a place for its account.
 
         With a `converter`, run a job for which a client waits here if the queue does not accept it.
 
@@ -92,6 +94,7 @@ class Gateway:
         self._parts = parts
         self._handovers = handovers
         self._queue = queue
+        self._windows = windows
         self._inline_bytes = inline_bytes
         self._again_seconds = again_seconds
         self._converter = converter
@@ -115,10 +118,11 @@ class Gateway:
                     await self._store(spec, handover, directory)
                     is_recorded = True
                     keep()
-                else:
-                    content = await self._read(directory / spec.upload)
-                    handover = sealed(msgspec.structs.replace(handover, content=content), spec.object_key)
-                return await self._end_of(handover, awaited, None if is_recorded else spec)
+                async with self._windows.place(spec.account_id):
+                    if not is_stored:
+                        content = await self._read(directory / spec.upload)
+                        handover = sealed(msgspec.structs.replace(handover, content=content), spec.object_key)
+                    return await self._end_of(handover, awaited, None if is_recorded else spec)
         except _NotQueuedError as refusal:
             return await refusal.run(refusal.spec, directory, ticket, keep)
         except StorageUnavailable as error:
@@ -263,7 +267,7 @@ class Gateway:
 
 
 async def hand_over_again(handovers: HandOvers, queue: WorkQueue, seconds: float, at_once: int = _AT_ONCE) -> int:
-    """Hand recorded jobs over again that have no living worker and are not in the queue; return their number.
+    """Hand jobs of gateways that are gone over again that no living worker and no message has; return their number.
 
     Looks at some, and at more while any were missing or the queue has fewer messages than there are recorded jobs, but
     begins with no more after `seconds`.
@@ -281,3 +285,12 @@ async def hand_over_again(handovers: HandOvers, queue: WorkQueue, seconds: float
         count += missing
         if page.last is None or not (missing or some_are_missing) or anyio.current_time() > end_by:
             return count
+
+
+async def hand_over_dropped(handovers: HandOvers, queue: WorkQueue, known: Collection[JobId]) -> int:
+    """Hand recorded jobs of this process over again that it does not wait for any more; return their number.
+
+    Raises:
+        QueueUnavailable: the queue is away.
+    """
+    return sum([await queue.offer(handover) for handover in await handovers.dropped(known, _AT_ONCE)])

@@ -3,6 +3,10 @@
 -- converter had begun on it.
 DROP FUNCTION claim_job(uuid, uuid, uuid, uuid, interval, text, int, text);
 
+ALTER TABLE server
+    ADD COLUMN converters int,                                -- that take jobs of any gateway; null without any
+    ADD COLUMN hands_over boolean NOT NULL DEFAULT false;     -- whether it is such a gateway
+
 -- Give each job to a worker in a new attempt, or say why not:
 --   claimed   the worker is to run this attempt, whose output nobody else may have stored under `output`
 --   held      another process that is alive has it

@@ -64,13 +64,19 @@ RETURNING preview_key;
 
 -- name: heartbeat
 -- Record a heartbeat; the first one registers the process, and later ones restore a deleted registration. A worker tells
--- the formats that it can read and write.
-INSERT INTO server (id, started_at, heartbeat_at, formats) VALUES ($1, service_time(), service_time(), $2)
+-- the formats that it can read and write, and how many converters it has for jobs of any gateway.
+INSERT INTO server (id, started_at, heartbeat_at, formats, converters, hands_over)
+VALUES ($1, service_time(), service_time(), $2, $3, $4)
 ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at;
 
 -- name: offers
 -- What each worker that is alive can read and write.
 SELECT formats FROM server WHERE formats IS NOT NULL AND heartbeat_at >= service_time() - $1::interval;
+
+-- name: size
+-- How many converters all workers have together that are alive, and how many living processes hand jobs over to them.
+SELECT coalesce(sum(converters), 0)::int AS converters, count(*) FILTER (WHERE hands_over)::int AS gateways
+  FROM server WHERE heartbeat_at >= service_time() - $1::interval;
 
 -- name: unregister_server
 -- Remove a process that ended normally.
@@ -125,10 +131,18 @@ UPDATE job SET input_key = $2 WHERE id = $1 AND completed_at IS NULL RETURNING t
 UPDATE job SET handover = $2 WHERE id = $1 AND completed_at IS NULL RETURNING true;
 
 -- name: handed_over
--- The next jobs, in their order, that were handed over and that no living worker has.
+-- The next jobs, in their order, that were handed over, that no living worker has, and whose gateway is gone.
 SELECT id, handover FROM job
- WHERE completed_at IS NULL AND handover IS NOT NULL AND id > $1 AND NOT is_alive(worker_id, $2::interval)
+ WHERE completed_at IS NULL AND handover IS NOT NULL AND id > $1
+   AND NOT is_alive(worker_id, $2::interval) AND NOT is_alive(server_id, $2::interval)
  ORDER BY id LIMIT $3;
+
+-- name: dropped
+-- Jobs that this process has handed over, that no living worker has, and that are not among those that it still knows.
+SELECT id, handover FROM job
+ WHERE completed_at IS NULL AND handover IS NOT NULL AND server_id = $1
+   AND NOT id = ANY($2::uuid[]) AND NOT is_alive(worker_id, $3::interval)
+ ORDER BY id LIMIT $4;
 
 -- name: count_handed_over
 -- How many open jobs were handed over.

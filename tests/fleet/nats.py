@@ -16,9 +16,11 @@ START_SECONDS = 60.0
 class NatsServer:
     """`nats-server` on a free port, which it keeps."""
 
-    def __init__(self, directory: Path, address: str = "127.0.0.1", prefix: Sequence[str] = ()) -> None:
+    def __init__(
+        self, directory: Path, address: str = "127.0.0.1", prefix: Sequence[str] = (), options: Sequence[str] = ()
+    ) -> None:
         self._directory = directory
-        self._line = [*prefix, str(NATS_SERVER), "-js", "-sd", str(self._store), "-a", address]
+        self._line = [*prefix, str(NATS_SERVER), "-js", "-sd", str(self._store), "-a", address, *options]
         self._port = "-1"
         self.start()
 
@@ -57,9 +59,11 @@ class NatsServer:
 
 
 @contextmanager
-def nats_server(directory: Path, address: str = "127.0.0.1", prefix: Sequence[str] = ()) -> Iterator[NatsServer]:
+def nats_server(
+    directory: Path, address: str = "127.0.0.1", prefix: Sequence[str] = (), options: Sequence[str] = ()
+) -> Iterator[NatsServer]:
     """Run a server inside the block; `prefix` is a program that replaces itself by the server."""
-    server = NatsServer(directory, address, prefix)
+    server = NatsServer(directory, address, prefix, options)
     try:
         yield server
     finally:

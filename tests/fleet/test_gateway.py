@@ -21,13 +21,14 @@ from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec, SourceSpec
+from service.jobs.windows import Windows
 from service.jobs.work_queue import WorkQueue, open_work_queue
 from service.jobs.workers import KnownWorkers
 from service.metering.ledger import AdmissionRequest, Release
 from service.storage.port import new_input_key, new_key
 from service.usecases.audit import audit
 from service.usecases.ending import JobParts
-from service.usecases.hand_over import Gateway, hand_over_again
+from service.usecases.hand_over import Gateway, hand_over_again, hand_over_dropped
 from service.usecases.pipeline import FORGOTTEN
 from service.usecases.services import Fleet
 from service.usecases.shutdown import begin_shutdown, end_jobs
@@ -41,6 +42,7 @@ pytestmark = pytest.mark.xdist_group("fleet")
 LEASE = timedelta(seconds=30)
 SOON = 0.05
 NEVER = 3600.0
+MANY = 100
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +137,9 @@ async def opened(dsn: str, directory: Path, nats: NatsServer, again_seconds: flo
             work_area=services.work_area,
         )
         handovers = HandOvers(services.database, services.leases.server_id, LEASE)
-        gateway = Gateway(parts, handovers, queue, inline_bytes=1000, again_seconds=again_seconds)
+        gateway = Gateway(
+            parts, handovers, queue, windows=Windows(lambda: MANY), inline_bytes=1000, again_seconds=again_seconds
+        )
         await queue.hear_ended(handovers.gateway, gateway.hear)
         yield Here(here, gateway, queue, handovers)
 
@@ -242,11 +246,24 @@ async def test_a_lost_queue_is_filled_again_at_once(database_url: str, tmp_path:
     with nats_server(directory) as nats:
         async with opened(database_url, tmp_path / "service", nats, NEVER) as here:
             jobs = sorted([await here.record() for _ in range(4)], key=lambda one: one.job.id)
+            assert await hand_over_again(here.handovers, here.queue, NEVER) == 0  # their own gateway lives
+            await here.execute("UPDATE job SET server_id = gen_random_uuid()")
             assert await here.queue.offer(jobs[0])
             assert await here.handovers.unclaimed(at_once=1) == await here.handovers.unclaimed(at_once=1)
             assert await hand_over_again(here.handovers, here.queue, NEVER, at_once=1) == len(jobs) - 1
             assert await hand_over_again(here.handovers, here.queue, NEVER, at_once=1) == 0
             assert await here.queue.check() == len(jobs)
+
+
+async def test_a_gateway_hands_over_again_what_it_has_dropped(
+    database_url: str, tmp_path: Path, nats: NatsServer
+) -> None:
+    """And not what still waits for its turn there."""
+    async with opened(database_url, tmp_path, nats, NEVER) as here:
+        waits, dropped, before = await here.record(), await here.record(), await here.queue.check()
+        assert await hand_over_dropped(here.handovers, here.queue, [waits.job.id, dropped.job.id]) == 0
+        assert await hand_over_dropped(here.handovers, here.queue, [waits.job.id]) == 1
+        assert await here.queue.check() == before + 1
 
 
 async def test_own_and_claimed_jobs_end_by_the_same_time(database_url: str, tmp_path: Path, nats: NatsServer) -> None:

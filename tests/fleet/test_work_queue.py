@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from uuid import uuid4
 
 import anyio
@@ -10,6 +11,7 @@ import nats
 import pytest
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
+from structlog.testing import capture_logs
 
 from service.errors import QueueUnavailable
 from service.ids import JobId
@@ -200,3 +202,25 @@ async def test_a_process_does_not_wait_forever_for_a_server_that_is_away() -> No
     with pytest.raises(QueueUnavailable):
         async with open_work_queue(f"nats://127.0.0.1:{free_port()}", LEASE_SECONDS):
             pass
+
+
+async def test_refused_credentials_are_named_once(tmp_path: Path) -> None:
+    """A process that needs the queue does not start; one that does not tries on, and says what to do."""
+    with nats_server(tmp_path, options=("--user", "geomill", "--pass", "right")) as server:
+        wrong = server.url.replace("//", "//geomill:wrong@")
+        with pytest.raises(QueueUnavailable) as refused:
+            async with open_work_queue(wrong, LEASE_SECONDS):
+                pass
+        assert isinstance(refused.value.__cause__, nats.errors.AuthorizationError)
+        with capture_logs() as log:
+            async with (
+                open_work_queue(wrong, LEASE_SECONDS, is_needed=False) as queue,
+                anyio.create_task_group() as tasks,
+            ):
+                tasks.start_soon(queue.connect)
+                while not queue.is_refused:  # noqa: ASYNC110 -- nothing announces it
+                    await anyio.sleep(0.02)
+                tasks.cancel_scope.cancel()
+        assert [entry["event"] for entry in log] == ["queue.refused"]
+        async with open_work_queue(wrong.replace("wrong", "right"), LEASE_SECONDS) as queue:
+            assert not queue.is_refused

@@ -1,0 +1,86 @@
+"""An account has only so many jobs in the queue; the others wait for their turn."""
+
+from uuid import uuid4
+
+import anyio
+import anyio.lowlevel
+
+from service.ids import AccountId
+from service.jobs.windows import Windows
+
+MANY = 20
+
+
+async def test_the_jobs_of_an_account_take_turns() -> None:
+    """In the order of arrival, never more than there are places, whatever another account does."""
+    most, held, order = 3, set[int](), list[int]()
+    windows, account, other = Windows(lambda: most), AccountId(uuid4()), AccountId(uuid4())
+
+    async def run(number: int) -> None:
+        async with windows.place(account):
+            held.add(number)
+            order.append(number)
+            assert len(held) <= most
+            await anyio.lowlevel.checkpoint()
+            async with windows.place(other):
+                await anyio.lowlevel.checkpoint()
+            held.remove(number)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(MANY):
+            tasks.start_soon(run, number)
+    assert order == list(range(MANY))
+    assert not windows._waiting
+    assert not windows._taken
+
+
+async def test_a_job_that_is_cancelled_leaves_its_turn_to_the_next() -> None:
+    """While it waits, and while it holds a place."""
+    windows, account = Windows(lambda: 1), AccountId(uuid4())
+    scopes = [anyio.CancelScope() for _ in range(3)]
+    held: list[int] = []
+
+    async def run(number: int) -> None:
+        with scopes[number]:
+            async with windows.place(account):
+                held.append(number)
+                await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(len(scopes)):
+            tasks.start_soon(run, number)
+            await anyio.wait_all_tasks_blocked()
+        for number in (1, 0, 2):
+            scopes[number].cancel()
+            await anyio.wait_all_tasks_blocked()
+    assert held == [0, 2]
+    assert not windows._waiting
+
+
+async def test_more_places_serve_those_that_wait() -> None:
+    """At the next end of a job; nobody loses the place that it has once there are fewer."""
+    most = [1]
+    windows, account = Windows(lambda: most[0]), AccountId(uuid4())
+    ends, held = [anyio.Event() for _ in range(4)], list[int]()
+
+    async def run(number: int) -> None:
+        async with windows.place(account):
+            held.append(number)
+            await ends[number].wait()
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(len(ends)):
+            tasks.start_soon(run, number)
+            await anyio.wait_all_tasks_blocked()
+        most[0] = 2
+        ends[0].set()
+        await anyio.wait_all_tasks_blocked()
+        assert held == [0, 1, 2]
+        most[0] = 1
+        ends[1].set()
+        await anyio.wait_all_tasks_blocked()
+        assert held == [0, 1, 2]
+        ends[2].set()
+        await anyio.wait_all_tasks_blocked()
+        assert held == [0, 1, 2, 3]
+        ends[3].set()
