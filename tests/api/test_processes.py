@@ -62,6 +62,12 @@ def members(server: Server) -> list[psutil.Process]:
     return sorted((each for each in below if "--member" in each.cmdline()), key=lambda each: each.cmdline()[-1])
 
 
+def connections_of(member: psutil.Process, server: Server) -> int:
+    """How many connections to the public port a process holds: on a busy host not always half of them."""
+    port = httpx.URL(server.url).port
+    return sum(each.laddr.port == port for each in member.net_connections("tcp") if each.status == "ESTABLISHED")
+
+
 def metrics_of(server: Server) -> Server:
     """The server at its private port, where `scrape` finds the metrics."""
     private = object.__new__(Server)
@@ -146,6 +152,7 @@ def test_a_killed_process_is_replaced_and_others_do_not_notice(server: Server) -
         lost, ready = len(server.events("process.lost")), len(server.events("process.ready"))
         with Conversions(account) as load:
             load.wait_for(2 * CLIENTS)
+            cut_off = connections_of(members(server)[0], server)
             members(server)[0].kill()
             until(lambda: len(server.events("process.lost")) > lost)
             assert httpx.get(f"{metrics_of(server).url}/readyz").status_code == 200
@@ -155,7 +162,7 @@ def test_a_killed_process_is_replaced_and_others_do_not_notice(server: Server) -
         assert len(members(server)) == 2
         assert server.events("process.lost")[-1]["number"] == 1
         assert max(Counter(number for number, _ in load.failures).values(), default=0) <= 1
-        assert len(load.failures) <= CLIENTS // 2 + 1
+        assert len(load.failures) <= cut_off
         after = value(scrape(metrics_of(server)), name, outcome="completed")
         assert after - before >= len(load.completed)
         until(lambda: value(scrape(metrics_of(server)), "geomill_reservations") == 0)
