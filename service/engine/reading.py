@@ -16,10 +16,11 @@ from msgspec import Meta
 from service.engine import jailed
 from service.engine.diagnostics import find_renames
 from service.engine.holding import Opening, hold
-from service.engine.jailed import database, delimited, lines, relabel, sheets, styles
+from service.engine.jailed import database, delimited, lines, relabel, shape_records, sheets, styles
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
 from service.engine.placing import Placing
+from service.engine.shape_records import require_match
 from service.engine.tabulating import tabulate
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
@@ -94,7 +95,7 @@ PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """The open options with which the CSV driver finds the geometry."""
 OURS = Reading(drivers=(CSV_DRIVER,))
 """How normalized tables are read."""
-JAILED = tuple(module.__name__ for module in (delimited, sheets, styles, database, relabel, lines))
+JAILED = tuple(module.__name__ for module in (delimited, sheets, styles, database, relabel, lines, shape_records))
 
 
 class WorkFile(msgspec.Struct, frozen=True):
@@ -249,6 +250,8 @@ async def _read_parts(place: Workplace, source: Source) -> WorkFile:
     """Read several files, each as a layer."""
     reading = reading_of(source.format)
     names = {f"t{number}": part.layer for number, part in enumerate(source.parts)}
+    for part, name in zip(source.parts, staged_names(source), strict=True):
+        await require_match(place, part, name)
     encodings = [await _encoding(part) for part in source.parts]
     openings = [
         Opening(name, (*reading.options, *([f"ENCODING={encoding}"] if encoding else [])))

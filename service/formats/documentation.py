@@ -116,7 +116,8 @@ NOTES = """\
 - **XLSX** says by the format of a cell whether a number is a date (a day, month or year) or a time of day (an hour).
   Elapsed time is a number of days. Milliseconds are kept; 0.999 s becomes the next second.
 - **Shapefile**: names are cut to 10 bytes of UTF-8 between characters, and numbered if they collide; texts are cut at
-  254 bytes; text is UTF-8 with a .cpg; dates with times are text. Mixed geometries become one shapefile per family.
+  254 bytes; text is UTF-8 with a .cpg; dates with times are text. Mixed geometries become one shapefile per family. A
+  .dbf that does not have one record for each shape is refused; a damaged .shx is repaired.
 - **KML** stores the column `name` in an element of its own, which is read as `Name`. Dates are text, and so are columns
   of integers with values beyond 32 bits; booleans are numbers. A KMZ is written with one document; when
   it is read, all documents with features are converted, and layers with the same name are numbered.

@@ -5,9 +5,10 @@ import json
 import sqlite3
 import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -171,6 +172,47 @@ async def test_a_shp_alone_is_read(pipeline: Pipeline, tmp_path: Path) -> None:
     again = await pipeline.to("GeoJson", tmp_path / "roads.shp", source_epsg=4326)
     assert again.facts.geometry_type == "Point"
     assert any("holds no attributes" in warning for warning in again.output.warnings)
+
+
+def _with_records(table: bytes, records: int) -> bytes:
+    return table[:4] + struct.pack("<I", records) + table[8:]
+
+
+MISMATCHES: Mapping[str, tuple[str, Callable[[bytes], bytes], str]] = {
+    "no records": (".dbf", partial(_with_records, records=0), r"shapes: 2, records: 0\).* send the \.shp alone"),
+    "fewer records": (".dbf", partial(_with_records, records=1), r"shapes: 2, records: 1\)"),
+    "more records": (".dbf", partial(_with_records, records=3), r"shapes: 2, records: 3\)"),
+    "no table": (".dbf", lambda _: b"", "empty or cut off"),
+    "a cut header": (".dbf", lambda table: table[:40], "empty or cut off"),
+    "a cut index": (".shx", lambda index: index[:-8], ""),
+    "no index": (".shx", lambda _: b"", ""),
+}
+"""The damaged file of a Shapefile with two features, its content, and what is said; "" if the driver repairs it."""
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_records_without_shapes_and_shapes_without_records_are_refused(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Its driver goes by the .dbf and says nothing."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    done = await pipeline.to("Shapefile", write_geojson(tmp_path / "a.geojson", [point(1, 2, name="a"), point(3, 4)]))
+    with zipfile.ZipFile(done.path) as whole:
+        for name, (extension, damage, told) in MISMATCHES.items():
+            damaged = tmp_path / f"{name}.zip"
+            with zipfile.ZipFile(damaged, "w") as target:
+                for member in whole.namelist():
+                    content = whole.read(member)
+                    target.writestr(member, damage(content) if member.endswith(extension) else content)
+            if told:
+                with pytest.raises(Rejection, match=told):
+                    await pipeline.to("GeoJson", damaged)
+            else:
+                again = await pipeline.to("GeoJson", damaged)
+                assert [row["geometry"] for row in readers.geojson(again.path)] == [
+                    point(1, 2)["geometry"],
+                    point(3, 4)["geometry"],
+                ], name
 
 
 @pytest.mark.parametrize("output", ["Kml", "Csv", "GeoJsonSeq", "FlatGeobuf", "Wkt"])

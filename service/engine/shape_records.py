@@ -1,0 +1,62 @@
+"""Refuses a Shapefile whose .dbf does not match its .shp.
+
+The driver goes by the .dbf: without a message, it leaves out shapes beyond the last record, adds features without
+geometry for further records, and reads no attributes at all if the .dbf is cut off in its header.
+"""
+
+import os
+from pathlib import Path
+
+import anyio.to_thread
+
+from service.engine.jailed import shape_records
+from service.engine.workspace import Workplace
+from service.errors import Rejection
+from service.formats.detect import Part
+from service.formats.facts import Count
+from service.formats.names import shown
+
+SHAPES_FILE = "shapes.json"
+SHX_HEADER = 100
+SHX_RECORD = 8
+DBF_HEADER = 32
+DBF_RECORDS_AT = slice(4, 8)
+DBF_HEADER_BYTES_AT = slice(8, 10)
+REMEDY = (
+    "One of the two is damaged or from another version of the data. Export the Shapefile again, or send the .shp alone "
+    "to convert its shapes without attributes."
+)
+
+
+async def require_match(place: Workplace, part: Part, name: str) -> None:
+    """Refuse the Shapefile `part`, whose .shp a converter opens as `name`, unless each shape has one record.
+
+    A damaged .shx does not matter, because the driver repairs it; only then are the shapes themselves counted.
+
+    Raises:
+        Rejection: the numbers of shapes and records differ, or the .dbf has no complete header.
+    """
+    files = part.files
+    if ".dbf" not in files:
+        return
+    records, indexed = await anyio.to_thread.run_sync(_counts, files[".dbf"], files[".shx"])
+    if records is None:
+        raise Rejection(f"The .dbf of {shown(part.layer)!r} is empty or cut off. {REMEDY}")
+    if records == indexed:
+        return
+    await place.python(shape_records.__name__, name, SHAPES_FILE)
+    shapes = await place.read_json(SHAPES_FILE, Count)
+    if shapes != records:
+        raise Rejection(
+            f"The .shp and the .dbf of {shown(part.layer)!r} do not match (shapes: {shapes:,}, records: {records:,}). "
+            f"{REMEDY}"
+        )
+
+
+def _counts(dbf: Path, shx: Path) -> tuple[int | None, int]:
+    """How many records `dbf` says that it has, None if its header is incomplete, and how many `shx` has. Blocking."""
+    with dbf.open("rb") as file:
+        header, size = file.read(DBF_HEADER), os.fstat(file.fileno()).st_size
+    is_whole = len(header) == DBF_HEADER and int.from_bytes(header[DBF_HEADER_BYTES_AT], "little") <= size
+    records = int.from_bytes(header[DBF_RECORDS_AT], "little") if is_whole else None
+    return records, (shx.stat().st_size - SHX_HEADER) // SHX_RECORD
