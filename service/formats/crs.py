@@ -65,6 +65,10 @@ class CrsCatalogue:
         row = self._find(epsg)
         return row is not None and row[1].startswith("geographic")
 
+    def has(self, epsg: int) -> bool:
+        """Whether there is a coordinate system with this code."""
+        return self._find(epsg) is not None
+
     def search(self, text: str) -> list[tuple[int, str, str]]:
         """Return code, name and area of the plane systems that match every word of `text`, the most likely first.
 

@@ -110,7 +110,9 @@ NOTES = """\
   in any size. A difference is a warning, and so is a result that cannot be read back; one that holds none of its
   features or geometries is refused. In WKT, only geometries are compared: it holds nothing else.
 - **Measures** (M) are kept in GeoPackage, Shapefile, FlatGeobuf, SpatiaLite, OpenFileGDB and in columns of WKT.
-- **Unknown systems**: `keepCoordinates=true` writes coordinates unchanged if the output does not require a system.
+- **Unknown systems**: a file that records no system, or GeoJSON whose member `crs` names one that is not known, is
+  refused unless `sourceEpsg` says which it is; `keepCoordinates=true` writes coordinates unchanged if the output does
+  not require a system.
 - **CSV** may be in UTF-8, UTF-16 or Windows-1252, with comma, semicolon, tab or bar, with or without a header. Types
   follow from all rows; values with leading zeros or more than 18 digits stay text.
 - **XLSX** says by the format of a cell whether a number is a date (a day, month or year) or a time of day (an hour).

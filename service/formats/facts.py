@@ -94,6 +94,8 @@ class Crs(msgspec.Struct, frozen=True):
 
     known: bool = False
     epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = None
+    claim: Name = ""
+    """The name of a system that no database of systems has, if the layer records one."""
 
 
 class Layer(msgspec.Struct, frozen=True, kw_only=True):

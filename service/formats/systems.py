@@ -74,9 +74,13 @@ def _refuse_to_keep(target: Format, spatial: Sequence[Layer], unknown: Sequence[
 def _require_system(layer: Layer, source_epsg: int | None, catalogue: CrsCatalogue) -> None:
     """Refuse a layer in an unknown system, and numbers that cannot be the degrees that they are said to be."""
     if not layer.crs.known and source_epsg is None:
+        reason = (
+            f"The file says that its coordinates are in {shown(layer.crs.claim)!r}, which is not a known system."
+            if layer.crs.claim
+            else f"The file does not record the coordinate system of {shown(layer.name)!r}."
+        )
         raise Rejection(
-            f"The file does not record the coordinate system of {shown(layer.name)!r}. "
-            f"Send its EPSG code as sourceEpsg, for example 4326 for longitude and latitude; {KEEP}"
+            f"{reason} Send its EPSG code as sourceEpsg, for example 4326 for longitude and latitude; {KEEP}"
         )
     if layer.extent is not None and not _may_be_degrees(layer, source_epsg, catalogue):
         west, south, east, north = layer.extent

@@ -94,6 +94,8 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether coordinates are too large to be degrees: a longitude from 1000 on, a latitude from 100 on."""
     crs_epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = WGS84
     """The coordinate system; None if only the converter can determine it."""
+    crs_claim: Name = ""
+    """The text that names it; "" if none does."""
 
     @property
     def is_collection(self) -> bool:

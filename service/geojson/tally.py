@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import UnsetType
 
 from service.formats.geometry import FAMILIES
-from service.geojson.crs import crs_epsg
+from service.geojson.crs import crs_claim, crs_epsg
 from service.geojson.document import Document
 from service.geojson.features import Feature
 from service.geojson.fields import FieldTally
@@ -86,6 +86,7 @@ class Tally:
             damaged_geometries=geometries.damaged,
             exceeds_degrees=geometries.exceeds_degrees,
             crs_epsg=crs_epsg(document.members.get("crs")),
+            crs_claim=crs_claim(document.members.get("crs"))[:MAX_NAME_CHARACTERS],
         )
 
     def _add_properties(self, features: Sequence[Feature]) -> None:

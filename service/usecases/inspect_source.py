@@ -16,8 +16,9 @@ from service.engine.convert import UNASKED, Engine
 from service.engine.diagnostics import Subject, require_program_success
 from service.engine.environment import python_environment
 from service.engine.workspace import Run
+from service.formats.crs import WGS84
 from service.formats.detect import Part, Source
-from service.formats.facts import Facts
+from service.formats.facts import Crs, Facts
 from service.formats.format import Format, Reader, reading_of, writing_of
 from service.formats.plan import can_go_direct
 from service.formats.request import ConversionRequest
@@ -57,10 +58,27 @@ async def inspect_source(
         return Inspection(await engine.inspect(run, source, directory, request), source, None)
     fit = await normalized(engine, run, source, found)
     facts = found.facts(source.stem)
+    is_odd = _names_odd_system(engine, found)
     # Coordinates that cannot be degrees need a work file, in which they are examined.
-    if found.is_mislabelled or not can_go_direct(fit, target, facts):
+    if found.is_mislabelled or is_odd or not can_go_direct(fit, target, facts):
         facts = await engine.inspect(run, fit, directory, request)
+    if is_odd:
+        facts = _without_guessed_system(facts, found.crs_claim)
     return Inspection(_with(facts, reading_warnings(found, into_json=writing_of(target).json)), fit, found)
+
+
+def _names_odd_system(engine: Engine, found: Scan) -> bool:
+    """Whether the document names a system of which only the converter can tell whether it exists."""
+    return found.crs_epsg is None or not engine.catalogue.has(found.crs_epsg)
+
+
+def _without_guessed_system(facts: Facts, claim: str) -> Facts:
+    """`facts` without WGS 84 as the system `claim`: the driver assumes it, without a message, for unknown names."""
+    layers = tuple(
+        msgspec.structs.replace(layer, crs=Crs(claim=claim)) if layer.crs.epsg == WGS84 else layer
+        for layer in facts.layers
+    )
+    return msgspec.structs.replace(facts, layers=layers)
 
 
 def is_document(source: Source) -> bool:

@@ -9,28 +9,39 @@ from pathlib import Path
 
 import pytest
 
+from service.engine.convert import UNASKED, Engine
 from service.engine.output import Output
+from service.errors import Rejection
 from service.formats.detect import detect
 from service.formats.plan import plan_conversion
 from service.formats.registry import find_output
 from service.formats.request import ConversionRequest
 from service.usecases.inspect_source import inspect_source
 from tests.support.converters import Converters
-from tests.support.geojson import collection, feature
+from tests.support.geojson import POINT, collection, feature
 
 Values = list[str | None]
 LARGE = 300_000
 
 
-async def convert(converters: Converters, document: bytes, output: str, name: str = "upload.geojson") -> Output:
+async def convert(
+    converters: Converters,
+    document: bytes,
+    output: str,
+    name: str = "upload.geojson",
+    request: ConversionRequest = UNASKED,
+    *,
+    has_sessions: bool = False,
+) -> Output:
     """Convert as a job does."""
-    engine, folder = converters.engine, converters.new_directory()
+    engine, folder = Engine(converters.engine.capabilities, has_sessions=has_sessions), converters.new_directory()
     upload = folder / name
     upload.write_bytes(document)
     source, target = detect(upload, name, folder / "unpacked"), find_output(output)
-    look = await inspect_source(engine, converters.run, source, target, folder)
-    plan = plan_conversion(look.source, target, look.facts, ConversionRequest(), engine.catalogue)
-    await engine.convert(converters.run, look.source, plan, folder)
+    async with engine.session(converters.run, target) as run:
+        look = await inspect_source(engine, run, source, target, folder, request=request)
+        plan = plan_conversion(look.source, target, look.facts, request, engine.catalogue)
+        await engine.convert(run, look.source, plan, folder)
     return await engine.collect(plan, folder)
 
 
@@ -118,3 +129,52 @@ async def test_a_geometry_that_is_there_twice_is_told(converters: Converters) ->
     """One of them is read, as the scan reports."""
     done = await convert(converters, collection({**feature({"a": "x"}), "Geometry": None}), "Csv")
     assert any("more than once" in warning for warning in done.warnings)
+
+
+UNKNOWN_SYSTEMS: Mapping[str, object] = {
+    "EPSG:999999": {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::999999"}},
+    "EPSG:102100": {"type": "name", "properties": {"name": "EPSG:102100"}},
+    "Lokal": {"type": "name", "properties": {"name": "Lokal"}},
+    "EPSG:28992": {"type": "EPSG", "properties": {"name": "EPSG:28992"}},
+    "": {"type": "name", "properties": {}},
+}
+"""Members `crs` for which the converter assumes WGS 84: one has a type whose name it does not read, one no name."""
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("claim", UNKNOWN_SYSTEMS)
+async def test_an_unknown_system_is_not_taken_for_degrees(
+    converters: Converters, claim: str, *, has_sessions: bool
+) -> None:
+    """It is refused with what to do, for targets that are converted directly and for others; both remedies work."""
+    document = collection(feature({"a": "x"}), crs=UNKNOWN_SYSTEMS[claim])
+    named = rf"'.*{claim.rpartition(':')[2]}', which is not a known system" if claim else "does not record"
+    told = f"{named}.*sourceEpsg.*keepCoordinates"
+    asked = ConversionRequest(source_epsg=3857)
+    for output in ("GeoJsonSeq", "Csv", "GeoPackage"):
+        with pytest.raises(Rejection, match=told):
+            await convert(converters, document, output, has_sessions=has_sessions)
+    converted = await convert(converters, document, "GeoJsonSeq", request=asked, has_sessions=has_sessions)
+    assert 0 < _first_x(converted) < 0.0001
+    kept = ConversionRequest(keep_coordinates=True)
+    converted = await convert(converters, document, "GeoPackage", request=kept, has_sessions=has_sessions)
+    with closing(sqlite3.connect(converted.path)) as database:
+        assert database.execute("SELECT srs_id FROM gpkg_geometry_columns").fetchall() == [(-1,)]
+
+
+async def test_systems_that_only_the_converter_knows_are_read(converters: Converters) -> None:
+    """Names of other authorities, other forms of names, and codes that no database lists."""
+    for crs, is_degrees in (
+        ({"type": "name", "properties": {"name": "urn:ogc:def:crs:ESRI::102100"}}, False),
+        ({"type": "EPSG", "properties": {"code": 3857}}, False),
+        ({"type": "name", "properties": {"name": "EPSG:900913"}}, False),
+        ({"type": "name", "properties": {"name": "urn:ogc:def:crs:OGC:2:84"}}, True),
+        ({"type": "EPSG", "properties": {"code": 4326}}, True),
+    ):
+        converted = await convert(converters, collection(feature({"a": "x"}), crs=crs), "GeoJsonSeq")
+        assert (_first_x(converted) == POINT["coordinates"][0]) is is_degrees, crs
+
+
+def _first_x(converted: Output) -> float:
+    first = json.loads(converted.path.read_text(encoding="utf-8").partition("\n")[0])
+    return float(first["geometry"]["coordinates"][0])

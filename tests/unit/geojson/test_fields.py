@@ -194,13 +194,20 @@ def test_ids_fill_the_gaps_of_a_property_called_id(
         ({"type": "name", "properties": {"name": "EPSG:2154"}}, 2154),
         ({"type": "name", "properties": {"name": "something"}}, None),
         ({"type": "link", "properties": {"href": "http://example.com/"}}, None),
+        ({"type": "EPSG", "properties": {"code": 4326}}, 4326),
+        ({"type": "EPSG", "properties": {"code": 28992}}, None),
+        ({"type": "EPSG", "properties": {"name": "EPSG:28992"}}, None),
+        ({"properties": {"name": "EPSG:28992"}}, None),
+        ({"type": "name", "name": "EPSG:28992"}, None),
+        ("EPSG:28992", None),
         ([], None),
     ],
 )
 def test_an_old_crs_member_is_read(member: Any, epsg: int | None) -> None:
-    """Its code, if written in one of the usual ways."""
+    """Its code, if written in one of the usual ways; otherwise what names it."""
     scan = scan_bytes(collection(feature(), crs=member))
     assert scan.crs_epsg == epsg
+    assert bool(scan.crs_claim) is bool(member)
     assert scan_bytes(collection(feature())).crs_epsg == 4326
 
 
