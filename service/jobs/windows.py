@@ -34,6 +34,11 @@ class Windows:
                 waiting.remove(turn)
             self._give(account_id)
 
+    def give_all(self) -> None:
+        """Give places to those that wait, after the number of places has grown."""
+        for account_id in list(self._waiting):
+            self._give(account_id)
+
     def _give(self, account_id: AccountId) -> None:
         """Give free places to those that wait longest, and forget an account without any."""
         waiting = self._waiting[account_id]

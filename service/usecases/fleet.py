@@ -37,9 +37,12 @@ async def measure_backlog(services: Services) -> None:
 
 
 async def know_workers(services: Services) -> None:
-    """Learn which formats the workers have."""
-    if services.fleet is not None:
-        await services.fleet.workers.look()
+    """Learn which formats the workers have, and how many jobs they can take."""
+    if (fleet := services.fleet) is None:
+        return
+    await fleet.workers.look()
+    if fleet.gateway is not None:
+        fleet.gateway.note_workers()
 
 
 async def give_back_lost(services: Services) -> None:

@@ -151,6 +151,10 @@ class Gateway:
         self._doubtful_until = now + DOUBT_SECONDS
         return True
 
+    def note_workers(self) -> None:
+        """Hand over jobs that waited for their turn and need not wait any more, as there may be further workers."""
+        self._windows.give_all()
+
     def hear(self, job_id: JobId) -> None:
         """Look for the end of a job that a worker reports."""
         if awaited := self._awaited.get(job_id):

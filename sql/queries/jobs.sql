@@ -139,9 +139,10 @@ SELECT id, handover FROM job
 
 -- name: dropped
 -- Jobs that this process has handed over, that no living worker has, and that are not among those that it still knows.
+-- The many that it knows are hashed; an array would be searched from its beginning for each job.
 SELECT id, handover FROM job
  WHERE completed_at IS NULL AND handover IS NOT NULL AND server_id = $1
-   AND NOT id = ANY($2::uuid[]) AND NOT is_alive(worker_id, $3::interval)
+   AND id NOT IN (SELECT unnest($2::uuid[])) AND NOT is_alive(worker_id, $3::interval)
  ORDER BY id LIMIT $4;
 
 -- name: count_handed_over

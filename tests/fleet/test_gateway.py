@@ -1,6 +1,6 @@
 """A gateway that hands jobs over when its database, store or queue fails: in this process, with a real queue."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +11,9 @@ import anyio
 import msgspec
 import pytest
 
+from service.db.queries import load
 from service.errors import Overloaded
+from service.formats.offer import Offer
 from service.formats.request import ConversionRequest
 from service.ids import JobId, ServerId, uuid7
 from service.jobs.dispatch import JobRunner, Submission
@@ -23,11 +25,12 @@ from service.jobs.records import Job
 from service.jobs.spec import JobSpec, SourceSpec
 from service.jobs.windows import Windows
 from service.jobs.work_queue import WorkQueue, open_work_queue
-from service.jobs.workers import KnownWorkers
+from service.jobs.workers import MOST_EACH, KnownWorkers
 from service.metering.ledger import AdmissionRequest, Release
 from service.storage.port import new_input_key, new_key
 from service.usecases.audit import audit
 from service.usecases.ending import JobParts
+from service.usecases.fleet import know_workers
 from service.usecases.hand_over import Gateway, hand_over_again, hand_over_dropped
 from service.usecases.pipeline import FORGOTTEN
 from service.usecases.services import Fleet
@@ -124,8 +127,10 @@ class Here(NamedTuple):
 
 
 @asynccontextmanager
-async def opened(dsn: str, directory: Path, nats: NatsServer, again_seconds: float) -> AsyncIterator[Here]:
-    """Open it with an empty queue."""
+async def opened(
+    dsn: str, directory: Path, nats: NatsServer, again_seconds: float, most: Callable[[], int] = lambda: MANY
+) -> AsyncIterator[Here]:
+    """Open it; each account may have `most` jobs in the queue."""
     async with world(dsn, directory) as here, open_work_queue(nats.url, LEASE.total_seconds()) as queue:
         services = here.services
         parts = JobParts(
@@ -138,7 +143,7 @@ async def opened(dsn: str, directory: Path, nats: NatsServer, again_seconds: flo
         )
         handovers = HandOvers(services.database, services.leases.server_id, LEASE)
         gateway = Gateway(
-            parts, handovers, queue, windows=Windows(lambda: MANY), inline_bytes=1000, again_seconds=again_seconds
+            parts, handovers, queue, windows=Windows(most), inline_bytes=1000, again_seconds=again_seconds
         )
         await queue.hear_ended(handovers.gateway, gateway.hear)
         yield Here(here, gateway, queue, handovers)
@@ -264,6 +269,35 @@ async def test_a_gateway_hands_over_again_what_it_has_dropped(
         assert await hand_over_dropped(here.handovers, here.queue, [waits.job.id, dropped.job.id]) == 0
         assert await hand_over_dropped(here.handovers, here.queue, [waits.job.id]) == 1
         assert await here.queue.check() == before + 1
+
+
+async def test_the_known_jobs_are_hashed(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
+    """A plan that knows nothing of their number would otherwise compare each job with all of them."""
+    async with opened(database_url, tmp_path, nats, NEVER) as here:
+        database, gateway = here.world.services.database, here.handovers.gateway
+        async with database.connection() as connection:
+            statement = f"EXPLAIN {load('jobs')['dropped']}"
+            plan = [row[0] for row in await connection.fetch(statement, gateway, [uuid4(), uuid4()], LEASE, MANY)]
+        assert any("hashed SubPlan" in line for line in plan), plan
+
+
+async def test_further_workers_get_jobs_at_once(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
+    """They need not wait until another job of the account has ended."""
+    known = list[KnownWorkers]()
+    async with (
+        opened(database_url, tmp_path, nats, NEVER, lambda: known[0].most_each) as here,
+        anyio.create_task_group() as tasks,
+    ):
+        services, before = here.world.services, await here.queue.check()
+        known.append(KnownWorkers(services.leases, Offer()))
+        fleet = Fleet(queue=here.queue, handovers=here.handovers, workers=known[0], gateway=here.gateway)
+        for _ in range(MOST_EACH + 1):
+            tasks.start_soon(here.run, await here.admit())
+        await here.messages(before + MOST_EACH)
+        await Leases(services.database, ServerId(uuid4()), LEASE, [], converters=2).beat()
+        await know_workers(msgspec.structs.replace(services, fleet=fleet))
+        await here.messages(before + MOST_EACH + 1)
+        tasks.cancel_scope.cancel()
 
 
 async def test_own_and_claimed_jobs_end_by_the_same_time(database_url: str, tmp_path: Path, nats: NatsServer) -> None:

@@ -84,3 +84,26 @@ async def test_more_places_serve_those_that_wait() -> None:
         await anyio.wait_all_tasks_blocked()
         assert held == [0, 1, 2, 3]
         ends[3].set()
+
+
+async def test_more_places_need_no_end_of_a_job() -> None:
+    """Those that wait get them as soon as there are more, in the order of arrival."""
+    most = [1]
+    windows, account, other = Windows(lambda: most[0]), AccountId(uuid4()), AccountId(uuid4())
+    held = list[int]()
+
+    async def run(number: int, whose: AccountId) -> None:
+        async with windows.place(whose):
+            held.append(number)
+            await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(6):
+            tasks.start_soon(run, number, (account, other)[number % 2])
+        await anyio.wait_all_tasks_blocked()
+        most[0] = 2
+        windows.give_all()
+        await anyio.wait_all_tasks_blocked()
+        assert sorted(held) == [0, 1, 2, 3]
+        tasks.cancel_scope.cancel()
+    assert not windows._waiting
