@@ -22,6 +22,7 @@ from service.formats.json_kinds import head_of, kind_of_json, sequence_prefix
 from service.formats.left_out import has_features, warn_of_left_out
 from service.formats.names import listed, safe_name, shown, stem_of, unique
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
+from service.formats.unread import refuse_unread
 
 ZIP = SHARED_EXTENSION
 GZ = ".gz"
@@ -133,6 +134,7 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
     head = head_of(path) if reading_of(found).json else b""
     row = kind_of_json(found, head)
     extension = _extension(untrusted_name)
+    refuse_unread(path, reading_of(row).unread)
     member = reading_of(row).member
     own = extension if extension in row.extensions else row.extensions[0]
     documents = _documents(path, member, stem, unpack_into) if member else (Part({own: path}, stem),)

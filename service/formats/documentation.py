@@ -137,7 +137,8 @@ NOTES = """\
   UTF-8, which the format cannot declare.
 - **GML** is 3.2 without a schema file; types follow from the values when it is read.
 - **Wkt** is one geometry per line, `GEOMETRYCOLLECTION EMPTY` for a feature without geometry.
-- **DXF** without `EOF` at its end is incomplete and refused.
+- **DXF** without `EOF` at its end is incomplete and refused; so is binary DXF.
+- **UTF-16** is read in KML, and in CSV and WKT with a byte order mark; other formats and files are refused.
 - **SQLite** is read with all its tables except those of SpatiaLite.
 
 ## Memory and size

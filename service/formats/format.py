@@ -7,6 +7,7 @@ from types import MappingProxyType
 import msgspec
 
 from service.formats.geometry import ALL_FAMILIES, Family
+from service.formats.unread import Unread
 
 SHARED_EXTENSION = ".zip"
 """The extension that several formats share, so that it identifies none."""
@@ -148,6 +149,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[LeftOut, ...] = ()
     trailer: bytes = b""
     """How a complete file ends, apart from white space, if the driver does not detect truncated files."""
+    unread: tuple[Unread, ...] = ()
+    """The files with its extension that the driver cannot read."""
     column_prefix: str = ""
     """What the driver puts before the names of columns that it does not know."""
     numbers: frozenset[str] = frozenset()

@@ -17,6 +17,7 @@ from service.formats.format import (
     Writing,
 )
 from service.formats.table.geometry_types import SHAPE_TYPES
+from service.formats.unread import BINARY_DXF, NO_UTF_16, UTF_16_WITHOUT_MARK
 
 LONE_SHP = "A .shp alone holds no attributes; send it in a ZIP with its .shx, .dbf and .prj to keep them."
 NO_MAP = "The ZIP holds no .map beside {name}, so its features have no geometry."
@@ -103,7 +104,7 @@ DXF = Format(
     token="dxf",
     title="DXF",
     extensions=(".dxf",),
-    reading=Reading(drivers=("DXF",), records_crs=False, trailer=b"EOF"),
+    reading=Reading(drivers=("DXF",), records_crs=False, trailer=b"EOF", unread=(*NO_UTF_16, BINARY_DXF)),
     writing=Writing(
         driver="DXF",
         reread=Reread(drivers=("DXF",), columns=False),
@@ -125,7 +126,13 @@ WKT = Format(
     token="wkt",
     title="WKT",
     extensions=(".wkt",),
-    reading=Reading(drivers=("CSV",), reader=Reader.DELIMITED, delimiter="\t", records_crs=False),
+    reading=Reading(
+        drivers=("CSV",),
+        reader=Reader.DELIMITED,
+        delimiter="\t",
+        records_crs=False,
+        unread=(UTF_16_WITHOUT_MARK,),
+    ),
     writing=Writing(
         driver="CSV",
         read_back="lines",

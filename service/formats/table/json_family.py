@@ -3,6 +3,7 @@
 
 from service.formats.crs import WGS84
 from service.formats.format import Format, LeftOut, Reader, Reading, Writing
+from service.formats.unread import NO_UTF_16
 
 _GEOJSON_DRIVERS = ("GeoJSON", "TopoJSON", "ESRIJSON", "GeoJSONSeq")
 
@@ -13,6 +14,7 @@ GEOJSON = Format(
     extensions=(".geojson", ".json"),
     reading=Reading(
         drivers=_GEOJSON_DRIVERS,
+        unread=NO_UTF_16,
         reader=Reader.DOCUMENT,
         options=("ARRAY_AS_STRING=YES",),
         text_options=("DATE_AS_STRING=YES",),
@@ -40,6 +42,7 @@ GEOJSONSEQ = Format(
     extensions=(".geojsonl",),
     reading=Reading(
         drivers=_GEOJSON_DRIVERS,
+        unread=NO_UTF_16,
         reader=Reader.LINES,
         options=("ARRAY_AS_STRING=YES",),
         text_options=("DATE_AS_STRING=YES",),
@@ -73,6 +76,7 @@ TOPOJSON = Format(
     extensions=(".topojson", ".json"),
     reading=Reading(
         drivers=("TopoJSON",),
+        unread=NO_UTF_16,
         records_crs=False,
         told_by=(("type", "Topology"),),
         left_out=(
@@ -93,6 +97,7 @@ ESRIJSON = Format(
     extensions=(".json",),
     reading=Reading(
         drivers=("ESRIJSON",),
+        unread=NO_UTF_16,
         told_by=(("geometryType", ""), ("spatialReference", ""), ("fieldAliases", ""), ("displayFieldName", "")),
     ),
 )

@@ -8,6 +8,7 @@ import msgspec
 from service.formats.crs import WGS84
 from service.formats.format import ColumnRule, Delivery, Format, LeftOut, Reader, Reading, Reread, Writer, Writing
 from service.formats.geometry import Family
+from service.formats.unread import NO_UTF_16
 
 _KML_NOISE = MappingProxyType(
     {
@@ -100,6 +101,7 @@ GML = Format(
     extensions=(".gml",),
     reading=Reading(
         drivers=("GML",),
+        unread=NO_UTF_16,
         options=("WRITE_GFS=NO",),
         environment=MappingProxyType({"GML_FIELDTYPES": "ALWAYS_STRING"}),
         left_out=(LeftOut((), "Blanks at the beginning of texts ({count}) were left out.", pattern=BEGINS_BLANK),),
@@ -150,6 +152,7 @@ GPX = Format(
     extensions=(".gpx",),
     reading=Reading(
         drivers=("GPX",),
+        unread=NO_UTF_16,
         environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}),
         fixed_layers=True,
         derived_layers=frozenset({"route_points", "track_points"}),

@@ -4,6 +4,7 @@
 from types import MappingProxyType
 
 from service.formats.format import ColumnRule, Format, Reader, Reading, Reread, Writer, Writing
+from service.formats.unread import UTF_16_WITHOUT_MARK
 
 CSV_PLACES = ("X_POSSIBLE_NAMES=X", "Y_POSSIBLE_NAMES=Y", "Z_POSSIBLE_NAMES=Z", "GEOM_POSSIBLE_NAMES=WKT")
 """The columns that hold the geometry in a CSV file that the service wrote."""
@@ -13,7 +14,13 @@ CSV = Format(
     token="csv",
     title="CSV",
     extensions=(".csv",),
-    reading=Reading(drivers=("CSV",), reader=Reader.DELIMITED, records_crs=False, overflows=frozenset({"infinite"})),
+    reading=Reading(
+        drivers=("CSV",),
+        reader=Reader.DELIMITED,
+        records_crs=False,
+        overflows=frozenset({"infinite"}),
+        unread=(UTF_16_WITHOUT_MARK,),
+    ),
     writing=Writing(
         driver="CSV",
         reread=Reread(drivers=("CSV",), options=CSV_PLACES, least_columns=2),

@@ -125,6 +125,45 @@ def test_the_documents_of_a_kmz_are_unpacked(tmp_path: Path) -> None:
     assert any("Network links (1)" in warning for warning in several.warnings)
 
 
+UTF_16 = {"utf-16": "text in UTF-16. Save", "utf-16-le": "looks like text in UTF-16", "utf-16-be": "looks like text"}
+TEXTS = {
+    "a.geojson": '{"type": "FeatureCollection"}',
+    "a.geojsonl": '{"type": "Feature"}',
+    "a.topojson": '{"type": "Topology"}',
+    "a.gml": "<?xml?>",
+    "a.gpx": "<gpx/>",
+    "a.dxf": "  0\nSECTION",
+    "a.csv": "Größe,b\n1,2\n",
+    "a.wkt": "POINT (1 2)",
+    "a.kml": "<kml/>",
+}
+READ = {("a.csv", "utf-16"), ("a.wkt", "utf-16"), *(("a.kml", encoding) for encoding in UTF_16)}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_text_in_utf_16_is_refused_where_its_driver_does_not_read_it(tmp_path: Path, name: str) -> None:
+    """Packed or not; the driver calls it damaged, or takes the zero bytes for letters."""
+    for encoding, told in UTF_16.items():
+        content, folder = TEXTS[name].encode(encoding), tmp_path / encoding
+        folder.mkdir()
+        (tmp_path / name).write_bytes(content)
+        if (name, encoding) in READ:
+            assert detect(tmp_path / name, name, tmp_path / "unpacked").parts[0].path.read_bytes() == content
+            continue
+        with pytest.raises(Rejection, match=f"{told}.*UTF-8"):
+            detect(tmp_path / name, name, tmp_path / "unpacked")
+        with pytest.raises(Rejection, match=told):
+            received(folder, {name: content})
+    (tmp_path / name).write_text(TEXTS[name], encoding="utf-8")
+    assert detect(tmp_path / name, name, tmp_path / "unpacked").parts
+
+
+def test_a_binary_dxf_is_refused_as_such(tmp_path: Path) -> None:
+    """It is not damaged, but its driver reads only text."""
+    with pytest.raises(Rejection, match=r"binary DXF.* Save it as ASCII DXF"):
+        received(tmp_path, {"a.dxf": b"AutoCAD Binary DXF\r\n\x1a\0\0\0SECTION\0"})
+
+
 def test_a_kmz_without_a_document_is_refused(tmp_path: Path) -> None:
     """Whatever its name; documents that are all empty do not count either."""
     with pytest.raises(Rejection, match=r"no \.kml document"):

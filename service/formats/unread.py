@@ -1,0 +1,46 @@
+"""Files with the right extension that the converter cannot read, by their first bytes, and what to do about them."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from service.errors import Rejection
+
+MOST_BYTES = 32
+
+
+class Unread(msgspec.Struct, frozen=True):
+    """How such files begin, as a regular expression, and the sentence that refuses them."""
+
+    start: bytes
+    sentence: str
+
+
+UTF_16 = Unread(rb"\xff\xfe|\xfe\xff", "The file is text in UTF-16. Save it as UTF-8 and send it again.")
+UTF_16_WITHOUT_MARK = Unread(
+    rb"[^\0]\0[^\0]\0|\0[^\0]\0[^\0]",
+    "The file looks like text in UTF-16 without a byte order mark. Save it as UTF-8 and send it again.",
+)
+"""No text in another encoding has bytes of zero between its first characters."""
+NO_UTF_16 = (UTF_16, UTF_16_WITHOUT_MARK)
+BINARY_DXF = Unread(
+    rb"AutoCAD Binary DXF",
+    "The file is a binary DXF, which cannot be read. Save it as ASCII DXF and send it again.",
+)
+
+
+def refuse_unread(path: Path, unread: Sequence[Unread]) -> None:
+    """Refuse the file at `path` if it begins like one of `unread`. Blocking.
+
+    Raises:
+        Rejection: it does.
+    """
+    if not unread:
+        return
+    with path.open("rb", buffering=0) as file:
+        start = file.read(MOST_BYTES) or b""
+    for kind in unread:
+        if re.match(kind.start, start):
+            raise Rejection(kind.sentence)
