@@ -316,11 +316,12 @@ class WorkQueue:
         """Ask for jobs of lanes, and count down how many are left that each lane does not have."""
         if self._answers is None:
             self._answers = await self._connection.subscribe(self._connection.new_inbox())
-        for lane, most in left.items():
-            subject = f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{_name(lane)}"
-            await self._connection.publish(subject, b'{"batch":%d,"no_wait":true}' % most, reply=self._answers.subject)
         empty = 0
         try:
+            for lane, most in left.items():
+                question = b'{"batch":%d,"no_wait":true}' % most
+                subject = f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{_name(lane)}"
+                await self._connection.publish(subject, question, reply=self._answers.subject)
             while empty < sum(missing > 0 for missing in left.values()):
                 answer = await self._answers.next_msg(ANSWER_SECONDS)
                 if answer.headers and api.Header.STATUS in answer.headers:

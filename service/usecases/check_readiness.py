@@ -20,6 +20,8 @@ from service.storage.port import Storage
 from service.usecases.services import Services
 
 PATIENCE_SECONDS = 5.0
+WITHOUT_SECONDS = 0.3
+"""How long to wait for a part that the process can do without: some load balancers give a check only a second."""
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,22 +32,26 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def check_readiness(services: Services) -> Readiness:
-    """Check all parts, each within `PATIENCE_SECONDS`."""
+    """Check all parts, each within `PATIENCE_SECONDS`, or `WITHOUT_SECONDS` if readiness does not depend on it."""
     checks = {name: await _verdict(check, services) for name, check in _CHECKS.items()}
     fleet, queue = services.fleet, {}
     if fleet is not None:
-        queue = {"queue": await _verdict(_check_queue, services)}
-        if fleet.gateway is None or fleet.worker is None:  # the other processes can do without
+        is_needed = fleet.gateway is None or fleet.worker is None
+        patience = PATIENCE_SECONDS if is_needed else WITHOUT_SECONDS
+        queue = {"queue": await _verdict(_check_queue, services, patience)}
+        if is_needed:
             checks |= {**queue, "workers": await _verdict(_check_workers, services)}
     return Readiness(ready=all(verdict == "ok" for verdict in checks.values()), checks=checks | queue)
 
 
-async def _verdict(check: Callable[[Services], Awaitable[str]], services: Services) -> str:
+async def _verdict(
+    check: Callable[[Services], Awaitable[str]], services: Services, patience: float = PATIENCE_SECONDS
+) -> str:
     try:
-        with anyio.fail_after(PATIENCE_SECONDS):
+        with anyio.fail_after(patience):
             return await check(services)
     except TimeoutError:
-        return f"no answer within {PATIENCE_SECONDS:g} seconds"
+        return f"no answer within {patience:g} seconds"
 
 
 async def _check_database(services: Services) -> str:

@@ -1,5 +1,7 @@
 """A gateway that hands jobs over when its database, store or queue fails: in this process, with a real queue."""
 
+import os
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -29,6 +31,7 @@ from service.jobs.workers import MOST_EACH, KnownWorkers
 from service.metering.ledger import AdmissionRequest, Release
 from service.storage.port import new_input_key, new_key
 from service.usecases.audit import audit
+from service.usecases.check_readiness import WITHOUT_SECONDS, check_readiness
 from service.usecases.ending import JobParts
 from service.usecases.fleet import know_workers
 from service.usecases.hand_over import Gateway, hand_over_again, hand_over_dropped
@@ -298,6 +301,28 @@ async def test_further_workers_get_jobs_at_once(database_url: str, tmp_path: Pat
         await know_workers(msgspec.structs.replace(services, fleet=fleet))
         await here.messages(before + MOST_EACH + 1)
         tasks.cancel_scope.cancel()
+
+
+async def test_a_silent_queue_does_not_delay_readiness(database_url: str, tmp_path: Path) -> None:
+    """Of a process that can do without it: its load balancer may wait no longer than a second."""
+    (directory := tmp_path / "nats").mkdir()
+    with nats_server(directory) as nats:
+        async with opened(database_url, tmp_path / "service", nats, NEVER) as here:
+            fleet = Fleet(
+                queue=here.queue,
+                handovers=here.handovers,
+                workers=KnownWorkers(here.world.services.leases, Offer()),
+                gateway=here.gateway,
+                worker=Worker(here.queue, converters=1, lease_seconds=LEASE.total_seconds()),
+            )
+            services = msgspec.structs.replace(here.world.services, fleet=fleet)
+            while not (await check_readiness(services)).ready:  # noqa: ASYNC110 -- nothing announces it
+                await anyio.sleep(SOON)
+            os.kill(nats.pid, signal.SIGSTOP)
+            readiness = await check_readiness(services)
+            assert readiness.ready
+            assert readiness.checks["queue"] == f"no answer within {WITHOUT_SECONDS:g} seconds"
+            os.kill(nats.pid, signal.SIGCONT)
 
 
 async def test_own_and_claimed_jobs_end_by_the_same_time(database_url: str, tmp_path: Path, nats: NatsServer) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import anyio
@@ -160,6 +161,30 @@ async def test_a_stray_message_is_no_answer(server: NatsServer) -> None:
         await operator._nc.flush()
         assert await queue.offer(offered := handover())
         assert await taken(queue) == offered.job.id
+
+
+async def test_a_question_that_was_sent_in_part_is_forgotten(
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answers, which nobody has waited for, are not taken for those to the next question."""
+    async with fresh_queue(server) as (queue, _):
+        publish, asked, offered = queue._connection.publish, list[str](), handover()
+        other = next(lane for lane in work_queue._LANES if lane != offered.lane)
+
+        async def publish_once(subject: str, *arguments: Any, **named: Any) -> None:
+            asked.append(subject)
+            if len(asked) > 1:
+                raise nats.errors.OutboundBufferLimitError
+            await publish(subject, *arguments, **named)
+
+        monkeypatch.setattr(queue._connection, "publish", publish_once)
+        with pytest.raises(QueueUnavailable):
+            await queue._look_into({offered.lane: 1, other: 1})
+        monkeypatch.undo()
+        await queue.offer(offered)
+        await queue._look_into({offered.lane: 1})
+        assert [delivery.lane for delivery in queue._found] == [offered.lane]
+        await queue._found.popleft().acknowledge()
 
 
 async def taken(queue: WorkQueue) -> JobId:
