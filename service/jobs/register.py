@@ -9,7 +9,7 @@ from service.db.pool import Database
 from service.db.queries import load
 from service.errors import JobNotFound
 from service.ids import AccountId, JobId
-from service.jobs.lifecycle import Situation
+from service.jobs.lifecycle import ENDED, Situation
 from service.jobs.records import Job, job_from
 
 _SQL = load("jobs")
@@ -32,10 +32,17 @@ class JobRegister:
         """Note that a converter has started on this attempt; `situation` says what happens to it at any time."""
         self._begun[job.id] = job.attempt, situation
 
-    async def record_begin(self, job: Job) -> None:
-        """Record that a converter is about to begin on this attempt: if the process dies now, it may be the cause."""
+    async def record_begin(self, job: Job) -> bool:
+        """Record that a converter is about to begin on this attempt: if the process dies now, it may be the cause.
+
+        Returns False if there is nothing to convert: the job has ended, or another attempt has it.
+        """
         async with self._database.connection() as connection:
-            await connection.execute(_SQL["record_begin"], job.id, job.attempt)
+            return await connection.fetchval(_SQL["record_begin"], job.id, job.attempt) is not None
+
+    async def is_open(self, job: Job) -> bool:
+        """Whether the job has not ended and no later attempt has it."""
+        return any(found.attempt == job.attempt and found.status not in ENDED for found in await self.of_any([job.id]))
 
     def end(self, job_id: JobId) -> None:
         """Note that this process no longer works on this job."""

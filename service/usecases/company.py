@@ -1,11 +1,14 @@
 """Jobs that run together, and one that runs alone: if their process dies, it is clear with which of them."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import anyio
 
 from service.errors import RetryableFault
+
+LOOK_SECONDS = 1.0
+"""How often a job that waits for the others to end looks whether it still has to run."""
 
 
 class Displaced(RetryableFault):
@@ -38,11 +41,13 @@ class Company:
             self._changed.notify_all()
 
     @asynccontextmanager
-    async def joined(self, *, alone: bool) -> AsyncIterator[None]:
+    async def joined(self, *, alone: bool, is_open: Callable[[], Awaitable[bool]]) -> AsyncIterator[None]:
         """Let a job be one of those that run until the end of the block; wait if it has to run alone.
 
+        It waits no longer than it `is_open`.
+
         Raises:
-            Displaced: another job runs alone, or nobody may join any more.
+            Displaced: another job runs alone, nobody may join any more, or the job need not run any more.
         """
         if self.is_reserved or self.is_closed:
             raise Displaced
@@ -50,14 +55,26 @@ class Company:
         try:
             if alone:
                 self._make_room()
-                async with self._changed:
-                    while self._together and not self.is_closed:
-                        await self._changed.wait()
-                if self.is_closed:
-                    raise Displaced
+                while not await self._have_others_ended():
+                    if not await is_open():
+                        raise Displaced
             yield
         finally:
             with anyio.CancelScope(shield=True):
                 async with self._changed:
                     self.is_reserved, self._together = self.is_reserved and not alone, self._together - (not alone)
                     self._changed.notify_all()
+
+    async def _have_others_ended(self) -> bool:
+        """Wait a moment for the jobs that run together; return whether they have ended.
+
+        Raises:
+            Displaced: nobody may join any more.
+        """
+        with anyio.move_on_after(LOOK_SECONDS):
+            async with self._changed:
+                while self._together and not self.is_closed:
+                    await self._changed.wait()
+        if self.is_closed:
+            raise Displaced
+        return not self._together

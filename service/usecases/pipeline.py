@@ -57,7 +57,6 @@ class Step(msgspec.Struct, frozen=True):
 _REFUSED = Failure(raised=Rejection, outcome="refused")
 _REJECTED = Failure(raised=Rejection, outcome="rejected")
 _UNSTORED = Failure(raised=StorageUnavailable, outcome="storage")
-_FORGOTTEN = Failure(raised=ForgottenError, outcome="forgotten", message=FORGOTTEN, says_nothing_of_the_file=True)
 
 ACCEPT = (
     Step(detect, (_REFUSED,)),
@@ -76,14 +75,15 @@ CONVERT = (
 
 DELIVER = (
     Step(pack, (_REJECTED,), stage="storing"),
-    Step(secure, (_FORGOTTEN,), stage="storing"),
+    Step(secure, stage="storing"),
     Step(store, (_UNSTORED,), may_have_stored=True, stage="storing"),
-    Step(settle, (_FORGOTTEN,), may_have_stored=True, stage="storing"),
+    Step(settle, may_have_stored=True, stage="storing"),
 )
 """Bound to the job, after its converter was released."""
 
 ANYWHERE = (
     Failure(raised=CancelledError, outcome="stopped", message=STOPPED, says_nothing_of_the_file=True),
+    Failure(raised=ForgottenError, outcome="forgotten", message=FORGOTTEN, says_nothing_of_the_file=True),
     Failure(raised=RetryableFault, outcome="unknown"),
     Failure(raised=Exception, outcome="defect", message=DEFECT),
 )

@@ -26,7 +26,7 @@ from service.usecases.ending import JobParts, details_of, release, retry_while_u
 from service.usecases.pipeline import ANYWHERE, CONVERT, DELIVER, Failure, Outcome, Progress
 from service.usecases.spent_time import SpentTime
 from service.usecases.steps.converting import Assigned, Bench, start
-from service.usecases.steps.delivering import Ended, Outbound, Packed
+from service.usecases.steps.delivering import Ended, ForgottenError, Outbound, Packed
 
 _log = structlog.get_logger()
 
@@ -98,8 +98,8 @@ async def _convert(
         progress.on_step = spent.enter_part
 
         async def on_started() -> None:
-            if begun.spec.is_doubtful:
-                await retry_while_unavailable(lambda: parts.jobs.record_begin(begun.job))
+            if begun.spec.is_doubtful and not await retry_while_unavailable(lambda: parts.jobs.record_begin(begun.job)):
+                raise ForgottenError
             stopwatch.restart()
             spent.begin(begun.source.format.token, begun.target.token)
             parts.jobs.begin(begun.job, progress.situation)

@@ -231,7 +231,7 @@ class Worker:
         """Run a claimed job to its end; otherwise give it up, so that any worker can claim it."""
         job = msgspec.structs.replace(handover.job, attempt=claim.attempt)
         try:
-            async with self._company.joined(alone=claim.is_suspect):
+            async with self._company.joined(alone=claim.is_suspect, is_open=lambda: self._is_open(job)):
                 metrics.FLEET_SUSPECTS.inc(claim.is_doubtful)
                 await self._run(msgspec.structs.replace(handover, job=job), claim, ticket)
         except BaseException:
@@ -240,6 +240,13 @@ class Worker:
             raise
         finally:
             self._services.ledger.forget(job.id)
+
+    async def _is_open(self, job: Job) -> bool:
+        """Whether a claimed job has still to run, as far as can be known now."""
+        try:
+            return await self._services.jobs.is_open(job)
+        except RetryableFault:
+            return True
 
     async def _tell(self, delivery: Delivery, handover: HandOver) -> None:
         await self._queue.tell_ended(handover.gateway, handover.job.id)

@@ -106,7 +106,7 @@ SELECT * FROM claim_jobs($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: record_begin
 -- Record that a converter is about to begin on an open job: if the worker dies then, the job may be the cause.
-UPDATE job SET status = 'Processing' WHERE id = $1 AND attempt = $2 AND completed_at IS NULL;
+UPDATE job SET status = 'Processing' WHERE id = $1 AND attempt = $2 AND completed_at IS NULL RETURNING true;
 
 -- name: claimed
 -- Open jobs that this process claimed.

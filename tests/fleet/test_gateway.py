@@ -30,16 +30,19 @@ from service.jobs.work_queue import WorkQueue, open_work_queue
 from service.jobs.workers import MOST_EACH, KnownWorkers
 from service.metering.ledger import AdmissionRequest, Release
 from service.storage.port import new_input_key, new_key
+from service.telemetry import metrics
 from service.usecases.audit import audit
 from service.usecases.check_readiness import WITHOUT_SECONDS, check_readiness
 from service.usecases.ending import JobParts
 from service.usecases.fleet import know_workers
 from service.usecases.hand_over import Gateway, hand_over_again, hand_over_dropped
 from service.usecases.pipeline import FORGOTTEN
+from service.usecases.run_job import run_job
 from service.usecases.services import Fleet
 from service.usecases.shutdown import begin_shutdown, end_jobs
 from service.usecases.take_over import Worker
 from tests.fleet.nats import NatsServer, nats_server
+from tests.support.data import lakes
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.world import MAY, World, world
 
@@ -65,6 +68,7 @@ class Here(NamedTuple):
     gateway: Gateway
     queue: WorkQueue
     handovers: HandOvers
+    parts: JobParts
 
     async def admit(self, *, is_promised: bool = False) -> JobSpec:
         """Admit a file."""
@@ -149,7 +153,7 @@ async def opened(
             parts, handovers, queue, windows=Windows(most), inline_bytes=1000, again_seconds=again_seconds
         )
         await queue.hear_ended(handovers.gateway, gateway.hear)
-        yield Here(here, gateway, queue, handovers)
+        yield Here(here, gateway, queue, handovers, parts)
 
 
 async def test_a_job_that_a_crash_has_undone_fails(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
@@ -180,6 +184,26 @@ async def test_the_end_of_a_job_is_what_the_database_says(database_url: str, tmp
         await services.ledger.release(Release(job_id=spec.job.id, attempt=1, error_message="no", details={}))
         await here.queue.tell_ended(here.handovers.gateway, spec.job.id)
     assert [(job.status, job.error_message) for job in ends] == [(Status.FAILED, "no")]
+
+
+async def test_a_doubtful_job_that_has_ended_is_not_converted(
+    database_url: str, tmp_path: Path, nats: NatsServer
+) -> None:
+    """Its client has cancelled it while it waited for a converter; two workers may have died of it."""
+    async with opened(database_url, tmp_path, nats, NEVER) as here:
+        services, spec = here.world.services, msgspec.structs.replace(await here.admit(), is_doubtful=True)
+        await services.ledger.release(Release(job_id=spec.job.id, attempt=1, error_message="no", details={}))
+        (directory := services.work_area.new_directory()).joinpath(spec.upload).write_bytes(lakes())
+        [ticket] = services.runner.enqueue(spec.account_id)
+        before = converter_runs()
+        ended = await run_job(here.parts, spec, directory, ticket)
+        assert (ended.status, ended.error_message) == (Status.FAILED, "no")
+        assert converter_runs() == before
+
+
+def converter_runs() -> float:
+    """How many commands converters have run."""
+    return sum(sample.value for family in metrics.CONVERTER_RUNS.collect() for sample in family.samples)
 
 
 async def test_an_ended_job_is_forgotten(database_url: str, tmp_path: Path, nats: NatsServer) -> None:

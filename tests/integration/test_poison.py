@@ -54,7 +54,7 @@ async def record_begin(here: World, job_id: JobId, claimed: Claim) -> None:
     """Let the converter of a claimed job begin."""
     job = await here.services.jobs.find(job_id, here.account.account_id)
     assert job.attempt == claimed.attempt
-    await here.services.jobs.record_begin(job)
+    assert await here.services.jobs.record_begin(job)
 
 
 async def test_a_file_that_ends_its_workers_is_given_up(database_url: str, tmp_path: Path) -> None:
@@ -96,6 +96,22 @@ async def test_a_worker_that_lives_keeps_its_job(database_url: str, tmp_path: Pa
             if begins:
                 await record_begin(here, job_id, claimed)
             assert await worker.give_back(job_id, claimed.attempt)
+
+
+async def test_an_attempt_that_has_lost_does_not_begin(database_url: str, tmp_path: Path) -> None:
+    """Because a later one has the job, or because it has ended."""
+    async with world(database_url, tmp_path) as here:
+        services, job_id = here.services, await admitted(here)
+        attempts = []
+        for _ in range(2):
+            await claim(here, job_id, begins=False)
+            attempts.append(await services.jobs.find(job_id, here.account.account_id))
+        assert [await services.jobs.is_open(one) for one in attempts] == [False, True]
+        assert [await services.jobs.record_begin(one) for one in attempts] == [False, True]
+        release = Release(job_id=job_id, attempt=attempts[-1].attempt, error_message="no", details={})
+        assert await services.ledger.release(release) is not None
+        assert not await services.jobs.is_open(attempts[-1])
+        assert not await services.jobs.record_begin(attempts[-1])
 
 
 async def test_a_forged_handover_takes_nothing(database_url: str, tmp_path: Path) -> None:

@@ -4,7 +4,13 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from service.usecases import company as companies
 from service.usecases.company import Company, Displaced
+
+
+async def always() -> bool:
+    """A job that is never cancelled."""
+    return True
 
 
 async def test_who_runs_alone_has_no_company() -> None:
@@ -16,7 +22,7 @@ async def test_who_runs_alone_has_no_company() -> None:
     async def run(number: int) -> None:
         while True:
             try:
-                async with company.joined(alone=number % 3 == 0):
+                async with company.joined(alone=number % 3 == 0, is_open=always):
                     running.add(number)
                     await anyio.sleep(0.001)
                     seen.append(frozenset(running))
@@ -42,12 +48,12 @@ async def test_room_is_made_for_who_runs_alone() -> None:
     """Before it waits for those that cannot leave; when the process stops, it waits no longer."""
     made: list[bool] = []
     company = Company(lambda: made.append(company.is_reserved))
-    async with anyio.create_task_group() as tasks, company.joined(alone=False):
+    async with anyio.create_task_group() as tasks, company.joined(alone=False, is_open=always):
         assert made == []
 
         async def run_alone() -> None:
             with pytest.raises(Displaced):
-                async with company.joined(alone=True):
+                async with company.joined(alone=True, is_open=always):
                     pytest.fail("it had company")
 
         tasks.start_soon(run_alone)
@@ -56,5 +62,22 @@ async def test_room_is_made_for_who_runs_alone() -> None:
         await company.close()
     assert made == [True]
     with pytest.raises(Displaced):
-        async with company.joined(alone=False):
+        async with company.joined(alone=False, is_open=always):
             pytest.fail("it was closed")
+
+
+async def test_who_was_cancelled_waits_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job that was to run alone has ended otherwise; others may join again."""
+    monkeypatch.setattr(companies, "LOOK_SECONDS", 0.001)
+    company, asked = Company(lambda: None), list[int]()
+
+    async def twice() -> bool:
+        asked.append(1)
+        return len(asked) < 3
+
+    async with company.joined(alone=False, is_open=always):
+        with pytest.raises(Displaced):
+            async with company.joined(alone=True, is_open=twice):
+                pytest.fail("it had company")
+        async with company.joined(alone=False, is_open=always):
+            assert not company.is_reserved
