@@ -15,6 +15,10 @@ from service.formats.request import ConversionRequest
 POLE = 90.001
 BEYOND = 180.001
 """A longitude that is not merely rounded beyond the date line."""
+MERCATOR = frozenset({3395, 3785, 3857})
+"""The systems whose y grows without limit towards the poles."""
+MERCATOR_EDGE = 85.06
+"""The latitude at which maps in Web Mercator end."""
 KEPT_AS_THEY_ARE = "The coordinates were written as they are, without a coordinate system."
 KEEP = "or, for a drawing or a local grid, send keepCoordinates=true to write the coordinates as they are."
 """What to do with coordinates that are in no system of the Earth."""
@@ -51,7 +55,8 @@ def choose_systems(
     output_epsg = (writing_of(target).epsg or target_epsg) if spatial else None
     warnings = _warnings(target, output_epsg, target_epsg)
     if output_epsg is not None and not catalogue.is_geographic(output_epsg):
-        warnings += tuple(_beyond_dateline(spatial, source_epsg, output_epsg, catalogue))
+        in_degrees = list(_in_degrees(spatial, source_epsg, catalogue))
+        warnings += (*_beyond_dateline(in_degrees, output_epsg), *_beyond_mercator(in_degrees, output_epsg))
     return Systems(source_epsg=source_epsg, output_epsg=output_epsg, warnings=warnings)
 
 
@@ -91,20 +96,44 @@ def _require_system(layer: Layer, source_epsg: int | None, catalogue: CrsCatalog
         )
 
 
-def _beyond_dateline(
-    spatial: Sequence[Layer], source_epsg: int | None, output_epsg: int, catalogue: CrsCatalogue
-) -> Iterator[str]:
-    """What a projection does to longitudes beyond 180 degrees, one coordinate at a time."""
+def needs_extent(target: Format, request: ConversionRequest) -> bool:
+    """Whether warnings depend on where the layers lie, which a scan of the text does not determine."""
+    return (writing_of(target).epsg or request.target_epsg) in MERCATOR
+
+
+def _in_degrees(
+    spatial: Sequence[Layer], source_epsg: int | None, catalogue: CrsCatalogue
+) -> Iterator[tuple[str, tuple[float, float, float, float]]]:
+    """The names and extents of the layers in degrees whose extent is known."""
     for layer in spatial:
         system = source_epsg or layer.crs.epsg
-        if system is None or layer.extent is None or not catalogue.is_geographic(system):
-            continue
-        west, _, east, _ = layer.extent
+        if system is not None and layer.extent is not None and catalogue.is_geographic(system):
+            yield shown(layer.name), layer.extent
+
+
+def _beyond_dateline(
+    in_degrees: Sequence[tuple[str, tuple[float, float, float, float]]], output_epsg: int
+) -> Iterator[str]:
+    """What a projection does to longitudes beyond 180 degrees, one coordinate at a time."""
+    for name, (west, _, east, _) in in_degrees:
         if west < -BEYOND or east > BEYOND:
             yield (
-                f"{shown(layer.name)!r} has longitudes from {west:g} to {east:g}. In EPSG:{output_epsg}, those beyond "
+                f"{name!r} has longitudes from {west:g} to {east:g}. In EPSG:{output_epsg}, those beyond "
                 "180 degrees are on the other side of the map, so lines and areas that cross the date line span all of "
                 "it. Cut them there, or choose a system without an edge at the date line."
+            )
+
+
+def _beyond_mercator(
+    in_degrees: Sequence[tuple[str, tuple[float, float, float, float]]], output_epsg: int
+) -> Iterator[str]:
+    """What Mercator's projection does to latitudes near the poles."""
+    for name, (_, south, _, north) in in_degrees:
+        if output_epsg in MERCATOR and (south < -MERCATOR_EDGE or north > MERCATOR_EDGE):
+            yield (
+                f"{name!r} has latitudes from {south:g} to {north:g}. In EPSG:{output_epsg}, those beyond "
+                f"{MERCATOR_EDGE} degrees are outside the usual map, and their coordinates grow without limit towards "
+                "the poles. Cut them there, or choose another targetEpsg."
             )
 
 

@@ -22,6 +22,7 @@ from service.formats.facts import Crs, Facts
 from service.formats.format import Format, Reader, reading_of, writing_of
 from service.formats.plan import can_go_direct
 from service.formats.request import ConversionRequest
+from service.formats.systems import needs_extent
 from service.geojson import normalize as normalize_program
 from service.geojson import scan as scan_program
 from service.geojson.findings import Scan, read_scan
@@ -59,8 +60,9 @@ async def inspect_source(
     fit = await normalized(engine, run, source, found)
     facts = found.facts(source.stem)
     is_odd = _names_odd_system(engine, found)
-    # Coordinates that cannot be degrees need a work file, in which they are examined.
-    if found.is_mislabelled or is_odd or not can_go_direct(fit, target, facts):
+    # Coordinates that cannot be degrees, or that their projection may spoil, need a work file, which is examined.
+    is_examined = found.is_mislabelled or is_odd or needs_extent(target, request)
+    if is_examined or not can_go_direct(fit, target, facts):
         facts = await engine.inspect(run, fit, directory, request)
     if is_odd:
         facts = _without_guessed_system(facts, found.crs_claim)

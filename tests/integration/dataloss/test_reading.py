@@ -18,7 +18,7 @@ from service.formats.registry import find_output
 from service.formats.request import ConversionRequest
 from service.usecases.inspect_source import inspect_source
 from tests.support.converters import Converters
-from tests.support.geojson import POINT, collection, feature
+from tests.support.geojson import POINT, collection, feature, geometry
 
 Values = list[str | None]
 LARGE = 300_000
@@ -178,3 +178,14 @@ async def test_systems_that_only_the_converter_knows_are_read(converters: Conver
 def _first_x(converted: Output) -> float:
     first = json.loads(converted.path.read_text(encoding="utf-8").partition("\n")[0])
     return float(first["geometry"]["coordinates"][0])
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_latitudes_at_the_poles_are_told_in_mercator(converters: Converters, *, has_sessions: bool) -> None:
+    """Also of a document that could be converted without a work file; not of others, nor in other systems."""
+    for latitude, epsg, is_told in ((-90, 3857, True), (85.1, 3395, True), (85.05, 3857, False), (-90, 3031, False)):
+        document = collection(feature({"a": "x"}), feature({"a": "y"}, geometry("Point", [0, latitude])))
+        request = ConversionRequest(target_epsg=epsg)
+        converted = await convert(converters, document, "Csv", request=request, has_sessions=has_sessions)
+        told = any("those beyond 85.06 degrees" in warning for warning in converted.warnings)
+        assert told is is_told, (latitude, epsg, converted.warnings)
