@@ -1,5 +1,6 @@
 """The coordinate system of the input, and that of the output."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -19,6 +20,8 @@ MERCATOR = frozenset({3395, 3785, 3857})
 """The systems whose y grows without limit towards the poles."""
 MERCATOR_EDGE = 85.06
 """The latitude at which maps in Web Mercator end."""
+PLAIN_NAME = re.compile(r"[\w:. -]{1,60}")
+"""Names of systems that messages repeat: others may be paths, addresses or whole definitions."""
 KEPT_AS_THEY_ARE = "The coordinates were written as they are, without a coordinate system."
 KEEP = "or, for a drawing or a local grid, send keepCoordinates=true to write the coordinates as they are."
 """What to do with coordinates that are in no system of the Earth."""
@@ -79,8 +82,9 @@ def _refuse_to_keep(target: Format, spatial: Sequence[Layer], unknown: Sequence[
 def _require_system(layer: Layer, source_epsg: int | None, catalogue: CrsCatalogue) -> None:
     """Refuse a layer in an unknown system, and numbers that cannot be the degrees that they are said to be."""
     if not layer.crs.known and source_epsg is None:
+        claim = f"{layer.crs.claim!r}" if PLAIN_NAME.fullmatch(layer.crs.claim) else "a system of its own"
         reason = (
-            f"The file says that its coordinates are in {shown(layer.crs.claim)!r}, which is not a known system."
+            f"The file says that its coordinates are in {claim}, which is not a known system."
             if layer.crs.claim
             else f"The file does not record the coordinate system of {shown(layer.name)!r}."
         )
