@@ -18,13 +18,14 @@ from service.errors import Overloaded
 from service.formats.offer import Offer
 from service.formats.request import ConversionRequest
 from service.ids import JobId, ServerId, uuid7
+from service.intake.form import Upload
 from service.jobs.dispatch import JobRunner, Submission
 from service.jobs.handover import HandOver
 from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
 from service.jobs.records import Job
-from service.jobs.spec import JobSpec, SourceSpec
+from service.jobs.spec import JobSpec, SourceSpec, source_spec
 from service.jobs.windows import Windows
 from service.jobs.work_queue import WorkQueue, open_work_queue
 from service.jobs.workers import MOST_EACH, KnownWorkers
@@ -33,6 +34,7 @@ from service.storage.port import new_input_key, new_key
 from service.telemetry import metrics
 from service.usecases.audit import audit
 from service.usecases.check_readiness import WITHOUT_SECONDS, check_readiness
+from service.usecases.detect_format import detect_format
 from service.usecases.ending import JobParts
 from service.usecases.fleet import know_workers
 from service.usecases.hand_over import Gateway, hand_over_again, hand_over_dropped
@@ -191,9 +193,12 @@ async def test_a_doubtful_job_that_has_ended_is_not_converted(
 ) -> None:
     """Its client has cancelled it while it waited for a converter; two workers may have died of it."""
     async with opened(database_url, tmp_path, nats, NEVER) as here:
-        services, spec = here.world.services, msgspec.structs.replace(await here.admit(), is_doubtful=True)
+        services, spec = here.world.services, await here.admit()
         await services.ledger.release(Release(job_id=spec.job.id, attempt=1, error_message="no", details={}))
-        (directory := services.work_area.new_directory()).joinpath(spec.upload).write_bytes(lakes())
+        path = (directory := services.work_area.new_directory()) / spec.upload
+        path.write_bytes(lakes())
+        source = await detect_format(Upload(untrusted_name=path.name, path=path, size_bytes=len(lakes())))
+        spec = msgspec.structs.replace(spec, source=source_spec(source, directory), is_doubtful=True)
         [ticket] = services.runner.enqueue(spec.account_id)
         before = converter_runs()
         ended = await run_job(here.parts, spec, directory, ticket)
