@@ -79,8 +79,9 @@ def _books(site: Site, jobs: Mapping[str, dict[str, Any]]) -> Iterator[str]:
     """Rows, objects, inputs and files that belong to nothing."""
     completed = {job_id: job for job_id, job in jobs.items() if job["status"] == "Completed"}
     charged = [row["job_id"] for row in site.rows("SELECT job_id::text FROM ledger")]
-    if sorted(charged) != sorted(completed):
-        yield f"{len(completed)} jobs completed, {len(charged)} were charged."
+    erased = [job_id for job_id, job in jobs.items() if job["status"] == "Expired"]
+    if sorted(charged) != sorted([*completed, *erased]):
+        yield f"{len(completed) + len(erased)} jobs completed, {len(charged)} were charged."
     stored, results = site.stored(), {job["object_key"] for job in completed.values()}
     previews = {job["preview_key"] for job in completed.values()}
     if (strays := stored - results - previews) or not results <= stored:

@@ -217,7 +217,11 @@ def _left(server: Server, settings: Mapping[str, str], *others: Server) -> list[
     for each in (server, *others):
         if left := each.wait_until_idle(SETTLE_SECONDS):
             wrong.append(f"{len(left)} files of uploads or jobs remain in the work directory.")
-        wrong += [f"The log has {len(found)} times {name}." for name in DEFECTS if (found := each.events(name))]
+        wrong += [
+            f"The log has {len(found)} times {name}, first: {found[0]}"
+            for name in DEFECTS
+            if (found := each.events(name))
+        ]
     command = [sys.executable, "-m", "service", "audit"]
     audit = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, check=False)
     if audit.returncode:

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import anyio
 import structlog
 
 from service.telemetry import events, metrics
@@ -11,12 +12,17 @@ from service.usecases.services import Services
 
 _log = structlog.get_logger()
 
+QUEUE_SECONDS = 5.0
+"""How long after its start a process may be without its queue before that counts as a failure."""
+
 
 async def hand_over_lost(services: Services) -> None:
     """Hand over again jobs that no worker has and that are no longer in the queue."""
     fleet = services.fleet
     if fleet is None:
         return
+    with anyio.move_on_after(QUEUE_SECONDS):  # a process that can do without the queue starts before it is connected
+        await fleet.queue.connected()
     await fleet.queue.check()  # which creates it if it is gone
     jobs = await hand_over_dropped(fleet.handovers, fleet.queue, services.active)
     if await services.leases.lead("hand over"):
