@@ -121,7 +121,7 @@ void begin_reading(handle dataset)
 struct column {
     const char *name;
     int type, subtype, fits, distinct, begins_empty;
-    int64_t filled, over, empty, geometries, blanks, leading, returns, controls, jsons, markup, formulas, days, zeros, infinite, tiny, older, old, early, fractions, zoned, offsets, unsteady, at_32, beyond_32, beyond_53, inexact_whole, inexact;
+    int64_t filled, over, empty, geometries, blanks, leading, returns, controls, jsons, markup, formulas, zeros, infinite, tiny, older, old, early, fractions, zoned, offsets, unsteady, at_32, beyond_32, beyond_53, inexact_whole, inexact;
     size_t longest;
     double total;
     char *values[DISTINCT], *prefix;
@@ -280,13 +280,6 @@ static int is_ascii(const char *text, size_t size)
     return all < 0x80;
 }
 
-/* Whether a text begins like a day as drivers write it in a column of texts. */
-static int begins_with_day(const char *text)
-{
-    return digits(text, 4) - text == 4 && text[4] == '/' && digits(text + 5, 2) - text == 7 && text[7] == '/' &&
-           digits(text + 8, 2) - text == 10;
-}
-
 /* What some format changes in a text, or mistakes it for. */
 static void see_characters(struct column *column, const char *text, size_t size)
 {
@@ -305,7 +298,6 @@ static void see_characters(struct column *column, const char *text, size_t size)
     const char *bare = text + strspn(text, "\t\n\r ");
     column->markup += *bare == '<';
     column->formulas += strncmp(bare, "of:=", 4) == 0;
-    column->days += begins_with_day(text);
 }
 
 static void see_text(struct column *column, const char *text)
@@ -360,7 +352,7 @@ static void see_moment(struct column *column, const struct moment *moment)
     column->offsets += east != 0;
     column->unsteady += moment->year < 0 || moment->year > 9999 || moment->month < 1 || moment->month > 12 ||
                         moment->day < 1 || moment->day > 31 || moment->hour > 23 || moment->minute > 59 ||
-                        moment->second < 0 || strcmp(seconds, "60") >= 0 ||
+                        moment->second < 0 || !(CPLStrtod(seconds, NULL) < 60) ||
                         (float)CPLStrtod(seconds, NULL) != moment->second || abs(east) > MOST_QUARTERS;
 }
 
@@ -422,9 +414,9 @@ static void tell_column(const struct column *column)
         type_name(column), (long long)column->filled, column->longest, (long long)column->over,
         (long long)column->empty, (long long)column->blanks, (long long)column->leading, (long long)column->returns,
         (long long)column->controls, (long long)column->jsons);
-    put("\"like_markup\":%lld,\"like_formulas\":%lld,\"like_days\":%lld,\"leading_zeros\":%lld,\"infinite\":%lld,\"tiny\":%lld,"
+    put("\"like_markup\":%lld,\"like_formulas\":%lld,\"leading_zeros\":%lld,\"infinite\":%lld,\"tiny\":%lld,"
         "\"at_32_bits\":%lld,\"beyond_32_bits\":%lld,\"beyond_53_bits\":%lld,\"before_1000\":%lld,\"before_march_1900\":%lld,\"until_1970\":%lld,\"fractions\":%lld,\"zoned\":%lld,\"offsets\":%lld,\"unsteady\":%lld,\"inexact_in_dbf\":%lld,\"like_geometries\":%lld,\"begins_empty\":%s,\"total\":",
-        (long long)column->markup, (long long)column->formulas, (long long)column->days,
+        (long long)column->markup, (long long)column->formulas,
         (long long)column->zeros, (long long)column->infinite, (long long)column->tiny, (long long)column->at_32, (long long)column->beyond_32,
         (long long)column->beyond_53, (long long)column->older, (long long)column->old, (long long)column->early,
         (long long)column->fractions, (long long)column->zoned, (long long)column->offsets, (long long)column->unsteady,

@@ -20,9 +20,8 @@ MAX_COLUMNS = 100
 class Placing:
     """Finds the coordinates of each sheet and has the run make points of them; `tables` describes the sheets."""
 
-    def __init__(self, wanted: Wanted, *, doubts_dates: bool = False) -> None:
+    def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
-        self._doubts_dates = doubts_dates
         self.tables: list[Table] = []
 
     async def __call__(self, session: Session, layers: Sequence[SeenLayer]) -> list[SeenLayer] | None:
@@ -52,8 +51,6 @@ class Placing:
         expect(columns, self._wanted)
         for column, seen in zip(columns, layer.columns, strict=True):
             if seen.type is FieldType.TEXT and (_is_odd(seen) or (column.may_be_coordinate and not column.numbers)):
-                return None
-            if self._doubts_dates and (seen.type is FieldType.DATE or seen.like_days):
                 return None
         found = find_places(columns, self._wanted)
         by_name = {ours: at for at, ours in found[0].items()}

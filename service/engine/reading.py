@@ -295,24 +295,19 @@ async def _read_delimited(place: Workplace, source: Source, request: ConversionR
 async def _read_workbook(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
     """Convert sheets to tables, and find the geometry of the tables."""
     reading = _reading(source)
-    if place.input_bytes <= LARGEST_WORKBOOK_BYTES and not await _hides_dates(source):
-        placing = Placing(Wanted(**_wanted_columns(request)), doubts_dates=reading.doubts_dates)
-        facts = await hold(place, reading, [Opening(staged_names(source)[0])], placing)
+    file = await _with_plain_styles(place, source)
+    early = (EARLY_DATES,) if await place.has(EARLY_FILE) else ()
+    if place.input_bytes <= LARGEST_WORKBOOK_BYTES:
+        placing = Placing(Wanted(**_wanted_columns(request)))
+        facts = await hold(place, reading, [Opening(file)], placing)
         if facts is not None:
             _require_places(placing.tables, request)
-            return WorkFile(tuple(_table_warnings(placing.tables)), facts=facts)
-    read = await _read_layers(place, reading, await _with_plain_styles(place, source))
+            return WorkFile((*early, *_table_warnings(placing.tables)), facts=facts)
+    read = await _read_layers(place, reading, file)
     await place.rename(WORK_FILE, SHEETS_FILE)
     tables = await _read_sheets(place, request)
     names = {table: read.names.get(name, name) for table, name in tables.names.items()}
-    early = (EARLY_DATES,) if await place.has(EARLY_FILE) else ()
     return msgspec.structs.replace(tables, warnings=(*early, *read.warnings, *tables.warnings), names=names)
-
-
-async def _hides_dates(source: Source) -> bool:
-    """Whether nothing that the driver reports would show that some numbers are dates or times."""
-    doubts = reading_of(source.format).doubts_dates
-    return doubts and await anyio.to_thread.run_sync(styles.hides_dates, source.path)
 
 
 async def _with_plain_styles(place: Workplace, source: Source) -> str:

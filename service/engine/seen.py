@@ -30,8 +30,6 @@ class SeenColumn(Field, frozen=True):
 
     like_geometries: Count = 0
     """How many of its texts begin like a geometry."""
-    like_days: Count = 0
-    """How many of its texts begin like a day, as the driver of XLSX writes dates in a column of texts."""
     unsteady: Count = 0
     """How many of its times the work file would change: to milliseconds, or because they are none."""
     begins_empty: bool = False

@@ -5,8 +5,10 @@ knows no hour, day or month of one letter, and takes a number for a date if the 
 standard library.
 """
 
+import lzma
 import re
 import shutil
+import struct
 import sys
 import zipfile
 import zlib
@@ -28,23 +30,22 @@ TIME = re.compile("[hs]")
 DAY = re.compile("[dy]")
 DAY_OR_MONTH = re.compile("[dym]")
 """Beside hours or seconds, `m` stands for minutes."""
-PLAIN = (b"YYYY", b"HH")
-KNOWN = re.compile(b"DD|dd|YY|yy|HH|hh")
-"""What the driver recognizes in formats of dates and times."""
 QUOTES = {"&quot;": '"', "&apos;": "'"}
-UNREADABLE = (zipfile.BadZipFile, zlib.error, KeyError, EOFError, OSError, NotImplementedError, RuntimeError)
+UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    KeyError,
+    EOFError,
+    OSError,
+    MemoryError,
+    OverflowError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
 """What `zipfile` raises: a member that is damaged, missing or cut off, packed in an unknown way, or encrypted."""
-
-
-def hides_dates(workbook: Path) -> bool:
-    """Whether the driver takes dates or times of `workbook` for numbers, because it does not know their formats."""
-    try:
-        with zipfile.ZipFile(workbook) as book:
-            content = _read(book, MEMBER)
-    except UNREADABLE:
-        return False
-    codes = (found[3] for found in CODE.finditer(content))
-    return any(_understood(code).startswith(PLAIN) and not KNOWN.search(code) for code in codes)
 
 
 def main(workbook: str, plain: str, early: str) -> None:

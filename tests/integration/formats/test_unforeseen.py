@@ -321,18 +321,21 @@ async def test_dates_beside_texts_keep_their_times(
 
 
 @pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize(
+    ("style", "value"), [(b"YYYY-MM-DD", "2024-01-02"), (b"yyyy-mm-dd hh:mm:ss", "2024-01-02T03:04:05")]
+)
 async def test_dates_that_are_counted_from_1904_are_told(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
+    converters: Converters, tmp_path: Path, style: bytes, value: str, *, has_sessions: bool
 ) -> None:
     """The driver counts all from 1900: these days are those that a spreadsheet program shows, less four years."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await _workbook(pipeline, tmp_path, b'formatCode="YYYY-MM-DD"')
+    path = await _workbook(pipeline, tmp_path, b'formatCode="%s"' % style)
     since_1904 = tmp_path / "since-1904.xlsx"
     _replace_in(path, since_1904, rb"<sheets>", b'<workbookPr date1904="1"/><sheets>')
     done = await pipeline.to("GeoJson", since_1904, source_epsg=4326)
     assert sum("1,462 days (4 years and 1 day) too early" in warning for warning in done.output.warnings) == 1
     found = readers.geojson(done.path)
-    assert [feature["properties"] for feature in found] == [{"at": "2024-01-02", "t": "x"}]
+    assert [feature["properties"] for feature in found] == [{"at": value, "t": "x"}]
 
 
 async def _workbook(pipeline: Pipeline, folder: Path, style: bytes, features: int = 1) -> Path:
@@ -356,6 +359,8 @@ STYLES = {
     "0&quot; added&quot;": 45293.12783564815,
     "[Red]0.00": 45293.12783564815,
     "0.0 &quot;hm&quot;": 45293.12783564815,
+    "0.0 &quot;hh dd&quot;": 45293.12783564815,
+    "[hh]:mm:ss &quot;dd&quot;": 45293.12783564815,
     "[hh]:mm": 45293.12783564815,
     "[h]:mm": 45293.12783564815,
 }
