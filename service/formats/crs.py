@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from functools import cache, lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -16,6 +17,13 @@ SUCCESSORS = """
 SELECT replacement_code FROM deprecation
 WHERE deprecated_auth_name = 'EPSG' AND deprecated_code = ? AND replacement_auth_name = 'EPSG'
   AND table_name IN ('geodetic_crs', 'projected_crs', 'compound_crs')
+"""
+AREA = """
+SELECT e.west_lon, e.south_lat, e.east_lon, e.north_lat
+  FROM crs_view c
+  JOIN usage u ON u.object_table_name = c.table_name AND u.object_auth_name = c.auth_name AND u.object_code = c.code
+  JOIN extent e ON e.auth_name = u.extent_auth_name AND e.code = u.extent_code
+ WHERE c.auth_name = 'EPSG' AND c.code = ?
 """
 MAP_TYPES = frozenset({"geographic 2D", "geographic 3D", "projected", "compound"})
 EVERY = """
@@ -32,6 +40,7 @@ MOST_WORDS = 8
 USUAL = ("wgs 84", "etrs89", "nad83", "gda2020")
 """Families of systems that users search for most."""
 MAX_CODE = (1 << 31) - 1
+FULL_CIRCLE = 360.0
 
 REMEMBERED = 4096
 """How many results are cached: most requests name one of a few systems, and opening the database takes the time."""
@@ -69,6 +78,14 @@ class CrsCatalogue:
         """Whether there is a coordinate system with this code."""
         return self._find(epsg) is not None
 
+    def ends_at_date_line(self, epsg: int) -> bool:
+        """Whether this is a system for maps of the world from one side of the date line to the other.
+
+        Others, also those of the poles, are continuous there.
+        """
+        areas = self._ask(AREA, epsg) if 0 < epsg <= MAX_CODE else []
+        return any(east - west == FULL_CIRCLE and south < 0 < north for west, south, east, north in areas)
+
     def search(self, text: str) -> list[tuple[int, str, str]]:
         """Return code, name and area of the plane systems that match every word of `text`, the most likely first.
 
@@ -105,7 +122,7 @@ class CrsCatalogue:
         return rows[0] if rows else None
 
 
-def _ask(uri: str, query: str, epsg: int) -> list[tuple[str, str, int]]:
+def _ask(uri: str, query: str, epsg: int) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(uri, uri=True)) as connection:
         return connection.execute(query, (str(epsg),)).fetchall()
 

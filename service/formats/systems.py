@@ -59,7 +59,8 @@ def choose_systems(
     warnings = _warnings(target, output_epsg, target_epsg)
     if output_epsg is not None and not catalogue.is_geographic(output_epsg):
         in_degrees = list(_in_degrees(spatial, source_epsg, catalogue))
-        warnings += (*_beyond_dateline(in_degrees, output_epsg), *_beyond_mercator(in_degrees, output_epsg))
+        warnings += tuple(_beyond_dateline(in_degrees, output_epsg, catalogue))
+        warnings += tuple(_beyond_mercator(in_degrees, output_epsg))
     return Systems(source_epsg=source_epsg, output_epsg=output_epsg, warnings=warnings)
 
 
@@ -116,11 +117,11 @@ def _in_degrees(
 
 
 def _beyond_dateline(
-    in_degrees: Sequence[tuple[str, tuple[float, float, float, float]]], output_epsg: int
+    in_degrees: Sequence[tuple[str, tuple[float, float, float, float]]], output_epsg: int, catalogue: CrsCatalogue
 ) -> Iterator[str]:
     """What a projection does to longitudes beyond 180 degrees, one coordinate at a time."""
     for name, (west, _, east, _) in in_degrees:
-        if west < -BEYOND or east > BEYOND:
+        if (west < -BEYOND or east > BEYOND) and catalogue.ends_at_date_line(output_epsg):
             yield (
                 f"{name!r} has longitudes from {west:g} to {east:g}. In EPSG:{output_epsg}, those beyond "
                 "180 degrees are on the other side of the map, so lines and areas that cross the date line span all of "

@@ -500,14 +500,17 @@ async def test_a_mapinfo_table_that_no_program_could_read_is_refused(pipeline: P
         await pipeline.to("MapInfo", write_geojson(tmp_path / "b.geojson", wide[1:]))
 
 
-@pytest.mark.parametrize(("target_epsg", "told"), [(3857, True), (4258, False)])
+@pytest.mark.parametrize(
+    ("target_epsg", "told"), [(3857, True), (6933, True), (4258, False), (3832, False), (32660, False), (3995, False)]
+)
 async def test_longitudes_beyond_the_date_line_are_told_where_a_projection_moves_them(
     pipeline: Pipeline, tmp_path: Path, target_epsg: int, *, told: bool
 ) -> None:
-    """An area across the date line would span the whole map without a word."""
+    """An area across the date line would span the whole map without a word, unless the map goes on there."""
     ring = [[170, 10], [190, 10], [190, 20], [170, 20], [170, 10]]
     path = write_geojson(tmp_path / "a.geojson", [feature(geometry("Polygon", [ring]), name="x")])
-    warnings = (await pipeline.to("GeoPackage", path, target_epsg=target_epsg)).output.warnings
+    degrees = (await pipeline.to("GeoPackage", path)).path
+    warnings = (await pipeline.to("FlatGeobuf", degrees, target_epsg=target_epsg)).output.warnings
     assert any("longitudes from 170 to 190" in warning for warning in warnings) is told
 
 
