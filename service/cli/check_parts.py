@@ -195,10 +195,18 @@ async def check_queue(settings: Settings, role: Role) -> AsyncIterator[Finding]:
     if importlib.util.find_spec("nats") is None:
         yield Finding("NATS", "fail", "the extra `fleet` is missing", "Install it: pip install 'geomill[fleet]'.")
         return
-    from service.jobs.queue_state import look_at_queue  # noqa: PLC0415 -- it needs an extra
+    from service.jobs.queue_state import MESSAGE_BYTES, look_at_queue  # noqa: PLC0415 -- it needs an extra
 
     found = await look_at_queue(settings.nats_url)
     yield Finding("NATS", "ok", f"version {found.version}")
+    needed = settings.inline_bytes + MESSAGE_BYTES
+    yield judged(
+        "message size",
+        f"up to {found.message_bytes} bytes",
+        f"GEOMILL_INLINE_BYTES needs {needed}; some inputs take the slower way through the bucket until max_payload of "
+        "the NATS server is larger, or GEOMILL_INLINE_BYTES smaller.",
+        holds=found.message_bytes >= needed,
+    )
     if found.lanes is None:
         yield Finding("stream", "ok", "none yet; the first gateway or worker creates it")
         return

@@ -10,11 +10,16 @@ from service.errors import QueueUnavailable
 from service.jobs.handover import LANES, SIZES
 from service.jobs.work_queue import ANSWER_SECONDS, CONNECT_SECONDS, REFUSED, RETRY_AFTER_SECONDS, STREAM, is_refusal
 
+MESSAGE_BYTES = 8192
+"""More than a message usually contains besides an input."""
+
 
 class QueueState(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server says; without a stream, only its version."""
+    """What the server says; without a stream, only its version and its limit."""
 
     version: str
+    message_bytes: int
+    """The size of the largest message that it takes."""
     messages: int = 0
     replicas: int = 0
     lanes: int | None = None
@@ -44,15 +49,16 @@ async def look_at_queue(url: str) -> QueueState:
         raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from error
     try:
         stream = connection.jetstream(timeout=ANSWER_SECONDS)
-        version = str(connection.connected_server_version)
+        version, message_bytes = str(connection.connected_server_version), connection.max_payload
         try:
             found = await stream.stream_info(STREAM)
         except NotFoundError:
-            return QueueState(version=version)
+            return QueueState(version=version, message_bytes=message_bytes)
         consumers = await stream.consumers_info(STREAM)
         waits = {float(consumer.config.ack_wait or 0) for consumer in consumers}
         return QueueState(
             version=version,
+            message_bytes=message_bytes,
             messages=found.state.messages,
             replicas=found.config.num_replicas or 1,
             lanes=len(consumers),

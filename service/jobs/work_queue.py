@@ -49,6 +49,8 @@ RETRY_AFTER_SECONDS: Final = 5
 SIGNS_PER_LEASE: Final = 6
 """How often this process asks the server during a lease whether it is still there; after two missing answers, it
 connects again. A server that has vanished without a word leaves the connection open."""
+ENVELOPE_BYTES: Final = 512
+"""More than the seal of a handover, its name and the header take in a message."""
 MOST_UNACKNOWLEDGED: Final = 100_000
 REFUSED: Final = "Check the user and the password, or the token, in GEOMILL_NATS_URL, and what NATS allows them."
 """What to do if the server refuses the credentials."""
@@ -187,6 +189,10 @@ class WorkQueue:
                     raise
             for lane in _LANES:
                 await self._stream.add_consumer(STREAM, _consumer(lane, self._lease_seconds))
+
+    def has_room_for(self, handover: HandOver, content_bytes: int) -> bool:
+        """Whether the server takes a message with an input of this size, which `handover` does not contain yet."""
+        return len(write_handover(handover)) + content_bytes + ENVELOPE_BYTES <= self._connection.max_payload
 
     async def offer(self, handover: HandOver) -> bool:
         """Put a job into the queue unless it is in it already; return whether it was added.

@@ -108,12 +108,11 @@ class Gateway:
         Raises:
             RetryableFault: another process has the job, and has not ended it.
         """
-        is_stored = spec.is_promised or spec.job.input_size_bytes > self._inline_bytes
         is_recorded = False
         try:
             with self._awaiting(spec.job.id) as awaited, span("hand_over"):
                 handover = self._handover(spec)
-                if is_stored:
+                if is_stored := spec.is_promised or not self._may_be_inside(handover):
                     handover = sealed(handover, spec.object_key)
                     await self._store(spec, handover, directory)
                     is_recorded = True
@@ -238,6 +237,11 @@ class Gateway:
 
     async def _read(self, path: Path) -> bytes:
         return await self._parts.work_area.run_blocking(path.read_bytes, inline=True)
+
+    def _may_be_inside(self, handover: HandOver) -> bool:
+        """Whether the input is small enough to travel with the message."""
+        size_bytes = handover.job.input_size_bytes
+        return size_bytes <= self._inline_bytes and self._queue.has_room_for(handover, size_bytes)
 
     def _handover(self, spec: JobSpec) -> HandOver:
         return HandOver(

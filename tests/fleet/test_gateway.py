@@ -13,6 +13,7 @@ import anyio
 import msgspec
 import pytest
 
+from service.cli.check_parts import check_queue
 from service.db.queries import load
 from service.errors import Overloaded
 from service.formats.offer import Offer
@@ -30,6 +31,7 @@ from service.jobs.windows import Windows
 from service.jobs.work_queue import WorkQueue, open_work_queue
 from service.jobs.workers import MOST_EACH, KnownWorkers
 from service.metering.ledger import AdmissionRequest, Release
+from service.settings import Settings
 from service.storage.port import new_input_key, new_key
 from service.telemetry import metrics
 from service.usecases.audit import audit
@@ -101,11 +103,11 @@ class Here(NamedTuple):
             is_promised=is_promised,
         )
 
-    async def run(self, spec: JobSpec) -> Job:
+    async def run(self, spec: JobSpec, content: bytes = b"{}") -> Job:
         """Hand the job over and wait for its end."""
         services = self.world.services
         directory = services.work_area.new_directory()
-        (directory / spec.upload).write_bytes(b"{}")
+        (directory / spec.upload).write_bytes(content)
         [ticket] = services.runner.enqueue(spec.account_id)
         with services.runner.admitting(spec.job.id):
             return await self.gateway.run(spec, directory, ticket, lambda: None)
@@ -301,6 +303,38 @@ async def test_a_gateway_hands_over_again_what_it_has_dropped(
         assert await hand_over_dropped(here.handovers, here.queue, [waits.job.id, dropped.job.id]) == 0
         assert await hand_over_dropped(here.handovers, here.queue, [waits.job.id]) == 1
         assert await here.queue.check() == before + 1
+
+
+async def test_an_input_that_no_message_may_contain_is_stored(database_url: str, tmp_path: Path) -> None:
+    """The server's limit is below GEOMILL_INLINE_BYTES; otherwise it would refuse the message for ever."""
+    (directory := tmp_path / "nats").mkdir()
+    (config := directory / "limits.conf").write_text("max_payload: 2KB\n")
+    with nats_server(directory, options=("-c", str(config))) as nats:
+        async with (
+            opened(database_url, tmp_path / "service", nats, NEVER) as here,
+            anyio.create_task_group() as tasks,
+        ):
+            spec = await here.admit()
+            large = msgspec.structs.replace(spec, job=msgspec.structs.replace(spec.job, input_size_bytes=1000))
+            small = await here.admit()
+            for one in (large, small):
+                tasks.start_soon(here.run, one, bytes(one.job.input_size_bytes))
+            found = "SELECT id FROM job WHERE input_key IS NOT NULL"
+            async with here.world.services.database.connection() as connection:
+                while not (stored := await connection.fetch(found)):  # noqa: ASYNC110 -- nothing announces it
+                    await anyio.sleep(SOON)
+            assert [row["id"] for row in stored] == [large.job.id]
+            await here.messages(1)  # of the small one
+            tasks.cancel_scope.cancel()
+
+
+async def test_a_limit_of_messages_that_is_too_small_is_named(tmp_path: Path, nats: NatsServer) -> None:
+    """By `geomill doctor`, which compares it with GEOMILL_INLINE_BYTES."""
+    (config := tmp_path / "limits.conf").write_text("max_payload: 64KB\n")
+    with nats_server(tmp_path, options=("-c", str(config))) as limited:
+        for server, expected in ((limited, "warn"), (nats, "ok")):
+            found = {one.name: one.state async for one in check_queue(Settings(nats_url=server.url), "gateway")}
+            assert found["message size"] == expected
 
 
 async def test_the_known_jobs_are_hashed(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
