@@ -27,6 +27,7 @@ class OnDemandLauncher:
         self._server: ServerLauncher | None = None
         self._waiting: list[Callable[[], None]] = []
         self._used = 0.0
+        self._has_failed = False
 
     @property
     def name(self) -> LauncherName:
@@ -34,15 +35,17 @@ class OnDemandLauncher:
         return self._kind.name
 
     def takes(self, command: Command) -> bool:
-        """Accepts commands of its program, unless its server was lost and has not been restarted yet."""
+        """Accepts commands of its program, unless its server was lost, or failed to start, and is not ready again."""
         server = self._server
-        return self._kind.takes(command) and (server is None or server.is_up or server.is_starting)
+        may_wait = server is None or (server.is_starting and not self._has_failed)
+        return self._kind.takes(command) and (may_wait or (server is not None and server.is_up))
 
     def start(self, command: Command, slot: int, spawned: OnSpawned, failed: Failed) -> None:
         """Start the command as soon as the server is ready."""
         self._used = time.monotonic()
         server = self._server
         if server is None:
+            self._has_failed = False
             server = self._server = self._open()
             self._loop.after(self._idle_seconds, self._end_unused)
         if server.is_up or not server.is_starting:
@@ -60,6 +63,7 @@ class OnDemandLauncher:
         return self._server.pids() if self._server is not None else ()
 
     def _serve_waiting(self) -> None:
+        self._has_failed = self._server is not None and not self._server.is_up
         waiting, self._waiting = self._waiting, []
         for start in waiting:
             start()
