@@ -97,7 +97,8 @@ formatted: (environment "dev")
 audit *ARGS: (environment "dev")
     @exec pip-audit --strict --progress-spinner off --disable-pip --require-hashes \
         --requirement requirements/dev.lock --requirement requirements/tools.lock \
-        --requirement requirements/page.lock --requirement requirements/clients.lock "$@"
+        --requirement requirements/page.lock --requirement requirements/clients.lock \
+        --requirement requirements/image.lock "$@"
 
 # Kill processes under load, COUNT times; then freeze, kill and disconnect servers at chosen statements, STEPS times.
 [group('check')]
@@ -249,9 +250,15 @@ image-check:
     inside curl -fsS --retry 30 --retry-delay 1 --retry-connrefused http://127.0.0.1:8080/readyz
     inside geomill doctor
     example=$({{ container }} logs "$container" 2>&1 | grep -E '^ +curl ')
-    for format in Shapefile GeoParquet; do # the second with libraries of which the image lacks parts
-        inside sh -c "$example -F outputFormat=$format" | grep '"success": *true'
-    done
+    inside sh -c "$example" | grep '"success": *true'
+    sample=$(echo "$example" | sed 's/.*file=@//; s/ .*//')
+    # To every format and back: the image lacks parts of the libraries and packages that it is made of.
+    names='from geomill.formats.registry import OUTPUT_NAMES as names; print(*(name for name in names if name != "GeoJson"))'
+    inside sh -euc 'cd /tmp && for name in $(python -c "$2"); do
+            mkdir -p "there/$name" "back/$name"
+            geomill convert "$1" --to "$name" --output "there/$name"
+            geomill convert "there/$name"/* --to GeoJson --output "back/$name"
+        done' sh "$sample" "$names"
     {{ container }} stop --time 30 "$container"
     test "$({{ container }} inspect --format '{{{{.State.ExitCode}}' "$container")" = 0
 
@@ -295,6 +302,7 @@ lock *ARGS:
     compile serve --all-extras --constraints requirements/dev.lock pyproject.toml
     compile page --group page --no-deps --constraints requirements/serve.lock "$@"
     compile clients --group clients "$@"
+    compile image --group image "$@"
     just locked
 
 # The locks hold all that pyproject.toml asks for, and never tell where it comes from: that is each machine's business.
