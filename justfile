@@ -257,7 +257,7 @@ image-check:
     inside sh -euc 'cd /tmp && for name in $(python -c "$2"); do
             mkdir -p "there/$name" "back/$name"
             geomill convert "$1" --to "$name" --output "there/$name"
-            geomill convert "there/$name"/* --to GeoJson --output "back/$name"
+            geomill convert "there/$name"/* --to GeoJson --source-epsg 4326 --output "back/$name"
         done' sh "$sample" "$names"
     {{ container }} stop --time 30 "$container"
     test "$({{ container }} inspect --format '{{{{.State.ExitCode}}' "$container")" = 0
