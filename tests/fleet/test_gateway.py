@@ -46,6 +46,7 @@ from service.usecases.services import Fleet
 from service.usecases.shutdown import begin_shutdown, end_jobs
 from service.usecases.take_over import Worker
 from tests.fleet.nats import NatsServer, nats_server
+from tests.sandbox.processes import state_of
 from tests.support.data import lakes
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.world import MAY, World, world
@@ -366,6 +367,13 @@ async def test_further_workers_get_jobs_at_once(database_url: str, tmp_path: Pat
         tasks.cancel_scope.cancel()
 
 
+async def all_threads_stopped(pid: int) -> None:
+    """Wait until a process that was sent SIGSTOP stands still: threads on other processors stop a moment later."""
+    threads = Path(f"/proc/{pid}/task")
+    while {state_of(int(name)) for name in os.listdir(threads)} != {"T"}:  # noqa: ASYNC110, PTH208 -- the kernel's names
+        await anyio.sleep(SOON)
+
+
 async def test_a_silent_queue_does_not_delay_readiness(database_url: str, tmp_path: Path) -> None:
     """Of a process that can do without it: its load balancer may wait no longer than a second."""
     (directory := tmp_path / "nats").mkdir()
@@ -382,6 +390,7 @@ async def test_a_silent_queue_does_not_delay_readiness(database_url: str, tmp_pa
             while not (await check_readiness(services)).ready:  # noqa: ASYNC110 -- nothing announces it
                 await anyio.sleep(SOON)
             os.kill(nats.pid, signal.SIGSTOP)
+            await all_threads_stopped(nats.pid)
             readiness = await check_readiness(services)
             assert readiness.ready
             assert readiness.checks["queue"] == f"no answer within {WITHOUT_SECONDS:g} seconds"
