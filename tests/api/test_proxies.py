@@ -6,8 +6,8 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -155,15 +155,24 @@ def test_a_file_is_converted_and_fetched_through_the_proxy(proxy: str, trusting:
         assert client.get(answer["downloadUrl"]).content[:2] == b"PK"
 
 
-def answer_to(proxy: str, path: str, fields: Mapping[str, str], body: bytes = b"") -> bytes:
-    """The beginning of the response to a POST whose body is incomplete."""
+def answer_to(proxy: str, path: str, fields: Mapping[str, str], pieces: Sequence[bytes] = ()) -> bytes:
+    """The beginning of the response to a POST whose body is incomplete, and goes on for as long as there is none.
+
+    A proxy may pass a response on only with the next piece, which it is waiting for when the response arrives.
+    """
     port = httpx.URL(proxy).port or 0
     head = "".join(f"{name}: {value}\r\n" for name, value in {"Host": f"localhost:{port}", **fields}.items())
     with (
         socket.create_connection(("localhost", port), timeout=60) as plain,
         UNTRUSTED.wrap_socket(plain, server_hostname="localhost") as connection,
     ):
-        connection.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body)
+        connection.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode())
+        for piece in pieces:
+            connection.sendall(piece)
+            connection.settimeout(1)
+            with suppress(TimeoutError):
+                return connection.recv(4096)
+        connection.settimeout(60)
         return connection.recv(4096)
 
 
@@ -174,7 +183,7 @@ def test_a_refused_upload_is_not_awaited(proxy: str) -> None:
         "Content-Type": "multipart/form-data; boundary=x",
         "Content-Length": "1048576",
     }
-    assert answer_to(proxy, "/api/geo/convert/file", fields, bytes(65_536)).startswith(b"HTTP/1.1 401")
+    assert answer_to(proxy, "/api/geo/convert/file", fields, [bytes(65_536)] * 8).startswith(b"HTTP/1.1 401")
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
