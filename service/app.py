@@ -78,6 +78,7 @@ from service.usecases.services import Fleet, Role, Services
 from service.usecases.shutdown import end_jobs
 
 if TYPE_CHECKING:  # it needs an extra
+    from service.jobs.queue_contents import QueueContents
     from service.jobs.work_queue import WorkQueue
     from service.usecases.hand_over import Gateway
 
@@ -278,12 +279,34 @@ def require_fleet(settings: Settings, role: Role) -> None:
         )
 
 
+_NEEDS_EXTRA = "GEOMILL_NATS_URL needs the extra `fleet`: pip install 'geomill[fleet]'."
+
+
+@asynccontextmanager
+async def open_queue_contents(settings: Settings) -> AsyncIterator["QueueContents | None"]:
+    """Open the queue of a fleet to look at its messages; None if the settings name no queue.
+
+    Raises:
+        QueueUnavailable: it cannot be reached.
+        SettingsError: this installation lacks its client.
+    """
+    if not settings.nats_url:
+        yield None
+        return
+    try:
+        from service.jobs.queue_contents import open_contents  # noqa: PLC0415 -- it needs an extra
+    except ImportError:
+        raise SettingsError(_NEEDS_EXTRA) from None
+    async with open_contents(settings.nats_url, settings.lease_seconds) as contents:
+        yield contents
+
+
 @asynccontextmanager
 async def _open_queue(settings: Settings, role: Role) -> AsyncIterator["WorkQueue"]:
     try:
         from service.jobs.work_queue import open_work_queue  # noqa: PLC0415 -- it needs an extra
     except ImportError:
-        raise SettingsError("GEOMILL_NATS_URL needs the extra `fleet`: pip install 'geomill[fleet]'.") from None
+        raise SettingsError(_NEEDS_EXTRA) from None
     async with open_work_queue(settings.nats_url, settings.lease_seconds, is_needed=role != "all") as queue:
         yield queue
 

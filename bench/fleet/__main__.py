@@ -7,9 +7,15 @@ import argparse
 import signal
 import sys
 
-from bench.fleet import backlog, cost, losses, partitions
+from bench.fleet import backlog, cost, drain, losses, partitions
 
-PARTS = {"losses": losses.run, "partitions": partitions.run, "backlog": backlog.run, "cost": cost.run}
+PARTS = {
+    "losses": losses.run,
+    "partitions": partitions.run,
+    "drain": drain.run,
+    "backlog": backlog.run,
+    "cost": cost.run,
+}
 """Each returns whether nothing was wrong."""
 
 

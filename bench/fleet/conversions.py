@@ -42,3 +42,8 @@ def is_right(site: Site) -> bool:
 def verdict(value: float, goal: float) -> str:
     """Return the goal, and whether `value` is at least that."""
     return f"goal {goal:.2f}: {'reached' if value >= goal else 'MISSED'}"
+
+
+def verdict_below(value: float, goal: float) -> str:
+    """Return the goal, and whether `value` is at most that."""
+    return f"goal {goal:.0f}: {'reached' if value <= goal else 'MISSED'}"

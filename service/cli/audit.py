@@ -1,10 +1,10 @@
-"""`geomill audit`: check that ledger, jobs and store agree."""
+"""`geomill audit`: check that ledger, jobs, store and queue agree."""
 
 import argparse
 
 import msgspec
 
-from service.app import open_database, open_storage
+from service.app import open_database, open_queue_contents, open_storage
 from service.cli.command import JSON, Command
 from service.settings import Settings
 from service.usecases.audit import audit
@@ -18,18 +18,23 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     """Print every difference; return 0 only if there is none."""
-    async with open_database(settings) as database, open_storage(settings) as storage:
-        differences = await audit(database, storage)
+    async with (
+        open_database(settings) as database,
+        open_storage(settings) as storage,
+        open_queue_contents(settings) as queue,
+    ):
+        differences = await audit(database, storage, queue)
     if arguments.json:
         print(msgspec.json.encode(Audit(differences=differences)).decode())
     else:
-        print("\n".join(differences) or "Ledger, jobs and store agree.")
+        parts = "Ledger, jobs, store and queue" if settings.nats_url else "Ledger, jobs and store"
+        print("\n".join(differences) or f"{parts} agree.")
     return 1 if differences else 0
 
 
 COMMAND = Command(
     name="audit",
-    help="recompute usage and balances from jobs and ledger, and compare jobs with the store",
+    help="recompute usage and balances from jobs and ledger, and compare jobs with the store and the queue",
     run=run,
     arguments=(JSON,),
 )

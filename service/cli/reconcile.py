@@ -1,4 +1,4 @@
-"""`geomill reconcile`: make the jobs and the store agree after one of them was restored."""
+"""`geomill reconcile`: make jobs, store and queue agree after one of them was restored."""
 
 import argparse
 from collections.abc import Sequence
@@ -6,12 +6,19 @@ from uuid import UUID
 
 import msgspec
 
-from service.app import open_database, open_storage
+from service.app import open_database, open_queue_contents, open_storage
 from service.cli.command import JSON, Command, CommandError, argument
 from service.metering.audit import audit_books
 from service.settings import Settings
 from service.storage.port import ObjectKey
-from service.usecases.audit import StoreComparison, compare_store, reconcile
+from service.usecases.audit import (
+    QueueComparison,
+    StoreComparison,
+    compare_queue,
+    compare_store,
+    reconcile,
+    reconcile_queue,
+)
 
 
 class Reconciliation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -19,23 +26,40 @@ class Reconciliation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     expired_jobs: Sequence[UUID]
     deleted_outputs: Sequence[ObjectKey]
+    handed_over_jobs: Sequence[UUID]
+    deleted_messages: Sequence[str]
     differences: Sequence[str]
     """Of the ledger, which is never changed."""
 
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     """Mend what differs and print it; return 0 only if the ledger agrees, too."""
-    async with open_database(settings) as database, open_storage(settings) as storage:
+    async with (
+        open_database(settings) as database,
+        open_storage(settings) as storage,
+        open_queue_contents(settings) as queue,
+    ):
         compared = await compare_store(database, storage)
+        waiting = await compare_queue(database, queue) if queue is not None else QueueComparison()
         if not arguments.force:
             _require_some_match(compared)
+            _require_own_messages(waiting)
         expired = await reconcile(database, storage, compared)
+        if queue is not None:
+            await reconcile_queue(database, queue, waiting)
         differences = await audit_books(database)
-    done = Reconciliation(expired_jobs=expired, deleted_outputs=compared.orphans, differences=differences)
+    done = Reconciliation(
+        expired_jobs=expired,
+        deleted_outputs=compared.orphans,
+        handed_over_jobs=waiting.missing,
+        deleted_messages=waiting.strays,
+        differences=differences,
+    )
     if arguments.json:
         print(msgspec.json.encode(done).decode())
     else:
-        print("\n".join(_lines(done)) or "Ledger, jobs and store agree.")
+        parts = "Ledger, jobs, store and queue" if settings.nats_url else "Ledger, jobs and store"
+        print("\n".join(_lines(done)) or f"{parts} agree.")
     return 1 if differences else 0
 
 
@@ -48,20 +72,38 @@ def _require_some_match(compared: StoreComparison) -> None:
         )
 
 
+def _require_own_messages(compared: QueueComparison) -> None:
+    if compared.strays and not compared.known:
+        raise CommandError(
+            f"No message in the queue belongs to a job: {len(compared.strays)} have none. This is probably the queue "
+            "of another database; check the settings of both. If the jobs really are lost, add --force."
+        )
+
+
 def _lines(done: Reconciliation) -> list[str]:
     return [
         *(f"Job {job_id} is Expired now, because its output is not in the store." for job_id in done.expired_jobs),
         *(f"The stored output {key} belonged to no job and is deleted." for key in done.deleted_outputs),
+        *(f"Job {job_id} had no message in the queue and was handed over again." for job_id in done.handed_over_jobs),
+        *(
+            f"The message {subject} in the queue belonged to no job and is deleted."
+            for subject in done.deleted_messages
+        ),
         *(f"Not changed: {difference}" for difference in done.differences),
     ]
 
 
 COMMAND = Command(
     name="reconcile",
-    help="after a restore, mark jobs whose output is lost as Expired and delete outputs that belong to no job",
+    help="after a restore, mark jobs whose output is lost as Expired, delete outputs and messages that belong to no "
+    "job, and hand over again jobs whose message is lost",
     run=run,
     arguments=(
         JSON,
-        argument("--force", action="store_true", help="even if no stored output belongs to a job of this database"),
+        argument(
+            "--force",
+            action="store_true",
+            help="even if no stored output, or no message, belongs to a job of this database",
+        ),
     ),
 )

@@ -1,7 +1,6 @@
 """`geomill serve`: run the gateway (interface 10)."""
 
 import argparse
-import gc
 import socket
 from contextlib import ExitStack
 from functools import partial
@@ -22,7 +21,7 @@ from service.cli.stopping import OPERATORS_CONNECTIONS, Stop, only_error
 from service.cli.worker import run as run_worker
 from service.http.application import Application
 from service.server.gate import Gate
-from service.server.heap import share_one_heap, stay_small
+from service.server.heap import exempt_all, share_one_heap, stay_small
 from service.server.serving import LAST_WORDS_SECONDS, ServerLimits, serve
 from service.settings import Settings
 from service.siblings import Siblings
@@ -85,9 +84,7 @@ async def _serve(
             front = application_for(services, settings)  # a setting without meaning ends the service here
             back = operations_for(services, settings)
             announcement = await prepare_announcement(settings, services, ports)
-            # Exempt the long-lived objects created so far from garbage collection.
-            gc.collect()
-            gc.freeze()
+            exempt_all()
             tasks.start_soon(stay_small)
             if member is not None:
                 report_ready(member, announcement)

@@ -13,6 +13,7 @@ from service.cli.command import Command
 from service.cli.ports import open_private_port, url_of
 from service.cli.rights import give_up_rights
 from service.cli.stopping import OPERATORS_CONNECTIONS, Stop, only_error
+from service.server.heap import exempt_all, share_one_heap, stay_small
 from service.server.serving import ServerLimits, serve
 from service.settings import Settings
 from service.telemetry import events
@@ -39,6 +40,7 @@ async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
 
 
 async def _work(settings: Settings, port: socket.socket | None) -> None:
+    share_one_heap()
     stop = Stop(is_member=False)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stop.obey_signals)
@@ -50,6 +52,8 @@ async def _work(settings: Settings, port: socket.socket | None) -> None:
                 gdal=services.engine.capabilities.version,
                 converters=converters_of(settings),
             )
+            exempt_all()
+            tasks.start_soon(stay_small)
             await stop.in_order.wait()
             _log.info(events.SERVER_STOPPING, jobs=len(services.runner.active))
             tasks.start_soon(_end_at_once, services, stop)

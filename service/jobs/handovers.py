@@ -1,6 +1,6 @@
 """The database's record of jobs that were handed over to workers, which survives the gateway and the queue."""
 
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
 from datetime import timedelta
 from uuid import UUID
 
@@ -69,8 +69,20 @@ class HandOvers:
 
         They are the same ones until `turn` is called. A living gateway hands its jobs over itself, each in its turn.
         """
+        return await self._page(self._after, at_once)
+
+    async def all_unclaimed(self, at_once: int) -> AsyncIterator[HandOver]:
+        """Return all recorded handovers of gateways that are gone, which no living worker has."""
+        after: UUID | None = _FIRST
+        while after is not None:
+            page = await self._page(after, at_once)
+            for handover in page.handovers:
+                yield handover
+            after = page.last
+
+    async def _page(self, after: UUID, at_once: int) -> Page:
         async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["handed_over"], self._after, self._lease, at_once)
+            rows = await connection.fetch(_SQL["handed_over"], after, self._lease, at_once)
         found = [found for row in rows if (found := _readable(row["handover"]))]
         return Page(found, rows[-1]["id"] if len(rows) == at_once else None)
 

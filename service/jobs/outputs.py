@@ -1,4 +1,4 @@
-"""Stored objects that belong to no job, and jobs that have lost their outputs or inputs."""
+"""Stored objects and messages that belong to no job, and jobs that have lost their outputs or inputs."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -59,6 +59,16 @@ async def recorded_inputs(database: Database) -> dict[str, JobId]:
         if len(rows) < _AT_ONCE:
             return found
         after = rows[-1]["id"]
+
+
+async def unknown_jobs(database: Database, jobs: Sequence[JobId]) -> set[JobId]:
+    """Return those of these jobs that do not exist."""
+    unknown = set(jobs)
+    for start in range(0, len(jobs), _AT_ONCE):
+        async with database.connection() as connection:
+            rows = await connection.fetch(_SQL["known_jobs"], jobs[start : start + _AT_ONCE])
+        unknown.difference_update(row["id"] for row in rows)
+    return unknown
 
 
 async def still_open(database: Database, jobs: Sequence[JobId]) -> list[JobId]:

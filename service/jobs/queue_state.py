@@ -1,9 +1,13 @@
 """The state of the queue between gateways and workers, for those who look at an installation: nothing is created."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import anyio
 import msgspec
 import nats
 import nats.errors
+from nats.aio.client import Client
 from nats.js.errors import NotFoundError
 
 from service.errors import QueueUnavailable
@@ -28,11 +32,12 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
     """How long the queue waits for a sign of life from a worker."""
 
 
-async def look_at_queue(url: str) -> QueueState:
-    """Return the state of the queue on the server at `url`.
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Client]:
+    """Connect to the server at `url` once.
 
     Raises:
-        QueueUnavailable: the message says whether the server is away, refuses the credentials, or has no JetStream.
+        QueueUnavailable: the message says whether the server is away or refuses the credentials.
     """
     reasons = ["no answer"]
 
@@ -48,13 +53,30 @@ async def look_at_queue(url: str) -> QueueState:
         message = f"The NATS server does not accept the connection: {reason}. {advice}"
         raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from error
     try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def look_at_queue(url: str) -> QueueState:
+    """Return the state of the queue on the server at `url`.
+
+    Raises:
+        QueueUnavailable: the message says whether the server is away, refuses the credentials, or has no JetStream.
+    """
+    async with connected(url) as connection:
         stream = connection.jetstream(timeout=ANSWER_SECONDS)
         version, message_bytes = str(connection.connected_server_version), connection.max_payload
         try:
             found = await stream.stream_info(STREAM)
+            consumers = await stream.consumers_info(STREAM)
         except NotFoundError:
             return QueueState(version=version, message_bytes=message_bytes)
-        consumers = await stream.consumers_info(STREAM)
+        except (nats.errors.Error, TimeoutError) as error:
+            message = (
+                "The NATS server has no JetStream for this account. Start it with -js, or allow it for the account."
+            )
+            raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from error
         waits = {float(consumer.config.ack_wait or 0) for consumer in consumers}
         return QueueState(
             version=version,
@@ -64,8 +86,3 @@ async def look_at_queue(url: str) -> QueueState:
             lanes=len(consumers),
             lease_seconds=min(waits, default=0.0),
         )
-    except (nats.errors.Error, TimeoutError) as error:
-        message = "The NATS server has no JetStream for this account. Start it with -js, or allow it for the account."
-        raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from error
-    finally:
-        await connection.close()

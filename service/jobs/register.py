@@ -40,6 +40,11 @@ class JobRegister:
         async with self._database.connection() as connection:
             return await connection.fetchval(_SQL["record_begin"], job.id, job.attempt) is not None
 
+    async def count_failure(self, job: Job) -> int:
+        """Count an attempt that a fault of the service has ended; return how many there are, 0 if the job is lost."""
+        async with self._database.connection() as connection:
+            return await connection.fetchval(_SQL["count_failure"], job.id, job.attempt) or 0
+
     async def is_open(self, job: Job) -> bool:
         """Whether the job has not ended and no later attempt has it."""
         return any(found.attempt == job.attempt and found.status not in ENDED for found in await self.of_any([job.id]))

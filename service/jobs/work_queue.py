@@ -34,8 +34,11 @@ _log = structlog.get_logger()
 
 STREAM: Final = "GEOMILL"
 _JOBS: Final = "geomill.convert"
+ANY_JOB: Final = f"{_JOBS}.>"
+"""The subjects of all jobs."""
 _LANES: Final = [f"{size}.{number}" for size in SIZES for number in range(LANES)]
-_STIRRED: Final = "geomill.stirred"
+STIRRED: Final = "geomill.stirred"
+"""The subject on which lanes are announced that have a job to take."""
 _ENDED: Final = "geomill.ended"
 
 _ID_BYTES: Final = 16
@@ -220,7 +223,7 @@ class WorkQueue:
 
     async def listen(self) -> None:
         """Subscribe to announcements of jobs in lanes."""
-        await self._connection.subscribe(_STIRRED, cb=self._stir)
+        await self._connection.subscribe(STIRRED, cb=self._stir)
 
     def leave(self) -> None:
         """Take no further jobs."""
@@ -346,7 +349,7 @@ class WorkQueue:
 
     async def _announce(self, lane: str) -> None:
         """Tell workers that there is a job in a lane."""
-        await self._connection.publish(_STIRRED, lane.encode())
+        await self._connection.publish(STIRRED, lane.encode())
 
     async def _stir(self, message: Msg) -> None:
         self._lanes.stir(message.data.decode())
@@ -401,7 +404,7 @@ def _faults() -> Iterator[None]:
 
 _STREAM: Final = api.StreamConfig(
     name=STREAM,
-    subjects=[f"{_JOBS}.>"],
+    subjects=[ANY_JOB],
     retention=api.RetentionPolicy.WORK_QUEUE,
     storage=api.StorageType.FILE,
     discard=api.DiscardPolicy.NEW,

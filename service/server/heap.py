@@ -1,4 +1,4 @@
-"""Returns heap memory to the system after peaks of load.
+"""Returns heap memory to the system after peaks of load, and spares the garbage collector what stays for ever.
 
 Python allocates everything above half a kilobyte with the C library: upload chunks, compression buffers, tables. glibc
 gives threads separate heaps, up to eight per core, and returns memory to the system only from a heap's end. Every
@@ -9,6 +9,7 @@ Other C libraries have neither this behaviour nor these functions, and this modu
 """
 
 import ctypes
+import gc
 
 import anyio
 
@@ -23,6 +24,12 @@ def share_one_heap() -> None:
     """Make all threads started from now on share one heap; they wait for the interpreter's lock anyway."""
     if _set_option is not None:
         _set_option(_ARENA_MAX, 1)
+
+
+def exempt_all() -> None:
+    """Exempt the objects that exist now from garbage collection: those of a start live as long as the process."""
+    gc.collect()
+    gc.freeze()
 
 
 def give_back() -> None:

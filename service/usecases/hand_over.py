@@ -26,7 +26,7 @@ from service.jobs.leases import Leases
 from service.jobs.lifecycle import ENDED, Status
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec
-from service.jobs.windows import Windows
+from service.jobs.windows import Turn, Windows
 from service.jobs.work_queue import WorkQueue
 from service.storage.observed import observed
 from service.storage.port import ObjectKey, new_input_key, new_key
@@ -48,11 +48,15 @@ _LOOKED_UP_AT_ONCE = 500
 
 
 class _Awaited:
-    """The end of a job, once it is known; `event` says that it may be."""
+    """The end of a job, once it is known; `event` says that it may be, or that its turn may have come."""
 
     def __init__(self) -> None:
         self.event = anyio.Event()
         self.job: Job | None = None
+
+    def wake(self) -> None:
+        """Have whoever waits look again."""
+        self.event.set()
 
 
 class Converter(msgspec.Struct, frozen=True):
@@ -117,11 +121,13 @@ class Gateway:
                     await self._store(spec, handover, directory)
                     is_recorded = True
                     keep()
-                async with self._windows.place(spec.account_id):
+                kept = None if is_recorded else spec
+                with self._windows.turn(spec.account_id, awaited.wake) as turn:
+                    await self._await_turn(turn, awaited, kept)
                     if not is_stored:
                         content = await self._read(directory / spec.upload)
                         handover = sealed(msgspec.structs.replace(handover, content=content), spec.object_key)
-                    return await self._end_of(handover, awaited, None if is_recorded else spec)
+                    return await self._end_of(handover, awaited, kept)
         except _NotQueuedError as refusal:
             return await refusal.run(refusal.spec, directory, ticket, keep)
         except StorageUnavailable as error:
@@ -157,7 +163,7 @@ class Gateway:
     def hear(self, job_id: JobId) -> None:
         """Look for the end of a job that a worker reports."""
         if awaited := self._awaited.get(job_id):
-            awaited.event.set()
+            awaited.wake()
 
     def tell(self, ended: Job) -> bool:
         """Pass an ended job to its waiters; return whether this process handed it over."""
@@ -165,8 +171,20 @@ class Gateway:
         if awaited is None:
             return False
         awaited.job = ended
-        awaited.event.set()
+        awaited.wake()
         return True
+
+    async def _await_turn(self, turn: Turn, awaited: _Awaited, kept: JobSpec | None) -> None:
+        """Wait for a place in the queue, or for the end of a job that somebody ends before; `kept` as in `_end_of`.
+
+        Raises:
+            _NotQueuedError: the queue is away, and the job is to run here.
+        """
+        while not turn.has_come and awaited.job is None:
+            if self._is_away and self._converter is not None and kept is not None:
+                await self._claim(self._converter, kept)
+            await awaited.event.wait()
+            awaited.event = anyio.Event()
 
     async def _end_of(self, handover: HandOver, awaited: _Awaited, kept: JobSpec | None) -> Job:
         """Wait for the end of a job; `kept` is its specification until the queue has accepted it, if it may run here.
@@ -182,7 +200,7 @@ class Gateway:
                 self._doubtful_until = kept = None
             except QueueUnavailable:
                 pause = AWAY_SECONDS
-                self._doubtful_until = time.monotonic() + DOUBT_SECONDS
+                self._note_refusal()
                 if self._converter is not None and kept is not None:
                     await self._claim(self._converter, kept)
             with anyio.move_on_after(pause):
@@ -191,6 +209,17 @@ class Gateway:
             if found := await self._find_end(handover.job.id):
                 return found
         return awaited.job
+
+    @property
+    def _is_away(self) -> bool:
+        """Whether the queue accepts nothing, as far as is known."""
+        return self._doubtful_until is not None or not self._queue.is_connected
+
+    def _note_refusal(self) -> None:
+        """Note that the queue has not accepted a job; those that wait for a place need not, if they can run here."""
+        was_known, self._doubtful_until = self._doubtful_until is not None, time.monotonic() + DOUBT_SECONDS
+        if not was_known:
+            self._windows.tell_all()
 
     async def _claim(self, converter: Converter, spec: JobSpec) -> None:
         """Claim a job that the queue may or may not have accepted, unless a worker has it.

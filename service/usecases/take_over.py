@@ -5,7 +5,7 @@ or has lost its database, end, and the message is delivered to another worker.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -49,7 +49,7 @@ HELD_SECONDS = 1.0
 LATER_SECONDS = 5.0
 """When a worker may try again a job that this one cannot run now."""
 MOST_ATTEMPTS = 12
-"""The job fails after this many attempts to fetch its input and detect its format."""
+"""A job fails once a fault of the service has ended so many attempts to fetch its input or to store its output."""
 UNFETCHED = "The file could not be fetched for its conversion. Nothing was counted; send the file again."
 _UPLOAD = "upload"
 
@@ -265,7 +265,7 @@ class Worker:
         except Rejection as rejection:
             await self._fail(job, rejection, rejection.message)
         except Exception as error:
-            if isinstance(error, Displaced) or job.attempt < MOST_ATTEMPTS:
+            if isinstance(error, Displaced) or not await self._was_last(job):
                 raise
             _report(error)
             await self._fail(job, error, UNFETCHED)
@@ -283,9 +283,15 @@ class Worker:
         except Overloaded:
             if submission.unstored is None:
                 raise
-            if submission.job.attempt < MOST_ATTEMPTS:
+            if not await self._was_last(submission.job):
                 raise submission.unstored from None
             await self._fail(submission.job, submission.unstored, submission.unstored.message, claim.output)
+
+    async def _was_last(self, job: Job) -> bool:
+        """Count an attempt that a fault has ended, unless the database is away; return whether it was the last one."""
+        with suppress(RetryableFault):
+            return await self._services.jobs.count_failure(job) >= MOST_ATTEMPTS
+        return False
 
     async def _submit(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> Submission:
         services, job = self._services, handover.job
@@ -379,6 +385,7 @@ async def _kept(delivery: Delivery, every_seconds: float, leases: Leases) -> Asy
     """Keep a message until the end of the block, or until this process has lost its lease, and with it the job."""
 
     async def give_signs() -> None:
+        await anyio.sleep(every_seconds)  # most jobs have ended by then
         while leases.is_held:
             await delivery.keep()
             await anyio.sleep(every_seconds)

@@ -103,6 +103,10 @@ SELECT id FROM job WHERE id = ANY($1) AND status = 'Completed';
 SELECT id, input_key FROM job
  WHERE completed_at IS NULL AND handover IS NOT NULL AND input_key IS NOT NULL AND id > $1 ORDER BY id LIMIT $2;
 
+-- name: known_jobs
+-- Which of these jobs exist.
+SELECT id FROM job WHERE id = ANY($1);
+
 -- name: still_open
 -- Which of these jobs have not ended.
 SELECT id FROM job WHERE id = ANY($1) AND completed_at IS NULL;

@@ -108,6 +108,11 @@ SELECT * FROM claim_jobs($1, $2, $3, $4, $5, $6, $7, $8);
 -- Record that a converter is about to begin on an open job: if the worker dies then, the job may be the cause.
 UPDATE job SET status = 'Processing' WHERE id = $1 AND attempt = $2 AND completed_at IS NULL RETURNING true;
 
+-- name: count_failure
+-- Count an attempt at an open job that a fault of the service has ended, and return how many there are.
+UPDATE job SET failed_attempts = failed_attempts + 1 WHERE id = $1 AND attempt = $2 AND completed_at IS NULL
+RETURNING failed_attempts;
+
 -- name: claimed
 -- Open jobs that this process claimed.
 SELECT id, attempt, object_key FROM job WHERE worker_id = $1 AND status IN ('Pending', 'Processing');

@@ -15,6 +15,7 @@ from bench.fleet.hosts import LOOPBACK, Host
 from service.accounts.administration import Terms
 from service.app import open_storage
 from service.db.pool import Database, open_pool
+from service.jobs.queue_contents import open_contents
 from service.jobs.queue_state import look_at_queue
 from service.jobs.register import JobRegister
 from service.jobs.work_queue import STREAM
@@ -151,8 +152,8 @@ class Site:
         return self._portal.call(self._rows, query, arguments)
 
     def audit(self) -> list[str]:
-        """The differences between ledger, jobs and store."""
-        return self._portal.call(audit, self._database, self._storage)
+        """The differences between ledger, jobs, store and queue."""
+        return self._portal.call(self._audit)
 
     def stored(self) -> set[str]:
         """The keys of all objects in the store."""
@@ -193,6 +194,10 @@ class Site:
     async def _rows(self, query: str, arguments: tuple[object, ...]) -> list[dict[str, Any]]:
         async with self._database.connection() as connection:
             return [dict(row) for row in await connection.fetch(query, *arguments)]
+
+    async def _audit(self) -> list[str]:
+        async with open_contents(self.nats.url, LEASE_SECONDS) as queue:
+            return await audit(self._database, self._storage, queue)
 
     async def _messages(self) -> int:
         return (await look_at_queue(self.nats.url)).messages

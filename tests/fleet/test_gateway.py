@@ -1,5 +1,6 @@
 """A gateway that hands jobs over when its database, store or queue fails: in this process, with a real queue."""
 
+import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -10,9 +11,11 @@ from typing import NamedTuple, NoReturn
 from uuid import uuid4
 
 import anyio
+import anyio.to_thread
 import msgspec
 import pytest
 
+from sandbox.pool import QueueTicket
 from service.cli.check_parts import check_queue
 from service.db.queries import load
 from service.errors import Overloaded
@@ -25,6 +28,7 @@ from service.jobs.handover import HandOver
 from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
+from service.jobs.queue_contents import open_contents
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec, SourceSpec, source_spec
 from service.jobs.windows import Windows
@@ -39,7 +43,7 @@ from service.usecases.check_readiness import WITHOUT_SECONDS, check_readiness
 from service.usecases.detect_format import detect_format
 from service.usecases.ending import JobParts
 from service.usecases.fleet import know_workers
-from service.usecases.hand_over import Gateway, hand_over_again, hand_over_dropped
+from service.usecases.hand_over import Converter, Gateway, hand_over_again, hand_over_dropped
 from service.usecases.pipeline import FORGOTTEN
 from service.usecases.run_job import run_job
 from service.usecases.services import Fleet
@@ -48,8 +52,10 @@ from service.usecases.take_over import Worker
 from tests.fleet.nats import NatsServer, nats_server
 from tests.sandbox.processes import state_of
 from tests.support.data import lakes
+from tests.support.geomill import Geomill
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.world import MAY, World, world
+from tests.unit.jobs.test_handover import handover
 
 pytestmark = pytest.mark.xdist_group("fleet")
 
@@ -104,6 +110,13 @@ class Here(NamedTuple):
             is_promised=is_promised,
         )
 
+    async def detected(self, spec: JobSpec, content: bytes) -> JobSpec:
+        """Return the specification of a job that can be run with this input."""
+        path = (directory := self.world.services.work_area.new_directory()) / spec.upload
+        path.write_bytes(content)
+        source = await detect_format(Upload(untrusted_name=path.name, path=path, size_bytes=len(content)))
+        return msgspec.structs.replace(spec, source=source_spec(source, directory))
+
     async def run(self, spec: JobSpec, content: bytes = b"{}") -> Job:
         """Hand the job over and wait for its end."""
         services = self.world.services
@@ -132,6 +145,11 @@ class Here(NamedTuple):
         async with self.world.services.database.connection() as connection:
             await connection.execute(statement, *arguments)
 
+    async def one_waits(self) -> None:
+        """Wait until a job waits for a place in the queue."""
+        while not any(self.gateway._windows._waiting.values()):  # noqa: ASYNC110 -- nothing announces it
+            await anyio.sleep(SOON)
+
     async def messages(self, number: int) -> None:
         """Wait until the queue holds this many jobs."""
         while await self.queue.check() != number:  # noqa: ASYNC110 -- nothing announces it
@@ -140,9 +158,15 @@ class Here(NamedTuple):
 
 @asynccontextmanager
 async def opened(
-    dsn: str, directory: Path, nats: NatsServer, again_seconds: float, most: Callable[[], int] = lambda: MANY
+    dsn: str,
+    directory: Path,
+    nats: NatsServer,
+    again_seconds: float,
+    most: Callable[[], int] = lambda: MANY,
+    *,
+    converts: bool = False,
 ) -> AsyncIterator[Here]:
-    """Open it; each account may have `most` jobs in the queue."""
+    """Open it; each account may have `most` jobs in the queue. If it `converts`, it runs what the queue refuses."""
     async with world(dsn, directory) as here, open_work_queue(nats.url, LEASE.total_seconds()) as queue:
         services = here.services
         parts = JobParts(
@@ -154,8 +178,19 @@ async def opened(
             work_area=services.work_area,
         )
         handovers = HandOvers(services.database, services.leases.server_id, LEASE)
+
+        async def run_here(spec: JobSpec, directory: Path, ticket: QueueTicket, keep: Callable[[], None]) -> Job:
+            keep()
+            return await run_job(parts, spec, directory, ticket)
+
         gateway = Gateway(
-            parts, handovers, queue, windows=Windows(most), inline_bytes=1000, again_seconds=again_seconds
+            parts,
+            handovers,
+            queue,
+            windows=Windows(most),
+            inline_bytes=1000,
+            again_seconds=again_seconds,
+            converter=Converter(services.leases, run_here) if converts else None,
         )
         await queue.hear_ended(handovers.gateway, gateway.hear)
         yield Here(here, gateway, queue, handovers, parts)
@@ -280,6 +315,38 @@ async def test_the_audit_misses_the_input_of_a_job_that_waits(
         assert await audit(services.database, services.storage) == []
 
 
+async def test_the_audit_compares_the_queue_with_the_jobs(database_url: str, tmp_path: Path) -> None:
+    """What a living gateway hands over itself is no difference, nor the message of a cancelled job.
+
+    `geomill reconcile` hands over what has no message, and removes what belongs to no job; not from a queue of others.
+    """
+    (directory := tmp_path / "nats").mkdir()
+    with nats_server(directory) as nats:
+        settings = {"GEOMILL_DATABASE_URL": database_url, "GEOMILL_NATS_URL": nats.url}
+        geomill = Geomill(tmp_path / "service", settings)
+        async with opened(database_url, tmp_path / "service", nats, NEVER) as here:
+            held, lost, there, cancelled = [await here.record() for _ in range(4)]
+            await here.execute("UPDATE job SET server_id = gen_random_uuid() WHERE id <> $1", held.job.id)
+            await here.queue.offer(stray := handover())
+            refused = await anyio.to_thread.run_sync(geomill, "reconcile")
+            assert (refused.returncode, "--force" in refused.stderr) == (1, True), refused.stderr
+            for told in (there, cancelled):
+                await here.queue.offer(told)
+            release = Release(job_id=cancelled.job.id, attempt=1, error_message="no", details={})
+            await here.world.services.ledger.release(release)
+            subject = f"geomill.convert.{stray.lane}.{stray.job.id}"
+            found = await anyio.to_thread.run_sync(geomill, "audit", "--json")
+            assert json.loads(found.stdout)["differences"] == [
+                f"The message {subject} in the queue belongs to no job.",
+                f"The job {lost.job.id} waits for a worker, but has no message in the queue.",
+            ]
+            mended = json.loads((await anyio.to_thread.run_sync(geomill, "reconcile", "--json")).stdout)
+            assert (mended["handedOverJobs"], mended["deletedMessages"]) == ([str(lost.job.id)], [subject])
+            async with open_contents(nats.url, LEASE.total_seconds()) as contents:
+                assert set((await contents.jobs()).values()) == {told.job.id for told in (lost, there, cancelled)}
+                assert await audit(here.world.services.database, here.world.services.storage, contents) == []
+
+
 async def test_a_lost_queue_is_filled_again_at_once(database_url: str, tmp_path: Path) -> None:
     """In full, although the first jobs looked at are there; an interrupted look is repeated."""
     (directory := tmp_path / "nats").mkdir()
@@ -365,6 +432,57 @@ async def test_further_workers_get_jobs_at_once(database_url: str, tmp_path: Pat
         await know_workers(msgspec.structs.replace(services, fleet=fleet))
         await here.messages(before + MOST_EACH + 1)
         tasks.cancel_scope.cancel()
+
+
+async def test_a_job_that_waits_for_a_place_hears_of_its_end(
+    database_url: str, tmp_path: Path, nats: NatsServer
+) -> None:
+    """As when its owner cancels it through another gateway; it does not wait for the job before it."""
+    async with (
+        opened(database_url, tmp_path, nats, NEVER, lambda: 1) as here,
+        anyio.create_task_group() as tasks,
+    ):
+        jobs, before = here.world.services.jobs, await here.queue.check()
+        tasks.start_soon(here.run, await here.admit())
+        await here.messages(before + 1)
+        spec, ends = await here.admit(), list[Job]()
+
+        async def wait() -> None:
+            ends.append(await here.run(spec))
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(wait)
+        await here.one_waits()
+        await here.world.services.ledger.release(Release(job_id=spec.job.id, attempt=1, error_message="no", details={}))
+        assert here.gateway.tell(await jobs.find(spec.job.id, spec.account_id))
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await anyio.sleep_forever()
+    assert [(job.id, job.error_message) for job in ends] == [(spec.job.id, "no")]
+
+
+async def test_a_job_that_waits_for_a_place_runs_here_once_the_queue_is_away(database_url: str, tmp_path: Path) -> None:
+    """In a process that converts; the one before it, which the queue has accepted, may be with a worker."""
+    (directory := tmp_path / "nats").mkdir()
+    with nats_server(directory) as nats:
+        async with (
+            opened(database_url, tmp_path / "service", nats, SOON, lambda: 1, converts=True) as here,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(here.run, await here.admit())
+            await here.messages(1)
+            spec, ends = await here.admit(), list[Job]()
+            source = await here.detected(spec, lakes())
+
+            async def wait() -> None:
+                ends.append(await here.run(source, lakes()))
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(wait)
+            await here.one_waits()
+            nats.kill()
+            with anyio.fail_after(PATIENCE_SECONDS):
+                await anyio.sleep_forever()
+        assert [(job.id, job.status, job.attempt) for job in ends] == [(spec.job.id, Status.COMPLETED, 2)]
 
 
 async def all_threads_stopped(pid: int) -> None:

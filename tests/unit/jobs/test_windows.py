@@ -1,5 +1,7 @@
 """An account has only so many jobs in the queue; the others wait for their turn."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from uuid import uuid4
 
 import anyio
@@ -11,18 +13,28 @@ from service.jobs.windows import Windows
 MANY = 20
 
 
+@asynccontextmanager
+async def place(windows: Windows, account: AccountId) -> AsyncIterator[None]:
+    """Wait for a place, and hold it until the end of the block."""
+    told = anyio.Event()
+    with windows.turn(account, told.set) as turn:
+        await told.wait()
+        assert turn.has_come
+        yield
+
+
 async def test_the_jobs_of_an_account_take_turns() -> None:
     """In the order of arrival, never more than there are places, whatever another account does."""
     most, held, order = 3, set[int](), list[int]()
     windows, account, other = Windows(lambda: most), AccountId(uuid4()), AccountId(uuid4())
 
     async def run(number: int) -> None:
-        async with windows.place(account):
+        async with place(windows, account):
             held.add(number)
             order.append(number)
             assert len(held) <= most
             await anyio.lowlevel.checkpoint()
-            async with windows.place(other):
+            async with place(windows, other):
                 await anyio.lowlevel.checkpoint()
             held.remove(number)
 
@@ -42,7 +54,7 @@ async def test_a_job_that_is_cancelled_leaves_its_turn_to_the_next() -> None:
 
     async def run(number: int) -> None:
         with scopes[number]:
-            async with windows.place(account):
+            async with place(windows, account):
                 held.append(number)
                 await anyio.sleep_forever()
 
@@ -64,7 +76,7 @@ async def test_more_places_serve_those_that_wait() -> None:
     ends, held = [anyio.Event() for _ in range(4)], list[int]()
 
     async def run(number: int) -> None:
-        async with windows.place(account):
+        async with place(windows, account):
             held.append(number)
             await ends[number].wait()
 
@@ -93,7 +105,7 @@ async def test_more_places_need_no_end_of_a_job() -> None:
     held = list[int]()
 
     async def run(number: int, whose: AccountId) -> None:
-        async with windows.place(whose):
+        async with place(windows, whose):
             held.append(number)
             await anyio.sleep_forever()
 
@@ -107,3 +119,16 @@ async def test_more_places_need_no_end_of_a_job() -> None:
         assert sorted(held) == [0, 1, 2, 3]
         tasks.cancel_scope.cancel()
     assert not windows._waiting
+
+
+async def test_all_that_wait_are_told() -> None:
+    """So that they look whether they still need a place; nobody gets one by that."""
+    windows, account = Windows(lambda: 1), AccountId(uuid4())
+    told = list[str]()
+    with (
+        windows.turn(account, lambda: told.append("first")) as first,
+        windows.turn(account, lambda: told.append("second")) as second,
+    ):
+        assert (told, first.has_come) == (["first"], True)
+        windows.tell_all()
+        assert (told, second.has_come) == (["first", "second"], False)

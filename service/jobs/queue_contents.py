@@ -1,0 +1,118 @@
+"""The messages of the queue one by one, for those who compare it with the database; looking at it creates nothing."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+import msgspec
+import nats.errors
+from nats.aio.client import Client
+from nats.js.errors import NotFoundError
+
+from service.errors import QueueUnavailable
+from service.ids import JobId
+from service.jobs.handover import HandOver
+from service.jobs.queue_state import connected
+from service.jobs.work_queue import ANSWER_SECONDS, ANY_JOB, RETRY_AFTER_SECONDS, STREAM, WorkQueue
+
+_NO_STREAM: Final = 404
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    subjects: dict[str, int] = {}
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    code: int
+    description: str = ""
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """A part of what the server says of a stream; `total` subjects match the filter of the question."""
+
+    state: _Stored = _Stored()
+    total: int = 0
+    error: _Problem | None = None
+
+
+class QueueContents:
+    """The messages of the queue, by their subjects."""
+
+    def __init__(self, connection: Client, lease_seconds: float) -> None:
+        self._connection = connection
+        self._stream = connection.jetstream(timeout=ANSWER_SECONDS)
+        self._queue = WorkQueue(connection, "", lease_seconds)
+        self.lease = timedelta(seconds=lease_seconds)
+
+    async def jobs(self) -> Mapping[str, JobId | None]:
+        """Return the job of each message; None for a message whose subject names none.
+
+        Raises:
+            QueueUnavailable: the server does not answer.
+        """
+        found: dict[str, JobId | None] = {}
+        while True:
+            answer = await self._look(len(found))
+            before = len(found)
+            found |= {subject: _job_of(subject) for subject in answer.state.subjects}
+            if len(found) == before or len(found) >= answer.total:
+                return found
+
+    async def offer(self, handovers: Sequence[HandOver]) -> None:
+        """Put jobs into the queue that have no message, and create what is missing of it.
+
+        Raises:
+            QueueUnavailable: the server does not accept them.
+        """
+        await self._queue.check()
+        for handover in handovers:
+            await self._queue.offer(handover)
+
+    async def remove(self, subjects: Sequence[str]) -> None:
+        """Remove messages.
+
+        Raises:
+            QueueUnavailable: the server does not answer.
+        """
+        with _faults(), suppress(NotFoundError):
+            for subject in subjects:
+                await self._stream.purge_stream(STREAM, subject=subject)
+
+    async def _look(self, offset: int) -> _Answer:
+        """Ask for the subjects from `offset` on: the server does not tell all of many at once."""
+        question = msgspec.json.encode({"subjects_filter": ANY_JOB, "offset": offset})
+        with _faults():
+            told = await self._connection.request(f"$JS.API.STREAM.INFO.{STREAM}", question, timeout=ANSWER_SECONDS)
+            answer = msgspec.json.decode(told.data, type=_Answer)
+            if answer.error is not None and answer.error.code != _NO_STREAM:  # without it, there are no messages
+                raise nats.errors.Error(answer.error.description)
+        return answer
+
+
+@asynccontextmanager
+async def open_contents(url: str, lease_seconds: float) -> AsyncIterator[QueueContents]:
+    """Open the queue on the server at `url`.
+
+    Raises:
+        QueueUnavailable: the server is away, or refuses the credentials.
+    """
+    async with connected(url) as connection:
+        yield QueueContents(connection, lease_seconds)
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    try:
+        yield
+    except (nats.errors.Error, TimeoutError) as error:
+        message = "The NATS server does not answer. Try again later."
+        raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from error
+
+
+def _job_of(subject: str) -> JobId | None:
+    try:
+        return JobId(UUID(subject.rpartition(".")[2]))
+    except ValueError:
+        return None
