@@ -52,6 +52,7 @@ def run(options: argparse.Namespace) -> bool:
 def _stop_once(fleet: WholeFleet, client: Client) -> float:
     """Return how long the worker takes; another one has taken its place after that."""
     site = fleet.site
+    site.await_workers()
     jobs = [
         client.convert("a.geojson", LONG, outputFormat="csv", headers={"Prefer": "respond-async"})["jobId"]
         for _ in range(CONVERTERS * PLACES_EACH)

@@ -38,7 +38,7 @@ from tests.unit.jobs.test_handover import handover
 pytestmark = pytest.mark.xdist_group("queue")
 PATIENCE_SECONDS = 240.0
 NEVER = 3600.0
-ATTEMPTS = 4
+ATTEMPTS = 3
 RETURNED = 20
 """How many attempts there were before, of workers that returned the job."""
 LEASE_SECONDS = 2
