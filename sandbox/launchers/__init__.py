@@ -29,6 +29,9 @@ class Launcher(Protocol):
     def start(self, command: Command, slot: int, spawned: OnSpawned, failed: Failed) -> None:
         """Start the command; calls exactly one of the two functions, at once or soon."""
 
+    def withdraw(self, slot: int) -> None:
+        """Give up the command of a slot at once if it only waits for something to be ready."""
+
     def ended(self, pid: int) -> None:
         """Note that a child of the spawner has ended and was reaped; it may be one of this launcher's processes."""
 

@@ -7,6 +7,7 @@ not become ready.
 import time
 from collections.abc import Callable, Collection
 from functools import partial
+from typing import NamedTuple
 
 from sandbox.command import Command
 from sandbox.config import LauncherName
@@ -14,6 +15,13 @@ from sandbox.isolation.context import IsolationContext
 from sandbox.launchers import Failed, OnSpawned
 from sandbox.launchers.server import Kind, ServerLauncher
 from sandbox.process.loop import Loop
+
+
+class Waiting(NamedTuple):
+    """A command that starts when the server is ready, and what to call if it is given up before."""
+
+    start: Callable[[], None]
+    failed: Failed
 
 
 class OnDemandLauncher:
@@ -25,7 +33,7 @@ class OnDemandLauncher:
         self._loop = loop
         self._idle_seconds = idle_seconds
         self._server: ServerLauncher | None = None
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: dict[int, Waiting] = {}
         self._used = 0.0
         self._has_failed = False
 
@@ -51,7 +59,12 @@ class OnDemandLauncher:
         if server.is_up or not server.is_starting:
             server.start(command, slot, spawned, failed)
         else:
-            self._waiting.append(lambda: server.start(command, slot, spawned, failed))
+            self._waiting[slot] = Waiting(lambda: server.start(command, slot, spawned, failed), failed)
+
+    def withdraw(self, slot: int) -> None:
+        """Give up a command that waits for the server."""
+        if (waiting := self._waiting.pop(slot, None)) is not None:
+            waiting.failed("it was withdrawn")
 
     def ended(self, pid: int) -> None:
         """Notice the end of a server."""
@@ -64,9 +77,9 @@ class OnDemandLauncher:
 
     def _serve_waiting(self) -> None:
         self._has_failed = self._server is not None and not self._server.is_up
-        waiting, self._waiting = self._waiting, []
-        for start in waiting:
-            start()
+        waiting, self._waiting = self._waiting, {}
+        for each in waiting.values():
+            each.start()
 
     def _end_unused(self) -> None:
         left = self._used + self._idle_seconds - time.monotonic()

@@ -31,6 +31,9 @@ class PlainExec:
         else:
             spawned(child)
 
+    def withdraw(self, slot: int) -> None:
+        """Do nothing: commands start at once."""
+
     def ended(self, pid: int) -> None:
         """Do nothing: this launcher keeps no processes."""
 

@@ -118,6 +118,9 @@ class ServerLauncher:
         self._drop(server)
         failed(reason)
 
+    def withdraw(self, slot: int) -> None:
+        """Nothing waits here: a command is sent to a server that is ready, or fails."""
+
     def ended(self, pid: int) -> None:
         """Notice the end of a server."""
         for server in self._servers():

@@ -4,18 +4,22 @@
 twice, so that its grandchild becomes the spawner's own child; the plain fork of Python runs the handlers by which
 libraries survive a fork. The grandchild gets behind its layers before it does anything with what it was sent.
 
-It does not serve if a module has started a thread: a fork copies the locks that others hold, but not the others. What
-the modules keep open (PROJ its database) is /dev/null in the grandchildren: none shares its position, flags or locks
-with another, and a library that notices the fork closes it and opens its file again.
+It does not serve if a module has started a thread: a fork copies the locks that others hold, but not the others. The
+modules may keep files open that they only read (PROJ its database). In the grandchildren, these are /dev/null: none
+shares its position, flags or locks with another, and a library that notices the fork closes it and opens its file
+again. It does not serve if they keep anything else open, such as a socket, a pipe or a file to write: a library would
+use it as if no other process did.
 """
 
 import array
+import fcntl
 import gc
 import importlib
 import importlib.util
 import os
 import signal
 import socket
+import stat
 import sys
 import traceback
 import types
@@ -54,6 +58,8 @@ def main() -> NoReturn:
     if _has_threads():
         sys.exit("an imported module has started a thread")
     loaded = Loaded(code, [each for each in range(3, _LAST_DESCRIPTOR_LOOKED_AT) if _is_open(each, link)])
+    if not all(map(_is_file_to_read, loaded.kept_open)):
+        sys.exit("an imported module keeps something open that is no file to read")
     gc.collect()
     gc.freeze()
     message = bytearray(_CHUNK)
@@ -83,6 +89,11 @@ def _is_open(number: int, link: socket.socket) -> bool:
     except OSError:
         return False
     return number != link.fileno()
+
+
+def _is_file_to_read(number: int) -> bool:
+    is_read_only = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
+    return is_read_only and stat.S_ISREG(os.fstat(number).st_mode)
 
 
 def _load(name: str) -> types.CodeType:

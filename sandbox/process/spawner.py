@@ -77,7 +77,8 @@ class Spawner:
         syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
         self._link = link
         self._frames = Frames()
-        self._runs: dict[int, Run | None] = {}
+        self._runs: dict[int, Run | Start] = {}
+        """A run, or its command until it has started."""
         self._unwanted: set[int] = set()
         self._by_pid: dict[int, Run] = {}
         self._by_slot: dict[int, Run] = {}
@@ -121,8 +122,8 @@ class Spawner:
     def _handle(self, message: ToSpawner) -> None:
         match message:
             case Start():
-                self._runs[message.run] = None
                 start = msgspec.structs.replace(message, command=self._inside(message.command))
+                self._runs[message.run] = start
                 self._start(start, self._candidates(start), "no launcher takes it")
             case Stop(run=number):
                 self._stop(number)
@@ -190,11 +191,13 @@ class Spawner:
             run.stop(Ending.SIGNAL)
 
     def _stop(self, number: int) -> None:
-        run = self._runs.get(number)
-        if run is not None:
-            run.stop(Ending.SIGNAL)
-        elif number in self._runs:
-            self._unwanted.add(number)
+        match self._runs.get(number):
+            case Run() as run:
+                run.stop(Ending.SIGNAL)
+            case Start(slot=slot):
+                self._unwanted.add(number)
+                for launcher in self._launchers:
+                    launcher.withdraw(slot)
 
     def _reap(self) -> None:
         while (pid := _ended_child()) is not None:

@@ -29,6 +29,9 @@ from tests.support.patience import PATIENCE_SECONDS
 RARE = "rare_module"
 THREADED = "threaded_module"
 BROKEN = "broken_module"
+LINKED = "linked_module"
+WRITING = "writing_module"
+SLOW = "slow_module"
 MODULES = {
     RARE: """
 import fcntl, os, sys
@@ -85,6 +88,20 @@ if __name__ == "__main__":
 import threading, time
 if __name__ != "__main__":
     threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+""",
+    LINKED: """
+import socket
+if __name__ != "__main__":
+    LINK = socket.socketpair()
+""",
+    WRITING: """
+import tempfile
+if __name__ != "__main__":
+    FILE = tempfile.TemporaryFile()
+""",
+    SLOW: """
+import os, time
+while not os.path.exists(__file__ + ".go-on"): time.sleep(0.02)
 """,
     BROKEN: "import no_such_module_anywhere\n",
 }
@@ -169,6 +186,23 @@ async def test_it_starts_with_the_first_command_which_it_runs(place: Place) -> N
         assert len(servers()) == 1
 
 
+async def test_a_command_that_waits_for_it_can_be_cancelled(place: Place) -> None:
+    """Without waiting until the server is ready, which then runs the next command."""
+    async with on_demand(place, modules=(RARE, SLOW)) as pool:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run, pool, "look")
+            with anyio.fail_after(PATIENCE_SECONDS):
+                while not servers():  # noqa: ASYNC110 - another process forks
+                    await anyio.sleep(0.01)
+            (starting,) = servers()
+            tasks.cancel_scope.cancel()
+        assert servers() == {starting}
+        (place.path / "modules" / f"{SLOW}.py.go-on").touch()
+        verdict = await run(pool, "look")
+        assert (verdict.launcher, verdict.ending) == (LauncherName.PYTHON_SERVER, Ending.OK)
+        assert servers() == {starting}
+
+
 async def test_it_ends_when_it_is_not_used_and_starts_again(place: Place) -> None:
     """Its memory is the host's again, and the next command gets a new one."""
     async with on_demand(place, idle_seconds=0.2) as pool:
@@ -212,9 +246,17 @@ async def test_its_loss_costs_no_command_and_no_run(place: Place, loss: signal.S
         assert server not in servers()
 
 
-@pytest.mark.parametrize(("module", "ending"), [(THREADED, Ending.OK), (BROKEN, Ending.EXIT)])
+@pytest.mark.parametrize(
+    ("module", "ending"),
+    [
+        (THREADED, Ending.OK),
+        (LINKED, Ending.OK),
+        (WRITING, Ending.OK),
+        (BROKEN, Ending.EXIT),
+    ],
+)
 async def test_modules_that_a_server_cannot_hold_are_started(place: Place, module: str, ending: Ending) -> None:
-    """One that starts a thread, which a fork would not copy, and one that cannot be imported."""
+    """One that starts a thread, which a fork would not copy, that keeps open what forks would share, or is broken."""
     async with on_demand(place, modules=(RARE, module)) as pool:
         for _ in range(2):
             verdict = await run(pool, module=module)
