@@ -36,8 +36,6 @@ struct stream {
 };
 
 GDAL int OGR_L_GetArrowStream(handle, struct stream *, options);
-GDAL handle GDALGetDatasetDriver(handle);
-GDAL const char *GDALGetDescription(handle);
 
 enum { CODE = 0x0fffffff, WKB_HEAD = 5, WKB_COUNT = 9, DIMENSIONS = 1000 };
 

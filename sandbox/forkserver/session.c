@@ -7,7 +7,8 @@
  * length of four bytes and a body. A command is a sequence of zero-terminated texts, the first of which is its name; lists
  * in it end with an empty text. An answer is JSON. A command that takes long reports which share of it is done, by lengths
  * without a body that no answer has. Copies lack what only the driver knows (styles, feature ids), empty
- * geometries become null, and columns are identified by position, never by name.
+ * geometries become null, and columns are identified by position, never by name. A large layer whose driver makes features
+ * quickly, and which a copy would not change, is not copied but read a second time.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -33,10 +34,14 @@
 
 enum { PATIENCE_MS = 180000, MOST_BYTES = 16 << 20, MOST_MESSAGES = 1 << 16, DBF_BYTES = 254, DISTINCT = 3, TYPES = 32 };
 enum { MOST_COLUMNS = 2000, MOST_LAYERS = 1000, BLOB_HEAD = 8, ENVELOPE = 32, MOST_AXES = 3, LEAST_WKB = 18 };
+enum { TABLE_NAME = 32, LEAST_STAYING = 500 };
 enum { FITS_BOOLEAN = 1, FITS_INTEGER = 2, FITS_REAL = 4, FITS_DATE = 8, FITS_DATETIME = 16, FITS_ALL = 31 };
 
 /* What is open, what is held, and the more recent of the two, which is converted. */
 static handle source, memory, latest;
+/* A layer of the source that is read again when it is converted, in place of a copy in memory; its name in commands. */
+static handle stayed, stayed_in;
+static char stayed_table[TABLE_NAME];
 static int questions, answers, tables_made;
 static char messages[MOST_MESSAGES];
 static size_t messages_size;
@@ -254,15 +259,33 @@ static void see_real(struct column *column, double value)
     column->inexact += size != 0 && !isinf(value) && (size >= 1e23 || size < 5e-7);
 }
 
+/* What a byte may be part of. Most bytes are part of nothing here, so that one look at each is enough. */
+enum { BEYOND_ASCII = 1, CONTROL = 2, RETURN = 4, NO_CHARACTER = 8, BLANK = 16, GEOMETRY = 32 };
+static const unsigned char KINDS_OF_BYTES[256] = {
+    [1 ... 8] = CONTROL, ['\t'] = BLANK, ['\n'] = BLANK, ['\v'] = CONTROL | BLANK, ['\f'] = CONTROL | BLANK,
+    ['\r'] = RETURN | BLANK, [14 ... 31] = CONTROL, [' '] = BLANK, ['0'] = GEOMETRY, ['C'] = GEOMETRY, ['G'] = GEOMETRY,
+    ['L'] = GEOMETRY, ['M'] = GEOMETRY, ['P'] = GEOMETRY, ['S'] = GEOMETRY, ['T'] = GEOMETRY, ['c'] = GEOMETRY,
+    ['g'] = GEOMETRY, ['l'] = GEOMETRY, ['m'] = GEOMETRY, ['p'] = GEOMETRY, ['s'] = GEOMETRY, ['t'] = GEOMETRY,
+    ['{'] = GEOMETRY, [0x80 ... 0xee] = BEYOND_ASCII, [0xef] = BEYOND_ASCII | NO_CHARACTER, [0xf0 ... 0xff] = BEYOND_ASCII,
+};
+
+static unsigned kinds_of(const char *text, size_t size)
+{
+    unsigned kinds = 0;
+    for (size_t at = 0; at < size; at++)
+        kinds |= KINDS_OF_BYTES[(unsigned char)text[at]];
+    return kinds;
+}
+
 /* Whether a text begins like a geometry in WKT, WKB or GeoJSON; some street names do, too. */
 static int may_be_geometry(const char *text)
 {
     static const char *const words[] = {"srid=", "multi", "point", "linestring", "polygon", "curve", "surface", "tin",
                                         "geometrycollection", "circularstring", "compoundcurve", "polyhedralsurface",
                                         "triangle", "{"};
-    while (isspace((unsigned char)*text))
+    while (KINDS_OF_BYTES[(unsigned char)*text] & BLANK)
         text++;
-    if (!*text || !strchr("SMPLCTG{0", toupper((unsigned char)*text)))
+    if (!(KINDS_OF_BYTES[(unsigned char)*text] & GEOMETRY))
         return 0;
     if (*text == '0' && strlen(text) >= LEAST_WKB) /* each byte is two digits, the first of which says the order */
         return text[1] == '0' || text[1] == '1';
@@ -272,27 +295,17 @@ static int may_be_geometry(const char *text)
     return 0;
 }
 
-static int is_ascii(const char *text, size_t size)
+/* Whether a text has U+FFFE or U+FFFF. */
+static int has_no_character(const char *text)
 {
-    unsigned char all = 0;
-    for (size_t at = 0; at < size; at++)
-        all |= (unsigned char)text[at];
-    return all < 0x80;
+    return strstr(text, "\xef\xbf\xbe") || strstr(text, "\xef\xbf\xbf");
 }
 
 /* What some format changes in a text, or mistakes it for. */
-static void see_characters(struct column *column, const char *text, size_t size)
+static void see_characters(struct column *column, const char *text, size_t size, unsigned kinds)
 {
-    int has_control = 0, has_return = 0;
-    for (size_t at = 0; at < size; at++)
-        if ((unsigned char)text[at] < ' ') {
-            has_return |= text[at] == '\r';
-            has_control |= !strchr("\t\n\r", text[at]);
-        } else if ((unsigned char)text[at] == 0xef) {
-            has_control |= !strncmp(text + at, "\xef\xbf\xbe", 3) || !strncmp(text + at, "\xef\xbf\xbf", 3);
-        }
-    column->controls += has_control;
-    column->returns += has_return;
+    column->controls += kinds & CONTROL || (kinds & NO_CHARACTER && has_no_character(text));
+    column->returns += (kinds & RETURN) != 0;
     column->leading += *text == ' ';
     column->jsons += size > 1 && ((*text == '{' && text[size - 1] == '}') || (*text == '[' && text[size - 1] == ']'));
     const char *bare = text + strspn(text, "\t\n\r ");
@@ -303,13 +316,14 @@ static void see_characters(struct column *column, const char *text, size_t size)
 static void see_text(struct column *column, const char *text)
 {
     size_t size = strlen(text);
-    if (!is_ascii(text, size) && !CPLIsUTF8(text, (int)size))
+    unsigned kinds = kinds_of(text, size);
+    if (kinds & BEYOND_ASCII && !CPLIsUTF8(text, (int)size))
         refused = "encoding";
     column->longest = size > column->longest ? size : column->longest;
     column->over += size > DBF_BYTES;
     column->empty += size == 0;
     column->geometries += may_be_geometry(text);
-    see_characters(column, text, size);
+    see_characters(column, text, size, kinds);
     column->blanks += size && text[size - 1] == ' ';
     column->zeros += size > 1 && *text == '0' && text[strspn(text, "0123456789")] == 0;
     if (column->fits)
@@ -506,6 +520,20 @@ static void tell_shapes(const struct shapes *shapes)
 
 /* ---- loading ---- */
 
+static int memory_index(const char *table)
+{
+    for (int number = 0, count = memory ? GDALDatasetGetLayerCount(memory) : 0; number < count; number++)
+        if (strcmp(OGR_L_GetName(GDALDatasetGetLayer(memory, number)), table) == 0)
+            return number;
+    return -1;
+}
+
+/* Whether a field of a feature has a value; a number that is none counts as missing. */
+static int is_value(handle feature, int field, int type)
+{
+    return OGR_F_IsFieldSetAndNotNull(feature, field) && !(type == REAL && isnan(OGR_F_GetRawFieldRef(feature, field)->real));
+}
+
 static int is_unlike(handle definition)
 {
     int count = OGR_FD_GetFieldCount(definition);
@@ -572,43 +600,135 @@ static struct column *make_columns(handle definition, handle layer, int count)
     return columns;
 }
 
+/* Look at a feature. */
+static void see_feature(struct shapes *shapes, struct column *columns, int count, handle feature)
+{
+    handle geometry = OGR_F_GetGeometryRef(feature);
+    shapes->features++;
+    for (int field = 0; field < count; field++)
+        if (is_value(feature, field, columns[field].type))
+            see(columns + field, feature, field, OGR_F_GetRawFieldRef(feature, field));
+        else
+            columns[field].begins_empty |= shapes->features == 1;
+    if (geometry && !OGR_G_IsEmpty(geometry))
+        see_geometry(shapes, geometry);
+}
+
+/* Whether a copy in memory would differ from a feature: it has no empty geometries, no numbers that are none, and nulls in
+ * place of values that are not even that. */
+static int is_changed_by_copying(handle feature, const struct column *columns, int count)
+{
+    handle geometry = OGR_F_GetGeometryRef(feature);
+    int is_changed = geometry && OGR_G_IsEmpty(geometry);
+    for (int field = 0; field < count && !is_changed; field++)
+        is_changed = !OGR_F_IsFieldSet(feature, field) || (columns[field].type == REAL && OGR_F_IsFieldSetAndNotNull(feature, field) &&
+                                                           !is_value(feature, field, REAL));
+    return is_changed;
+}
+
 /* Put a feature into a layer. Its values pass through `carrier`, a feature of the layer, which leaves those of the feature
  * before in their place to be freed: the layer copies what it is given, and one copy is enough. */
-static void load_feature(handle layer, handle from, handle carrier, struct shapes *shapes, struct column *columns, int count)
+static void load_feature(handle layer, handle from, handle carrier, const struct column *columns, int count)
 {
     handle geometry = OGR_F_StealGeometry(from);
-    shapes->features++;
     if (geometry && OGR_G_IsEmpty(geometry)) {
         OGR_G_DestroyGeometry(geometry);
         geometry = NULL;
     }
-    for (int field = 0; field < count; field++) {
-        union value *value = OGR_F_GetRawFieldRef(from, field);
-        int is_filled = OGR_F_IsFieldSetAndNotNull(from, field);
-        if (is_filled && !(columns[field].type == REAL && isnan(value->real))) {
-            union value *place = OGR_F_GetRawFieldRef(carrier, field), old = *place;
-            see(columns + field, from, field, value);
+    for (int field = 0; field < count; field++)
+        if (is_value(from, field, columns[field].type)) {
+            union value *value = OGR_F_GetRawFieldRef(from, field), *place = OGR_F_GetRawFieldRef(carrier, field), old = *place;
             *place = *value;
             *value = old;
-        } else {
-            columns[field].begins_empty |= shapes->features == 1;
+        } else
             OGR_F_SetFieldNull(carrier, field);
-        }
-    }
-    if (geometry)
-        see_geometry(shapes, geometry);
     OGR_F_SetGeometryDirectly(carrier, geometry);
     OGR_F_SetFID(carrier, NO_FID);
     if (OGR_L_CreateFeature(layer, carrier) != 0)
         refused = "memory";
 }
 
+/* Put the first features of a layer into its copy in memory. */
+static void load_first(handle layer, handle copy, const struct column *columns, int count, int64_t features)
+{
+    handle feature, carrier = OGR_F_Create(OGR_L_GetLayerDefn(copy));
+    OGR_L_ResetReading(layer);
+    while (features-- && !refused && (feature = OGR_L_GetNextFeature(layer))) {
+        load_feature(copy, feature, carrier, columns, count);
+        OGR_F_Destroy(feature);
+    }
+    OGR_F_Destroy(carrier);
+}
+
+/* Look at all features of a layer and put them into its copy in memory. If the layer may stay where it is, copy nothing
+ * before a feature that a copy would change. Returns whether it has stayed. */
+static int load_features(handle layer, handle copy, struct shapes *shapes, struct column *columns, int count, int stays)
+{
+    handle feature, carrier = OGR_F_Create(OGR_L_GetLayerDefn(copy));
+    OGR_L_ResetReading(layer);
+    while (!refused && (feature = OGR_L_GetNextFeature(layer))) {
+        int is_changed = stays && is_changed_by_copying(feature, columns, count);
+        see_feature(shapes, columns, count, feature);
+        if (!stays)
+            load_feature(copy, feature, carrier, columns, count);
+        OGR_F_Destroy(feature);
+        if (is_changed)
+            load_first(layer, copy, columns, count, shapes->features);
+        stays &= !is_changed;
+        report_feature();
+    }
+    OGR_F_Destroy(carrier);
+    return stays;
+}
+
+/* ---- a layer that stays in its file ---- */
+
+static int is_plain_field(handle field)
+{
+    int has_width = OGR_Fld_GetType(field) != STRING && (OGR_Fld_GetWidth(field) || OGR_Fld_GetPrecision(field));
+    const char *domain = OGR_Fld_GetDomainName ? OGR_Fld_GetDomainName(field) : NULL;
+    const char *alias = OGR_Fld_GetAlternativeNameRef ? OGR_Fld_GetAlternativeNameRef(field) : NULL;
+    const char *remark = OGR_Fld_GetComment ? OGR_Fld_GetComment(field) : NULL;
+    int is_unique = OGR_Fld_IsUnique ? OGR_Fld_IsUnique(field) : 0;
+    int has_words = (domain && *domain) || (alias && *alias) || (remark && *remark);
+    return !has_width && !has_words && !is_unique && OGR_Fld_IsNullable(field) && !OGR_Fld_GetDefault(field);
+}
+
+/* Whether a layer need not be copied, because reading it once more takes less than a copy: it is the only one of a large
+ * file whose driver makes features quickly and says nothing of it that a copy would not have. */
+static int may_stay(handle layer, const char *known)
+{
+    static const char *const drivers[] = {"GPKG", "FlatGeobuf"};
+    handle definition = OGR_L_GetLayerDefn(layer), driver = GDALGetDatasetDriver(source);
+    int is_quick = 0, is_plain = tables_made == 1 && GDALDatasetGetLayerCount(source) == 1 && features_in_all >= LEAST_STAYING;
+    char **metadata = GDALGetMetadata(source, NULL);
+    for (size_t number = 0; number < sizeof drivers / sizeof *drivers; number++)
+        is_quick |= strcmp(GDALGetDescription(driver), drivers[number]) == 0;
+    for (int field = 0; field < OGR_FD_GetFieldCount(definition); field++)
+        is_plain &= is_plain_field(OGR_FD_GetFieldDefn(definition, field));
+    return is_quick && is_plain && strcmp(known, "other") != 0 && !(metadata && *metadata);
+}
+
+/* Copy the layer that has stayed in its file, if there is one. */
+static void bring_in(void)
+{
+    handle layer = stayed, copy;
+    if (!layer)
+        return;
+    stayed = NULL;
+    copy = GDALDatasetGetLayer(memory, memory_index(stayed_table));
+    int count = OGR_FD_GetFieldCount(OGR_L_GetLayerDefn(layer));
+    struct column *columns = make_columns(OGR_L_GetLayerDefn(layer), NULL, count);
+    load_first(layer, copy, columns, count, INT64_MAX);
+    forget_columns(columns, count);
+}
+
 static void load_layer(handle layer, const char *told_system)
 {
-    handle definition = OGR_L_GetLayerDefn(layer), feature;
+    handle definition = OGR_L_GetLayerDefn(layer);
     int count = OGR_FD_GetFieldCount(definition), geometry_type = OGR_FD_GetGeomType(definition), code;
     const char *known;
-    char table[32];
+    char table[TABLE_NAME];
     if (is_unlike(definition)) {
         refused = "columns";
         return;
@@ -623,14 +743,10 @@ static void load_layer(handle layer, const char *told_system)
     GDALSetMetadata(copy, GDALGetMetadata(layer, NULL), NULL);
     struct shapes shapes = {.west = INFINITY, .south = INFINITY, .east = -INFINITY, .north = -INFINITY};
     struct column *columns = make_columns(definition, copy, count);
-    handle carrier = OGR_F_Create(OGR_L_GetLayerDefn(copy));
-    OGR_L_ResetReading(layer);
-    while (!refused && (feature = OGR_L_GetNextFeature(layer))) {
-        load_feature(copy, feature, carrier, &shapes, columns, count);
-        OGR_F_Destroy(feature);
-        report_feature();
+    if (load_features(layer, copy, &shapes, columns, count, may_stay(layer, known))) {
+        stayed = layer;
+        strcpy(stayed_table, table);
     }
-    OGR_F_Destroy(carrier);
     put("{\"name\":");
     put_text(OGR_L_GetName(layer));
     put(",\"table\":\"%s\",\"has_geometry_column\":%s,\"system\":\"%s\",\"epsg\":%d", table,
@@ -704,6 +820,7 @@ static void load(char **at)
     latest = memory;
     int count = source && memory ? GDALDatasetGetLayerCount(source) : 0;
     refused = !memory ? "memory" : count > MOST_LAYERS ? "layers" : NULL;
+    bring_in();
     begin_reading(refused ? NULL : source);
     put("{\"layers\":[");
     for (int number = 0; number < count && !refused; number++) {
@@ -715,15 +832,11 @@ static void load(char **at)
         put("{\"ok\":false,\"layers\":[]");
     } else
         put("],\"ok\":true");
+    if (stayed) { /* so that it is not closed when another file is opened */
+        stayed_in = source;
+        source = NULL;
+    }
     tell_messages();
-}
-
-static int memory_index(const char *table)
-{
-    for (int number = 0, count = memory ? GDALDatasetGetLayerCount(memory) : 0; number < count; number++)
-        if (strcmp(OGR_L_GetName(GDALDatasetGetLayer(memory, number)), table) == 0)
-            return number;
-    return -1;
 }
 
 static void set_typed(handle feature, int field, const char *text, int type, int subtype)
@@ -763,6 +876,15 @@ static int is_renaming(handle definition, char **at)
         if (atoi(at[0]) != number || strcmp(at[2], "same") != 0)
             return 0;
     return number == OGR_FD_GetFieldCount(definition);
+}
+
+/* Whether all columns of a table keep their names as well. */
+static int is_keeping(handle definition, char **at)
+{
+    int keeps = is_renaming(definition, at);
+    for (int number = 0; keeps && at[0] && at[1] && at[2]; at += 3, number++)
+        keeps = strcmp(at[1], OGR_Fld_GetNameRef(OGR_FD_GetFieldDefn(definition, number))) == 0;
+    return keeps;
 }
 
 static int rename_columns(handle layer, char **at)
@@ -842,12 +964,19 @@ static void alter(char **at)
     int found = memory_index(table);
     if (found >= 0 && strcmp(table, name) == 0) {
         handle layer = GDALDatasetGetLayer(memory, found);
+        if (stayed && is_keeping(OGR_L_GetLayerDefn(layer), at + 2)) {
+            put("{\"ok\":true");
+            tell_messages();
+            return;
+        }
+        bring_in();
         if (is_renaming(OGR_L_GetLayerDefn(layer), at + 2)) {
             put("{\"ok\":%s", rename_columns(layer, at + 2) && !failures ? "true" : "false");
             tell_messages();
             return;
         }
     }
+    bring_in();
     make_anew(at);
 }
 
@@ -889,6 +1018,7 @@ static void copy_columns(handle definition, handle made, const int *axes, int co
 static void place(char **at)
 {
     const char *table = *at++;
+    bring_in();
     int index = memory_index(table), axes[MOST_AXES], count = 0, map[MOST_COLUMNS];
     handle old = index < 0 ? NULL : GDALDatasetGetLayer(memory, index), feature, point;
     handle definition = old ? OGR_L_GetLayerDefn(old) : NULL;
@@ -925,6 +1055,27 @@ static void place(char **at)
     tell_messages();
 }
 
+/* The arguments for the layer that has stayed in its file: it is selected by the name it has there, and written under the
+ * one by which commands know it. There is room for one more before them. */
+static char **with_stayed_layer(char **at)
+{
+    int count = 0, is_named = 0;
+    while (at[count])
+        is_named |= strcmp(at[count++], "-nln") == 0;
+    char **made = calloc((size_t)count + 4, sizeof *made), **to = made + 1;
+    if (!made)
+        _exit(1);
+    if (!is_named) {
+        *to++ = "-nln";
+        *to++ = stayed_table;
+    }
+    for (int number = 0; number < count; number++) {
+        int is_table = strcmp(at[number], stayed_table) == 0 && (!number || strcmp(at[number - 1], "-nln") != 0);
+        *to++ = is_table ? (char *)OGR_L_GetName(stayed) : at[number];
+    }
+    return made + 1;
+}
+
 /* Do what ogr2ogr's main() does with its arguments. The target's name comes first; the source is what is open or held. */
 static void translate(char **at)
 {
@@ -933,6 +1084,10 @@ static void translate(char **at)
     int is_update = 0, misused = 0;
     for (char **argument = at; *argument; argument++)
         is_update |= strcmp(*argument, "-update") == 0 || strcmp(*argument, "-append") == 0;
+    if (stayed && from == memory) {
+        from = stayed_in;
+        at = with_stayed_layer(at);
+    }
     if (known_features(from) > 0)
         *--at = "-progress"; /* in place of the target's name; with unknown counts, it would only cause a warning */
     handle wishes = from ? GDALVectorTranslateOptionsNew(at, NULL) : NULL;

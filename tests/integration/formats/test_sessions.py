@@ -153,6 +153,34 @@ async def test_both_ways_give_the_same(ways: Ways, tmp_path: Path, name: str) ->
             assert held == await outcome(ways.filed, source, output, **wishes), (kind, output)
 
 
+MANY = 500
+"""From so many features on, a quick driver reads a file once more in place of a copy in memory."""
+LARGE: Mapping[str, tuple[list[Json], tuple[str, ...]]] = {
+    "plain": (
+        [point(n % 90, n % 80, name=f"p{n} ", n=n if n % 3 else None, v=n / 7, day="2020-02-03") for n in range(MANY)],
+        TARGETS,
+    ),
+    "long names": ([point(n % 90, 1, population_2020=n, population_2021=n / 2) for n in range(MANY)], USUAL_TARGETS),
+    "an empty area": (
+        [feature(AREA if n else geometry("Polygon", []), n=n) for n in reversed(range(MANY))],
+        USUAL_TARGETS,
+    ),
+}
+"""Features, and the targets into which they are converted."""
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("kind", ["gpkg", "fgb"])
+async def test_both_ways_give_the_same_for_large_files(ways: Ways, tmp_path: Path, kind: str, name: str) -> None:
+    """Bytes, warnings, facts and refusals, whether or not the features are copied into memory."""
+    features, targets = LARGE[name]
+    source = as_source(kind, features, tmp_path)
+    assert source is not None
+    for output in targets:
+        held = await outcome(ways.held, source, output)
+        assert held == await outcome(ways.filed, source, output), output
+
+
 async def test_one_run_is_enough(ways: Ways, tmp_path: Path) -> None:
     """For conversions that change nothing except names."""
     runs = {}
