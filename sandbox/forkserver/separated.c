@@ -208,8 +208,9 @@ static const char *past_zone(const char *at)
     const char *hours = *at == '+' || *at == '-' ? past_pattern(at + 1, "99") : NULL;
     if (!hours)
         return at;
-    const char *minutes = past_pattern(hours + (*hours == ':'), "99");
-    return minutes ? minutes : hours;
+    const char *minutes = past_pattern(hours + (*hours == ':'), "59");
+    int is_quarter = minutes && atoi(minutes - 2) % 15 == 0; /* the converter keeps no others, which remain texts */
+    return is_quarter ? minutes : hours;
 }
 
 static int is_moment(const char *at)

@@ -473,11 +473,25 @@ static void forget_columns(struct column *columns, int count)
 static const double FARTHEST = 540.0, POLE = 90.001;
 
 struct shapes {
-    int64_t features, filled, flat, unmeasured, first_beyond, counts[TYPES];
+    int64_t features, filled, flat, sloping, unmeasured, first_beyond, counts[TYPES];
     int has_z, has_m;
     size_t longest;
     double west, east, south, north;
 };
+
+/* How many areas of a geometry have points with different elevations. */
+static int count_sloping(handle geometry, int flat)
+{
+    double box[6];
+    int found = 0;
+    if (flat == MULTI_AREA)
+        for (int number = 0, count = OGR_G_GetGeometryCount(geometry); number < count; number++)
+            found += count_sloping(OGR_G_GetGeometryRef(geometry, number), AREA);
+    if (flat != AREA)
+        return found;
+    OGR_G_GetEnvelope3D(geometry, box);
+    return box[4] != box[5];
+}
 
 static void see_geometry(struct shapes *shapes, handle geometry)
 {
@@ -487,6 +501,7 @@ static void see_geometry(struct shapes *shapes, handle geometry)
     shapes->counts[flat > 0 && flat < TYPES ? flat : 0]++;
     shapes->has_z |= OGR_GT_HasZ(type);
     shapes->flat += !OGR_GT_HasZ(type);
+    shapes->sloping += OGR_GT_HasZ(type) ? count_sloping(geometry, flat) : 0;
     shapes->has_m |= OGR_GT_HasM(type);
     shapes->unmeasured += !OGR_GT_HasM(type);
     OGR_G_GetEnvelope(geometry, box);
@@ -504,9 +519,9 @@ static void see_geometry(struct shapes *shapes, handle geometry)
 static void tell_shapes(const struct shapes *shapes)
 {
     put(",\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s,\"longest_geometry_bytes\":%zu,"
-        "\"flat_geometries\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,\"codes\":{",
+        "\"flat_geometries\":%lld,\"sloping_areas\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,\"codes\":{",
         (long long)shapes->features, (long long)shapes->filled, shapes->has_z ? "true" : "false",
-        shapes->has_m ? "true" : "false", shapes->longest, (long long)shapes->flat, (long long)shapes->unmeasured,
+        shapes->has_m ? "true" : "false", shapes->longest, (long long)shapes->flat, (long long)shapes->sloping, (long long)shapes->unmeasured,
         (long long)shapes->first_beyond);
     for (int type = 0, told = 0; type < TYPES; type++)
         if (shapes->counts[type])

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from sandbox.command import Limits
-from service.blocking import run_blocking
+from service.blocking import INLINE_BYTES, run_blocking
 from service.engine.arguments import Origin, dataset_name, origin_of, table_of
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import EngineDefect, Subject, UnreachableSystem, require_success
@@ -18,7 +18,9 @@ from service.engine.holding import begin, drivers_for, environment_for, needs_wo
 from service.engine.jailed import facts as facts_program
 from service.engine.jailed import prepare as prepare_program
 from service.engine.jailed import readback as readback_program
+from service.engine.jailed import zones as zones_program
 from service.engine.jailed.readback import READERS
+from service.engine.jailed.zones import count_odd_times
 from service.engine.output import Output, collect
 from service.engine.preview import JAILED as PREVIEW_JAILED
 from service.engine.preview import write_preview
@@ -26,13 +28,13 @@ from service.engine.reading import INTO_WORK_FILE, JAILED, PARQUET_READING, Work
 from service.engine.recount import count_unreachable
 from service.engine.rereading import reread, tally
 from service.engine.session import Session, SessionOver, session
-from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Run, Workplace
+from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Run, Workplace, staged_names
 from service.engine.writing import JAILED as WRITERS_JAILED
 from service.engine.writing import PARQUET_WRITING, write
 from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
-from service.formats.facts import Facts, Layer
+from service.formats.facts import Facts, FieldType, Layer
 from service.formats.format import Format, Reading, Reread, reading_of
 from service.formats.geometry import Family
 from service.formats.names import unique
@@ -44,6 +46,7 @@ __all__ = ["Engine", "Output"]
 
 UNASKED = ConversionRequest()
 FACTS_FILE = "facts.json"
+ODD_TIMES_FILE = "odd-times.json"
 EDITS_FILE = "edits.json"
 NOT_IN_XML = "\ufffe\uffff"
 """Characters that drivers write although no parser of XML reads them."""
@@ -52,6 +55,7 @@ JAILED_PROGRAMS = (
     facts_program.__name__,
     prepare_program.__name__,
     readback_program.__name__,
+    zones_program.__name__,
     *JAILED,
     *WRITERS_JAILED,
     *PREVIEW_JAILED,
@@ -143,6 +147,22 @@ class Engine:
             return False
         is_open = place.session is not None and place.session.is_open
         return is_open or plan.writing.read_back not in READERS
+
+    async def count_odd_times(self, run: Run, source: Source, plan: Plan, directory: Path) -> int:
+        """How many times the upload holds in zones that its driver cannot represent; 0 if the plan holds no times.
+
+        Raises:
+            Rejection: counting them exceeds the limits.
+        """
+        types = {field.type for dataset in plan.datasets for field in dataset.layer.fields if field.filled}
+        if FieldType.DATETIME not in types or not reading_of(source.format).zoned_texts:
+            return 0
+        files = [part.path for part in source.parts]
+        if source.size_bytes <= INLINE_BYTES:
+            return count_odd_times(files)
+        place = self._place(run, directory, source, Subject(input=source.format.title))
+        await place.python(zones_program.__name__, ODD_TIMES_FILE, *staged_names(source))
+        return await place.read_json(ODD_TIMES_FILE, int)
 
     async def preview(self, run: Run, source: Source, directory: Path, epsg: int | None) -> Path:
         """Write a preview of `source` as GeoJSON in longitude and latitude, below `directory`; return its path.

@@ -46,6 +46,7 @@ class Shapes(msgspec.Struct, frozen=True, kw_only=True):
     geometries: Count
     has_z: bool
     flat_geometries: Count
+    sloping_areas: Count
     has_m: bool
     unmeasured_geometries: Count
     longest_geometry_bytes: Count
@@ -143,6 +144,7 @@ def _layer(layer: SeenLayer, columns: Sequence[Column], reading: Reading) -> Lay
         null_geometries=layer.features - layer.geometries,
         has_z=layer.has_z,
         flat_geometries=layer.flat_geometries if layer.has_z else 0,
+        sloping_areas=layer.sloping_areas,
         has_m=layer.has_m,
         unmeasured_geometries=layer.unmeasured_geometries if layer.has_m else 0,
         longest_geometry_bytes=layer.longest_geometry_bytes,

@@ -115,7 +115,11 @@ NOTES = """\
   not require a system.
 - **CSV** may be in UTF-8, UTF-16 or Windows-1252, with comma, semicolon, tab or bar, with or without a header. Types
   follow from all rows; values with leading zeros or more than 18 digits stay text.
+- **Time zones** are kept in quarters of an hour. CSV and GeoJSON keep times in others, such as +05:07, as texts. GPX,
+  KML, GeoPackage, SQLite and FlatGeobuf are read without their minutes, or without these zones; a warning reports it.
 - **XLSX** says by the format of a cell whether a number is a date (a day, month or year) or a time of day (an hour).
+  Of the built-in East Asian formats, some are dates in one language and times of day in another: they count as times of
+  day if all their cells have numbers below 1.
   Elapsed time is a number of days. Milliseconds are kept; 0.999 s becomes the next second.
 - **Shapefile**: names are cut to 10 bytes of UTF-8 between characters, and numbered if they collide; texts are cut at
   254 bytes; text is UTF-8 with a .cpg; dates with times are text. Mixed geometries become one shapefile per family. A

@@ -111,6 +111,8 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     has_z: bool = False
     flat_geometries: Count = 0
     """Geometries without elevations, in a layer in which others have them."""
+    sloping_areas: Count = 0
+    """Areas whose points have different elevations."""
     has_m: bool = False
     unmeasured_geometries: Count = 0
     """Geometries without measures, in a layer in which others have them."""

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from service.formats.facts import FieldType
 from service.formats.geometry import ALL_FAMILIES, Family
 from service.formats.unread import Unread
 
@@ -157,6 +158,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The columns that the format defines as numbers; the driver guesses the types of all others."""
     overflows: frozenset[str] = frozenset()
     """The kinds of values that reading may change, as keys of `OVERFLOWS`."""
+    zoned_texts: bool = False
+    """Whether its times are texts, of whose zones the driver keeps quarters of an hour only."""
     doubts_dates: bool = False
     """Whether the driver may drop the times of dates, or take numbers for dates, unless the styles are made plain."""
     guesses_types: bool = False
@@ -265,6 +268,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     max_text_bytes: int | None = None
     """Longer values are cut."""
     max_record_bytes: int | None = None
+    widths: Mapping[FieldType, int] = MappingProxyType({})
+    """The bytes that values of a type take in a record; other types are stored as texts."""
     text_bytes: int | None = None
     """The bytes that each text takes in a record, if the driver does not choose as few as the longest one needs."""
     level_areas: bool = False

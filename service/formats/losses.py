@@ -4,14 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from service.errors import Rejection
 from service.formats.datasets import Dataset
-from service.formats.facts import Field, FieldType, Layer
+from service.formats.facts import Field, Layer
 from service.formats.format import Format, Writing, writing_of
-from service.formats.geometry import FAMILIES, Family
+from service.formats.geometry import FAMILIES
 from service.formats.names import LISTED, listed, quotes, shown
 from service.formats.values import value_warnings
 
 DBF_TEXT_BYTES = (80, 254)
-DBF_WIDTHS = {FieldType.INTEGER: 18, FieldType.REAL: 24, FieldType.BOOLEAN: 9, FieldType.DATE: 8}
 DBF_COLUMNS_ELSEWHERE = 255
 WKT_PER_BYTE = 2.5
 """Characters of WKT per byte of binary geometry, at most, for coordinates of ordinary precision."""
@@ -86,7 +85,7 @@ def _refuse_size(target: Format, writing: Writing, layer: Layer) -> None:
 
 def _record_bytes(writing: Writing, fields: Iterable[Field]) -> int:
     narrow, wide = (writing.text_bytes, writing.text_bytes) if writing.text_bytes else DBF_TEXT_BYTES
-    return 1 + sum(DBF_WIDTHS.get(field.type) or min(max(field.longest_bytes, narrow), wide) for field in fields)
+    return 1 + sum(writing.widths.get(field.type) or min(max(field.longest_bytes, narrow), wide) for field in fields)
 
 
 def _layer_renames(datasets: Sequence[Dataset]) -> Iterator[str]:
@@ -156,16 +155,11 @@ def _geometries(
     if flat and writing.z and not writing.mixes_z:
         scope = "file" if writing.z_options else "layer"
         yield f"{target.title} stores elevations for all features of a {scope} or for none; {flat:,} without got 0."
-    sloping = sum(
-        count
-        for layer in layers
-        for name, count in layer.geometry_types.items()
-        if layer.has_z and FAMILIES[name] is Family.POLYGON
-    )
+    sloping = sum(layer.sloping_areas for layer in layers)
     if sloping and writing.level_areas:
         areas = "1 area" if sloping == 1 else f"{sloping:,} areas"
         yield (
-            f"{target.title} stores one elevation for an area, that of its first point; any others in {areas} were "
+            f"{target.title} stores one elevation for an area, that of its first point; the others in {areas} were "
             "left out."
         )
     unmeasured = sum(layer.unmeasured_geometries for layer in layers)

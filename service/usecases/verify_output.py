@@ -12,10 +12,14 @@ from service.geojson.refusals import Unreadable
 from service.usecases.inspect_source import scan_document
 
 JSON = "json"
+ODD_TIMES = (
+    "The file holds {count:,} times in zones that are not full quarters of an hour, such as +05:07. Columns of dates "
+    "with times lost these zones or their minutes, so that they may be other moments now; columns of texts kept them."
+)
 
 
 async def verify_output(engine: Engine, run: Run, source: Source, plan: Plan, directory: Path) -> tuple[str, ...]:
-    """The differences between the result and the plan, as warnings; empty for targets that are not read back.
+    """The differences between the result and the plan, as warnings, and times that reading has changed.
 
     Raises:
         Rejection: the result is unusable, or reading it exceeds the limits.
@@ -23,7 +27,9 @@ async def verify_output(engine: Engine, run: Run, source: Source, plan: Plan, di
     found = await engine.read_back(run, source, plan, directory)
     if found is None and plan.writing.read_back == JSON:
         found = await _scan(engine, run, plan, directory)
-    return () if found is None else compare(plan, found)
+    differences = () if found is None else compare(plan, found)
+    odd_times = await engine.count_odd_times(run, source, plan, directory)
+    return (*differences, ODD_TIMES.format(count=odd_times)) if odd_times else differences
 
 
 async def _scan(engine: Engine, run: Run, plan: Plan, directory: Path) -> Verified | None:

@@ -31,13 +31,14 @@ from service.engine.jailed.gpkg import (
     tables,
     wkb_offset,
 )
-from service.engine.jailed.shapes import collection_parts, surfaces_to_polygons
+from service.engine.jailed.shapes import collection_parts, sloping_areas, surfaces_to_polygons
 from service.engine.jailed.tidy import Tidying, tidy
 from service.engine.jailed.unplaced import Cells, put_back
 from service.engine.jailed.values import value_counts
 from service.engine.jailed.wkb import SURFACES
 
 CURVES = {8, 9, 10, 11, 12}
+WITH_AREAS = {"Polygon", "MultiPolygon", "GeometryCollection"}
 MAX_COLUMNS = 2000
 DBF_BYTES = 254
 COLUMNS_A_QUERY = 400
@@ -104,6 +105,7 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
     parts, curved_parts = collection_parts(connection, table) if histogram["GeometryCollection"] else ({}, False)
     longest = connection.execute(f"SELECT max(length({GEOMETRY})) FROM {quoted(table)}").fetchone()[0]  # noqa: S608 -- quoted
     extent = _extent(connection, table)
+    may_slope = with_z and not {name for name, count in histogram.items() if count}.isdisjoint(WITH_AREAS)
     return {
         "extent": extent,
         "first_beyond_degrees": 0 if extent is None or _is_in_degrees(extent) else _first_beyond(connection, table),
@@ -111,6 +113,7 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
         "null_geometries": features - sum(histogram.values()),
         "has_z": bool(with_z),
         "flat_geometries": sum(histogram.values()) - with_z if with_z else 0,
+        "sloping_areas": sloping_areas(connection, table) if may_slope else 0,
         "has_m": bool(with_m),
         "unmeasured_geometries": sum(histogram.values()) - with_m if with_m else 0,
         "has_curves": curved_parts or bool(basics & CURVES),

@@ -40,10 +40,11 @@ TYPES = (
         "DateTime",
         re.compile(
             r"\d{4}[-/](?:0\d|1[0-2])[-/](?:[0-2]\d|3[01])[T ][0-2]\d:[0-5]\d(?::[0-6]\d(?:\.\d+)?)?"
-            r"(?:Z|[-+]\d\d(?::?\d\d)?)?$"
+            r"(?:Z|[-+]\d\d(?::?(?:00|15|30|45))?)?$"
         ),
     ),
 )
+"""The converter keeps zones in quarters of an hour, so that times in others remain texts."""
 WIDER = {"Integer64": "Real", "Date": "DateTime"}
 """The type that a column changes to if a value fits only the wider one."""
 

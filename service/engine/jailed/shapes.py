@@ -8,7 +8,7 @@ from collections import Counter
 from service.engine.jailed.curves import straightened
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import GEOMETRY, WKB_TYPES, quoted, split_code, wkb_offset
-from service.engine.jailed.wkb import as_polygons, is_curved, parts_by_family
+from service.engine.jailed.wkb import as_polygons, count_sloping, is_curved, parts_by_family
 
 
 def collection_parts(connection: sqlite3.Connection, table: str) -> tuple[dict[str, int], bool]:
@@ -21,6 +21,12 @@ def collection_parts(connection: sqlite3.Connection, table: str) -> tuple[dict[s
             parts.update(found.keys())
             curved = curved or any(map(is_curved, found.values()))
     return dict(parts), curved
+
+
+def sloping_areas(connection: sqlite3.Connection, table: str) -> int:
+    """How many areas of `table` have points with different elevations."""
+    blobs = connection.execute(f"SELECT {GEOMETRY} FROM {quoted(table)} WHERE {GEOMETRY} IS NOT NULL")  # noqa: S608 -- quoted
+    return sum(count_sloping(blob[wkb_offset(blob[3]) :]) for (blob,) in blobs)
 
 
 def taken_apart(blob: bytes) -> dict[str, bytes]:

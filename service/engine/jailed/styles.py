@@ -1,8 +1,8 @@
 """Makes the driver understand a workbook's formats of cells. Runs in the sandbox: `python -m …styles XLSX PLAIN`.
 
 Only its format distinguishes a date from a number. The driver looks for some letters in a format, wherever they are. It
-knows no hour, day or month of one letter, and takes a number for a date if the text beside it has them. Uses only the
-standard library.
+knows no hour, day or month of one letter, and takes a number for a date if the text beside it has them. It does not
+know the built-in formats of East Asian versions. Uses only the standard library.
 """
 
 import lzma
@@ -12,15 +12,39 @@ import struct
 import sys
 import zipfile
 import zlib
+from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
+from typing import IO
 from xml.sax.saxutils import unescape
 
 MEMBER = "xl/styles.xml"
 BOOK_MEMBER = "xl/workbook.xml"
 MOST_BYTES = 16 << 20
+CHUNK = 1 << 20
 CODE = re.compile(rb"""(\bformatCode\s*=\s*(?P<quote>["']))(.*?)((?P=quote))""", re.DOTALL)
 SINCE_1904 = re.compile(rb"""\bdate1904\s*=\s*["'](?:1|true)["']""")
-BUILT_IN_DATE = re.compile(rb"""\bnumFmtId\s*=\s*["'](?:14|15|16|17|22)["']""")
+SHEET = re.compile(r"xl/worksheets/[^/]+\.xml", re.IGNORECASE)
+FORMATS = re.compile(rb"<(?:\w+:)?cellXfs\b.*?</(?:\w+:)?cellXfs\s*>", re.DOTALL)
+"""The formats of cells, which cells name by their position."""
+FORMAT = re.compile(rb"<(?:\w+:)?xf\b[^>]*>")
+NUMBER = re.compile(rb"""(\bnumFmtId\s*=\s*["'])(\d{1,9})(["'])""")
+OWN = re.compile(rb"<(?:\w+:)?numFmt\b[^>]*>")
+CELL = re.compile(
+    rb"<(?:\w+:)?c\b([^>]*[^/>])>(?:(?!</(?:\w+:)?c>).)*?<(?:\w+:)?v\b[^>]*>\s*"
+    rb"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)",
+    re.DOTALL,
+)
+"""The attributes of a cell and the number in it."""
+STYLE = re.compile(rb"""\bs\s*=\s*["'](\d{1,9})["']""")
+TEXT_CELL = re.compile(rb"""\bt\s*=\s*["'](?!n["'])""")
+DATE, CLOCK = b"14", b"21"
+"""Built-in formats that the driver knows."""
+DATES = frozenset({b"14", b"15", b"16", b"17", b"22"})
+EAST_ASIAN_DATES = frozenset(map(b"%d".__mod__, (*range(27, 32), 36, 50, 51, 54, 57, 58)))
+EAST_ASIAN_CLOCKS = frozenset({b"32", b"33"})
+EAST_ASIAN = frozenset({b"34", b"35", b"52", b"53", b"55", b"56"})
+"""Dates in some languages, times of day in others; a workbook does not say which language it means."""
 LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\[\]]*\]', re.DOTALL)
 """Parts of a format that are no placeholders: texts, blanks, colours, conditions."""
 ELAPSED = re.compile(r"\[(?:h+|m+|s+)\]")
@@ -56,13 +80,87 @@ def main(workbook: str, plain: str, early: str) -> None:
     try:
         with zipfile.ZipFile(workbook) as book:
             content, description = _read(book, MEMBER), _read(book, BOOK_MEMBER)
+            understood = CODE.sub(lambda found: found[1] + _understood(found[3]) + found[4], content)
+            built_in = _built_in(understood)
+            is_early = SINCE_1904.search(description) is not None
+            largest = _largest(book) if is_early or not EAST_ASIAN.isdisjoint(built_in.values()) else {}
     except UNREADABLE:
         return  # the driver reports what is wrong
-    understood = CODE.sub(lambda found: found[1] + _understood(found[3]) + found[4], content)
+    understood = _with_known_numbers(understood, built_in, largest)
     if len(content) < MOST_BYTES and understood != content:
         _copy_with(understood, workbook, plain)
-    if SINCE_1904.search(description) and (BUILT_IN_DATE.search(content) or b"YYYY-MM-DD" in understood):
+    if is_early and any(place in largest for place in _dates(understood)):
         Path(early).touch()
+
+
+def _own(styles: bytes) -> dict[bytes, bytes]:
+    """The formats that the workbook defines, by their numbers."""
+    tags = [(NUMBER.search(tag), CODE.search(tag)) for tag in OWN.findall(styles)]
+    return {number[2]: code[3] for number, code in tags if number and code}
+
+
+def _numbers(styles: bytes) -> list[bytes]:
+    """The number of each format of cells."""
+    listed = FORMATS.search(styles)
+    found = map(NUMBER.search, FORMAT.findall(listed[0]) if listed else [])
+    return [number[2] if number else b"0" for number in found]
+
+
+def _built_in(styles: bytes) -> dict[int, bytes]:
+    """The numbers of formats that the workbook does not define itself, by position."""
+    own = _own(styles)
+    return {place: number for place, number in enumerate(_numbers(styles)) if number not in own}
+
+
+def _dates(styles: bytes) -> list[int]:
+    """The positions of the formats that the driver takes for dates."""
+    own = _own(styles)
+    return [
+        place
+        for place, number in enumerate(_numbers(styles))
+        if (b"YYYY-MM-DD" in own[number] if number in own else number in DATES)
+    ]
+
+
+def _largest(book: zipfile.ZipFile) -> dict[int, float]:
+    """The largest number in the cells of each format, by its position."""
+    found: dict[int, float] = {}
+    for name in filter(SHEET.fullmatch, book.namelist()):
+        with book.open(name) as sheet:
+            for attributes, value in _cells(sheet):
+                style = STYLE.search(attributes)
+                if style is not None and not TEXT_CELL.search(attributes):
+                    place = int(style[1])
+                    found[place] = max(found.get(place, 0.0), float(value))
+    return found
+
+
+def _cells(sheet: IO[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """The attributes and the value of each cell that has one."""
+    rest = b""
+    while chunk := sheet.read(CHUNK):
+        text = rest + chunk
+        end = text.rfind(b"<", 0, max(text.rfind(b"row>"), 0)) + 1
+        yield from CELL.findall(text, 0, end)
+        rest = text[end:]
+        if len(rest) > MOST_BYTES:
+            raise ValueError("a row is too long")
+    yield from CELL.findall(rest)
+
+
+def _with_known_numbers(styles: bytes, built_in: Mapping[int, bytes], largest: Mapping[int, float]) -> bytes:
+    """`styles` with formats that the driver knows in place of East Asian ones."""
+    places = count()
+
+    def known(tag: re.Match[bytes]) -> bytes:
+        place = next(places)
+        number = built_in.get(place, b"")
+        is_time = number in EAST_ASIAN_CLOCKS or (number in EAST_ASIAN and largest.get(place, 1.0) < 1)
+        if is_time or number in EAST_ASIAN_DATES | EAST_ASIAN:
+            return NUMBER.sub(rb"\g<1>" + (CLOCK if is_time else DATE) + rb"\g<3>", tag[0])
+        return tag[0]
+
+    return FORMATS.sub(lambda listed: FORMAT.sub(known, listed[0]), styles, count=1)
 
 
 def _read(book: zipfile.ZipFile, member: str) -> bytes:

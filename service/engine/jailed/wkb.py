@@ -14,6 +14,7 @@ CURVED_MULTI = {5: 11, 6: 12}
 """The Multi type with curves for each one without."""
 COMPOUND = {9, 10}
 """Types of single geometries that consist of others."""
+LINES = {2, 8}
 GATHERINGS = {4, 5, 6, 7, 11, 12}
 SURFACES = {15: 6, 16: 6, 17: 3}
 """The type that replaces a surface of patches."""
@@ -22,6 +23,8 @@ MAX_DEPTH = 32
 COORDINATE_BYTES = 8
 HEAD_BYTES = 5
 ISO_STEP = 1000
+WITH_Z = {1, 3}
+AREAS = {3, 10, 17}
 DIMENSIONS = {0: 2, 1: 3, 2: 3, 3: 4}
 """Coordinates per point, by the thousands of an ISO code: XY, Z, M, ZM."""
 
@@ -43,6 +46,17 @@ def parts_by_family(wkb: bytes) -> dict[str, bytes]:
 def is_curved(wkb: bytes) -> bool:
     """Whether a Multi geometry contains curves."""
     return struct.unpack_from("<I", wkb, 1)[0] % ISO_STEP in CURVED_MULTI.values()
+
+
+def count_sloping(wkb: bytes) -> int:
+    """How many areas of a geometry have points with different elevations.
+
+    Raises:
+        ValueError: it contains something other than a geometry, or is nested too deeply.
+        struct.error: it is truncated.
+    """
+    has_z = struct.unpack_from("<I", wkb, 1)[0] // ISO_STEP in WITH_Z
+    return _count_sloping(memoryview(wkb), 0, 0)[0] if has_z else 0
 
 
 def as_polygons(wkb: bytes) -> bytes:
@@ -83,6 +97,37 @@ def _walk(wkb: memoryview, at: int, found: dict[int, list[tuple[int, bytes]]], d
     return end
 
 
+def _count_sloping(wkb: memoryview, at: int, depth: int) -> tuple[int, int]:
+    """How many areas of the geometry that begins at `at` have different elevations, and where it ends."""
+    basic = _basic(wkb, at, depth)
+    if basic not in GATHERINGS:
+        heights = _heights(wkb, at, basic) if basic in AREAS else set()
+        return int(len(heights) > 1), _end(wkb, at, depth)
+    found, end = 0, at + HEAD_BYTES + 4
+    for _ in range(_count(wkb, at)):
+        inside, end = _count_sloping(wkb, end, depth + 1)
+        found += inside
+    return found, end
+
+
+def _heights(wkb: memoryview, at: int, basic: int) -> set[float]:
+    """The elevations of the points of an area, or of a curve around one."""
+    found: set[float] = set()
+    end = at + HEAD_BYTES + 4
+    if basic in COMPOUND:
+        for _ in range(_count(wkb, at)):
+            found |= _heights(wkb, end, _code(wkb, end) % ISO_STEP)
+            end = _end(wkb, end, 0)
+        return found
+    dimensions = DIMENSIONS[_code(wkb, at) // ISO_STEP]
+    at = end - 4 if basic in LINES else end
+    for _ in range(1 if basic in LINES else _count(wkb, end - HEAD_BYTES - 4)):
+        start = at + 4
+        at = start + struct.unpack_from("<I", wkb, at)[0] * dimensions * COORDINATE_BYTES
+        found |= set(wkb[start:at].cast("d")[2::dimensions])
+    return found
+
+
 def _end(wkb: memoryview, at: int, depth: int) -> int:
     """Where the single geometry that begins at `at` ends."""
     basic = _basic(wkb, at, depth)
@@ -99,7 +144,7 @@ def _simple_end(wkb: memoryview, at: int, basic: int, dimensions: int) -> int:
     if basic == 1:
         return at + HEAD_BYTES + size
     end = at + HEAD_BYTES + 4
-    if basic in {2, 8}:
+    if basic in LINES:
         return end + _count(wkb, at) * size
     if basic not in PATCHES:
         raise ValueError("not a simple geometry")

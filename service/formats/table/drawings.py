@@ -4,6 +4,7 @@
 from types import MappingProxyType
 
 from service.formats.dbf_names import VALUE_BYTES
+from service.formats.facts import FieldType
 from service.formats.format import (
     SHARED_EXTENSION,
     Bundle,
@@ -22,6 +23,17 @@ from service.formats.unread import BINARY_DXF, NO_UTF_16, UTF_16_WITHOUT_MARK
 LONE_SHP = "A .shp alone holds no attributes; send it in a ZIP with its .shx, .dbf and .prj to keep them."
 NO_MAP = "The ZIP holds no .map beside {name}, so its features have no geometry."
 NO_MID = "The ZIP holds no .mid beside {name}, so its features have no attributes."
+DBF_WIDTHS = MappingProxyType({FieldType.INTEGER: 18, FieldType.REAL: 24, FieldType.BOOLEAN: 9, FieldType.DATE: 8})
+MAPINFO_WIDTHS = MappingProxyType(
+    {
+        FieldType.INTEGER: 8,
+        FieldType.REAL: 8,
+        FieldType.BOOLEAN: 4,
+        FieldType.DATE: 4,
+        FieldType.TIME: 4,
+        FieldType.DATETIME: 8,
+    }
+)
 TEXT_FOR_TIMES = "DateTime=String,Time=String"
 
 SHAPEFILE = Format(
@@ -58,6 +70,7 @@ SHAPEFILE = Format(
         type_options=SHAPE_TYPES,
         max_text_bytes=VALUE_BYTES,
         max_record_bytes=65_534,
+        widths=DBF_WIDTHS,
         max_columns=2_046,
         column_names=ColumnRule.DBF,
     ),
@@ -92,6 +105,7 @@ MAPINFO = Format(
         column_names=ColumnRule.MAPINFO,
         first_encoding="CP1252",
         max_record_bytes=32_767,
+        widths=MAPINFO_WIDTHS,
         text_bytes=VALUE_BYTES,
         degree_options=("-lco", "BOUNDS=-180,-90,180,90"),
         splits=frozenset({"MultiPoint", "GeometryCollection"}),

@@ -20,6 +20,13 @@ from tests.integration.formats.samples import point
 from tests.integration.formats.test_losses import database
 from tests.support.converters import Converters
 
+
+def ring_at(*heights: float) -> list[list[float]]:
+    """A triangle with corners at these heights."""
+    corners = [[0, 0, heights[0]], [1, 0, heights[1]], [1, 1, heights[2]]]
+    return [*corners, corners[0]]
+
+
 TEXTS = {
     "lead": "  blanks",
     "windows": "two\r\nlines",
@@ -338,6 +345,53 @@ async def test_dates_that_are_counted_from_1904_are_told(
     assert [feature["properties"] for feature in found] == [{"at": value, "t": "x"}]
 
 
+async def test_numbers_are_no_dates_that_are_counted_from_1904(pipeline: Pipeline, tmp_path: Path) -> None:
+    """A workbook may have formats of dates that no cell with a number uses."""
+    path = await _workbook(pipeline, tmp_path, b'formatCode="YYYY-MM-DD"')
+    since_1904, plain = tmp_path / "since-1904.xlsx", tmp_path / "plain.xlsx"
+    _replace_in(path, since_1904, rb"<sheets>", b'<workbookPr date1904="1"/><sheets>')
+    _replace_in(since_1904, plain, rb'<c r="C2" s="\d+">', b'<c r="C2">')
+    done = await pipeline.to("GeoJson", plain, source_epsg=4326)
+    assert not done.output.warnings
+    (found,) = readers.geojson(done.path)
+    assert found["properties"] == {"at": pytest.approx(45293.12783564815), "t": "x"}
+
+
+EAST_ASIAN = {
+    (27, "45293.5"): "2024-01-02",
+    (58, "45293"): "2024-01-02",
+    (32, "45293.5"): "12:00:00",
+    (33, "0.25"): "06:00:00",
+    (34, "45293"): "2024-01-02",
+    (55, "0.5"): "12:00:00",
+    (37, "45293"): 45293,
+}
+"""Numbers of built-in formats and of cells, and what they mean; 34 and 55 are dates in Japan and times in China."""
+
+
+@pytest.mark.parametrize("built_in", EAST_ASIAN)
+async def test_built_in_formats_of_east_asian_versions_are_dates(
+    pipeline: Pipeline, tmp_path: Path, built_in: tuple[int, str]
+) -> None:
+    """A workbook does not define them, and the driver takes them for numbers."""
+    number, value = built_in
+    path = await _workbook(pipeline, tmp_path, b'formatCode="YYYY-MM-DD"')
+    own, east_asian = tmp_path / "own.xlsx", tmp_path / "east-asian.xlsx"
+    _replace_in(path, own, rb"<v>45293[^<]*</v>", f"<v>{value}</v>".encode())
+    _replace_in(own, east_asian, rb'(?<=<xf numFmtId=")16\d', b"%d" % number)
+    (found,) = readers.geojson((await pipeline.to("GeoJson", east_asian, source_epsg=4326)).path)
+    assert found["properties"] == {"at": EAST_ASIAN[built_in], "t": "x"}
+
+
+async def test_a_format_of_the_workbook_has_the_meaning_it_says(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Whatever a built-in format of the same number means."""
+    path = await _workbook(pipeline, tmp_path, b'formatCode="0.00"')
+    numbered = tmp_path / "numbered.xlsx"
+    _replace_in(path, numbered, rb'numFmtId="16\d"', b'numFmtId="31"')
+    (found,) = readers.geojson((await pipeline.to("GeoJson", numbered, source_epsg=4326)).path)
+    assert found["properties"] == {"at": pytest.approx(45293.12783564815), "t": "x"}
+
+
 async def _workbook(pipeline: Pipeline, folder: Path, style: bytes, features: int = 1) -> Path:
     """A workbook with a date and time in each row, shown in the style of a cell."""
     rows = [point(1, 2, at="2024-01-02T03:04:05", t="x")] * features
@@ -455,6 +509,19 @@ async def test_measures_are_read_although_the_first_shape_is_empty(pipeline: Pip
     assert "POINT M (1 2 3)" in (await pipeline.to("Wkt", shapes.path)).path.read_text()
 
 
+async def test_times_in_odd_zones_stay_texts(converters: Converters, tmp_path: Path) -> None:
+    """The converter keeps zones in quarters of an hour, and would drop all others."""
+    path = tmp_path / "a.csv"
+    path.write_text("id,x,y,at\n1,1,2,2024-01-02T03:04:05+05:30\n2,1,2,2024-01-02T03:04:05+05:07\n", encoding="utf-8")
+    for has_sessions in (True, False):
+        done = await Pipeline(converters, has_sessions=has_sessions).to("GeoJson", path, source_epsg=4326)
+        assert [found["properties"] for found in readers.geojson(done.path)] == [
+            {"id": 1, "at": "2024-01-02T03:04:05+05:30"},
+            {"id": 2, "at": "2024-01-02T03:04:05+05:07"},
+        ]
+        assert not done.output.warnings
+
+
 async def test_times_that_get_a_zone_beside_others_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """A column of GeoParquet has a zone or none."""
     path = tmp_path / "a.csv"
@@ -484,16 +551,43 @@ async def test_layers_without_elevations_beside_others_are_told_in_kml(pipeline:
     assert any("for all features of a file or for none; 1 without got 0" in warning for warning in warnings), warnings
 
 
-async def test_elevations_of_sloping_areas_are_told_in_dxf(pipeline: Pipeline, tmp_path: Path) -> None:
-    """A hatch is level."""
-    ring = [[0, 0, 1], [1, 0, 2], [1, 1, 3], [0, 0, 1]]
-    path = write_geojson(tmp_path / "a.geojson", [feature(geometry("Polygon", [ring]))])
-    warnings = (await pipeline.to("Dxf", path)).output.warnings
-    assert any("one elevation for an area, that of its first point; any others in 1 area" in text for text in warnings)
+AREAS = {
+    "sloping": (geometry("Polygon", [ring_at(1, 2, 3)]), 1),
+    "level": (geometry("Polygon", [ring_at(5, 5, 5), ring_at(5, 5, 5)]), 0),
+    "hole at another level": (geometry("Polygon", [ring_at(5, 5, 5), ring_at(6, 6, 6)]), 1),
+    "steps": (geometry("MultiPolygon", [[ring_at(1, 1, 1)], [ring_at(2, 2, 2)]]), 0),
+    "slopes": (geometry("MultiPolygon", [[ring_at(1, 1, 2)], [ring_at(2, 2, 2)], [ring_at(2, 3, 2)]]), 2),
+    "collection": (
+        {
+            "type": "GeometryCollection",
+            "geometries": [geometry("Polygon", [ring_at(1, 2, 3)]), geometry("Point", [1, 2, 9])],
+        },
+        1,
+    ),
+}
+"""Areas, and in how many of their parts points have different elevations."""
+
+
+@pytest.mark.parametrize("kind", AREAS)
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_elevations_of_sloping_areas_are_told_in_dxf(
+    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
+) -> None:
+    """A hatch is level; areas that are so as well lose nothing."""
+    area, sloping = AREAS[kind]
+    path = write_geojson(tmp_path / "a.geojson", [feature(area)])
+    warnings = (await Pipeline(converters, has_sessions=has_sessions).to("Dxf", path)).output.warnings
+    areas = "1 area" if sloping == 1 else f"{sloping} areas"
+    told = [text for text in warnings if "one elevation for an area" in text]
+    assert [f"that of its first point; the others in {areas} were left out" in text for text in told] == [True] * (
+        sloping > 0
+    ), warnings
 
 
 async def test_a_mapinfo_table_that_no_program_could_read_is_refused(pipeline: Pipeline, tmp_path: Path) -> None:
-    """A text takes 254 bytes of a record, whose length has 15 bits."""
+    """A text takes 254 bytes of a record, whose length has 15 bits; a time takes eight."""
+    times = [point(1, 2, **{f"c{number}": "2024-01-02T03:04:05" for number in range(130)})]
+    assert not (await pipeline.to("MapInfo", write_geojson(tmp_path / "times.geojson", times))).output.warnings
     wide = [point(1, 2, **{f"c{number}": "x" for number in range(count)}) for count in (129, 130)]
     assert not (await pipeline.to("MapInfo", write_geojson(tmp_path / "a.geojson", wide[:1]))).output.warnings
     with pytest.raises(Rejection, match="wider together than MapInfo TAB can store"):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from service.blocking import INLINE_BYTES
 from service.engine.arguments import dataset_name
 from service.engine.workspace import FOLDER, WORK_FILE
 from service.errors import Rejection
@@ -38,6 +39,38 @@ async def written(pipeline: Pipeline, path: Path, output: str, damage: Callable[
 
 def _nothing(_: Path, __: Plan) -> None:
     pass
+
+
+TIMED = {
+    "kml": (
+        '<kml xmlns="http://www.opengis.net/kml/2.2"><Document><Placemark><TimeStamp><when>{time}</when></TimeStamp>'
+        "<Point><coordinates>1,2</coordinates></Point></Placemark>{padding}</Document></kml>"
+    ),
+    "gpx": (
+        '<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1"><wpt lat="1" lon="2"><time>{time}</time></wpt>'
+        "{padding}</gpx>"
+    ),
+}
+COMMENT = "<!-- a comment -->\n"
+
+
+@pytest.mark.parametrize("kind", ["kml", "gpx", "gpkg", "fgb"])
+@pytest.mark.parametrize("is_large", [False, True])
+async def test_times_in_zones_that_the_driver_changes_are_told(
+    pipeline: Pipeline, tmp_path: Path, kind: str, *, is_large: bool
+) -> None:
+    """It has zones in quarters of an hour, and reads others as hours, or as none."""
+    padding = COMMENT * (INLINE_BYTES // len(COMMENT)) if is_large else ""
+    for time, count in (("2024-01-02T03:04:05+05:30", 0), ("2024-01-02T03:04:05+05:07", 1)):
+        path = tmp_path / f"{count}.{kind}"
+        if kind in TIMED:
+            path.write_text(TIMED[kind].format(time=time, padding=padding))
+        else:
+            rows = [point(1, 2, at="2024-01-02T03:04:05+05:30", text=padding)]
+            made = await pipeline.to(kind, write_geojson(tmp_path / "a.geojson", rows))
+            path.write_bytes(made.path.read_bytes().replace(b"+05:30", time[-6:].encode()))
+        warnings = await written(pipeline, path, "Csv", _nothing)
+        assert [f"holds {count} times in zones" in warning for warning in warnings] == [True] * count, warnings
 
 
 def _sql(statement: str) -> Callable[[Path, Plan], None]:
