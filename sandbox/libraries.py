@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 _SECONDS = 30
@@ -11,9 +12,10 @@ _SYSTEM = tuple(Path(os.path.realpath(name)) for name in ("/lib", "/lib64", "/us
 
 
 def linked_with(program: Path) -> tuple[Path, ...]:
-    """The libraries of `program` outside the system's directories, which all runs can read anyway.
+    """All libraries of `program`.
 
-    The program does not run: glibc's loader lists the libraries and ends. Empty for a script or with another loader.
+    The program does not run: glibc's loader lists the libraries and ends. Empty with another loader; those of its
+    interpreter for a script.
     """
     environment = {"LD_TRACE_LOADED_OBJECTS": "1", "LC_ALL": "C.UTF-8"}
     try:
@@ -22,8 +24,12 @@ def linked_with(program: Path) -> tuple[Path, ...]:
         ).stdout.decode(errors="replace")
     except (OSError, subprocess.SubprocessError):
         return ()
-    found = dict.fromkeys(Path(match["path"]) for match in _LOADED.finditer(listing))
-    return tuple(path for path in found if not _is_system(path))
+    return tuple(dict.fromkeys(Path(match["path"]) for match in _LOADED.finditer(listing)))
+
+
+def outside_the_system(libraries: Iterable[Path]) -> tuple[Path, ...]:
+    """Those of `libraries` that are not in the system's directories, which all runs can read anyway."""
+    return tuple(path for path in libraries if not _is_system(path))
 
 
 def _is_system(path: Path) -> bool:

@@ -5,7 +5,6 @@ files, and a run joins with one write. Works with both versions of control group
 """
 
 import os
-import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -82,7 +81,7 @@ class Groups:
             _remove_abandoned(parent)
             _pass_on(parent)
             # A process id alone is not unique: keepers of several PID namespaces may share this parent.
-            top = parent / f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+            top = parent / f"{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
             for path in (top, *(top / str(slot) for slot in range(slots))):
                 path.mkdir()
                 self._made.append(path)

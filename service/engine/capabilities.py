@@ -4,12 +4,12 @@ import importlib.util
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
-from sandbox.libraries import linked_with
+from sandbox.libraries import linked_with, outside_the_system
 from service.engine.modules import Modules, linked_modules
 from service.engine.proj import DATABASE, private_database
 from service.formats.format import Format, Reader, Writer
@@ -18,6 +18,8 @@ from service.formats.table import FORMATS
 
 DRIVER_LINE = re.compile(r"^ {2}(?P<name>.+?) -(?P<kinds>[a-z ,]+)- \((?P<abilities>[a-z+]+)\)")
 VERSION = re.compile(r"GDAL (?P<version>[\w.]+)")
+LIBRARY = re.compile(r"libgdal\.so\.\d+\.(?P<version>\d+\.\d+\.\d+)")
+"""The name of GDAL's library, which has its version behind that of its interface."""
 PROBE_SECONDS = 30
 PARQUET_MODULES = ("pyarrow", "pyogrio")
 
@@ -80,15 +82,15 @@ def probe(ogr2ogr: Path, data_dir: Path, environment: Mapping[str, str]) -> Capa
         ConverterMissing: the program does not exist, does not run, or has no database of coordinate systems.
     """
     listing = _output_of(ogr2ogr, "--formats")
-    version = VERSION.search(_output_of(ogr2ogr, "--version"))
+    libraries = linked_with(ogr2ogr)
     prefix = ogr2ogr.resolve().parent.parent
     proj = _proj_directory(prefix, environment)
     return Capabilities(
         ogr2ogr=str(ogr2ogr),
-        version=version["version"] if version else "unknown",
+        version=_version_in(libraries) or _told_version(ogr2ogr),
         drivers={match["name"]: match["abilities"] for match in map(DRIVER_LINE.match, listing.splitlines()) if match},
         python=sys.executable,
-        libraries=tuple(map(str, linked_with(ogr2ogr))),
+        libraries=tuple(map(str, outside_the_system(libraries))),
         modules=linked_modules(data_dir / "modules"),
         proj_directories=(str(private_database(proj / DATABASE, data_dir / "proj")), str(proj)),
         gdal_data=environment.get("GDAL_DATA") or _existing(prefix / "share" / "gdal"),
@@ -109,6 +111,17 @@ def without_gdal(data_dir: Path) -> Capabilities:
         gdal_data="",
         has_arrow=False,
     )
+
+
+def _version_in(libraries: Iterable[Path]) -> str:
+    """The version in the name of GDAL's library, which saves a start of the program; empty if it has none."""
+    names = (path.resolve().name for path in libraries)
+    return next((match["version"] for match in map(LIBRARY.fullmatch, names) if match), "")
+
+
+def _told_version(ogr2ogr: Path) -> str:
+    version = VERSION.search(_output_of(ogr2ogr, "--version"))
+    return version["version"] if version else "unknown"
 
 
 def _output_of(program: Path, argument: str) -> str:

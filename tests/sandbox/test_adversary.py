@@ -125,7 +125,7 @@ async def running(
         work_root=checkout.work_root,
         mode=Mode.BEST_EFFORT,
         converters=1,
-        readable=(*DATA, *libraries.linked_with(program)),
+        readable=(*DATA, *libraries.outside_the_system(libraries.linked_with(program))),
         ogr2ogr=Ogr2ogr(program=program, environment=ENVIRONMENT, fork_server=library),
         python=PythonServer(packages=(checkout.package,)),
         without=without,

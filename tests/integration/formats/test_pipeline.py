@@ -1,5 +1,6 @@
 """The pipeline on real files: GeoJSON and Shapefile into the common targets, checked by independent readers."""
 
+import subprocess
 import zipfile
 from pathlib import Path
 
@@ -25,6 +26,13 @@ SQUARE = [[[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]]
 @pytest.fixture
 def points(tmp_path: Path) -> Path:
     return write_geojson(tmp_path / "my places.geojson", POINTS)
+
+
+def test_the_version_is_what_the_converter_says(pipeline: Pipeline) -> None:
+    """Wherever it has been found."""
+    host = pipeline.engine.capabilities
+    said = subprocess.run([host.ogr2ogr, "--version"], capture_output=True, text=True, check=True).stdout
+    assert said.startswith(f"GDAL {host.version}")
 
 
 async def test_geojson_becomes_a_shapefile_by_default(pipeline: Pipeline, points: Path) -> None:
