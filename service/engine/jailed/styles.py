@@ -13,10 +13,10 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from html import unescape
 from itertools import count
 from pathlib import Path
 from typing import IO
-from xml.sax.saxutils import unescape
 
 MEMBER = "xl/styles.xml"
 BOOK_MEMBER = "xl/workbook.xml"
@@ -54,7 +54,6 @@ TIME = re.compile("[hs]")
 DAY = re.compile("[dy]")
 DAY_OR_MONTH = re.compile("[dym]")
 """Beside hours or seconds, `m` stands for minutes."""
-QUOTES = {"&quot;": '"', "&apos;": "'"}
 UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -170,7 +169,7 @@ def _read(book: zipfile.ZipFile, member: str) -> bytes:
 
 def _understood(code: bytes) -> bytes:
     """The format `code`, or a plain one of the same kind if the driver could mistake it."""
-    text = unescape(code.decode("utf-8", "replace"), QUOTES).lower()
+    text = unescape(code.decode("utf-8", "replace")).lower()
     placeholders = FRACTION.sub("s", LITERAL.sub("", text).partition(";")[0])
     if "general" in placeholders:
         return code
