@@ -143,10 +143,10 @@ class Visit:
         """Wait until this many files have ended this way."""
         await expect(self.page.locator(f".state.{state}")).to_have_count(count, timeout=PATIENCE_MS)
 
-    async def shoot(self, name: str) -> None:
+    async def shoot(self, name: str, *, full_page: bool = True) -> None:
         """Save a screenshot for design reviews."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        await self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+        await self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=full_page)
 
 
 @asynccontextmanager
@@ -558,7 +558,7 @@ async def test_the_documentation_sends_requests(visit: Visit, server: Server, cl
     payload: Any = {"name": "lakes.geojson", "mimeType": "application/json", "buffer": lakes()}
     await convert.locator("input[type=file]").set_input_files(payload)
     await expect(convert.locator("option", has_text="GeoPackage").first).to_be_attached()
-    await visit.shoot("docs")
+    await visit.shoot("docs", full_page=False)  # all of it takes seconds to draw
     await convert.get_by_role("button", name="Execute").click()
     await expect(convert.locator(".live-responses-table tbody .response-col_status").first).to_contain_text("200")
     [job] = client.get("/api/geo/convert/jobs").json()["jobs"]

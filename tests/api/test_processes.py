@@ -22,7 +22,7 @@ from tests.api.test_metrics import scrape, until, value
 from tests.database import TestServer
 from tests.support.data import lakes, lengthy
 from tests.support.load import Load
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, looks
 from tests.support.server import Client, Server, create_account, running_server
 
 CLIENTS = 8
@@ -115,14 +115,23 @@ async def _audit(dsn: str) -> list[str]:
 
 def test_clients_that_keep_their_connections_are_spread_evenly(server: Server) -> None:
     """A process leaves a new connection to one that has fewer, unless that one is not being scheduled."""
+    assert any(is_even(spread(server)) for _ in looks())
+
+
+def spread(server: Server) -> Counter[int]:
+    """How many of some connections each process has got."""
     since = len(server.events("request.finished"))
     with ExitStack() as stack:
         clients = [stack.enter_context(httpx.Client(base_url=server.url)) for _ in range(KEPT)]
         for client in clients:
             assert client.get("/api/geo/formats").status_code == 401
     until(lambda: sum(served_by(server, since).values()) == KEPT)
-    served = served_by(server, since)
-    assert min(served[1], served[2]) >= KEPT // 3, served
+    return served_by(server, since)
+
+
+def is_even(served: Counter[int]) -> bool:
+    """Whether no process has much less than the other: on a busy host, one may not be scheduled for a while."""
+    return min(served[1], served[2]) >= KEPT // 3
 
 
 def test_metrics_and_limits_are_those_of_the_whole_service(server: Server) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tests.hostile.bait import Bait
 from tests.hostile.case import Case, constant, filled, made, text
-from tests.hostile.packing import MIB, Entry, assembled, packed
+from tests.hostile.packing import MIB, Entry, assembled, blanks, packed
 from tests.support.data import lakes
 
 JSON = lakes()
@@ -47,10 +47,8 @@ ESRI = {"geometryType": "esriGeometryPolygon", "spatialReference": {"wkt": "{url
 
 
 def _bomb(size_mib: int) -> bytes:
-    packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
-    parts = [packer.compress(b'{"type": "FeatureCollection", "features": [')]
-    parts += [packer.compress(b" " * MIB) for _ in range(size_mib)]
-    return b"".join((*parts, packer.compress(b"]}"), packer.flush()))
+    data, size, crc = blanks(size_mib, b'{"type": "FeatureCollection", "features": [', b"]}")
+    return GZ_HEAD + data + struct.pack("<II", crc, size)
 
 
 def _headed(name: bytes) -> bytes:

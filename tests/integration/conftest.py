@@ -1,4 +1,4 @@
-"""The service's converters, opened once for each worker of a test run."""
+"""The service's converters, and the service itself, each opened once for each worker of a test run."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,9 @@ import pytest
 
 from service.engine.capabilities import Capabilities
 from tests.support.converters import Converters, running_converters
+from tests.support.world import here, shared_world
+
+__all__ = ["converters", "here", "host", "shared_world"]
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,9 @@ import pytest
 from service.accounts.administration import Administration, Changes
 from tests.support.data import lakes
 from tests.support.database_time import stop_time
-from tests.support.world import World, world
+from tests.support.world import World
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # as the shared service
 
 PLAN_MEMBERS = ("remainingConversions", "remainingBytes")
 BROKEN = ("a.geojson", b"{")
@@ -47,72 +48,65 @@ def left(answer: Mapping[str, Any]) -> tuple[object, object, object]:
 
 
 @pytest.mark.parametrize("endpoint", ["upload", "file"])
-async def test_failures_and_refusals_tell_what_is_left_of_a_plan(
-    database_url: str, tmp_path: Path, endpoint: str
-) -> None:
+async def test_failures_and_refusals_tell_what_is_left_of_a_plan(here: World, endpoint: str) -> None:
     """A broken, unknown or too large file, a payment past due, no access, an empty allowance."""
     asked = {"includeWallet": "true"} if endpoint == "file" else {}
-    async with world(database_url, tmp_path) as here:
 
-        async def told(file: tuple[str, bytes]) -> tuple[object, object, object]:
-            return left(await send(here, file, endpoint, fields=asked))
+    async def told(file: tuple[str, bytes]) -> tuple[object, object, object]:
+        return left(await send(here, file, endpoint, fields=asked))
 
-        assert await told(BROKEN) == (10, MONTH_BYTES, None)
-        assert await told(GOOD) == (9, MONTH_BYTES - SIZE, None)
-        assert await told(UNKNOWN) == await told(BROKEN) == (9, MONTH_BYTES - SIZE, None)
-        assert await told(("a.geojson", b" " * (5 * 2**20 + 1))) == (9, MONTH_BYTES - SIZE, None)
-        await change(here, Changes(past_due=True))
-        assert await told(GOOD) == (9, MONTH_BYTES - SIZE, None)
-        await change(here, Changes(past_due=False, may_convert=False))
-        assert await told(GOOD) == (9, MONTH_BYTES - SIZE, None)
-        await change(here, Changes(may_convert=True))
-        for _ in range(9):
-            await told(GOOD)
-        refused = await send(here, GOOD, endpoint, fields=asked)
-        assert (refused["success"], refused["limit"]) == (False, "conversions")
-        assert left(refused) == (0, MONTH_BYTES - 10 * SIZE, None)
+    assert await told(BROKEN) == (10, MONTH_BYTES, None)
+    assert await told(GOOD) == (9, MONTH_BYTES - SIZE, None)
+    assert await told(UNKNOWN) == await told(BROKEN) == (9, MONTH_BYTES - SIZE, None)
+    assert await told(("a.geojson", b" " * (5 * 2**20 + 1))) == (9, MONTH_BYTES - SIZE, None)
+    await change(here, Changes(past_due=True))
+    assert await told(GOOD) == (9, MONTH_BYTES - SIZE, None)
+    await change(here, Changes(past_due=False, may_convert=False))
+    assert await told(GOOD) == (9, MONTH_BYTES - SIZE, None)
+    await change(here, Changes(may_convert=True))
+    for _ in range(9):
+        await told(GOOD)
+    refused = await send(here, GOOD, endpoint, fields=asked)
+    assert (refused["success"], refused["limit"]) == (False, "conversions")
+    assert left(refused) == (0, MONTH_BYTES - 10 * SIZE, None)
 
 
-async def test_failures_and_refusals_tell_what_is_left_of_a_wallet(database_url: str, tmp_path: Path) -> None:
+async def test_failures_and_refusals_tell_what_is_left_of_a_wallet(here: World) -> None:
     """And nothing about a plan."""
-    async with world(database_url, tmp_path) as here:
-        await change(here, Changes(wallet=True, wallet_cents=7))
-        assert left(await send(here, BROKEN)) == (None, None, 7)
-        assert left(await send(here, GOOD)) == (None, None, 1)
-        refused = await send(here, GOOD)
-        assert (refused["limit"], left(refused)) == ("wallet", (None, None, 1))
-        await change(here, Changes(plan="free"))
-        assert left(await send(here, GOOD)) == (9, MONTH_BYTES - SIZE, None)
-        assert left(await send(here, UNKNOWN)) == (9, MONTH_BYTES - SIZE, None)
+    await change(here, Changes(wallet=True, wallet_cents=7))
+    assert left(await send(here, BROKEN)) == (None, None, 7)
+    assert left(await send(here, GOOD)) == (None, None, 1)
+    refused = await send(here, GOOD)
+    assert (refused["limit"], left(refused)) == ("wallet", (None, None, 1))
+    await change(here, Changes(plan="free"))
+    assert left(await send(here, GOOD)) == (9, MONTH_BYTES - SIZE, None)
+    assert left(await send(here, UNKNOWN)) == (9, MONTH_BYTES - SIZE, None)
 
 
-async def test_repeats_and_batches_tell_it_too(database_url: str, tmp_path: Path) -> None:
+async def test_repeats_and_batches_tell_it_too(here: World) -> None:
     """Whatever the outcome of the first request."""
-    async with world(database_url, tmp_path) as here:
-        for number, file in enumerate((GOOD, BROKEN, UNKNOWN)):
-            headers = {"Idempotency-Key": str(number)}
-            first, repeat = [await send(here, file, headers=headers) for _ in range(2)]
-            assert left(first) == left(repeat) == (9, MONTH_BYTES - SIZE, None)
-        for _ in range(2):
-            response = await here.client.post(
-                "/api/geo/convert/batch",
-                files=[("files", BROKEN), ("files", UNKNOWN)],
-                headers={"Idempotency-Key": "batch"},
-            )
-            assert left(response.json()) == (9, MONTH_BYTES - SIZE, None)
+    for number, file in enumerate((GOOD, BROKEN, UNKNOWN)):
+        headers = {"Idempotency-Key": str(number)}
+        first, repeat = [await send(here, file, headers=headers) for _ in range(2)]
+        assert left(first) == left(repeat) == (9, MONTH_BYTES - SIZE, None)
+    for _ in range(2):
+        response = await here.client.post(
+            "/api/geo/convert/batch",
+            files=[("files", BROKEN), ("files", UNKNOWN)],
+            headers={"Idempotency-Key": "batch"},
+        )
+        assert left(response.json()) == (9, MONTH_BYTES - SIZE, None)
 
 
-async def test_nothing_is_told_that_was_not_asked_for(database_url: str, tmp_path: Path) -> None:
+async def test_nothing_is_told_that_was_not_asked_for(here: World) -> None:
     """`file` without `includeWallet` has nulls, in failures as in successes."""
-    async with world(database_url, tmp_path) as here:
-        for file in (GOOD, BROKEN, UNKNOWN):
-            assert left(await send(here, file, "file")) == (None, None, None)
+    for file in (GOOD, BROKEN, UNKNOWN):
+        assert left(await send(here, file, "file")) == (None, None, None)
 
 
-async def test_the_month_is_the_databases_whatever_the_host_believes(database_url: str, tmp_path: Path) -> None:
+async def test_the_month_is_the_databases_whatever_the_host_believes(here: World) -> None:
     """In a month that the host's clock has not reached, nothing is used."""
-    async with world(database_url, tmp_path) as here:
-        assert (await send(here, GOOD))["remainingConversions"] == 9
-        await stop_time(here.services.database, here.clock.now + timedelta(days=31))
-        assert (await send(here, BROKEN))["remainingConversions"] == 10
-        assert (await send(here, GOOD))["remainingConversions"] == 9
+    assert (await send(here, GOOD))["remainingConversions"] == 9
+    await stop_time(here.services.database, here.clock.now + timedelta(days=31))
+    assert (await send(here, BROKEN))["remainingConversions"] == 10
+    assert (await send(here, GOOD))["remainingConversions"] == 9

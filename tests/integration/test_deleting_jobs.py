@@ -76,9 +76,11 @@ async def assert_not_charged(here: World, job_id: str) -> None:
     assert await here.stored() == 0
 
 
-async def test_cancelling_ends_the_run_and_frees_its_place(database_url: str, tmp_path: Path) -> None:
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("here", ["team"], indirect=True)
+async def test_cancelling_ends_the_run_and_frees_its_place(here: World) -> None:
     """The waiting client is told; nothing is charged; repeating it has no effect."""
-    async with world(database_url, tmp_path, plan="team") as here, anyio.create_task_group() as tasks:
+    async with anyio.create_task_group() as tasks:
         conversion = Conversion()
         tasks.start_soon(conversion.send, here, lengthy(100_000))
         job_id = await open_job(here)
@@ -148,35 +150,35 @@ async def test_a_job_of_another_process_is_awaited_and_cancelled(
         await assert_the_end_is_awaited(held, here, other)
 
 
-async def test_a_result_is_erased_at_once(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_result_is_erased_at_once(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only by its owner; record, link and repeats under its key say so, and the charge remains."""
-    async with world(database_url, tmp_path) as here:
-        files, headers = {"file": ("a.geojson", lakes())}, {"Idempotency-Key": "k"}
-        answer = (await here.client.post(FILE, files=files, headers=headers)).json()
-        address = f"{JOBS}/{answer['jobId']}"
-        _, stranger = await Administration(here.services.database, here.clock).create_account("b", Terms(plan="free"))
-        for key, job_id in ((stranger.api_key, answer["jobId"]), (None, stranger.account_id), (None, "x")):
-            refused = await here.client.delete(f"{JOBS}/{job_id}", headers={"X-API-Key": key} if key else None)
-            assert (refused.status_code, refused.json()["code"]) == (404, "job_not_found")
-        assert (await here.client.get(answer["downloadUrl"])).status_code == 200
-        with monkeypatch.context() as broken:
-            broken.setattr(Disk, "delete", _fail)
-            refused = await here.client.delete(address)
-            assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
-            assert (await here.job(answer["jobId"]))["status"] == "Expired"
-            assert await here.stored() == 1
-        for _ in range(2):
-            response = await here.client.delete(address)
-            assert (response.status_code, response.content) == (204, b"")
-        assert await here.stored() == 0
-        gone = await here.client.get(answer["downloadUrl"])
-        assert (gone.status_code, gone.json()["code"]) == (410, "download_expired")
-        record = await here.job(answer["jobId"])
-        assert (record["status"], "downloadUrl" in record) == ("Expired", False)
-        again = (await here.client.post(FILE, files=files, headers=headers)).json()
-        assert (again["jobId"], again["status"], again["success"]) == (answer["jobId"], "Expired", True)
-        assert (await here.services.ledger.balance(here.account.account_id)).used_conversions == 1
-        assert await audit(here.services.database, here.services.storage) == []
+    files, headers = {"file": ("a.geojson", lakes())}, {"Idempotency-Key": "k"}
+    answer = (await here.client.post(FILE, files=files, headers=headers)).json()
+    address = f"{JOBS}/{answer['jobId']}"
+    _, stranger = await Administration(here.services.database, here.clock).create_account("b", Terms(plan="free"))
+    for key, job_id in ((stranger.api_key, answer["jobId"]), (None, stranger.account_id), (None, "x")):
+        refused = await here.client.delete(f"{JOBS}/{job_id}", headers={"X-API-Key": key} if key else None)
+        assert (refused.status_code, refused.json()["code"]) == (404, "job_not_found")
+    assert (await here.client.get(answer["downloadUrl"])).status_code == 200
+    with monkeypatch.context() as broken:
+        broken.setattr(Disk, "delete", _fail)
+        refused = await here.client.delete(address)
+        assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
+        assert (await here.job(answer["jobId"]))["status"] == "Expired"
+        assert await here.stored() == 1
+    for _ in range(2):
+        response = await here.client.delete(address)
+        assert (response.status_code, response.content) == (204, b"")
+    assert await here.stored() == 0
+    gone = await here.client.get(answer["downloadUrl"])
+    assert (gone.status_code, gone.json()["code"]) == (410, "download_expired")
+    record = await here.job(answer["jobId"])
+    assert (record["status"], "downloadUrl" in record) == ("Expired", False)
+    again = (await here.client.post(FILE, files=files, headers=headers)).json()
+    assert (again["jobId"], again["status"], again["success"]) == (answer["jobId"], "Expired", True)
+    assert (await here.services.ledger.balance(here.account.account_id)).used_conversions == 1
+    assert await audit(here.services.database, here.services.storage) == []
 
 
 def _fail(*_arguments: object) -> None:

@@ -19,7 +19,9 @@ from service.storage.port import READ_BYTES, ObjectKey, new_key
 from service.usecases.preview_result import AT_ONCE, MEDIA_TYPE, PER_ACCOUNT
 from tests.support.data import lakes
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.world import World, world
+from tests.support.world import World
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # as the shared service
 
 FAULTS = get_args(StorageFault)
 
@@ -78,9 +80,9 @@ class Reader:
             self.pieces.append(len(message["body"]))
 
 
-async def test_slow_readers_hold_one_piece_each_and_are_few(database_url: str, tmp_path: Path) -> None:
+async def test_slow_readers_hold_one_piece_each_and_are_few(here: World, tmp_path: Path) -> None:
     """A preview is sent in pieces; an account at its limit of readers gets no other until one of them ends."""
-    async with world(database_url, tmp_path) as here, anyio.create_task_group() as tasks:
+    async with anyio.create_task_group() as tasks:
         job_id = (await here.convert())["jobId"]
         large, read_on = tmp_path / "large", anyio.Event()
         large.write_bytes(b" " * MOST_BYTES)
@@ -118,52 +120,48 @@ class HeldEngine:
         monkeypatch.setattr(Engine, "preview", held)
 
 
-async def test_the_same_preview_is_made_once(
-    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("here", ["team"], indirect=True)
+async def test_the_same_preview_is_made_once(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many clients request it meanwhile."""
-    async with world(database_url, tmp_path, plan="team") as here:
-        job_id = (await here.convert())["jobId"]
-        engine = HeldEngine(monkeypatch)
-        seen: list[httpx.Response] = []
+    job_id = (await here.convert())["jobId"]
+    engine = HeldEngine(monkeypatch)
+    seen: list[httpx.Response] = []
 
-        async def ask() -> None:
-            seen.append(await here.client.get(path_of(job_id), timeout=PATIENCE_SECONDS))
+    async def ask() -> None:
+        seen.append(await here.client.get(path_of(job_id), timeout=PATIENCE_SECONDS))
 
-        async with anyio.create_task_group() as tasks:
-            for _ in range(PER_ACCOUNT):
-                tasks.start_soon(ask)
-            await engine.reached.wait()
-            engine.let_go.set()
-        assert engine.begun == 1
-        assert {response.status_code for response in seen} == {200}
-        assert len({response.content for response in seen}) == 1
+    async with anyio.create_task_group() as tasks:
+        for _ in range(PER_ACCOUNT):
+            tasks.start_soon(ask)
+        await engine.reached.wait()
+        engine.let_go.set()
+    assert engine.begun == 1
+    assert {response.status_code for response in seen} == {200}
+    assert len({response.content for response in seen}) == 1
 
 
-async def test_one_account_leaves_places_to_others(
-    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("here", ["team"], indirect=True)
+async def test_one_account_leaves_places_to_others(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """If one account requests as many previews as can be made at once, other accounts are not delayed."""
-    async with world(database_url, tmp_path, plan="team") as here:
-        jobs = [(await here.convert())["jobId"] for _ in range(AT_ONCE)]
-        _, key = await Administration(here.services.database, here.clock).create_account("b", Terms(plan="free"))
-        other = {"X-API-Key": key.api_key}
-        files = {"file": ("a.geojson", lakes())}
-        answer = await here.client.post("/api/geo/convert/upload", files=files, headers=other)
-        engine = HeldEngine(monkeypatch)
-        async with anyio.create_task_group() as tasks:
-            for job_id in jobs:
-                tasks.start_soon(here.client.get, path_of(job_id))
-            await engine.reached.wait()
-            engine.is_holding = False  # those that have begun are held on
-            with anyio.fail_after(PATIENCE_SECONDS):
-                response = await here.client.get(path_of(answer.json()["jobId"]), headers=other)
-            assert response.status_code == 200
-            assert engine.begun == 2
-            engine.let_go.set()
+    jobs = [(await here.convert())["jobId"] for _ in range(AT_ONCE)]
+    _, key = await Administration(here.services.database, here.clock).create_account("b", Terms(plan="free"))
+    other = {"X-API-Key": key.api_key}
+    files = {"file": ("a.geojson", lakes())}
+    answer = await here.client.post("/api/geo/convert/upload", files=files, headers=other)
+    engine = HeldEngine(monkeypatch)
+    async with anyio.create_task_group() as tasks:
+        for job_id in jobs:
+            tasks.start_soon(here.client.get, path_of(job_id))
+        await engine.reached.wait()
+        engine.is_holding = False  # those that have begun are held on
+        with anyio.fail_after(PATIENCE_SECONDS):
+            response = await here.client.get(path_of(answer.json()["jobId"]), headers=other)
+        assert response.status_code == 200
+        assert engine.begun == 2
+        engine.let_go.set()
 
 
-async def test_a_preview_that_is_not_there_yet_is_no_failure_of_the_store(database_url: str, tmp_path: Path) -> None:
+async def test_a_preview_that_is_not_there_yet_is_no_failure_of_the_store(here: World) -> None:
     """Otherwise clients could page the operator."""
 
     def failures() -> float:
@@ -171,9 +169,8 @@ async def test_a_preview_that_is_not_there_yet_is_no_failure_of_the_store(databa
             REGISTRY.get_sample_value("geomill_storage_failures_total", {"fault": fault}) or 0.0 for fault in FAULTS
         )
 
-    async with world(database_url, tmp_path) as here:
-        job_id = (await here.convert())["jobId"]
-        await record_key(here, job_id)
-        before = failures()
-        assert (await here.client.get(path_of(job_id))).status_code == 200
-        assert failures() == before
+    job_id = (await here.convert())["jobId"]
+    await record_key(here, job_id)
+    before = failures()
+    assert (await here.client.get(path_of(job_id))).status_code == 200
+    assert failures() == before

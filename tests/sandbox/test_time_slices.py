@@ -27,6 +27,10 @@ while not os.path.exists("enough"):
 """
 
 
+LIMITS = (2.0, 8.0, 32.0)
+"""Seconds of a run: on a busy host, more may pass before it is suspended."""
+
+
 def command(work_root: Path, name: str, program: str = COUNT, seconds: float = 60.0) -> Command:
     """A Python program in a directory of its own."""
     directory = work_root / name
@@ -87,31 +91,41 @@ async def test_a_run_lends_its_converter_and_goes_on(work_root: Path) -> None:
 
 
 async def test_a_suspended_run_stands_still_and_its_clock_too(work_root: Path) -> None:
-    """It may be suspended for longer than its time limit."""
+    """It may be suspended for longer than its time limit, on a host that lets it run within that limit otherwise."""
     connection = Connection(one_converter(work_root))
-    verdicts: list[Verdict] = []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(connection.serve)
         await connection.opened()
-        run = command(work_root, "run", seconds=3.0)
+        ended = {}
+        for seconds in LIMITS:
+            run = command(work_root, f"run{seconds}", seconds=seconds)
+            verdict = ended[seconds] = await suspended_for_longer(connection, run)
+            if verdict.ending is Ending.OK:
+                assert verdict.wall_seconds < seconds
+                break
+        assert Ending.OK in {verdict.ending for verdict in ended.values()}, ended
+        connection.close()
 
-        async def hold() -> None:
-            verdicts.append(await connection.run(0, run))
 
+async def suspended_for_longer(connection: Connection, run: Command) -> Verdict:
+    """The verdict on a run that is suspended for longer than its limit, unless it has reached that before."""
+    verdicts: list[Verdict] = []
+
+    async def hold() -> None:
+        verdicts.append(await connection.run(0, run))
+
+    async with anyio.create_task_group() as tasks:
         tasks.start_soon(hold)
         await until_exists(run.directory / "count")
         connection.suspend(0)
-        while set(counting().values()) != {"T"}:  # noqa: ASYNC110 - the kernel does it
+        while not verdicts and set(counting().values()) != {"T"}:  # noqa: ASYNC110 - the kernel does it
             await anyio.sleep(0.01)
-        await anyio.sleep(4.0)
-        assert verdicts == []
+        before = len(verdicts)
+        await anyio.sleep(run.limits.wall_seconds * 1.3)
+        assert len(verdicts) == before
         (run.directory / "enough").touch()
         connection.resume(0)
-        while not verdicts:  # noqa: ASYNC110 - the spawner does it
-            await anyio.sleep(0.01)
-        assert verdicts[0].ending is Ending.OK
-        assert verdicts[0].wall_seconds < 3.0
-        connection.close()
+    return verdicts[0]
 
 
 async def test_what_starts_in_a_suspended_slot_stands_still_from_the_first(work_root: Path) -> None:

@@ -10,9 +10,10 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from sandbox.command import Command
 from sandbox.pool import Pool
-from sandbox.verdict import Verdict
+from sandbox.verdict import Ending, Verdict
 from service.app import WORK, look_at_host, open_converters
 from service.engine.convert import Engine
+from service.engine.environment import prepared_environment
 from service.settings import Settings
 
 
@@ -32,6 +33,16 @@ class Converters:
     async def _run(self, command: Command) -> Verdict:
         async with self._pool.lease("test") as converter:
             return await converter.run(command)
+
+    async def ogr2ogr(self, directory: Path, *arguments: str) -> bool:
+        """Run ogr2ogr in `directory`, one of `new_directory`; returns whether it succeeded.
+
+        It is the genuine program, forked from one that has loaded its libraries, which takes most of its time.
+        """
+        host = self.engine.capabilities
+        argv = (host.ogr2ogr, *arguments)
+        verdict = await self.run(Command(argv=argv, directory=directory, environment=prepared_environment(host)))
+        return verdict.ending is Ending.OK
 
     def new_directory(self) -> Path:
         """Create a directory for one job."""

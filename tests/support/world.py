@@ -1,5 +1,10 @@
-"""The service in this process, with a clock that tests move."""
+"""The service in this process, with a clock that tests move.
 
+`world` opens one, which takes a second. `here` is one that tests share; each finds it with an account of its own, at
+the beginning of a month, with no open job and nothing stored.
+"""
+
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -7,13 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
+import pytest_asyncio
 from starlette.types import ASGIApp
 
 from service.accounts.administration import Account, Administration, Terms
 from service.app import application_for, open_services
 from service.metering.plans import BY_ID
 from service.settings import Settings
+from service.usecases.maintenance import recover, sweep
 from service.usecases.services import Services
+from tests.database import TestServer
 from tests.support.data import lakes
 from tests.support.database_time import stop_time
 
@@ -41,12 +50,15 @@ class World:
         client: httpx.AsyncClient,
         clock: MovableClock,
         account: Account,
+        *,
+        directory: Path,
     ) -> None:
         self.services = services
         self.application = application
         self.client = client
         self.clock = clock
         self.account = account
+        self.directory = directory
 
     async def move_to(self, now: datetime) -> None:
         """Set the time to `now`, here and in the database."""
@@ -83,13 +95,59 @@ async def world(
     opened = Settings(data_dir=str(directory), database_url=dsn, **(settings or {}))  # type: ignore[arg-type]  # a test's own
     async with AsyncExitStack() as stack:
         services = await stack.enter_async_context(open_services(opened, clock))
-        terms = Terms(plan=plan, plan_owner=BY_ID[plan].owner)
-        account, key = await Administration(services.database, clock).create_account("a", terms)
         application = application_for(services, opened)
         await stack.enter_async_context(application.lifespan())
-        transport = httpx.ASGITransport(application, raise_app_exceptions=False)
-        headers = {"X-API-Key": key.api_key}
-        client = httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers=headers)
-        here = World(services, application, await stack.enter_async_context(client), clock, account)
+        here = await stack.enter_async_context(_visited(services, application, clock, directory, plan))
         await here.move_to(now)
         yield here
+
+
+@asynccontextmanager
+async def _visited(
+    services: Services, application: ASGIApp, clock: MovableClock, directory: Path, plan: str
+) -> AsyncIterator[World]:
+    """The service with a client of a fresh account."""
+    terms = Terms(plan=plan, plan_owner=BY_ID[plan].owner)
+    account, key = await Administration(services.database, clock).create_account("a", terms)
+    transport = httpx.ASGITransport(application, raise_app_exceptions=False)
+    headers = {"X-API-Key": key.api_key}
+    async with httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers=headers) as client:
+        yield World(services, application, client, clock, account, directory=directory)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared_world(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    """A world for the whole run, opened and closed by one task, as what it consists of asks for."""
+    dsn = postgres.create_database(postgres.migrated_template())
+    is_open, is_over = asyncio.get_running_loop().create_future(), asyncio.Event()
+
+    async def own() -> None:
+        async with world(dsn, tmp_path_factory.mktemp("world")) as opened:
+            is_open.set_result(opened)
+            await is_over.wait()
+
+    owner = asyncio.create_task(own())
+    await asyncio.wait([owner, is_open], return_when=asyncio.FIRST_COMPLETED)
+    if owner.done():
+        await owner
+    yield is_open.result()
+    is_over.set()
+    await owner
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def here(shared_world: World, request: pytest.FixtureRequest) -> AsyncIterator[World]:
+    """The shared service for one test, with an account on plan free, or on the plan that is the fixture's parameter.
+
+    Such tests belong to the event loop of the session: `pytestmark = pytest.mark.asyncio(loop_scope="session")`.
+    """
+    services, clock = shared_world.services, shared_world.clock
+    await shared_world.move_to((clock.now + timedelta(days=62)).replace(day=1, hour=12, minute=0))
+    await services.leases.beat()
+    await recover(services)
+    await sweep(services)
+    plan, application = getattr(request, "param", "free"), shared_world.application
+    async with _visited(services, application, clock, shared_world.directory, plan) as visited:
+        assert await visited.stored() == 0
+        assert await services.ledger.reservations() == 0
+        yield visited

@@ -1,14 +1,12 @@
 """What is counted in the bytes or the columns of a result is what its driver reads in its features."""
 
 import shutil
-import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
-from anyio import run_process
 
 from sandbox.command import Limits
 from service.engine.environment import converter_environment
@@ -53,8 +51,10 @@ async def open_run(converters: Converters) -> AsyncIterator[tuple[Session, Path]
         yield held, directory
 
 
-def write(geometries: tuple[str, str], path: Path, driver: str, *more: str, skipped: str = "") -> None:
-    """Three rows with two geometries, but those that begin with `skipped`, by plain ogr2ogr."""
+async def write(
+    converters: Converters, geometries: tuple[str, str], path: Path, driver: str, *more: str, skipped: str = ""
+) -> None:
+    """Three rows with two geometries, but those that begin with `skipped`, by ogr2ogr; next to a table of them."""
     table = path.with_suffix(".csv")
     rows = PLAIN.format(*geometries).splitlines()
     table.write_text("\n".join(row for row in rows if not skipped or not row.startswith(skipped)))
@@ -67,7 +67,7 @@ def write(geometries: tuple[str, str], path: Path, driver: str, *more: str, skip
         "AUTODETECT_TYPE=YES",
     )
     options += ("-oo", "SEPARATOR=SEMICOLON", "-oo", "EMPTY_STRING_AS_NULL=YES", "-a_srs", "EPSG:4326", "-nln", "it")
-    subprocess.run(["ogr2ogr", "-f", driver, *options, *more, path, table], capture_output=True, check=True)
+    assert await converters.ogr2ogr(path.parent, "-f", driver, *options, *more, path.name, table.name)
 
 
 def parts(shapefile: Path) -> list[Path]:
@@ -82,12 +82,14 @@ async def count(held: Session, name: str, driver: str, most_cells: int = 1000) -
     return msgspec.structs.replace(counted.layers[0], name="")
 
 
-async def test_a_shapefile_is_counted_in_its_bytes(converters: Converters, tmp_path: Path) -> None:
+async def test_a_shapefile_is_counted_in_its_bytes(converters: Converters) -> None:
     """As its driver counts, which alone looks at files with extensions in capitals; values in any number."""
+    written = converters.new_directory()
+    for number, geometries in enumerate(IN_SHAPEFILE.values()):
+        await write(converters, geometries, written / f"in{number}.shp", "ESRI Shapefile")
     async with open_run(converters) as (held, directory):
-        for number, (name, geometries) in enumerate(IN_SHAPEFILE.items()):
-            write(geometries, tmp_path / f"in{number}.shp", "ESRI Shapefile")
-            for part in parts(tmp_path / f"in{number}.shp"):
+        for number, name in enumerate(IN_SHAPEFILE):
+            for part in parts(written / f"in{number}.shp"):
                 shutil.copy(part, directory)
                 shutil.copy(part, directory / f"capital{number}{part.suffix.upper()}")
             is_table = not (directory / f"in{number}.shp").exists()
@@ -97,14 +99,14 @@ async def test_a_shapefile_is_counted_in_its_bytes(converters: Converters, tmp_p
             assert counted == by_driver, name
 
 
-async def test_a_shapefile_with_something_unexpected_is_left_to_its_driver(
-    converters: Converters, tmp_path: Path
-) -> None:
+async def test_a_shapefile_with_something_unexpected_is_left_to_its_driver(converters: Converters) -> None:
     """Which counts the values of small tables only, and refuses what is no Shapefile."""
+    written, contents = converters.new_directory(), {"elevations": IN_SPACE, "deleted": IN_SHAPEFILE["points"]}
+    for name, geometries in contents.items():
+        await write(converters, geometries, written / f"{name}.shp", "ESRI Shapefile")
     async with open_run(converters) as (held, directory):
-        for name, geometries in {"elevations": IN_SPACE, "deleted": IN_SHAPEFILE["points"]}.items():
-            write(geometries, tmp_path / f"{name}.shp", "ESRI Shapefile")
-            for part in parts(tmp_path / f"{name}.shp"):
+        for name in contents:
+            for part in parts(written / f"{name}.shp"):
                 shutil.copy(part, directory)
         table = directory / "deleted.dbf"
         content = bytearray(table.read_bytes())
@@ -118,30 +120,35 @@ async def test_a_shapefile_with_something_unexpected_is_left_to_its_driver(
         assert not (await held.ask(Counted, "count", "elevations.shp", "0", "ESRI Shapefile", "", "")).ok
 
 
-async def test_flatgeobuf_is_counted_in_its_columns(converters: Converters, tmp_path: Path) -> None:
+async def test_flatgeobuf_is_counted_in_its_columns(converters: Converters) -> None:
     """As features of the same content are counted; values in any number."""
+    written = converters.new_directory()
+    for number, (name, geometries) in enumerate(IN_FLATGEOBUF.items()):
+        kind = ("-select", "name,n,v,code", *(("-nlt", TYPES[name]) if name in TYPES else ()))
+        for extension, driver in {".fgb": "FlatGeobuf", ".gpkg": "GPKG"}.items():
+            path = written / f"in{number}{extension}"
+            await write(converters, geometries, path, driver, *kind, skipped=NO_GEOMETRY)
     async with open_run(converters) as (held, directory):
-        for number, (name, geometries) in enumerate(IN_FLATGEOBUF.items()):
-            kind = ("-select", "name,n,v,code", *(("-nlt", TYPES[name]) if name in TYPES else ()))
-            for extension, driver in {".fgb": "FlatGeobuf", ".gpkg": "GPKG"}.items():
-                write(geometries, tmp_path / f"in{number}{extension}", driver, *kind, skipped=NO_GEOMETRY)
-                shutil.copy(tmp_path / f"in{number}{extension}", directory)
+        for number, name in enumerate(IN_FLATGEOBUF):
+            for extension in (".fgb", ".gpkg"):
+                shutil.copy(written / f"in{number}{extension}", directory)
             by_features = await count(held, f"in{number}.gpkg", "GPKG")
             most_cells = 1000 if name.startswith("measures") else 0  # its columns have no measures
             assert await count(held, f"in{number}.fgb", "FlatGeobuf", most_cells) == by_features, name
 
 
-async def test_times_of_a_flatgeobuf_are_left_to_features(converters: Converters, tmp_path: Path) -> None:
+async def test_times_of_a_flatgeobuf_are_left_to_features(converters: Converters) -> None:
     """Its columns hold times that the driver cannot read as a value; of booleans neither adds up any."""
     rows = "x,y,at,yes\n1,2,12:34:56,1\n3,4,,0\n"
-    (tmp_path / "in.csv").write_text(rows)
-    (tmp_path / "in.csvt").write_text("Real,Real,Time,Integer(Boolean)")
-    plain = ["ogr2ogr", "-oo", "X_POSSIBLE_NAMES=x", "-oo", "Y_POSSIBLE_NAMES=y", "-f", "FlatGeobuf"]
-    await run_process([*plain, tmp_path / "times.fgb", tmp_path / "in.csv"])
-    await run_process([*plain, "-select", "yes", tmp_path / "flags.fgb", tmp_path / "in.csv"])
+    written = converters.new_directory()
+    (written / "in.csv").write_text(rows)
+    (written / "in.csvt").write_text("Real,Real,Time,Integer(Boolean)")
+    options = ["-oo", "X_POSSIBLE_NAMES=x", "-oo", "Y_POSSIBLE_NAMES=y", "-f", "FlatGeobuf"]
+    assert await converters.ogr2ogr(written, *options, "times.fgb", "in.csv")
+    assert await converters.ogr2ogr(written, *options, "-select", "yes", "flags.fgb", "in.csv")
     async with open_run(converters) as (held, directory):
         for name in ("times.fgb", "flags.fgb"):
-            shutil.copy(tmp_path / name, directory)
+            shutil.copy(written / name, directory)
         assert (await count(held, "times.fgb", "FlatGeobuf", 0)).columns is None
         times, flags = [await count(held, f"{name}.fgb", "FlatGeobuf") for name in ("times", "flags")]
         assert times.columns is not None
@@ -157,27 +164,27 @@ ODD_SHAPES: Mapping[str, tuple[str, int, bytes]] = {
 
 
 @pytest.mark.parametrize("name", ODD_SHAPES)
-async def test_a_record_that_contradicts_itself_is_left_to_its_driver(
-    converters: Converters, tmp_path: Path, name: str
-) -> None:
+async def test_a_record_that_contradicts_itself_is_left_to_its_driver(converters: Converters, name: str) -> None:
     """Which counts the values of small tables only."""
-    write(IN_SHAPEFILE["lines"], tmp_path / "in.shp", "ESRI Shapefile")
+    written = converters.new_directory()
+    await write(converters, IN_SHAPEFILE["lines"], written / "in.shp", "ESRI Shapefile")
     extension, at, odd = ODD_SHAPES[name]
-    changed = tmp_path / f"in.{extension}"
+    changed = written / f"in.{extension}"
     content = bytearray(changed.read_bytes())
     start = content.index(b"0.5") if extension == "dbf" else 100 + 8
     content[start + at : start + at + len(odd)] = odd
     changed.write_bytes(content)
     async with open_run(converters) as (held, directory):
-        for part in parts(tmp_path / "in.shp"):
+        for part in parts(written / "in.shp"):
             shutil.copy(part, directory)
         assert (await count(held, "in.shp", "ESRI Shapefile", 0)).columns is None
 
 
-async def test_an_empty_flatgeobuf_is_counted(converters: Converters, tmp_path: Path) -> None:
+async def test_an_empty_flatgeobuf_is_counted(converters: Converters) -> None:
     """Some versions of its driver never stop handing over batches without a row."""
-    write(IN_FLATGEOBUF["points"], tmp_path / "in.fgb", "FlatGeobuf", "-where", "n > 1000")
+    written = converters.new_directory()
+    await write(converters, IN_FLATGEOBUF["points"], written / "in.fgb", "FlatGeobuf", "-where", "n > 1000")
     async with open_run(converters) as (held, directory):
-        shutil.copy(tmp_path / "in.fgb", directory)
+        shutil.copy(written / "in.fgb", directory)
         counted = await count(held, "in.fgb", "FlatGeobuf")
         assert (counted.features, counted.geometries) == (0, 0)

@@ -2,7 +2,6 @@
 
 import random
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -59,17 +58,15 @@ def row(chance: random.Random) -> dict[str, object]:
 
 @pytest.mark.parametrize("kind", SOURCES)
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_both_ways_give_the_same_times(ways: Ways, tmp_path: Path, kind: str, seed: int) -> None:
+async def test_both_ways_give_the_same_times(ways: Ways, kind: str, seed: int) -> None:
     """Bytes, warnings, facts and refusals."""
     chance = random.Random(seed)
     rows = [row(chance) for _ in range(chance.randint(1, 4))]
     names = list(rows[0])
     wishes = {"source_epsg": 4326} if kind == "csv" else {}
-    for number, columns in enumerate([names, *([name] for name in chance.sample(names, 3))]):
-        directory = tmp_path / str(number)
-        directory.mkdir()
+    for columns in (names, *([name] for name in chance.sample(names, 3))):
         features = [point(x, 2, **{name: one[name] for name in columns}) for x, one in enumerate(rows)]
-        source = as_source(kind, features, directory)
+        source = await as_source(ways, kind, features)
         if source is None:
             continue
         for output in chance.sample(TARGETS, 1 + (columns is names)):
@@ -78,14 +75,12 @@ async def test_both_ways_give_the_same_times(ways: Ways, tmp_path: Path, kind: s
 
 
 @pytest.mark.parametrize(("kind", "output"), [("geojson", "GeoPackage"), ("gpkg", "GeoJson"), ("fgb", "Kml")])
-async def test_times_take_one_run(ways: Ways, tmp_path: Path, kind: str, output: str) -> None:
+async def test_times_take_one_run(ways: Ways, kind: str, output: str) -> None:
     """With and without zones and milliseconds; digits beyond those, which the work file rounds, take several."""
     steady = [point(1, 2, a="2020-01-02T03:04:05Z", b="1969-01-02T03:04:05.5+05:45"), point(3, 4, a=None, b=None)]
     rounded = [point(1, 2, a="2020-01-02T03:04:59.9996Z")]
     for content, is_one_run in ((steady, True), (rounded, False)):
-        directory = tmp_path / str(is_one_run)
-        directory.mkdir()
-        source = as_source(kind, content, directory)
+        source = await as_source(ways, kind, content)
         assert source is not None
         before = len(ways.runs.commands)
         await ways.held.to(output, source)

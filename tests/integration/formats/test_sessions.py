@@ -3,7 +3,6 @@
 import re
 import shutil
 import sqlite3
-import subprocess
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -77,6 +76,7 @@ class Ways:
     """Both ways in one jail."""
 
     def __init__(self, converters: Converters) -> None:
+        self.converters = converters
         self.runs = Counted(converters.run)
         self.held = Pipeline(converters, self.runs, has_sessions=True)
         self.filed = Pipeline(converters)
@@ -88,19 +88,19 @@ def ways(converters: Converters) -> Ways:
     return Ways(converters)
 
 
-def as_source(kind: str, features: list[Json], directory: Path) -> Path | None:
-    """`features` as a file of `kind`, written by plain ogr2ogr; None if it cannot hold them."""
+async def as_source(ways: Ways, kind: str, features: list[Json]) -> Path | None:
+    """`features` as a file of `kind`, written by ogr2ogr; None if it cannot hold them."""
+    directory = ways.converters.new_directory()
     written = write_geojson(directory / "in.geojson", features)
     if kind == "geojson":
         return written
-    folder = directory / kind
-    folder.mkdir()
-    path = folder / f"in.{'shp' if kind == 'zip' else kind}"
-    made = subprocess.run(["ogr2ogr", *SOURCES[kind], path, written], capture_output=True, check=False)
-    if made.returncode != 0 or not path.exists():
+    (directory / kind).mkdir()
+    path = directory / kind / f"in.{'shp' if kind == 'zip' else kind}"
+    name = str(path.relative_to(directory))
+    if not await ways.converters.ogr2ogr(directory, *SOURCES[kind], name, written.name) or not path.exists():
         return None
     if kind == "zip":
-        shutil.make_archive(str(directory / "in"), "zip", folder)
+        shutil.make_archive(str(directory / "in"), "zip", path.parent)
         return directory / "in.zip"
     return path
 
@@ -140,11 +140,10 @@ def _facts(layer: Layer) -> Layer:
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-async def test_both_ways_give_the_same(ways: Ways, tmp_path: Path, name: str) -> None:
+async def test_both_ways_give_the_same(ways: Ways, name: str) -> None:
     """Bytes, warnings, facts and refusals, from every source into every target."""
     for kind in SOURCES:
-        (tmp_path / f"from {kind}").mkdir()
-        source = as_source(kind, CONTENTS[name], tmp_path / f"from {kind}")
+        source = await as_source(ways, kind, CONTENTS[name])
         wishes = {"source_epsg": 4326} if kind == "csv" else {}
         if source is None:
             continue
@@ -171,10 +170,10 @@ LARGE: Mapping[str, tuple[list[Json], tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize("kind", ["gpkg", "fgb"])
-async def test_both_ways_give_the_same_for_large_files(ways: Ways, tmp_path: Path, kind: str, name: str) -> None:
+async def test_both_ways_give_the_same_for_large_files(ways: Ways, kind: str, name: str) -> None:
     """Bytes, warnings, facts and refusals, whether or not the features are copied into memory."""
     features, targets = LARGE[name]
-    source = as_source(kind, features, tmp_path)
+    source = await as_source(ways, kind, features)
     assert source is not None
     for output in targets:
         held = await outcome(ways.held, source, output)
@@ -188,8 +187,7 @@ async def test_one_run_is_enough(ways: Ways, tmp_path: Path) -> None:
     await ways.held.to("Xlsx", workbook)
     assert len(ways.runs.commands) == 1
     for kind in SOURCES:
-        (tmp_path / f"from {kind}").mkdir()
-        source = as_source(kind, CONTENTS["long names"], tmp_path / f"from {kind}")
+        source = await as_source(ways, kind, CONTENTS["long names"])
         assert source is not None
         before = len(ways.runs.commands)
         wishes = {"source_epsg": 4326} if kind == "csv" else {}
@@ -214,16 +212,17 @@ TABLES: Mapping[str, tuple[str, bool]] = {
 
 @pytest.mark.parametrize("typed", [True, False])
 @pytest.mark.parametrize("name", TABLES)
-async def test_workbooks_give_the_same_both_ways(ways: Ways, tmp_path: Path, name: str, *, typed: bool) -> None:
+async def test_workbooks_give_the_same_both_ways(ways: Ways, name: str, *, typed: bool) -> None:
     """The session makes points from columns, unless the whole table has to be examined first."""
     text, is_in_session = TABLES[name]
-    (tmp_path / "in.csv").write_text(text)
+    directory = ways.converters.new_directory()
+    (directory / "in.csv").write_text(text)
     types = ["-oo", "AUTODETECT_TYPE=YES"] if typed else []
-    await run_process(["ogr2ogr", "-f", "XLSX", *types, tmp_path / "in.xlsx", tmp_path / "in.csv"])
+    assert await ways.converters.ogr2ogr(directory, "-f", "XLSX", *types, "in.xlsx", "in.csv")
     before = len(ways.runs.commands)
-    held = await outcome(ways.held, tmp_path / "in.xlsx", "GeoPackage")
+    held = await outcome(ways.held, directory / "in.xlsx", "GeoPackage")
     assert (len(ways.runs.commands) - before == 2) is is_in_session  # the first run looks at the formats of cells
-    assert held == await outcome(ways.filed, tmp_path / "in.xlsx", "GeoPackage")
+    assert held == await outcome(ways.filed, directory / "in.xlsx", "GeoPackage")
 
 
 SEPARATED: Mapping[str, tuple[str | bytes, int]] = {
@@ -315,15 +314,15 @@ OUTPUTS = ("Kml", "Gml", "Gpx", "Dxf", "FlatGeobuf", "MapInfo", "Xlsx", "Ods", "
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
-async def test_a_result_that_lacks_features_is_told(ways: Ways, tmp_path: Path, output: str) -> None:
+async def test_a_result_that_lacks_features_is_told(ways: Ways, output: str) -> None:
     """In either way of writing: the output is replaced by that of a file with one feature less."""
     rows = [point(number, 2, name="a", n=number) for number in range(3)]
     kind = "fgb" if output.startswith("GeoJson") else "geojson"  # between JSON formats ogr2ogr takes over more
     for pipeline in (ways.held, ways.filed):
-        whole = as_source(kind, rows, new_directory(tmp_path))
+        whole = await as_source(ways, kind, rows)
         assert whole is not None
         assert await told_after(pipeline, whole, output) == ()
-        lesser = as_source(kind, rows[:2], new_directory(tmp_path))
+        lesser = await as_source(ways, kind, rows[:2])
         assert lesser is not None
         directory, _ = pipeline.receive(lesser)
         await told_after(pipeline, lesser, output, directory)
@@ -344,7 +343,7 @@ TALLIED: Mapping[str, tuple[list[Json], str]] = {
 async def test_what_a_result_of_json_lacks_is_told(ways: Ways, tmp_path: Path, name: str) -> None:
     """In the same words, whether the run that wrote it counts or another program does."""
     in_space = [feature(geometry("Point", [x, 2, 5]), name='ä"', n=x) for x in (1, 2)]
-    source = as_source("gpkg", in_space if name == "elevations" else [point(1, 2, name="ä", n=1)] * 2, tmp_path)
+    source = await as_source(ways, "gpkg", in_space if name == "elevations" else [point(1, 2, name="ä", n=1)] * 2)
     rows, sentence = TALLIED[name]
     replacement = new_directory(tmp_path)
     write_geojson(replacement / "result.geojson", rows)
