@@ -17,7 +17,7 @@ from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import EXECUTED, Server, create_account, running_server
 
 CLIENTS = 4
-PAUSE_SECONDS = 0.2
+PAUSE_SECONDS = 0.3
 """Short beside a restart, which thus meets requests at every stage, and long beside a conversion: cores are shared."""
 SETTINGS = {"GEOMILL_DRAIN_DELAY_SECONDS": "1.5", "GEOMILL_DRAIN_SECONDS": "30"}
 FILE = "/api/geo/convert/file"
@@ -31,7 +31,7 @@ class Conversions(Load):
         self.jobs: list[str] = []
         self.failures: list[str] = []
         self._client = {"base_url": url, "headers": {"X-API-Key": key}, "timeout": 60.0}
-        self._big = lengthy(5_000)
+        self._big = lengthy(1_500)
 
     def run(self, number: int) -> None:
         """Convert until stopped."""

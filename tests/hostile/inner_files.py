@@ -48,7 +48,7 @@ ESRI = {"geometryType": "esriGeometryPolygon", "spatialReference": {"wkt": "{url
 
 def _bomb(size_mib: int) -> bytes:
     data, size, crc = blanks(size_mib, b'{"type": "FeatureCollection", "features": [', b"]}")
-    return GZ_HEAD + data + struct.pack("<II", crc, size)
+    return GZ_HEAD + bytes(7) + data + struct.pack("<II", crc, size)
 
 
 def _headed(name: bytes) -> bytes:

@@ -12,7 +12,7 @@ from anyio.from_thread import start_blocking_portal
 
 from tests.support.patience import PATIENCE_SECONDS
 
-PROBE_SECONDS = 0.1
+PROBE_SECONDS = 0.3
 
 
 class Balancer:
