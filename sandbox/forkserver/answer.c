@@ -14,10 +14,10 @@
 #include "answer.h"
 #include "gdal.h"
 
-enum { MOST_BYTES = 16 << 20 };
+enum { MOST_BYTES = 16 << 20, LENGTH = sizeof(uint32_t) };
 
 const char *refused;
-static char *answer;
+static char *answer; /* with room for its length in front, so that one write wakes the service for all of it */
 static size_t answer_size, answer_room;
 
 void put_bytes(const char *bytes, size_t size)
@@ -26,10 +26,10 @@ void put_bytes(const char *bytes, size_t size)
         _exit(1);
     if (answer_size + size > answer_room) {
         answer_room = 2 * (answer_size + size);
-        if (!(answer = realloc(answer, answer_room)))
+        if (!(answer = realloc(answer, LENGTH + answer_room)))
             _exit(1);
     }
-    memcpy(answer + answer_size, bytes, size);
+    memcpy(answer + LENGTH + answer_size, bytes, size);
     answer_size += size;
 }
 
@@ -93,7 +93,7 @@ void take_back_answer(void)
 void send_answer(int answers)
 {
     uint32_t size = (uint32_t)answer_size;
-    write_all(answers, &size, sizeof size);
-    write_all(answers, answer, answer_size);
+    memcpy(answer, &size, LENGTH);
+    write_all(answers, answer, LENGTH + answer_size);
     answer_size = 0;
 }

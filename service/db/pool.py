@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from types import TracebackType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import anyio
 import asyncpg
@@ -206,6 +206,7 @@ async def open_pool(
             connect=Hosts(dsn, CONNECT_SECONDS).connect,
             max_inactive_connection_lifetime=idle_seconds,
             init=partial(_prepare, watch),
+            connection_class=_Watched,
             reset=_keep,
             server_settings=PORTABLE_SESSION if pooled else SESSION,
             statement_cache_size=0 if pooled else PREPARED_STATEMENTS,
@@ -222,12 +223,29 @@ async def open_pool(
         pool.terminate()
 
 
-async def _prepare(watch: Watch | None, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+class _Watched(asyncpg.Connection):
+    """A connection that reports the duration of each statement.
+
+    The driver's query loggers would take a record and another callback of the event loop for each of them.
+    """
+
+    watch: Watch | None = None
+
+    async def _execute(self, query: str, *arguments: Any, **options: Any) -> Any:
+        """Execute a statement: the one method through which the driver executes all that have arguments or results."""
+        since = time.monotonic()
+        try:
+            return await super()._execute(query, *arguments, **options)  # type: ignore[misc]  # private
+        finally:
+            if self.watch is not None:
+                self.watch(name_of(query), time.monotonic() - since)
+
+
+async def _prepare(watch: Watch | None, connection: _Watched) -> None:
     """Decode JSON columns to Python objects, and report statements to `watch`."""
     for name in ("json", "jsonb"):
         await connection.set_type_codec(name, schema="pg_catalog", encoder=_encode_json, decoder=msgspec.json.decode)
-    if watch is not None:
-        connection.add_query_logger(lambda record: watch(name_of(record.query), record.elapsed))
+    connection.watch = watch
 
 
 def _encode_json(value: object) -> str:

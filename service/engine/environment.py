@@ -1,6 +1,7 @@
 """The environment of every converter: only the drivers that a run needs, no network, none of the host's settings."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 from service.engine.capabilities import Capabilities
@@ -45,6 +46,7 @@ ONE_THREAD: Mapping[str, str] = MappingProxyType(
     }
 )
 """The sandbox allows a run no further threads or processes, and programs that try to create some fail."""
+_SHARED = {**NOTHING_BEYOND_THE_FILE, **SPEED, **ONE_THREAD}
 VIRTUAL_DRIVER = "OGR_VRT"
 MEMORY_DRIVERS = ("Memory", "MEM")
 """The driver that holds tables in memory, by its old and its new name."""
@@ -63,9 +65,14 @@ def converter_environment(
     capabilities: Capabilities, drivers: Iterable[str], extra: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
     """The complete environment of a GDAL program that may use only `drivers`."""
-    skipped = sorted(set(capabilities.drivers) - set(drivers))
-    shared = {**NOTHING_BEYOND_THE_FILE, **SPEED, **ONE_THREAD, **_data_directories(capabilities)}
-    return {**shared, **extra, "GDAL_SKIP": ",".join(skipped)}
+    skipped = _skipped(frozenset(capabilities.drivers), frozenset(drivers))
+    return {**_SHARED, **_data_directories(capabilities), **extra, "GDAL_SKIP": skipped}
+
+
+@lru_cache
+def _skipped(available: frozenset[str], used: frozenset[str]) -> str:
+    """The drivers to skip, for GDAL; kept because there are some eighty, and few sets of drivers are used."""
+    return ",".join(sorted(available - used))
 
 
 def prepared_environment(capabilities: Capabilities) -> dict[str, str]:

@@ -10,17 +10,19 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import BinaryIO
 
 import msgspec
-from isal import isal_zlib
+from isal import igzip_lib, isal_zlib
 
 from service.engine.files import PathLike, open_written
 from service.errors import Rejection
 
 LEVEL = 1
+LEVEL_OF_SMALL = 0
+"""Any other level clears a table of its own, which takes longer than packing a small file."""
+SMALL_BYTES = 1 << 14
 CHUNK = 1 << 20
 BUFFER = 1 << 16
 LOCAL = struct.Struct("<4s5H3I2H")
@@ -64,9 +66,7 @@ def write_zip(target: PathLike, entries: Sequence[Entry]) -> int:
     Raises:
         Rejection: an entry is not a regular file, or the result is too large.
     """
-    with suppress(FileNotFoundError):
-        os.unlink(target)  # noqa: PTH108 - creating a Path costs more
-    with open(target, "xb", buffering=BUFFER) as output:  # noqa: PTH123 - the same
+    with _opened(target) as output:
         members: list[_Member] = []
         start = 0
         for entry in entries:
@@ -78,6 +78,14 @@ def write_zip(target: PathLike, entries: Sequence[Entry]) -> int:
         return start + len(directory) + len(end)
 
 
+def _opened(target: PathLike) -> BinaryIO:
+    try:
+        return open(target, "xb", buffering=BUFFER)  # noqa: PTH123 - creating a Path costs more
+    except FileExistsError:
+        os.unlink(target)  # noqa: PTH108 - the same
+        return open(target, "xb", buffering=BUFFER)  # noqa: PTH123 - the same
+
+
 def _append(output: BinaryIO, offset: int, entry: Entry) -> _Member:
     name = entry.name.encode()
     with open_written(entry.path) as file:
@@ -85,8 +93,8 @@ def _append(output: BinaryIO, offset: int, entry: Entry) -> _Member:
         chunk = file.read(min(size, CHUNK))  # allocating a mebibyte costs more than packing a small file
         rest = file.read(CHUNK) if len(chunk) < size else b""
         if not rest:
-            packer = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, -15)
-            packed = packer.compress(chunk) + packer.flush()
+            level = LEVEL_OF_SMALL if size <= SMALL_BYTES else LEVEL
+            packed = igzip_lib.compress(chunk, level, igzip_lib.COMP_DEFLATE)
             member = _Member(name, offset, zlib.crc32(chunk), len(packed), len(chunk))
             output.write(_local(member) + packed)
             return member

@@ -1,10 +1,13 @@
 """Which kind of JSON a file is, as far as its beginning shows: a document or a sequence, GeoJSON or another format."""
 
 import json
+import os
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+import msgspec
 
 from service.formats.format import Format, Reader, reading_of
 from service.formats.table import FORMATS
@@ -23,6 +26,7 @@ SKIPPED_LEVELS = 7
 _TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _ONE = _TEXT + rb'|[{}\[\]:,]|[^\s"{}\[\]:,]+'
 TYPE = "type"
+_DOCUMENT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def _nested(levels: int) -> bytes:
@@ -39,8 +43,12 @@ OTHERS = tuple(row for row in FORMATS if row.reading is not None and row.reading
 
 def head_of(path: Path) -> bytes:
     """The first megabyte of the file at `path`, without a byte order mark."""
-    with path.open("rb", buffering=0) as file:
-        return (file.read(HEAD_BYTES) or b"").removeprefix(BOM_UTF8)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size_bytes = os.fstat(descriptor).st_size  # a buffer of a megabyte costs more than reading a small file
+        return os.read(descriptor, min(size_bytes, HEAD_BYTES)).removeprefix(BOM_UTF8)
+    finally:
+        os.close(descriptor)
 
 
 def sequence_prefix(row: Format, head: bytes) -> str:
@@ -54,7 +62,7 @@ def kind_of_json(row: Format, head: bytes) -> Format:
     if not reading_of(row).json:
         return row
     head = head[:OUTERMOST_BYTES]
-    members = dict(_members(head))
+    members = _whole_members(head) or dict(_members(head))
     if TYPE in members:
         candidates = [other for other in OTHERS if (TYPE, members[TYPE]) in reading_of(other).told_by]
     elif COLLECTION in head or FEATURE.search(head):
@@ -62,6 +70,19 @@ def kind_of_json(row: Format, head: bytes) -> Format:
     else:
         candidates = [other for other in OTHERS if any((name, "") in reading_of(other).told_by for name in members)]
     return candidates[0] if candidates else row
+
+
+def _whole_members(head: bytes) -> Mapping[str, str]:
+    """As `_members`, of a head that is one whole, strict document; empty if it is not."""
+    try:
+        return {name: _text_of(value) for name, value in _DOCUMENT.decode(head).items()}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+
+
+def _text_of(value: msgspec.Raw) -> str:
+    text = bytes(value)
+    return text[1:-1].decode() if text.startswith(b'"') else ""
 
 
 def _members(head: bytes) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,5 @@
 """Values that a target changes or leaves out: one row per kind, reported in one sentence with columns and counts."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
@@ -212,11 +211,12 @@ def value_warnings(target: Format, layers: Sequence[Layer]) -> Iterator[str]:
 
 def _counts(loss: Loss, layers: Sequence[Layer]) -> Mapping[str, int]:
     """How many values of each column are of the kind; no columns without any."""
-    counts: Counter[str] = Counter()
+    counts: dict[str, int] = {}
     for layer in layers:
         for field in layer.fields:
-            counts[field.name] += loss.count(field, layer)
-    return +counts
+            if count := loss.count(field, layer):
+                counts[field.name] = counts.get(field.name, 0) + count
+    return {name: count for name, count in counts.items() if count > 0}
 
 
 def _values(counts: Mapping[str, int]) -> str:

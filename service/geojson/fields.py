@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
-from typing import Any
+from typing import Any, ClassVar
 
 from service.formats.dbf_names import VALUE_BYTES
 from service.formats.facts import FieldType
@@ -67,40 +67,32 @@ def joined_type(one: FieldType | None, other: FieldType) -> FieldType:
 class FieldTally:
     """The tally of one property."""
 
-    def __init__(self) -> None:
-        self.type: FieldType | None = None
-        self.values = 0
-        self.nulls = 0
-        self.longest_bytes = 0
-        self.too_long = 0
-        self.nested = 0
-        self.empty = 0
-        self.trailing_blanks = 0
-        self.cut_at_nul = 0
-        self.leading_blanks = 0
-        self.carriage_returns = 0
-        self.control = 0
-        self.like_json = 0
-        self.before_1000 = 0
-        self.inexact_integers = 0
-        self.integers_over_width = 0
-        self.integers_over_64_bits = 0
-        self.reals_out_of_range = 0
-        self.infinite = 0
-        self.reworded = 0
-        self.rounded = 0
+    # Attributes of the class until they are counted: every column of a document has one of these tallies.
+    type: FieldType | None = None
+    values = 0
+    nulls = 0
+    longest_bytes = 0
+    too_long = 0
+    nested = 0
+    empty = 0
+    trailing_blanks = 0
+    cut_at_nul = 0
+    leading_blanks = 0
+    carriage_returns = 0
+    control = 0
+    like_json = 0
+    before_1000 = 0
+    inexact_integers = 0
+    integers_over_width = 0
+    integers_over_64_bits = 0
+    reals_out_of_range = 0
+    infinite = 0
+    reworded = 0
+    rounded = 0
 
+    def __init__(self) -> None:
         self._moments: dict[str, Fidelity] = {}
         self._moments_characters = 0
-        self._adders: Mapping[type, Callable[[Sequence[Any]], None]] = {
-            NoneType: self._add_nulls,
-            bool: self._add_booleans,
-            int: self._add_integers,
-            float: self._add_reals,
-            str: self._add_texts,
-            list: self._add_nested,
-            dict: self._add_nested,
-        }
 
     def add(self, column: Sequence[Any]) -> None:
         """Count decoded JSON values."""
@@ -108,7 +100,7 @@ class FieldTally:
         types = set(map(type, column))
         for kind in types:
             values = column if len(types) == 1 else [value for value in column if type(value) is kind]
-            self._adders[kind](values)
+            self._ADDERS[kind](self, values)
 
     def merge(self, other: "FieldTally") -> None:
         """Add the counts of another tally, for a column of this tally's type."""
@@ -230,6 +222,16 @@ class FieldTally:
         self.longest_bytes = max(self.longest_bytes, longest)
         if longest > VALUE_BYTES:
             self.too_long += sum(length > VALUE_BYTES for length in lengths)
+
+    _ADDERS: ClassVar[Mapping[Any, Callable[["FieldTally", Sequence[Any]], None]]] = {
+        NoneType: _add_nulls,
+        bool: _add_booleans,
+        int: _add_integers,
+        float: _add_reals,
+        str: _add_texts,
+        list: _add_nested,
+        dict: _add_nested,
+    }
 
 
 def _is_like_json(text: str) -> bool:

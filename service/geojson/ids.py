@@ -42,6 +42,8 @@ class IdTally:
 
     def column(self, properties: FieldTally | None) -> FieldTally | None:
         """The column `id`, made of ids and `properties` of that name; ids that do not fit are counted as dropped."""
+        if not self._count:
+            return properties
         ids = self._values
         if self._number_features:
             self.dropped = self._count

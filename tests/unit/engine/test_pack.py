@@ -13,7 +13,12 @@ from service.errors import Rejection
 
 def test_every_unzipper_reads_it(tmp_path: Path) -> None:
     """Names in UTF-8, contents, checksums and sizes are right, and the members are ordinary files."""
-    contents = {"Straßen.shp": os.urandom(3_000_000), "Straßen.dbf": b"a" * 2_000_000, "empty.prj": b""}
+    contents = {
+        "Straßen.shp": os.urandom(3_000_000),
+        "Straßen.dbf": b"a" * 2_000_000,
+        "empty.prj": b"",
+        "small.cpg": b"UTF-8",
+    }
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
     target = tmp_path / "out.zip"

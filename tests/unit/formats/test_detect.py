@@ -13,6 +13,7 @@ from service.errors import Rejection
 from service.formats.bounds import Bounds
 from service.formats.detect import Source, detect
 from service.formats.json_kinds import TOKEN
+from service.formats.registry import by_token
 from service.formats.table import FORMATS
 from service.formats.table.json_family import GEOJSON
 
@@ -364,3 +365,23 @@ def test_geojson_whose_type_comes_last_is_no_other_json(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(f'{{"displayFieldName": "a", "features": [{features}], "type": "FeatureCollection"}}')
     assert detect(path, "a.json", tmp_path / "unpacked").format is GEOJSON
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b'{"type": "Topology", "objects": {"places": {"type": "Point", "coordinates": [1, 2]}}, "arcs": []}',
+        b'{"objects": {"type": "FeatureCollection"}, "type": "Topology", "arcs": []}',
+    ],
+)
+@pytest.mark.parametrize("rest", [b"", b"\n", b" trailing"])
+def test_the_kind_of_a_document_does_not_depend_on_what_follows(tmp_path: Path, document: bytes, rest: bytes) -> None:
+    """A whole document is decoded, any other is searched for its outermost members: both find the same."""
+    (tmp_path / "map.json").write_bytes(document + rest)
+    assert detect(tmp_path / "map.json", "map.json", tmp_path / "unpacked").format is by_token("topojson")
+
+
+def test_a_document_of_brackets_alone_is_not_a_defect(tmp_path: Path) -> None:
+    """Deeper nesting than a decoder follows leaves the format to the extension."""
+    (tmp_path / "map.json").write_bytes(b'{"a":' * 10_000)
+    assert detect(tmp_path / "map.json", "map.json", tmp_path / "unpacked").format is GEOJSON
