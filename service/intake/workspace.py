@@ -9,7 +9,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import structlog
 from anyio import CancelScope, CapacityLimiter, to_thread
@@ -57,23 +57,17 @@ class WorkArea:
         self._on_disk = on_disk
         self._in_memory = in_memory
         self._threads = CapacityLimiter(DISK_THREADS)
-        self._workspaces = 0
+        self.workspaces = 0
+        """How many workspaces are open."""
 
-    @asynccontextmanager
-    async def workspace(self) -> AsyncIterator["Workspace"]:
-        """Open a workspace for one request."""
-        workspace = Workspace(self)
-        self._workspaces += 1
-        try:
-            yield workspace
-        finally:
-            self._workspaces -= 1
-            await workspace.close()
+    def workspace(self) -> "Workspace":
+        """Return a workspace for one request, to be entered."""
+        return Workspace(self)
 
     @property
     def buffer_bytes(self) -> int:
         """The buffer size of one upload: a mebibyte, less if there are many uploads."""
-        share = BUFFERS_BYTES // max(1, self._workspaces)
+        share = BUFFERS_BYTES // max(1, self.workspaces)
         return min(max(share, _LEAST_BUFFER_BYTES), _MOST_BUFFER_BYTES)
 
     def new_directory(self, *, small: bool = False) -> Path:
@@ -109,11 +103,20 @@ class WorkArea:
 
 
 class Workspace:
-    """The directories of one request: deleted at its end, except those handed over to a job."""
+    """The directories of one request: deleted at the end of the block, except those handed over to a job."""
 
     def __init__(self, area: WorkArea) -> None:
         self._area = area
         self._owned: set[Path] = set()
+
+    async def __aenter__(self) -> Self:
+        self._area.workspaces += 1
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._area.workspaces -= 1
+        while self._owned:
+            await self._area.remove(self._owned.pop())
 
     @property
     def buffer_bytes(self) -> int:
@@ -141,11 +144,6 @@ class Workspace:
     async def run_blocking(self, work: Callable[[], _Result], *, inline: bool = False) -> _Result:
         """See `WorkArea.run_blocking`."""
         return await self._area.run_blocking(work, inline=inline)
-
-    async def close(self) -> None:
-        """Delete the directories that it still owns."""
-        while self._owned:
-            await self._area.remove(self._owned.pop())
 
 
 @asynccontextmanager
