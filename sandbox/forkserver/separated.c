@@ -22,13 +22,13 @@
 enum { MOST_CELLS = 2000, SAMPLE_ROWS = 30, SAMPLE_LINES = 120, SAMPLE_BYTES = 1 << 20, WKB_DIGITS = 18, UNSURE = 2 };
 static const char DELIMITERS[] = ",;\t|", NUMBERISH[] = "0123456789+-.,:/eETZ \t\r\n", SPACE[] = " \t\r\n";
 
-/* The possible types of a column: from the first one that fits all cells so far. */
-enum kind { UNSEEN, TEXT, WHOLE, DECIMAL, DAY, MOMENT };
-static const char *const KINDS[] = {"String", "String", "Integer64", "Real", "Date", "DateTime"};
+/* What cells look like. A column has the kinds of all its cells, and its type follows from them; see places.py. */
+enum kind { TEXT = 1, WHOLE = 2, LONG = 4, DECIMAL = 8, COMMA = 16, GROUPED = 32, DAY = 64, MOMENT = 128 };
+enum { WHOLE_DIGITS = 15, MOST_DIGITS = 18, GROUP = 3, MILLI = 3 };
 
 struct cells {
-    enum kind kind;
-    int64_t filled, numbers, geometries;
+    int kinds;
+    int64_t filled, numbers, geometries, finer;
 };
 
 struct table {
@@ -78,6 +78,13 @@ static int has_odd_bytes(const char *start, const char *end)
             return 1;
     }
     return 0;
+}
+
+/* Whether the first line may declare the delimiter, as some spreadsheet programs do. */
+static int declares_delimiter(const char *start, const char *end)
+{
+    start += start < end && *start == '"';
+    return end - start > 4 && strncasecmp(start, "sep=", 4) == 0;
 }
 
 static int is_odd_space(int32_t code)
@@ -161,25 +168,23 @@ static int is_number(const char *text)
     return !*past_space(past_exponent(end));
 }
 
-static int is_whole(const char *text)
-{
-    text += *text == '-';
-    if (*text == '0')
-        return !text[1];
-    const char *end = past_digits(text);
-    return end > text && end - text <= 18 && !*end;
-}
-
-static int is_decimal(const char *text)
+/* A number as a column of numbers may hold it: without leading zeros, and without a sign but a minus. */
+static enum kind number_kind(const char *text)
 {
     text += *text == '-';
     const char *at = *text == '0' ? text + 1 : past_digits(text), *end;
+    long digits = at - text;
+    if (!*at)
+        return !digits || digits > MOST_DIGITS ? TEXT : digits > WHOLE_DIGITS ? LONG : WHOLE;
     if (*at == '.' || *at == ',') {
         end = past_digits(at + 1);
-        return end > at + 1 && !*past_exponent(end);
+        if (end == at + 1 || *past_exponent(end))
+            return TEXT;
+        int is_group = *text != '0' && digits && digits <= GROUP && end == at + 1 + GROUP && !*end;
+        return *at == '.' ? DECIMAL : is_group ? GROUPED : COMMA;
     }
     end = past_exponent(at);
-    return end > at && !*end;
+    return digits && end > at && !*end ? DECIMAL : TEXT;
 }
 
 /* The position after a match, or NULL. In a pattern, a digit matches digits up to it, / matches / and -. */
@@ -195,59 +200,75 @@ static const char *past_pattern(const char *at, const char *pattern)
     return at;
 }
 
-static const char *past_day(const char *text)
+int is_in_calendar(const char *day)
 {
-    const char *end = past_pattern(text, "9999/19/39");
-    return end && !(text[5] == '1' && text[6] > '2') && !(text[8] == '3' && text[9] > '1') ? end : NULL;
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    enum { MONTH_AT = 5, DAY_AT = 8, FEBRUARY = 2, MONTHS = 12 };
+    int year = atoi(day), month = atoi(day + MONTH_AT), number = atoi(day + DAY_AT);
+    int is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    return year > 0 && month >= 1 && month <= MONTHS && number >= 1 &&
+           number <= days[month - 1] + (month == FEBRUARY && is_leap);
 }
 
-static const char *past_zone(const char *at)
+static const char *past_day(const char *text)
+{
+    const char *end = past_pattern(text, "9999/99/99");
+    return end && is_in_calendar(text) ? end : NULL;
+}
+
+static int is_zone(const char *at)
 {
     if (*at == 'Z')
-        return at + 1;
-    const char *hours = *at == '+' || *at == '-' ? past_pattern(at + 1, "99") : NULL;
-    if (!hours)
-        return at;
-    const char *minutes = past_pattern(hours + (*hours == ':'), "59");
-    int is_quarter = minutes && atoi(minutes - 2) % 15 == 0; /* the converter keeps no others, which remain texts */
-    return is_quarter ? minutes : hours;
+        return !at[1];
+    if ((*at != '+' && *at != '-') || !past_pattern(at + 1, "19") || (at[1] == '1' && at[2] > '4'))
+        return !*at;
+    at += 3;
+    at += *at == ':' && at[1];
+    return !*at || (strchr("0134", *at) && (!strcmp(at + 1, *at == '0' || *at == '3' ? "0" : "5")));
 }
 
 static int is_moment(const char *at)
 {
-    if (*at != 'T' && *at != ' ')
+    if ((*at != 'T' && *at != ' ') || !past_pattern(at + 1, "29:59") || (at[1] == '2' && at[2] > '3'))
         return 0;
-    if (!(at = past_pattern(at + 1, "29:59")))
-        return 0;
-    const char *seconds = past_pattern(at, ":69");
+    at += strlen("T00:00");
+    const char *seconds = past_pattern(at, ":59");
     if (seconds) {
         at = seconds;
         const char *fraction = *at == '.' ? past_digits(at + 1) : at;
         at = fraction > at + 1 ? fraction : at;
     }
-    return !*past_zone(at);
+    return is_zone(at);
+}
+
+/* Whether a moment has fractions of milliseconds. */
+static int is_finer(const char *text)
+{
+    const char *point = strchr(text, '.'), *digits = point ? point + 1 : text;
+    return point && past_digits(digits) > digits + MILLI && is_digit(digits[MILLI + strspn(digits + MILLI, "0")]);
 }
 
 static enum kind kind_of(const char *text)
 {
-    if (is_whole(text))
-        return WHOLE;
-    if (is_decimal(text))
-        return DECIMAL;
+    enum kind number = number_kind(text);
+    if (number != TEXT)
+        return number;
     const char *rest = past_day(text);
     return !rest ? TEXT : !*rest ? DAY : is_moment(rest) ? MOMENT : TEXT;
 }
 
-static enum kind wider(enum kind kind)
+static const char *type_of(const struct table *table, int kinds)
 {
-    return kind == WHOLE ? DECIMAL : kind == DAY ? MOMENT : UNSEEN;
-}
-
-static enum kind widened(enum kind kind, enum kind seen)
-{
-    if (seen == TEXT || kind == UNSEEN || kind == seen)
-        return seen;
-    return wider(kind) == seen ? seen : wider(seen) == kind ? kind : TEXT;
+    int is_ambiguous = kinds & GROUPED && !(kinds & COMMA) && table->delimiter != ';';
+    if (!kinds || is_ambiguous)
+        return "String";
+    if (!(kinds & ~DAY))
+        return "Date";
+    if (!(kinds & ~(DAY | MOMENT)))
+        return "DateTime";
+    if (!(kinds & ~(WHOLE | LONG)))
+        return "Integer64";
+    return kinds & ~(WHOLE | DECIMAL | COMMA | GROUPED) ? "String" : "Real";
 }
 
 static int is_word(char letter)
@@ -409,8 +430,12 @@ static int holds_data(struct table *table, const struct row *row)
 static void see_cell(struct table *table, struct cells *column, const char *cell)
 {
     column->filled++;
-    if (column->kind != TEXT)
-        column->kind = widened(column->kind, kind_of(cell));
+    if (!(column->kinds & TEXT)) {
+        enum kind kind = kind_of(cell);
+        column->kinds |= (int)kind;
+        column->finer += kind == MOMENT && is_finer(cell);
+        table->is_odd |= kind == GROUPED && table->delimiter == ',';
+    }
     int number = is_number(cell), geometry = is_geometry(cell);
     column->numbers += number;
     column->geometries += geometry;
@@ -434,8 +459,9 @@ static void tell_columns(const struct table *table)
     put(",\"columns\":[");
     for (int number = 0; number < table->width; number++) {
         const struct cells *column = table->columns + number;
-        put("%s{\"filled\":%lld,\"numbers\":%lld,\"geometries\":%lld,\"type\":\"%s\"}", number ? "," : "",
-            (long long)column->filled, (long long)column->numbers, (long long)column->geometries, KINDS[column->kind]);
+        put("%s{\"filled\":%lld,\"numbers\":%lld,\"geometries\":%lld,\"finer\":%lld,\"type\":\"%s\"}", number ? "," : "",
+            (long long)column->filled, (long long)column->numbers, (long long)column->geometries,
+            (long long)column->finer, type_of(table, column->kinds));
     }
     put("]");
 }
@@ -506,7 +532,7 @@ void look_at_separated(const char *file, const char *known)
     if (start) {
         size_t mark = size >= 3 && memcmp(start, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
         *table = (struct table){.start = start + mark, .end = start + size, .delimiter = *known};
-        table->is_odd = has_odd_bytes(table->start, table->end);
+        table->is_odd = has_odd_bytes(table->start, table->end) || declares_delimiter(table->start, table->end);
     }
     table->is_odd |= !start;
     if (!table->is_odd)

@@ -179,15 +179,12 @@ static int looks_like(const char *text, const char *pattern)
 
 static int fits_date(const char *text, size_t size)
 {
-    if (size < 10 || !looks_like(text, "9999-19-39"))
-        return 0;
-    int month = atoi(text + 5), day = atoi(text + 8);
-    return month <= 12 && day <= 31;
+    return size >= 10 && looks_like(text, "9999-99-99") && is_in_calendar(text);
 }
 
 static int fits_datetime(const char *text, size_t size)
 {
-    if (size < 19 || !fits_date(text, size) || !looks_like(text + 10, "T29:59:69"))
+    if (size < 19 || !fits_date(text, size) || !looks_like(text + 10, "T29:59:59") || (text[11] == '2' && text[12] > '3'))
         return 0;
     const char *at = text + 19;
     if (*at == '.') {

@@ -25,6 +25,7 @@ from service.engine.output import Output, collect
 from service.engine.preview import JAILED as PREVIEW_JAILED
 from service.engine.preview import write_preview
 from service.engine.reading import INTO_WORK_FILE, JAILED, PARQUET_READING, WorkFile, read_into_work_file
+from service.engine.recorded import recorded_system
 from service.engine.recount import count_unreachable
 from service.engine.rereading import reread, tally
 from service.engine.session import Session, SessionOver, session
@@ -132,7 +133,10 @@ class Engine:
         if plan.writing.json:
             return await tally(place, plan)
         if how is not None and self._is_reread(place, plan, how):
-            return await reread(place, plan, how)
+            found = await reread(place, plan, how)
+            if not how.doubts_system:
+                return found
+            return msgspec.structs.replace(found, recorded=await recorded_system(place, plan, how))
         if plan.writing.read_back in READERS:
             names = json.dumps({dataset.name: dataset_name(plan, dataset) for dataset in plan.datasets})
             await place.python(readback_program.__name__, plan.writing.read_back, names, VERIFIED_FILE)

@@ -129,6 +129,8 @@ _EXITS = {
     Exit.DAMAGED: _INVALID,
     Exit.SEVERAL_SYSTEMS: "The geometries of a table name different coordinate systems (SRID). Split the table by "
     "system, and send each file on its own.",
+    Exit.AMBIGUOUS_COMMAS: "The commas in the coordinates, as in 529,090, may be decimal commas or separate thousands. "
+    "Save the file without separators of thousands and with decimal points.",
 }
 _RENAMED = re.compile(r"Field '(?P<old>[^'\n]{1,200})' already exists\. Renaming it as '(?P<new>[^'\n]{1,200})'")
 MAX_RENAMES = 20

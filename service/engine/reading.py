@@ -120,6 +120,7 @@ class _Table(msgspec.Struct, frozen=True):
     others: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
     srid: Annotated[int, Meta(ge=1, le=MAX_CODE)] | None
     renamed: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
+    finer: Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
     in_windows_1252: bool
 
 
@@ -392,6 +393,7 @@ def _table_warnings(tables: Sequence[_Table | Table]) -> Iterator[str]:
     if renamed:
         pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in renamed], LISTED)
         yield f"Names of columns are repeated in the header, or have line ends: {pairs}."
+    yield from _rounded_warnings({name: count for table in tables for name, count in table.finer.items()})
     for table in tables:
         if table.others:
             x, y = (shown(name) for ours, name in table.originals.items() if ours in {X, Y})
@@ -423,8 +425,10 @@ async def _read_parquet(place: Workplace, source: Source, request: ConversionReq
 
 def _rounded_warnings(rounded: Mapping[str, int]) -> Iterator[str]:
     if rounded:
+        total = sum(rounded.values())
+        values = "1 value" if total == 1 else f"{total:,} values"
         yield (
-            f"{sum(rounded.values()):,} values of {listed(quotes(rounded), LISTED)} lost digits: times are kept with "
+            f"{values} of {listed(quotes(rounded), LISTED)} lost digits: times are kept with "
             "millisecond precision, decimal numbers to the fifteenth digit."
         )
 

@@ -35,11 +35,15 @@ TYPES_OF_OURS = f"{OURS}t"
 
 
 class Cells(msgspec.Struct, frozen=True):
-    """A column: how many cells are filled, look like numbers or like geometries; the type that fits all cells."""
+    """A column: how many cells are filled, look like numbers or like geometries; the type that fits all cells.
+
+    `finer` is the number of times with fractions of milliseconds.
+    """
 
     filled: Count
     numbers: Count
     geometries: Count
+    finer: Count
     type: Literal["String", "Integer64", "Real", "Date", "DateTime"]
 
 
@@ -105,4 +109,5 @@ def columns_of(looked: Looked, wanted: Wanted) -> Sequence[Column]:
     for column, seen in zip(columns, looked.columns, strict=True):
         column.numbers = seen.numbers if column.may_be_coordinate else 0
         column.geometries = seen.geometries
+        column.finer = seen.finer
     return columns

@@ -114,7 +114,9 @@ NOTES = """\
   refused unless `sourceEpsg` says which it is; `keepCoordinates=true` writes coordinates unchanged if the output does
   not require a system.
 - **CSV** may be in UTF-8, UTF-16 or Windows-1252, with comma, semicolon, tab or bar, with or without a header. Types
-  follow from all rows; values with leading zeros or more than 18 digits stay text.
+  follow from all rows; values with leading zeros or more than 18 digits stay text, and
+  so do columns with days or hours that do not exist, whole numbers of more than 15 digits beside decimals, or commas
+  before three digits that may separate thousands.
 - **Time zones** are kept in quarters of an hour. CSV and GeoJSON keep times in others, such as +05:07, as texts. GPX,
   KML, GeoPackage, SQLite and FlatGeobuf are read without their minutes, or without these zones; a warning reports it.
 - **XLSX** says by the format of a cell whether a number is a date (a day, month or year) or a time of day (an hour).
@@ -137,8 +139,9 @@ NOTES = """\
 - **TopoJSON** has no dates: texts that look like them are read as such, and a warning reports those that may have
   changed.
 - **FlatGeobuf** sorts features by location, for its index; dates become dates with times.
-- **MapInfo TAB** rounds coordinates to 2e-7 degrees or 1 cm. Text is Windows-1252 if that can represent it, otherwise
-  UTF-8, which the format cannot declare.
+- **MapInfo TAB** cannot record every coordinate system; a warning says if a result records none, or another one.
+  It rounds coordinates to 2e-7 degrees or 1 cm. Text is Windows-1252 if that can represent it, otherwise UTF-8,
+  which the format cannot declare.
 - **GML** is 3.2 without a schema file; types follow from the values when it is read.
 - **Wkt** is one geometry per line, `GEOMETRYCOLLECTION EMPTY` for a feature without geometry.
 - **DXF** without `EOF` at its end is incomplete and refused; so is binary DXF.

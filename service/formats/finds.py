@@ -15,6 +15,7 @@ from service.formats.table import FORMATS
 
 READ = tuple(row for row in FORMATS if row.reading is not None)
 BUNDLES = tuple((row, bundle) for row in READ for bundle in reading_of(row).bundles)
+PARTS = frozenset(extension for _, bundle in BUNDLES for extension in bundle.extensions)
 FOLDERS = tuple((row, folder) for row in READ if (folder := reading_of(row).folder) is not None)
 
 
@@ -43,12 +44,18 @@ def find_all(members: Iterable[Member]) -> list[Find]:
     """What can be converted among `members`: single files, then folders, then bundles.
 
     Raises:
-        Rejection: a dataset lacks a part, and either nothing else can be converted or the part present holds data.
+        Rejection: a dataset lacks a part, and either nothing else can be converted or the part present holds data; or
+            two files could be the same part.
     """
     every = list(members)
     groups: dict[str, dict[str, Member]] = {}
     for member in every:
-        groups.setdefault(member.stem, {}).setdefault(member.extension, member)
+        first = groups.setdefault(member.stem, {}).setdefault(member.extension, member)
+        if first is not member and member.extension in PARTS:
+            raise Rejection(
+                f"The ZIP holds {shown(first.path)!r} and {shown(member.path)!r}, whose names differ at most in "
+                "case, so it is unclear which files belong together. Give them different names."
+            )
     mains = {bundle.main for _, bundle in BUNDLES}
     singles = [
         Find(format=row, path=member.path, members={member.extension: member})

@@ -183,6 +183,8 @@ class Reread(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a value that is not null is read as not null, and as the same number."""
     is_one: bool = False
     """Whether the features of all datasets are counted together, because the driver's layers are fixed."""
+    doubts_system: bool = False
+    """Whether the driver may silently record no coordinate system, or another one than it was told."""
     least_columns: int = 0
     """How many columns its driver needs to recognise lines at all."""
 

@@ -29,6 +29,11 @@ BINARY_DXF = Unread(
     rb"AutoCAD Binary DXF",
     "The file is a binary DXF, which cannot be read. Save it as ASCII DXF and send it again.",
 )
+ENCRYPTED_WORKBOOK = Unread(
+    rb"\xd0\xcf\x11\xe0",
+    "The file is an encrypted workbook, or one of Excel before 2007. Save it without a password as .xlsx and send it "
+    "again.",
+)
 
 
 def refuse_unread(path: Path, unread: Sequence[Unread]) -> None:

@@ -20,6 +20,10 @@ from service.formats.plan import Plan
 RELATIVE = 1e-6
 """How much the sum of a column may differ: formats round at the fifteenth digit, a loss is larger."""
 
+UNITS_APART = 0.5
+DEGREES_APART = 1e-5
+"""How far apart two systems may place features, in units of one, or in degrees, to count as the same."""
+
 
 class VerifiedColumn(msgspec.Struct, frozen=True):
     """A column of a result: how many values are not null, and, for numbers, the sum of their absolute values."""
@@ -38,12 +42,24 @@ class VerifiedLayer(msgspec.Struct, frozen=True, kw_only=True):
     columns: Annotated[Mapping[Name, VerifiedColumn], Meta(max_length=2 * MAX_COLUMNS)] | None = None
 
 
+class Recorded(msgspec.Struct, frozen=True):
+    """The coordinate system that a result records: whether it does, and how far it is from the planned one.
+
+    `moved` is the distance, in units of the planned system, between features as they are and as the recorded system
+    places them.
+    """
+
+    is_known: bool = True
+    moved: float = 0.0
+
+
 class Verified(msgspec.Struct, frozen=True):
     """A result as read back: its layers by the names of their datasets."""
 
     layers: Annotated[Mapping[Name, VerifiedLayer], Meta(max_length=2 * MAX_LAYERS)] = {}
     beyond_utc: Annotated[Mapping[Name, tuple[Count, Count]], Meta(max_length=MAX_COLUMNS)] = {}
     """By column: how many times in other zones have no four-digit year in UTC, and the first such feature."""
+    recorded: Recorded = Recorded()
 
 
 def compare(plan: Plan, verified: Verified) -> tuple[str, ...]:
@@ -57,7 +73,7 @@ def compare(plan: Plan, verified: Verified) -> tuple[str, ...]:
         for dataset in plan.datasets
         for warning in _differences(plan, dataset, verified.layers.get(dataset.name))
     )
-    return (*differences, *_beyond_utc(verified))
+    return (*differences, *_beyond_utc(verified), *_system_differences(plan, verified.recorded))
 
 
 def _differences(plan: Plan, dataset: Dataset, found: VerifiedLayer | None) -> Iterator[str]:
@@ -82,6 +98,21 @@ def _differences(plan: Plan, dataset: Dataset, found: VerifiedLayer | None) -> I
             yield f"Read back, {name!r} has no measures (M); they were lost."
     if found.columns is not None and writing.attributes is None:
         yield from _column_differences(writing, dataset, found.columns)
+
+
+def _system_differences(plan: Plan, recorded: Recorded) -> Iterator[str]:
+    title, system = plan.target.title, f"EPSG:{plan.output_epsg}"
+    if not recorded.is_known:
+        yield (
+            f"{title} cannot record {system}: the coordinates are in it, but programs that open the result will not "
+            "know. Choose another targetEpsg, such as 4326."
+        )
+    elif recorded.moved > (DEGREES_APART if plan.within_datelines else UNITS_APART):
+        far = f"{recorded.moved:,.0f}" if recorded.moved >= 1 else f"{recorded.moved:.3g}"
+        yield (
+            f"{title} cannot record {system} exactly: the coordinates are in it, but programs that open the result "
+            f"will place them up to {far} of its units elsewhere. Choose another targetEpsg, such as 4326."
+        )
 
 
 def _beyond_utc(verified: Verified) -> Iterator[str]:

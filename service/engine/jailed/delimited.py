@@ -6,6 +6,7 @@ header; if only the header differs, the rest is copied unchanged. Uses only the 
 
 import csv
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,21 +17,25 @@ from typing import TextIO
 
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.places import (
+    FINER,
     GEOMETRY_TEXT,
     NUMBER,
     WKT,
     WKT_VALUE,
     Column,
+    Kind,
     Wanted,
     describe,
     expect,
     find_places,
+    is_ambiguous,
+    kind_of_cell,
     look_at_cell,
     renames,
     strip_srids,
+    type_of,
     types_of,
     unique_names,
-    widened,
     write_rows,
     write_tables,
 )
@@ -41,6 +46,8 @@ UNDERSTOOD = ",;\t"
 """The delimiters that GDAL detects from a header line."""
 NO_UNICODE = "cp1252"
 """The encoding that all text is taken for that is neither UTF-8 nor UTF-16."""
+DECLARED = re.compile(r'"?sep=([,;\t|])"?\r?\n', re.IGNORECASE)
+"""A first line with which spreadsheet programs declare the delimiter."""
 SAMPLE_ROWS = 30
 SAMPLE_CHARACTERS = 1 << 20
 MAX_COLUMNS = 2000
@@ -52,12 +59,17 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
     asked = Wanted(**json.loads(wanted))
     encoding = _encoding(csv_file)
     with Path(csv_file).open(encoding=encoding, errors="replace", newline="") as file:
-        delimiter = known_delimiter or _delimiter(file)
+        declared, start = _declared(file)
+        delimiter = known_delimiter or declared or _delimiter(file)
         columns, header = _look(file, delimiter, asked)
         places, others = find_places(columns, asked)
+        if delimiter == "," and any(
+            ours != WKT and is_ambiguous(columns[at].kinds, ",") for at, ours in places.items()
+        ):
+            sys.exit(Exit.AMBIGUOUS_COMMAS)
         table = describe(OURS, "", columns, (places, others))
         names = [places.get(at, column.name) for at, column in enumerate(columns)]
-        file.seek(0)
+        file.seek(start)
         geometry = next((at for at, ours in places.items() if ours == WKT and table.srid is not None), None)
         written = _write(file, delimiter, names, has_header=bool(header), geometry=geometry)
     Path(OURS).with_suffix(".csvt").write_text(types_of(columns, places), encoding="ascii")
@@ -78,6 +90,14 @@ def _encoding(path: str) -> str:
     except UnicodeDecodeError:
         return NO_UNICODE
     return "utf-8-sig"
+
+
+def _declared(file: TextIO) -> tuple[str, int]:
+    """The delimiter that the first line declares, if it does, and where the table begins, to which `file` is set."""
+    found = DECLARED.fullmatch(file.readline(len('"sep=;"\r\n')))
+    start = file.tell() if found else 0
+    file.seek(start)
+    return (found[1] if found else ""), start
 
 
 def _delimiter(file: TextIO) -> str:
@@ -101,14 +121,14 @@ def _look(file: TextIO, delimiter: str, wanted: Wanted) -> tuple[list[Column], l
     if len(first) > MAX_COLUMNS:
         sys.exit(Exit.TOO_MANY_COLUMNS)
     header = [] if any(map(_is_data, first)) else first
-    columns = [Column(name, type="") for name in unique_names(header or [""] * len(first))]
+    columns = [Column(name) for name in unique_names(header or [""] * len(first))]
     expect(columns, wanted)
     if not header:
         _take(columns, first)
     for row in rows:
         _take(columns, row)
     for column in columns:
-        column.type = column.type or "String"
+        column.type = type_of(column.kinds, delimiter)
     return columns, header
 
 
@@ -132,10 +152,11 @@ def _take(columns: list[Column], row: Sequence[str]) -> None:
         if not cell:
             continue
         column.filled += 1
-        is_text = column.type == "String"
-        if not is_text:
-            column.type = widened(column.type, cell)
-        if is_text or column.type == "String" or column.may_be_coordinate:
+        if Kind.TEXT not in column.kinds or column.may_be_coordinate:
+            column.kinds |= kind_of_cell(cell)
+        if Kind.MOMENT in column.kinds and FINER.match(cell):
+            column.finer += 1
+        if Kind.TEXT in column.kinds or column.may_be_coordinate:
             look_at_cell(column, cell)
 
 
@@ -144,7 +165,7 @@ def _widen(columns: list[Column], row: Sequence[str]) -> None:
     if len(row) > MAX_COLUMNS:
         sys.exit(Exit.TOO_MANY_COLUMNS)
     names = unique_names([*(column.name for column in columns), *[""] * (len(row) - len(columns))])
-    columns.extend(Column(name, type="") for name in names[len(columns) :])
+    columns.extend(Column(name) for name in names[len(columns) :])
 
 
 def _write(file: TextIO, delimiter: str, names: Sequence[str], *, has_header: bool, geometry: int | None) -> str:

@@ -15,3 +15,4 @@ class Exit(IntEnum):
     STOPPED_EARLY = 46
     NOT_UTF8 = 47
     SEVERAL_SYSTEMS = 48
+    AMBIGUOUS_COMMAS = 49

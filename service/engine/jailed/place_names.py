@@ -55,6 +55,13 @@ PROJECTED = (
 )
 SHORT = (("x", "y"), ("e", "n"), ("east", "north"))
 """Ambiguous words, so that fewer others may accompany them."""
+OPPOSITES: Mapping[str, frozenset[str]] = {
+    "e": frozenset({"w", "s"}),
+    "n": frozenset({"w", "s"}),
+    "east": frozenset({"west", "south"}),
+    "north": frozenset({"west", "south"}),
+}
+"""Words that are the edges of an area, not a coordinate, if columns have all these names, too."""
 UNITS = frozenset(
     {
         "deg",
@@ -211,7 +218,9 @@ def find_pairs(names: Sequence[tuple[int, str]]) -> list[tuple[int, int]]:
     Args:
         names: the columns whose values are numbers.
     """
-    roles = [(at, role) for at, name in names for role in roles_of(name)]
+    every = {plain(name) for _, name in names}
+    edges = {word for word, opposites in OPPOSITES.items() if opposites <= every}
+    roles = [(at, role) for at, name in names if plain(name) not in edges for role in roles_of(name)]
     found = [
         (len(first.beside), first.pair, x, y)
         for x, first in roles

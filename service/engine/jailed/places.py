@@ -10,6 +10,8 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import date
+from enum import IntFlag, auto
 from pathlib import Path
 from typing import TextIO
 
@@ -32,21 +34,52 @@ SRID_BYTES = re.compile(r"\s*(?:01[0-9A-F]{6}[26AE]0([0-9A-F]{8})|00[26AE]0[0-9A
 NUMBER = re.compile(r"\s*[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][-+]?\d+)?\s*$")
 LINE_ENDS = re.compile(r"[\r\n]+")
 """The driver takes the first one for the end of the header, whatever the quotes."""
-TYPES = (
-    ("Integer64", re.compile(r"-?(?:0|[1-9]\d{0,17})$")),
-    ("Real", re.compile(r"-?(?:0|[1-9]\d*)?(?:[.,]\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+)$")),
-    ("Date", re.compile(r"\d{4}[-/](?:0\d|1[0-2])[-/](?:[0-2]\d|3[01])$")),
+
+
+class Kind(IntFlag):
+    """What the cells of a column look like. A column has the kinds of all its cells, and its type follows from them."""
+
+    NONE = 0
+    TEXT = auto()
+    WHOLE = auto()
+    LONG = auto()
+    """A whole number that a floating-point number may not represent exactly."""
+    POINT = auto()
+    """A decimal with a point or an exponent."""
+    COMMA = auto()
+    GROUPED = auto()
+    """A number with a comma before its last three digits, which may belong to a decimal or separate thousands."""
+    DAY = auto()
+    MOMENT = auto()
+
+
+_KINDS = (
+    (Kind.WHOLE, re.compile(r"-?(?:0|[1-9]\d{0,14})$")),
+    (Kind.LONG, re.compile(r"-?[1-9]\d{15,17}$")),
+    (Kind.POINT, re.compile(r"-?(?:(?:0|[1-9]\d*)?\.\d+(?:[eE][-+]?\d+)?|(?:0|[1-9]\d*)[eE][-+]?\d+)$")),
+    (Kind.GROUPED, re.compile(r"-?[1-9]\d{0,2},\d{3}$")),
+    (Kind.COMMA, re.compile(r"-?(?:0|[1-9]\d*)?,\d+(?:[eE][-+]?\d+)?$")),
+    (Kind.DAY, re.compile(r"\d{4}[-/]\d\d[-/]\d\d$")),
     (
-        "DateTime",
+        Kind.MOMENT,
         re.compile(
-            r"\d{4}[-/](?:0\d|1[0-2])[-/](?:[0-2]\d|3[01])[T ][0-2]\d:[0-5]\d(?::[0-6]\d(?:\.\d+)?)?"
-            r"(?:Z|[-+]\d\d(?::?(?:00|15|30|45))?)?$"
+            r"\d{4}[-/]\d\d[-/]\d\d[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
+            r"(?:Z|[-+](?:0\d|1[0-4])(?::?(?:00|15|30|45))?)?$"
         ),
     ),
 )
-"""The converter keeps zones in quarters of an hour, so that times in others remain texts."""
-WIDER = {"Integer64": "Real", "Date": "DateTime"}
-"""The type that a column changes to if a value fits only the wider one."""
+_DATES = Kind.DAY | Kind.MOMENT
+_TYPES = (
+    ("Date", Kind.DAY),
+    ("DateTime", _DATES),
+    ("Integer64", Kind.WHOLE | Kind.LONG),
+    ("Real", Kind.WHOLE | Kind.POINT | Kind.COMMA | Kind.GROUPED),
+)
+"""Each type with the kinds that it can represent, the narrowest first."""
+DECIMAL_COMMA = ";"
+"""The delimiter of programs whose decimals have a comma."""
+FINER = re.compile(r".{19}\.\d{3}0*[1-9]")
+"""A moment with fractions of milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +104,11 @@ class Column:
     name: str
     type: str = "String"
     filled: int = 0
+    kinds: Kind = Kind.NONE
     numbers: int = 0
     geometries: int = 0
+    finer: int = 0
+    """How many of its times have fractions of milliseconds."""
     srids: set[int] = field(default_factory=set)
     """The systems that its geometries name."""
     may_be_coordinate: bool = False
@@ -95,6 +131,8 @@ class Table:
     srid: int | None = None
     renamed: tuple[tuple[str, str], ...] = ()
     """Columns whose name is repeated, or has line ends, and their new names."""
+    finer: Mapping[str, int] = field(default_factory=dict)
+    """How many times in each of the columns of times have fractions of milliseconds, which are lost."""
     in_windows_1252: bool = False
     """Whether its text was taken for Windows-1252, because it is not in a Unicode encoding."""
 
@@ -173,6 +211,7 @@ def describe(
         columns=tuple(column.name for column in columns),
         originals={ours: columns[at].name for at, ours in places.items()},
         others=tuple((columns[x].name, columns[y].name) for x, y in others),
+        finer={column.name: column.finer for column in columns if column.finer and column.type == "DateTime"},
         srid=next(iter(srids), None),
     )
 
@@ -182,16 +221,34 @@ def kind_of(places: dict[int, str]) -> str:
     return "wkt" if WKT in places.values() else "xyz" if Z in places.values() else "xy" if places else ""
 
 
-def widened(current: str, cell: str) -> str:
-    """The type of a column that had the type `current`, "" for none yet, and now contains `cell`."""
-    for name, pattern in TYPES:
-        if pattern.match(cell):
-            if current in {"", name}:
-                return name
-            if WIDER.get(current) == name:
-                return name
-            return current if WIDER.get(name) == current else "String"
-    return "String"
+def kind_of_cell(cell: str) -> Kind:
+    """What a filled `cell` looks like."""
+    kind = next((kind for kind, pattern in _KINDS if pattern.match(cell)), Kind.TEXT)
+    return Kind.TEXT if kind & _DATES and not is_in_calendar(cell) else kind
+
+
+def type_of(kinds: Kind, delimiter: str) -> str:
+    """The type of a column with cells of `kinds`; text if a type would change what some of them say.
+
+    A comma before three digits is a decimal's if other cells, or the delimiter, show that decimals have commas.
+    """
+    if not kinds or is_ambiguous(kinds, delimiter):
+        return "String"
+    return next((name for name, held in _TYPES if kinds in held), "String")
+
+
+def is_ambiguous(kinds: Kind, delimiter: str) -> bool:
+    """Whether commas in the cells of a column may be those of decimals or separate thousands."""
+    return Kind.GROUPED in kinds and Kind.COMMA not in kinds and delimiter != DECIMAL_COMMA
+
+
+def is_in_calendar(text: str) -> bool:
+    """Whether the date at the beginning of `text`, with two characters between its numbers, exists."""
+    try:
+        date(int(text[:4]), int(text[5:7]), int(text[8:10]))
+    except ValueError:
+        return False
+    return True
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

@@ -20,12 +20,13 @@ from service.engine.jailed.places import (
     describe,
     expect,
     find_places,
+    kind_of_cell,
     look_at_cell,
     renames,
     strip_srids,
+    type_of,
     types_of,
     unique_names,
-    widened,
     write_rows,
     write_tables,
 )
@@ -79,14 +80,13 @@ def _look(connection: sqlite3.Connection, table: str, original: str, column: Col
     if column.type != "String" and not column.may_be_coordinate:
         return
     guesses = column.type == "String" and _begins_empty(connection, table, original)
-    seen = ""
     query = f"SELECT {quoted(original)} FROM {quoted(table)} WHERE {quoted(original)} NOT IN ('')"  # noqa: S608 -- quoted
     for (value,) in connection.execute(query):
         text = str(value)
         column.filled += 1
-        seen = widened(seen, text) if guesses else seen
+        column.kinds |= kind_of_cell(text) if guesses else column.kinds
         look_at_cell(column, text)
-    column.type = seen or column.type
+    column.type = type_of(column.kinds, "") if column.kinds else column.type
 
 
 def _begins_empty(connection: sqlite3.Connection, table: str, column: str) -> bool:

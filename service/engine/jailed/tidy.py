@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from service.engine.jailed.gpkg import FID, GEOMETRY, columns, has_geometry, quoted
+from service.engine.jailed.places import is_in_calendar
 
 NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d+)?$")
-DATE = re.compile(r"\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])$")
-DATETIME = re.compile(r"\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])T[0-2]\d:[0-5]\d:[0-6]\d(?:\.\d+)?Z?$")
+DATE = re.compile(r"\d{4}-\d\d-\d\d$")
+DATETIME = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?Z?$")
 MAX_DIGITS = 18
 NUMBERS = ("INT", "MEDIUMINT", "REAL", "DOUBLE", "FLOAT")
 
@@ -99,9 +100,11 @@ def _none_where(condition: str) -> Callable[[sqlite3.Connection, str, str], bool
     return fits
 
 
-def _all_match(pattern: re.Pattern[str]) -> Callable[[sqlite3.Connection, str, str], bool]:
+def _all_match(pattern: re.Pattern[str], *, is_date: bool = False) -> Callable[[sqlite3.Connection, str, str], bool]:
     def fits(connection: sqlite3.Connection, table: str, name: str) -> bool:
-        connection.create_function("fits", 1, lambda value: pattern.match(str(value)) is not None)
+        connection.create_function(
+            "fits", 1, lambda value: bool(pattern.match(str(value))) and (not is_date or is_in_calendar(str(value)))
+        )
         return _none_where("NOT fits({0})")(connection, table, name)
 
     return fits
@@ -115,8 +118,8 @@ _TYPES: tuple[tuple[str, str, Callable[[sqlite3.Connection, str, str], bool]], .
         _none_where(f"{{0}} <> CAST(CAST({{0}} AS INTEGER) AS TEXT) OR length({{0}}) > {MAX_DIGITS}"),
     ),
     ("REAL", "CAST({0} AS REAL)", _all_match(NUMBER)),
-    ("DATE", "{0}", _all_match(DATE)),
-    ("DATETIME", "{0}", _all_match(DATETIME)),
+    ("DATE", "{0}", _all_match(DATE, is_date=True)),
+    ("DATETIME", "{0}", _all_match(DATETIME, is_date=True)),
 )
 
 

@@ -91,7 +91,7 @@ MAPINFO = Format(
     ),
     writing=Writing(
         driver="MapInfo File",
-        reread=Reread(drivers=("MapInfo File",), values=False),
+        reread=Reread(drivers=("MapInfo File",), values=False, doubts_system=True),
         options=("-mapFieldType", "Integer64=Real"),
         value_losses=frozenset({"binary", "beyond_32_bits", "nulls", "zones"}),
         extension=".zip",

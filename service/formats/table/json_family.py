@@ -98,6 +98,23 @@ ESRIJSON = Format(
     reading=Reading(
         drivers=("ESRIJSON",),
         unread=NO_UTF_16,
+        left_out=(
+            LeftOut(
+                (b'"curvePaths"', b'"curveRings"'),
+                "Geometries with curves ({count}) cannot be read; their features have no geometry. Send lines in "
+                "place of curves, for example with returnTrueCurves=false.",
+            ),
+            LeftOut(
+                (),
+                "The server that made the file left out features beyond its limit (exceededTransferLimit); ask it for "
+                "the others.",
+                pattern=rb'"exceededTransferLimit"\s{0,8}:\s{0,8}true',
+            ),
+            LeftOut(
+                (b'"esriFieldTypeDate"',),
+                "Columns of dates ({count}) hold milliseconds since 1970 in UTC, and stay so.",
+            ),
+        ),
         told_by=(("geometryType", ""), ("spatialReference", ""), ("fieldAliases", ""), ("displayFieldName", "")),
     ),
 )

@@ -104,7 +104,10 @@ GML = Format(
         unread=NO_UTF_16,
         options=("WRITE_GFS=NO",),
         environment=MappingProxyType({"GML_FIELDTYPES": "ALWAYS_STRING"}),
-        left_out=(LeftOut((), "Blanks at the beginning of texts ({count}) were left out.", pattern=BEGINS_BLANK),),
+        left_out=(
+            LeftOut((), "Blanks at the beginning of texts ({count}) were left out.", pattern=BEGINS_BLANK),
+            LeftOut((b"xlink:href=",), "References to other elements (xlink:href, {count}) were left out."),
+        ),
         overflows=frozenset({"infinite"}),
         guesses_types=True,
         noise_columns=MappingProxyType({"gml_id": ("{layer}.*",)}),

@@ -4,7 +4,7 @@
 from types import MappingProxyType
 
 from service.formats.format import ColumnRule, Format, Reader, Reading, Reread, Writer, Writing
-from service.formats.unread import UTF_16_WITHOUT_MARK
+from service.formats.unread import ENCRYPTED_WORKBOOK, UTF_16_WITHOUT_MARK
 
 CSV_PLACES = ("X_POSSIBLE_NAMES=X", "Y_POSSIBLE_NAMES=Y", "Z_POSSIBLE_NAMES=Z", "GEOM_POSSIBLE_NAMES=WKT")
 """The columns that hold the geometry in a CSV file that the service wrote."""
@@ -90,6 +90,7 @@ XLSX = Format(
         environment=MappingProxyType({"OGR_XLSX_HEADERS": "FORCE"}),
         records_crs=False,
         doubts_dates=True,
+        unread=(ENCRYPTED_WORKBOOK,),
     ),
     writing=Writing(
         driver="XLSX",

@@ -361,3 +361,33 @@ async def test_geoparquet_says_what_it_is_to_every_reader(pipeline: Pipeline, tm
     of_schema = json.loads(pq.read_schema(path).metadata[b"geo"])
     assert of_file["columns"]["geometry"]["geometry_types"] == ["Point"]
     assert (of_schema["primary_column"], of_schema["version"]) == ("geometry", "1.1.0")
+
+
+async def test_what_esri_json_cannot_pass_on_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Curves, features that the server held back, and dates, which are numbers there."""
+    curve = {"curvePaths": [[[6, 3], {"b": [[3, 2], [6, 1], [2, 4]]}]]}
+    rows = [curve, {"paths": [[[1, 2], [3, 4]]]}]
+    document = {
+        "geometryType": "esriGeometryPolyline",
+        "spatialReference": {"wkid": 4326},
+        "exceededTransferLimit": True,
+        "fields": [{"name": "at", "type": "esriFieldTypeDate"}],
+        "features": [{"attributes": {"at": 1704164645000}, "geometry": row} for row in rows],
+    }
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(document))
+    done = await pipeline.to("GeoJson", path)
+    for words in ("Geometries with curves (1)", "exceededTransferLimit", "Columns of dates (1)"):
+        assert sum(words in warning for warning in done.output.warnings) == 1, done.output.warnings
+
+
+async def test_references_in_gml_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The driver leaves them out."""
+    path = tmp_path / "a.gml"
+    path.write_text(
+        '<a:C xmlns:a="http://a" xmlns:gml="http://www.opengis.net/gml" xmlns:xlink="http://www.w3.org/1999/xlink">'
+        '<gml:featureMember><a:f><a:n>1</a:n><a:owner xlink:href="#o1"/><a:g><gml:Point srsName="EPSG:4326"><gml:pos>'
+        "1 2</gml:pos></gml:Point></a:g></a:f></gml:featureMember></a:C>"
+    )
+    warnings = (await pipeline.to("GeoJson", path)).output.warnings
+    assert warnings == ("References to other elements (xlink:href, 1) were left out.",)

@@ -8,6 +8,7 @@ import pytest
 from service.errors import Rejection
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Converted, Pipeline
+from tests.support.converters import Converters
 
 HALF = "id,lat,lon\n1,50,7\n2,51,8\n3,52,9\n4,50°30N,7\n5,n/a,8\n6,,\n"
 
@@ -155,3 +156,15 @@ async def test_coordinates_of_no_system_cannot_be_kept_in_degrees(pipeline: Pipe
     path = table(tmp_path / "a.csv", "name,x,y\na,1000.5,2000.25\n")
     with pytest.raises(Rejection, match="always in EPSG:4326"):
         await pipeline.to("GeoJson", path, keep_coordinates=True)
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_fractions_of_milliseconds_in_a_table_are_told(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Times keep three digits of a second; a column that is text keeps all."""
+    path = tmp_path / "a.csv"
+    first = "1,1,2,2024-01-02 03:04:05.123456+00,2024-01-02T03:04:05.123456\n"
+    path.write_text(f"id,x,y,at,text\n{first}2,1,2,2024-01-02 03:04:05.120000,soon\n")
+    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoJson", path, source_epsg=4326)
+    assert [words for words in done.output.warnings if words.startswith("1 value of 'at' lost digits")]

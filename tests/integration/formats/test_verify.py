@@ -21,6 +21,7 @@ from service.usecases.inspect_source import inspect_source
 from service.usecases.verify_output import verify_output
 from tests.integration.formats.pipeline import Json, Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.samples import point
+from tests.support.converters import Converters
 
 ROWS = [point(1, 2, name="a", n=1), point(3, 4, name="b", n=20), point(5, 6, name=None, n=300)]
 
@@ -241,3 +242,26 @@ async def test_a_result_that_nothing_here_can_read_is_told(pipeline: Pipeline, t
     path = (await pipeline.to("GeoPackage", write_geojson(tmp_path / "a.geojson", ROWS))).path
     (told,) = await written(pipeline, path, target, _unreadable)
     assert "'a' could not be read back, so it is not proven that its 3 features are complete." in told
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize(
+    ("epsg", "told"),
+    [(2053, "cannot record EPSG:2053: "), (31467, "cannot record EPSG:31467 exactly: "), (25832, ""), (3857, "")],
+)
+async def test_a_system_that_a_result_does_not_record_is_told(
+    converters: Converters, tmp_path: Path, epsg: int, told: str, *, has_sessions: bool
+) -> None:
+    """The driver records none, or one with another datum, and succeeds."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = write_geojson(tmp_path / "a.geojson", [point(9, 51, name="a")])
+    directory, source = pipeline.receive(path)
+    target = choose_target(source.format, "MapInfo")
+    request = ConversionRequest(output="MapInfo", target_epsg=epsg)
+    async with pipeline.engine.session(pipeline.run, target) as run:
+        facts = await pipeline.engine.inspect(run, source, directory, request)
+        plan = plan_conversion(source, target, facts, request, pipeline.engine.catalogue)
+        await pipeline.engine.convert(run, source, plan, directory)
+        warnings = await verify_output(pipeline.engine, run, source, plan, directory)
+    assert len(warnings) == bool(told), warnings
+    assert all(told in warning for warning in warnings)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.engine.jailed import delimited
+from service.engine.jailed.exits import Exit
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +62,60 @@ def test_types_come_from_all_rows() -> None:
     first = b"00501,1,123456789012345678901,1.5,2024-02-29,2024-02-29T01:02:03Z,1\n"
     second = b"10001,-2,1,2,2024-03-01,2024/03/01 00:00:00+01,x\n"
     assert made(header + first + second)[1] == ["String", "Integer64", "String", "Real", "Date", "DateTime", "String"]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (("2024-02-29", "2024-03-01"), "Date"),
+        (("2024-01-02", "0000-00-00"), "String"),
+        (("2024-01-02", "2023-02-29"), "String"),
+        (("2024-01-02 03:04:05", "2024-01-02 24:00:00"), "String"),
+        (("2024-01-02 03:04:05", "2024-01-02 23:59:60"), "String"),
+        (("2024-01-02 03:04:05+05:30", "2024-01-02"), "DateTime"),
+        (("2024-01-02 03:04:05+05:17",), "String"),
+        (("999999999999999", "1.5"), "Real"),
+        (("123456789012345678", "1"), "Integer64"),
+        (("123456789012345678", "1.5"), "String"),
+        (("1e5", "7"), "Real"),
+        (("e5", "e6"), "String"),
+    ],
+)
+def test_a_type_changes_no_value(values: tuple[str, ...], kind: str) -> None:
+    """Days and hours that do not exist would be lost, and long numbers beside decimals would lose digits."""
+    rows = "".join(f"{value},a\n" for value in values)
+    assert made(f"value,other\n{rows}".encode())[1] == [kind, "String"]
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "values", "kind"),
+    [
+        (",", ("1,234", "56,789"), "String"),
+        ("\t", ("1,234", "987"), "String"),
+        ("\t", ("1,234", "9,87"), "Real"),
+        (";", ("1,234", "987"), "Real"),
+        (",", ("1,5", "2,25"), "Real"),
+    ],
+)
+def test_a_comma_before_three_digits_may_separate_thousands(delimiter: str, values: tuple[str, ...], kind: str) -> None:
+    """Unless the file shows that its decimals have commas, the text is kept."""
+    rows = "".join(f'"{value}"{delimiter}a\n' for value in values)
+    assert made(f"value{delimiter}other\n{rows}".encode())[1] == [kind, "String"]
+
+
+def test_coordinates_with_such_commas_are_refused() -> None:
+    """Read as decimals, they would be elsewhere."""
+    with pytest.raises(SystemExit) as left:
+        made(b'name,easting,northing\na,"529,090","179,645"\n')
+    assert left.value.code == Exit.AMBIGUOUS_COMMAS
+    assert made(b'name,lon,lat\na,"13,4","52,125"\nb,"13,405","52,5"\n')[2] == "xy"
+
+
+@pytest.mark.parametrize("line", [b"sep=;\r\n", b'"sep=;"\n', b"SEP=;\n"])
+def test_a_first_line_may_declare_the_delimiter(line: bytes) -> None:
+    """It is no part of the table; without delimiters in its rows, nothing else would show it."""
+    text, types, kind = made(line + b"name;x;y\na,b;1;2\n")
+    assert (text, types, kind) == ("name;__x;__y\na,b;1;2\n", ["String", "Real", "Real"], "xy")
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])

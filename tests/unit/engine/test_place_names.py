@@ -60,3 +60,11 @@ def test_names_that_only_resemble_them(header: str) -> None:
 def test_the_plainest_pair_comes_first() -> None:
     """Whatever the order of the columns."""
     assert pairs("end_lat|end_lon|lat|lon") == [("lon", "lat"), ("end_lon", "end_lat")]
+
+
+@pytest.mark.parametrize("header", ["NORTH|SOUTH|EAST|WEST", "n|e|s|w"])
+def test_the_edges_of_an_area_are_no_point(header: str) -> None:
+    """Two of them are its corner."""
+    assert pairs(header) == []
+    first, second, third, *_ = header.split("|")
+    assert pairs(f"{first}|{third if len(first) > 1 else second}") != []

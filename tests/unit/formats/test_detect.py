@@ -84,6 +84,19 @@ def test_several_shapefiles_are_layers(tmp_path: Path) -> None:
     assert source.stem == "Karte_1"
 
 
+@pytest.mark.parametrize("other", ["Roads.shp", "ROADS.dbf", "roads.PRJ"])
+def test_parts_whose_names_differ_in_case_alone_are_refused(tmp_path: Path, other: str) -> None:
+    """One of them would be dropped silently."""
+    with pytest.raises(Rejection, match=rf"'roads\.\w+' and '{other}', whose names differ at most in case"):
+        received(tmp_path, {**SHAPE, "roads.prj": b"", other: b"x"})
+
+
+def test_clutter_may_have_names_that_differ_in_case_alone(tmp_path: Path) -> None:
+    """It belongs to no dataset."""
+    source = received(tmp_path, {**SHAPE, "readme.txt": b"", "README.TXT": b""})
+    assert (source.format.token, len(source.parts)) == ("shapefile", 1)
+
+
 @pytest.mark.parametrize("missing", [".shx", ".dbf"])
 def test_a_shapefile_lacking_a_part_names_it(tmp_path: Path, missing: str) -> None:
     """ZIP rule 3."""
@@ -163,6 +176,13 @@ def test_a_binary_dxf_is_refused_as_such(tmp_path: Path) -> None:
     """It is not damaged, but its driver reads only text."""
     with pytest.raises(Rejection, match=r"binary DXF.* Save it as ASCII DXF"):
         received(tmp_path, {"a.dxf": b"AutoCAD Binary DXF\r\n\x1a\0\0\0SECTION\0"})
+
+
+def test_an_encrypted_workbook_is_named(tmp_path: Path) -> None:
+    """It is no ZIP but an older container, as the workbooks of older programs are."""
+    (tmp_path / "upload").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
+    with pytest.raises(Rejection, match=r"encrypted workbook.* Save it without a password"):
+        detect(tmp_path / "upload", "a.xlsx", tmp_path)
 
 
 def test_a_kmz_without_a_document_is_refused(tmp_path: Path) -> None:
