@@ -62,11 +62,16 @@ DETOUR_FILE = "detour.sqlite"
 INTO_DETOUR = ("-f", DETOUR_DRIVER, *INTO_WORK_FILE[2:], "-lco", "LAUNDER=NO")
 SHEETS_FILE = "sheets.gpkg"
 PLAIN_FILE = "plain"
-EARLY_FILE = "early"
+FOUND_FILE = "found.json"
 EARLY_DATES = (
     "The workbook counts days from 1904, which its driver does not know: dates came out 1,462 days (4 years and 1 day) "
     "too early. For correct dates, save the workbook with days counted from 1900."
 )
+UNCALCULATED = (
+    "The workbook holds no results for some of its formulas ({count:,}); their cells are empty. Open and save it in a "
+    "spreadsheet program, which calculates them, and send it again."
+)
+ESCAPED = "Characters that the workbook writes as escapes, such as _x000D_ ({count:,}), may have stayed escapes."
 TABLES_FILE = "tables.json"
 ROUNDED_FILE = "rounded.json"
 PARQUET_READING = f"{jailed.__name__}.parquet_reading"
@@ -124,10 +129,27 @@ class _Table(msgspec.Struct, frozen=True):
     in_windows_1252: bool
 
 
+TableNames = Annotated[tuple[Name, ...], Meta(max_length=MAX_LAYERS)]
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """What a workbook holds that its driver does not tell."""
+
+    early: bool = False
+    uncalculated: Count = 0
+    escaped: Count = 0
+
+
+class _Database(msgspec.Struct, frozen=True):
+    """The tables of a database, and by column how many values are of another type than it declares."""
+
+    tables: TableNames
+    mistyped: Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS * MAX_LAYERS)]
+
+
 Tables = Annotated[tuple[_Table, ...], Meta(max_length=MAX_LAYERS)]
 LayerNames = Annotated[dict[TableName, Name], Meta(max_length=MAX_LAYERS)]
 Rounded = Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)]
-TableNames = Annotated[tuple[Name, ...], Meta(max_length=MAX_LAYERS)]
 
 
 async def read_into_work_file(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
@@ -297,18 +319,28 @@ async def _read_workbook(place: Workplace, source: Source, request: ConversionRe
     """Convert sheets to tables, and find the geometry of the tables."""
     reading = _reading(source)
     file = await _with_plain_styles(place, source)
-    early = (EARLY_DATES,) if await place.has(EARLY_FILE) else ()
+    found = await place.read_json(FOUND_FILE, _Found) if await place.has(FOUND_FILE) else _Found()
+    told = tuple(_found_warnings(found))
     if place.input_bytes <= LARGEST_WORKBOOK_BYTES:
         placing = Placing(Wanted(**_wanted_columns(request)))
         facts = await hold(place, reading, [Opening(file)], placing)
         if facts is not None:
             _require_places(placing.tables, request)
-            return WorkFile((*early, *_table_warnings(placing.tables)), facts=facts)
+            return WorkFile((*told, *_table_warnings(placing.tables)), facts=facts)
     read = await _read_layers(place, reading, file)
     await place.rename(WORK_FILE, SHEETS_FILE)
     tables = await _read_sheets(place, request)
     names = {table: read.names.get(name, name) for table, name in tables.names.items()}
-    return msgspec.structs.replace(tables, warnings=(*early, *read.warnings, *tables.warnings), names=names)
+    return msgspec.structs.replace(tables, warnings=(*told, *read.warnings, *tables.warnings), names=names)
+
+
+def _found_warnings(found: _Found) -> Iterator[str]:
+    if found.early:
+        yield EARLY_DATES
+    if found.uncalculated:
+        yield UNCALCULATED.format(count=found.uncalculated)
+    if found.escaped:
+        yield ESCAPED.format(count=found.escaped)
 
 
 async def _with_plain_styles(place: Workplace, source: Source) -> str:
@@ -317,7 +349,7 @@ async def _with_plain_styles(place: Workplace, source: Source) -> str:
     if not reading_of(source.format).doubts_dates:
         return file
     plain = f"{PLAIN_FILE}{source.parts[0].extension}"
-    await place.python(styles.__name__, file, plain, EARLY_FILE)
+    await place.python(styles.__name__, file, plain, FOUND_FILE)
     return plain if await place.has(plain) else file
 
 
@@ -407,11 +439,23 @@ def _table_warnings(tables: Sequence[_Table | Table]) -> Iterator[str]:
 async def _read_database(place: Workplace, source: Source) -> WorkFile:
     """Read the tables that hold data; the driver lists no plain tables beside spatial ones."""
     await place.python(database.__name__, staged_names(source)[0], TABLES_FILE)
-    names = await place.read_json(TABLES_FILE, TableNames)
+    found = await place.read_json(TABLES_FILE, _Database)
+    names = found.tables
     readable = [name for name in names if name.isprintable() and not name.startswith(("-", "@"))]
     if not readable:
         raise Rejection("The database holds no table of data, so there is nothing to convert.")
-    return await _read_layers(place, reading_of(source.format), staged_names(source)[0], readable)
+    read = await _read_layers(place, reading_of(source.format), staged_names(source)[0], readable)
+    return msgspec.structs.replace(read, warnings=(*read.warnings, *_mistyped_warnings(found.mistyped)))
+
+
+def _mistyped_warnings(mistyped: Mapping[str, int]) -> Iterator[str]:
+    if mistyped:
+        total = sum(mistyped.values())
+        values = "1 value" if total == 1 else f"{total:,} values"
+        yield (
+            f"{values} of {listed(quotes(mistyped), LISTED)} are of other types than the database declares for the "
+            "columns; they may have become 0 or empty. Declare these columns as TEXT to keep them."
+        )
 
 
 async def _read_parquet(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:

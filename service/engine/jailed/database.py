@@ -1,5 +1,6 @@
-"""Finds the tables of an SQLite database that hold data. Runs in the sandbox.
+"""Finds the tables of an SQLite database that hold data, and values of other types than their columns declare.
 
+SQLite allows them; the driver takes texts for 0 then, and others for no value. Runs in the sandbox:
 `python -m …database FILE TABLES_FILE`. Uses only the standard library.
 """
 
@@ -7,10 +8,11 @@ import json
 import re
 import sqlite3
 import sys
+from collections import Counter
 from pathlib import Path
 
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.gpkg import MAX_LAYERS
+from service.engine.jailed.gpkg import MAX_LAYERS, quoted
 
 NOT_DATA = re.compile(
     r"^(sqlite_|idx_|rtree_|spatial_ref_sys|geometry_columns|views_geometry|virts_geometry|spatialite_history$"
@@ -19,11 +21,21 @@ NOT_DATA = re.compile(
     r"|tge_|qgis_projects$|geometry_columns_)",
     re.IGNORECASE,
 )
+EXPRESSIONS_A_QUERY = 500
+NO_DATE = "{0} NOT GLOB '[0-9][0-9][0-9][0-9][-/][0-9][0-9][-/][0-9][0-9]*'"
+MISTYPED = (
+    ("INT|BOOL", "typeof({0}) NOT IN ('integer', 'null')"),
+    ("CHAR|CLOB|TEXT", "typeof({0}) = 'blob'"),
+    ("BLOB|GEOM|POINT|LINE|POLYGON", "0"),
+    ("REAL|FLOA|DOUB|NUM|DEC", "typeof({0}) NOT IN ('real', 'integer', 'null')"),
+    ("DATE|TIMESTAMP", f"typeof({{0}}) <> 'null' AND {NO_DATE}"),
+)
+"""What a declared type contains, as SQLite itself judges it, and the condition that a value is of another type."""
 VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
 
 
 def main(database: str, tables_file: str) -> None:
-    """Write the names of the tables in `database` that hold data to `tables_file`, as JSON.
+    """Write the names of the tables in `database` that hold data to `tables_file`, and how many values are mistyped.
 
     Virtual tables and their shadow tables are left out, because they may read other files.
     """
@@ -39,7 +51,31 @@ def main(database: str, tables_file: str) -> None:
     names = [name for name, _ in entries if not (NOT_DATA.match(name) or name in virtual or name.startswith(shadows))]
     if len(names) > MAX_LAYERS:
         sys.exit(Exit.TOO_MANY_LAYERS)
-    Path(tables_file).write_text(json.dumps(names), encoding="utf-8")
+    mistyped: Counter[str] = Counter()
+    for name in names:
+        mistyped.update(_mistyped(connection, name))
+    Path(tables_file).write_text(json.dumps({"tables": names, "mistyped": mistyped}), encoding="utf-8")
+
+
+def _mistyped(connection: sqlite3.Connection, table: str) -> dict[str, int]:
+    """How many values in each column of `table` are of another type than it declares; none if it cannot be read."""
+    counts: dict[str, int] = {}
+    try:
+        columns = [(row[1], row[2].upper()) for row in connection.execute(f"PRAGMA table_info({quoted(table)})")]
+        wanted = [(name, condition) for name, kind in columns if (condition := _condition(name, kind))]
+        for start in range(0, len(wanted), EXPRESSIONS_A_QUERY):
+            part = wanted[start : start + EXPRESSIONS_A_QUERY]
+            sums = ", ".join(f"total({condition})" for _, condition in part)
+            row = connection.execute(f"SELECT {sums} FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
+            counts |= {name: int(count) for (name, _), count in zip(part, row, strict=True) if count}
+    except sqlite3.Error:
+        return {}  # the driver reports what is wrong
+    return counts
+
+
+def _condition(name: str, kind: str) -> str:
+    found = next((condition for words, condition in MISTYPED if re.search(words, kind)), "0")
+    return "" if found == "0" else found.format(quoted(name))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Makes the driver understand a workbook's formats of cells. Runs in the sandbox: `python -m …styles XLSX PLAIN`.
+"""Makes the driver understand a workbook's formats of cells. Runs in the sandbox: `python -m …styles XLSX PLAIN FOUND`.
 
 Only its format distinguishes a date from a number. The driver looks for some letters in a format, wherever they are. It
 knows no hour, day or month of one letter, and takes a number for a date if the text beside it has them. It does not
 know the built-in formats of East Asian versions. Uses only the standard library.
 """
 
+import json
 import lzma
 import re
 import shutil
@@ -17,6 +18,8 @@ from html import unescape
 from itertools import count
 from pathlib import Path
 from typing import IO
+
+from service.engine.jailed.cells import scan
 
 MEMBER = "xl/styles.xml"
 BOOK_MEMBER = "xl/workbook.xml"
@@ -71,10 +74,11 @@ UNREADABLE = (
 """What `zipfile` raises: a member that is damaged, missing or cut off, packed in an unknown way, or encrypted."""
 
 
-def main(workbook: str, plain: str, early: str) -> None:
+def main(workbook: str, plain: str, found_file: str) -> None:
     """Write a copy of `workbook` to `plain` whose formats the driver understands, unless it understands all of them.
 
-    Also create the file `early` if the driver, which counts days from 1900, reads dates as earlier ones.
+    Also write to `found_file`, as JSON, what the driver does not tell: whether it, which counts days from 1900, reads
+    dates as earlier ones (`early`), how many formulas have no result, and how many characters are escaped.
     """
     try:
         with zipfile.ZipFile(workbook) as book:
@@ -83,13 +87,15 @@ def main(workbook: str, plain: str, early: str) -> None:
             built_in = _built_in(understood)
             is_early = SINCE_1904.search(description) is not None
             largest = _largest(book) if is_early or not EAST_ASIAN.isdisjoint(built_in.values()) else {}
+            uncalculated, escaped = scan(book)
     except UNREADABLE:
         return  # the driver reports what is wrong
     understood = _with_known_numbers(understood, built_in, largest)
     if len(content) < MOST_BYTES and understood != content:
         _copy_with(understood, workbook, plain)
-    if is_early and any(place in largest for place in _dates(understood)):
-        Path(early).touch()
+    early = is_early and any(place in largest for place in _dates(understood))
+    found = {"early": early, "uncalculated": uncalculated, "escaped": escaped}
+    Path(found_file).write_text(json.dumps(found), encoding="ascii")
 
 
 def _own(styles: bytes) -> dict[bytes, bytes]:

@@ -391,3 +391,13 @@ async def test_references_in_gml_are_told(pipeline: Pipeline, tmp_path: Path) ->
     )
     warnings = (await pipeline.to("GeoJson", path)).output.warnings
     assert warnings == ("References to other elements (xlink:href, 1) were left out.",)
+
+
+async def test_values_that_are_not_of_the_declared_type_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """SQLite stores any value in any column; its driver makes 0 of a text in a column of numbers."""
+    path = tmp_path / "a.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE a (i INTEGER, r REAL, t TEXT, d DATE, n, good INTEGER)")
+        connection.execute("INSERT INTO a VALUES (1, 1.5, 'a', '2024-01-02', 1, 1), ('n/a', '', 5, 'soon', 2, '7')")
+    warnings = (await pipeline.to("Csv", path)).output.warnings
+    assert sum("3 values of 'i', 'r', 'd' are of other types" in warning for warning in warnings) == 1, warnings

@@ -392,6 +392,29 @@ async def test_a_format_of_the_workbook_has_the_meaning_it_says(pipeline: Pipeli
     assert found["properties"] == {"at": pytest.approx(45293.12783564815), "t": "x"}
 
 
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        (b"<c r='D2'><f>1+1</f><v/></c>", "no results for some of its formulas (1)"),
+        (b"<c r='D2'><f>1+1</f></c>", "no results for some of its formulas (1)"),
+        (b"<c r='D2' t='str'><f>B1</f><v></v></c>", ""),
+        (b"<c r='D2'><f>1+1</f><v>2</v></c>", ""),
+        (b"<c r='D2' t='inlineStr'><is><t>a_x000D_b</t></is></c>", "such as _x000D_ (1)"),
+    ],
+)
+async def test_what_the_driver_does_not_tell_of_cells_is_told(
+    pipeline: Pipeline, tmp_path: Path, cell: bytes, told: str
+) -> None:
+    """Formulas whose results no program has calculated, and characters that are written as escapes."""
+    path = await _workbook(pipeline, tmp_path, b'formatCode="0"')
+    changed = tmp_path / "changed.xlsx"
+    _replace_in(path, changed, rb'(?s)<c r="D2".*?</c>', cell)
+    warnings = (await pipeline.to("GeoJson", changed, source_epsg=4326)).output.warnings
+    assert [told in warning for warning in warnings if "formulas" in warning or "escapes" in warning] == [True] * bool(
+        told
+    )
+
+
 async def _workbook(pipeline: Pipeline, folder: Path, style: bytes, features: int = 1) -> Path:
     """A workbook with a date and time in each row, shown in the style of a cell."""
     rows = [point(1, 2, at="2024-01-02T03:04:05", t="x")] * features
