@@ -1,4 +1,4 @@
-"""Finds what the driver does not tell of the cells of a workbook. Runs in the sandbox; uses only the standard library."""
+"""Finds what the driver does not tell of the cells of a workbook. Runs in the sandbox, with the standard library only."""
 
 import re
 import zipfile
