@@ -1,4 +1,4 @@
-"""Finds what the driver does not tell of the cells of a workbook. Runs in the sandbox, with the standard library only."""
+"""Finds what the driver does not tell of the cells of a workbook. Runs in the sandbox, without other packages."""
 
 import re
 import zipfile
