@@ -95,9 +95,9 @@ if __name__ != "__main__":
     LINK = socket.socketpair()
 """,
     WRITING: """
-import tempfile
+import os
 if __name__ != "__main__":
-    FILE = tempfile.TemporaryFile()
+    FILE = os.memfd_create("file")
 """,
     SLOW: """
 import os, time
