@@ -1,10 +1,12 @@
 """The Python server that runs only while its modules are used: its children are as confined as all others."""
 
+import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -12,6 +14,7 @@ import msgspec
 import pytest
 from anyio.from_thread import start_blocking_portal
 
+from sandbox import probe
 from sandbox.config import LauncherName, PythonServer
 from sandbox.verdict import Ending, Verdict
 from tests.sandbox.processes import command_line, processes_below
@@ -32,6 +35,7 @@ BROKEN = "broken_module"
 LINKED = "linked_module"
 WRITING = "writing_module"
 SLOW = "slow_module"
+ATTACKING = "attacking_module"
 MODULES = {
     RARE: """
 import fcntl, os, sys
@@ -102,6 +106,14 @@ if __name__ != "__main__":
     SLOW: """
 import os, time
 while not os.path.exists(__file__ + ".go-on"): time.sleep(0.02)
+""",
+    ATTACKING: """
+import pathlib, sys
+from sandbox import probe
+if __name__ == "__main__":
+    pathlib.Path(probe.TARGETS).write_text(sys.argv[1])
+    probe.main()
+    print(pathlib.Path(probe.RESULT).read_text(), file=sys.stderr)
 """,
     BROKEN: "import no_such_module_anywhere\n",
 }
@@ -201,6 +213,36 @@ async def test_a_command_that_waits_for_it_can_be_cancelled(place: Place) -> Non
         verdict = await run(pool, "look")
         assert (verdict.launcher, verdict.ending) == (LauncherName.PYTHON_SERVER, Ending.OK)
         assert servers() == {starting}
+
+
+async def test_what_it_starts_reaches_nothing_outside(place: Place) -> None:
+    """The attacks of the self-test, which makes them with the server that is always up."""
+    with ExitStack() as stack:
+        kinds = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
+        tcp, udp = (stack.enter_context(socket.socket(socket.AF_INET, kind)) for kind in kinds)
+        unix, abstract = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in kinds)
+        for listener, address in ((tcp, ("127.0.0.1", 0)), (udp, ("127.0.0.1", 0)), (unix, f"{place.path}/socket")):
+            listener.bind(address)
+        abstract.bind(f"\0{ATTACKING}-{os.getpid()}")
+        for listener in (tcp, unix, abstract):
+            listener.listen()
+        outside = place.path / "secret"
+        outside.write_text("secret")
+        paths = {name: str(path) for name, path in (("file", outside), ("folder", place.path))}
+        own = Path(f"/proc/{os.getpid()}")
+        targets = {
+            "paths": {**paths, "environment": str(own / "environ"), "/proc": "/proc"},
+            "tcp": tcp.getsockname()[1],
+            "udp": udp.getsockname()[1],
+            "unix": f"{place.path}/socket",
+            "abstract": f"{ATTACKING}-{os.getpid()}",
+        }
+        for attempt in probe.attempts(**targets).values():
+            attempt()  # everything is there, for this process
+        async with on_demand(place, modules=(ATTACKING,)) as pool:
+            verdict = await run(pool, json.dumps(targets), module=ATTACKING)
+    assert (verdict.launcher, verdict.ending) == (LauncherName.PYTHON_SERVER, Ending.OK)
+    assert json.loads(verdict.untrusted_stderr) == []
 
 
 async def test_it_ends_when_it_is_not_used_and_starts_again(place: Place) -> None:
