@@ -890,15 +890,6 @@ static int is_renaming(handle definition, char **at)
     return number == OGR_FD_GetFieldCount(definition);
 }
 
-/* Whether all columns of a table keep their names as well. */
-static int is_keeping(handle definition, char **at)
-{
-    int keeps = is_renaming(definition, at);
-    for (int number = 0; keeps && at[0] && at[1] && at[2]; at += 3, number++)
-        keeps = strcmp(at[1], OGR_Fld_GetNameRef(OGR_FD_GetFieldDefn(definition, number))) == 0;
-    return keeps;
-}
-
 static int rename_columns(handle layer, char **at)
 {
     int ok = 1;
@@ -974,21 +965,15 @@ static void alter(char **at)
 {
     const char *table = at[0], *name = at[1];
     int found = memory_index(table);
+    bring_in();
     if (found >= 0 && strcmp(table, name) == 0) {
         handle layer = GDALDatasetGetLayer(memory, found);
-        if (stayed && is_keeping(OGR_L_GetLayerDefn(layer), at + 2)) {
-            put("{\"ok\":true");
-            tell_messages();
-            return;
-        }
-        bring_in();
         if (is_renaming(OGR_L_GetLayerDefn(layer), at + 2)) {
             put("{\"ok\":%s", rename_columns(layer, at + 2) && !failures ? "true" : "false");
             tell_messages();
             return;
         }
     }
-    bring_in();
     make_anew(at);
 }
 

@@ -8,7 +8,7 @@ import msgspec
 from sandbox.verdict import Ending
 from service.engine.diagnostics import INCOMPLETE, EngineDefect
 from service.engine.environment import MEMORY_DRIVERS, VIRTUAL_DRIVER
-from service.engine.seen import Seen, SeenLayer, changes_of, facts_of
+from service.engine.seen import SAME, Seen, SeenLayer, changes_of, facts_of
 from service.engine.session import Session, SessionOver
 from service.engine.workspace import WORK_FILE, Workplace
 from service.formats.facts import Facts
@@ -96,6 +96,9 @@ async def hold(
         await session.abandon()
         return None
     session.changes = changes
+    session.held = {
+        layer.table: [(place, column.name, SAME) for place, column in enumerate(layer.columns)] for layer in layers
+    }
     return facts_of(layers, changes, reading)
 
 
@@ -156,6 +159,8 @@ async def tidy(session: Session) -> None:
 
 
 async def _alter(session: Session, table: str, name: str, columns: Sequence[tuple[int, str, str]]) -> None:
+    if table == name and columns == session.held[table]:
+        return
     done = await session.alter(table, name, columns)
     if not done.ok:
         raise EngineDefect(f"a table could not be altered: {done.messages}")

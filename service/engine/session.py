@@ -72,6 +72,8 @@ class Session:
         self._failure: Exception | None = None
         self.changes: Mapping[str, Sequence[tuple[int, str, str]]] = {}
         """For each table that is held: the columns that are data, by position, name and type."""
+        self.held: Mapping[str, Sequence[tuple[int, str, str]]] = {}
+        """For each table that is held: all its columns, as `alter` would keep them."""
 
     @property
     def is_open(self) -> bool:
