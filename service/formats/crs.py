@@ -25,6 +25,7 @@ SELECT e.west_lon, e.south_lat, e.east_lon, e.north_lat
   JOIN extent e ON e.auth_name = u.extent_auth_name AND e.code = u.extent_code
  WHERE c.auth_name = 'EPSG' AND c.code = ?
 """
+PLANE_TYPES = frozenset({"geographic 2D", "projected"})
 MAP_TYPES = frozenset({"geographic 2D", "geographic 3D", "projected", "compound"})
 EVERY = """
 SELECT CAST(c.code AS INTEGER), c.name, coalesce(min(e.description), '')
@@ -73,6 +74,11 @@ class CrsCatalogue:
         """Whether the coordinates of `epsg` are degrees of longitude and latitude, or the like."""
         row = self._find(epsg)
         return row is not None and row[1].startswith("geographic")
+
+    def is_plane(self, epsg: int) -> bool:
+        """Whether `epsg` has two axes."""
+        row = self._find(epsg)
+        return row is not None and row[1] in PLANE_TYPES
 
     def has(self, epsg: int) -> bool:
         """Whether there is a coordinate system with this code."""

@@ -259,6 +259,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     fid_names: tuple[str, ...] = ()
     geometry_names: tuple[str, ...] = ()
     records_crs: bool = True
+    needs_every_axis: bool = False
+    """Whether programs cannot read coordinates that lack an axis of their system."""
     no_system: tuple[str, ...] = ("-a_srs", "NONE")
     """Options that make the driver write coordinates without a system."""
     wraps_dateline: bool = False

@@ -86,6 +86,8 @@ def plan_conversion(
     layers, left_out = choose_layers(source.format, target, facts, request)
     systems = choose_systems(target, layers, request, catalogue)
     refuse_unrepresentable(target, layers)
+    if systems.output_epsg is not None and not catalogue.is_plane(systems.output_epsg):
+        _refuse_flat(target, layers, systems.output_epsg)
     datasets = make_datasets(target, source.stem, layers)
     _refuse_many(target, datasets)
     warnings = (*facts.warnings, *left_out, *systems.warnings, *reading_warnings(source.format, layers))
@@ -163,6 +165,16 @@ def _with_dateline(plan: Plan, layers: Sequence[Layer], catalogue: CrsCatalogue)
         gathers_lines=bool(plan.writing.lines_driver) and any(map(is_harmed_by_cutting, spatial)),
         within_datelines=in_degrees and all(map(is_within_datelines, spatial)),
     )
+
+
+def _refuse_flat(target: Format, layers: Sequence[Layer], epsg: int) -> None:
+    """Refuse geometries without elevations in a system with a third axis if the result could not be read."""
+    is_flat = any(layer.is_spatial and (not layer.has_z or layer.flat_geometries) for layer in layers)
+    if writing_of(target).needs_every_axis and is_flat:
+        raise Rejection(
+            f"EPSG:{epsg} has a third axis, and programs cannot read {target.title} in it unless every point has an "
+            "elevation. Choose the plane system that belongs to it as targetEpsg, such as 4326 for 4979."
+        )
 
 
 def _refuse_many(target: Format, datasets: Sequence[Dataset]) -> None:

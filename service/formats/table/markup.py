@@ -139,6 +139,7 @@ GML = Format(
             "WRITE_FEATURE_BOUNDED_BY=NO",
         ),
         multi_layer=True,
+        needs_every_axis=True,
         curves=True,
         column_names=ColumnRule.XML,
         geometry_names=("geometryProperty", "geometry", "the_geom"),

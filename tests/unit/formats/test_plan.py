@@ -21,6 +21,7 @@ SYSTEMS = [
     ("4326", "WGS 84", "geographic 2D", 0),
     ("3857", "Web Mercator", "projected", 0),
     ("3785", "Old Mercator", "projected", 1),
+    ("4979", "WGS 84", "geographic 3D", 0),
     ("5773", "EGM96 height", "vertical", 0),
 ]
 
@@ -194,3 +195,15 @@ def test_more_layers_than_can_be_written_one_by_one_are_refused(catalogue: CrsCa
     assert len(plan_conversion(source("gml"), find_output("Kml"), many, ConversionRequest(), catalogue).datasets) == 301
     one = ConversionRequest(layer="l7")
     assert len(plan_conversion(source("gml"), find_output("GeoPackage"), many, one, catalogue).datasets) == 1
+
+
+def test_coordinates_without_an_axis_of_their_system_are_refused_where_none_could_read_them(
+    catalogue: CrsCatalogue,
+) -> None:
+    """Programs expect three numbers a point there; other targets store how many there are."""
+    with pytest.raises(Rejection, match=r"EPSG:4979 has a third axis.* such as 4326"):
+        planned(catalogue, "Gml", layer(), target_epsg=4979)
+    with pytest.raises(Rejection, match="EPSG:4979 has a third axis"):
+        planned(catalogue, "Gml", layer(has_z=True, flat_geometries=1), target_epsg=4979)
+    assert planned(catalogue, "Gml", layer(has_z=True), target_epsg=4979).output_epsg == 4979
+    assert planned(catalogue, "GeoPackage", layer(), target_epsg=4979).output_epsg == 4979
