@@ -14,6 +14,7 @@ from typing import Final
 from uuid import UUID
 
 import anyio
+import msgspec
 import nats.errors
 import structlog
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
@@ -40,6 +41,7 @@ _LANES: Final = [f"{size}.{number}" for size in SIZES for number in range(LANES)
 STIRRED: Final = "geomill.stirred"
 """The subject on which lanes are announced that have a job to take."""
 _ENDED: Final = "geomill.ended"
+_LIST_LANES: Final = f"$JS.API.CONSUMER.LIST.{STREAM}"
 
 _ID_BYTES: Final = 16
 MOST_AT_ONCE: Final = 64
@@ -64,12 +66,28 @@ _SUBJECT_TAKEN: Final = "per subject"
 """What the server says if a message was not stored because its subject has one, and not for want of space."""
 
 
+class _Consumer(msgspec.Struct, frozen=True):
+    """What waits in one lane, and what workers have of it, which may be delivered again."""
+
+    name: str
+    num_pending: int = 0
+    num_ack_pending: int = 0
+
+
+class _Consumers(msgspec.Struct, frozen=True):
+    """What the server says of the lanes."""
+
+    consumers: list[_Consumer] = []
+
+
 class Delivery:
     """A message that only this worker has, until it acknowledges or returns it or stops sending signs of life."""
 
     def __init__(self, message: Msg, announce: Callable[[str], Awaitable[None]]) -> None:
         """`announce` tells workers that there is a job in a lane."""
         self.is_first = message.metadata.num_delivered == 1
+        self.is_followed = message.metadata.num_pending > 0 or not self.is_first
+        """Whether its lane may have more: the server does not count those that it delivers again."""
         self.lane = message.subject.removeprefix(f"{_JOBS}.").rpartition(".")[0]
         self.is_large = is_large(self.lane)
         self.data = message.data
@@ -266,7 +284,8 @@ class WorkQueue:
         if time.monotonic() - self._looked_at >= LOOK_AGAIN_SECONDS:
             self._looked_at = time.monotonic()
             if await self.check():  # one question instead of one for each lane
-                self._lanes.stir_all()
+                for lane in await self._occupied():
+                    self._lanes.stir(lane)
         while lanes := self._next_lanes(most, may_be_large=may_be_large()):
             each, rest = divmod(most, len(lanes))
             shares = {lane: each + (place < rest) for place, lane in enumerate(lanes)}
@@ -274,6 +293,14 @@ class WorkQueue:
             if self._found:
                 return True
         return False
+
+    async def _occupied(self) -> list[str]:
+        """Return the lanes that have jobs, including those that workers have."""
+        with _faults():
+            answer = await self._connection.request(_LIST_LANES, timeout=ANSWER_SECONDS)
+        known = {_name(lane): lane for lane in _LANES}
+        consumers = msgspec.json.decode(answer.data, type=_Consumers).consumers
+        return [known[one.name] for one in consumers if one.name in known and (one.num_pending or one.num_ack_pending)]
 
     def _next_lanes(self, most: int, *, may_be_large: bool) -> list[str]:
         """The next lanes that may contain jobs; of those with large inputs, one at a time."""
@@ -310,15 +337,10 @@ class WorkQueue:
 
     async def _look_into(self, lanes: Mapping[str, int]) -> None:
         """Ask for as many jobs of each lane as are given, and note those that there are."""
-        left = dict(lanes)
-        try:
-            # What is asked for arrives: it would be nobody's for a lease.
-            with anyio.CancelScope(shield=True), _faults():
-                self._require_connection()
-                await self._ask(left)
-        finally:
-            for lane in [lane for lane, missing in left.items() if not missing]:
-                self._lanes.stir(lane)
+        # What is asked for arrives: it would be nobody's for a lease.
+        with anyio.CancelScope(shield=True), _faults():
+            self._require_connection()
+            await self._ask(dict(lanes))
         await checkpoint_if_cancelled()
 
     async def _ask(self, left: dict[str, int]) -> None:
@@ -340,6 +362,8 @@ class WorkQueue:
                     if (delivery := Delivery(answer, self._announce)).lane in left:
                         self._found.append(delivery)
                         left[delivery.lane] -= 1
+                        if not left[delivery.lane] and delivery.is_followed:
+                            self._lanes.stir(delivery.lane)
         except nats.errors.Error:  # a late answer must not be taken for that to another question
             stale, self._answers = self._answers, None
             with suppress(nats.errors.Error):

@@ -4,8 +4,8 @@ A message is acknowledged once its job has ended. Until then it is kept by signs
 or has lost its database, end, and the message is delivered to another worker.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from service.ids import JobId
 from service.intake.form import Upload
 from service.jobs.dispatch import JobRunner, Submission
 from service.jobs.handover import HandOver, is_sealed, read_handover
-from service.jobs.leases import Claim, Leases
+from service.jobs.leases import Claim
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec, source_spec
 from service.jobs.work_queue import MOST_AT_ONCE, Delivery, WorkQueue
@@ -83,6 +83,7 @@ class Worker:
         self.fitness = Fitness(lambda: probe_means(self._services))
         self._company = Company(self._let_go)
         self._tickets: dict[JobId, QueueTicket] = {}
+        self._kept: set[Delivery] = set()
         self._fetching: set[anyio.CancelScope] = set()
         self._finished = anyio.Event()
 
@@ -100,6 +101,7 @@ class Worker:
             for topic, answer in _ANSWERS.items():
                 await self._queue.questions.answer(topic, partial(_answer, services, answer), tasks)
             tasks.start_soon(self.fitness.recover)
+            tasks.start_soon(self._give_signs)
             async with anyio.create_task_group() as takers:
                 for _ in range(self._converters * PLACES_EACH):
                     takers.start_soon(self._take_one_after_the_other)
@@ -197,10 +199,22 @@ class Worker:
             else:
                 job_id, attempt = str(handover.job.id), claim.attempt or 0
                 with continued_span(handover.traceparent, "job", job_id=job_id, attempt=attempt):
-                    async with _kept(delivery, self._sign_seconds, self._services.leases):
+                    self._kept.add(delivery)
+                    try:
                         await self._end(handover, claim, ticket)
+                    finally:
+                        self._kept.discard(delivery)
                 self.fitness.note_success()
                 await self._tell(delivery, handover)
+
+    async def _give_signs(self) -> None:
+        """Keep the messages of claimed jobs, until this process has lost its lease, and with it these jobs."""
+        while True:
+            await anyio.sleep(self._sign_seconds)
+            if not self._services.leases.is_held:
+                self._kept.clear()
+            for delivery in tuple(self._kept):
+                await delivery.keep()
 
     async def _is_genuine(self, handover: HandOver) -> bool:
         """Whether the gateway that admitted an open job tells of it; nobody else can change anything of the job."""
@@ -378,25 +392,3 @@ def _report(error: BaseException) -> None:
         _log.warning(events.STORAGE_FAILED, fault=error.fault, detail=error.detail)
     elif isinstance(error, Exception) and not isinstance(error, RetryableFault):
         _log.exception(events.DELIVERY_FAILED, exc_info=error)
-
-
-@asynccontextmanager
-async def _kept(delivery: Delivery, every_seconds: float, leases: Leases) -> AsyncIterator[None]:
-    """Keep a message until the end of the block, or until this process has lost its lease, and with it the job."""
-
-    async def give_signs() -> None:
-        await anyio.sleep(every_seconds)  # most jobs have ended by then
-        while leases.is_held:
-            await delivery.keep()
-            await anyio.sleep(every_seconds)
-
-    error: BaseException | None = None
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(give_signs)
-        try:
-            yield
-        except BaseException as raised:  # noqa: BLE001 -- raised below, without the group around it
-            error = raised
-        tasks.cancel_scope.cancel()
-    if error is not None:
-        raise error

@@ -94,6 +94,33 @@ async def test_an_empty_queue_is_asked_as_a_whole(server: NatsServer, monkeypatc
     assert sum(".MSG.NEXT." in subject for subject in asked) <= lanes
 
 
+async def test_only_lanes_that_have_jobs_are_asked(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Again and again, because what another worker has may be delivered again, which nobody announces."""
+    monkeypatch.setattr(work_queue, "LOOK_AGAIN_SECONDS", 0.0)
+    asked, many_asked = list[str](), anyio.Event()
+
+    async def note(message: Msg) -> None:
+        asked.append(message.subject.rpartition(".")[2])
+        if len(asked) > LANES * len(SIZES) + MANY:
+            many_asked.set()
+
+    async with (
+        fresh_queue(server) as (queue, _),
+        open_work_queue(server.url, 30.0) as other,
+        await nats.connect(server.url) as listener,
+    ):
+        await listener.subscribe("$JS.API.CONSUMER.MSG.NEXT.>", cb=note)
+        await listener.flush()
+        await other.offer(offered := handover())
+        assert await other.take(lambda: True)
+        asked.clear()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(queue.take, lambda: True)
+            await many_asked.wait()
+            tasks.cancel_scope.cancel()
+    assert set(asked[-MANY:]) == {offered.lane.replace(".", "-")}
+
+
 async def test_what_comes_back_is_taken_in_its_turn(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another worker has returned it, which nobody announces; this one always has something to do in another lane."""
     monkeypatch.setattr(work_queue, "LOOK_AGAIN_SECONDS", 0.0)
