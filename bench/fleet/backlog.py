@@ -1,7 +1,7 @@
 """A hundred thousand jobs that wait: claims stay quick, memory stays flat, and workers that convert nothing drain them.
 
-What is measured is the queue's layer: the real queue and the real statements that claim and settle, in two processes
-with a few jobs under way in each, and nothing else.
+What is measured is the queue's layer: the real queue, the seals and the real statements that check, claim and settle, in
+two processes, and nothing else.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from service.clock import utc_now
 from service.db.pool import open_pool
 from service.formats.request import ConversionRequest
 from service.ids import AccountId, JobId, ServerId, uuid7
-from service.jobs.handover import HandOver, read_handover
+from service.jobs.handover import HandOver, is_sealed, read_handover, sealed
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
 from service.jobs.records import Job
@@ -34,7 +34,8 @@ from service.metering.ledger import Ledger, Settlement
 from service.metering.pricing import Pricing
 from service.storage.port import new_key
 
-PROCESSES, EACH = 2, 16
+PROCESSES, EACH = 2, 32
+"""As many jobs under way in each process as in a worker with half as many converters."""
 LEASE_SECONDS = 600
 CLAIM_P99_MS, LEAST_PER_SECOND = 10.0, 1000.0
 OFFERED_AT_ONCE = 256
@@ -107,7 +108,9 @@ async def _fill(site: Bare, gateway: ServerId, count: int) -> None:
     async with open_work_queue(site.nats, LEASE_SECONDS) as queue:
         for start in range(0, count, OFFERED_AT_ONCE):
             some_jobs = jobs[start : start + OFFERED_AT_ONCE]
-            await asyncio.gather(*(queue.offer(_handover(job_id, owner, gateway)) for job_id, owner, _ in some_jobs))
+            await asyncio.gather(
+                *(queue.offer(sealed(_handover(job_id, owner, gateway), key)) for job_id, owner, key in some_jobs)
+            )
         assert await queue.check() == count
     print(f"{count} jobs handed over in {time.monotonic() - since:.1f} s", flush=True)
 
@@ -154,6 +157,9 @@ async def _drain_all(site: Bare) -> Drained:
             while delivery := await queue.take(lambda: True):
                 handover = read_handover(delivery.data)
                 assert handover is not None
+                secret = await leases.secret(handover.job.id)
+                assert secret is not None
+                assert is_sealed(handover, secret)
                 began = time.perf_counter()
                 claim = await leases.claim(handover.job.id, handover.account_id, handover.gateway, new_key())
                 ended.append(time.perf_counter())

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import resource
 import time
 from contextlib import suppress
 
@@ -10,13 +11,15 @@ from bench.fleet.clients import Clients
 from bench.fleet.faults import Kills
 from bench.fleet.hosts import network
 from bench.fleet.site import WholeFleet, whole_fleet
+from bench.fleet.spent import living
 from bench.fleet.verdict import differences, is_idle
 from tests.fleet.site import GATEWAY, WORKER
 
 GATEWAYS, WORKERS = 2, 2
 WORKER_SECONDS, GATEWAY_SECONDS = 2.0, 10.0
 """How long all of them run before one of them is killed."""
-CLIENTS = 24
+CLIENTS = 40
+"""So many that converters have something to do while jobs of killed workers wait for the end of a lease."""
 AWAY_SECONDS = 2.0
 SHOW_SECONDS = 30.0
 SHOWN = 40
@@ -48,10 +51,14 @@ async def _run(fleet: WholeFleet, jobs: int, seconds: float, seed: int) -> bool:
             async with asyncio.timeout(seconds):
                 await clients.run(jobs, CLIENTS)
         kills.over.set()
-    took = time.monotonic() - since
+    took, cpu = time.monotonic() - since, _cpu_seconds()
     await asyncio.to_thread(_settle, fleet)
     wrong = await asyncio.to_thread(differences, site, clients.memory, kills.suspected)
     _report(fleet, clients, kills, took)
+    each = cpu / max(1, clients.memory.done)
+    print(
+        f"CPU of everything, clients and starts included: {each:.2f} s a request, and so {1 / each:.1f}/s by each core"
+    )
     is_whole = clients.memory.done == jobs
     print(*wrong[:SHOWN], sep="\n")
     verdict = "WRONG" if wrong else "right" if is_whole else "NOT SHOWN, the time was over"
@@ -96,6 +103,12 @@ def _settle(fleet: WholeFleet) -> None:
     while time.monotonic() < give_up_at and not is_idle(site):
         time.sleep(0.5)
     site.sweep()
+
+
+def _cpu_seconds() -> float:
+    """CPU that this process has used, and all processes that it has started, whether they have ended or not."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return living(os.getpid()) + ended.ru_utime + ended.ru_stime
 
 
 def _report(fleet: WholeFleet, clients: Clients, kills: Kills, took: float) -> None:
