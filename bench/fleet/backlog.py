@@ -1,7 +1,7 @@
 """A hundred thousand jobs that wait: claims stay quick, memory stays flat, and workers that convert nothing drain them.
 
-What is measured is the queue's layer: the real queue, the seals and the real statements that check, claim and settle, in
-two processes, and nothing else.
+What is measured is the queue's layer: the real queue, the seals and the real statements that check, claim and settle,
+in two processes, and nothing else.
 """
 
 import argparse
