@@ -4,7 +4,7 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -80,10 +80,12 @@ class Here(NamedTuple):
     queue: WorkQueue
     handovers: HandOvers
     parts: JobParts
+    held: ExitStack
 
     async def admit(self, *, is_promised: bool = False) -> JobSpec:
-        """Admit a file."""
+        """Admit a file, which this process holds from now on: otherwise it would soon end the job."""
         services, job_id, key = self.world.services, JobId(uuid7(MAY)), new_key()
+        self.held.enter_context(services.runner.admitting(job_id))
         await services.ledger.admit(
             AdmissionRequest(
                 job_id=job_id,
@@ -193,7 +195,8 @@ async def opened(
             converter=Converter(services.leases, run_here) if converts else None,
         )
         await queue.hear_ended(handovers.gateway, gateway.hear)
-        yield Here(here, gateway, queue, handovers, parts)
+        with ExitStack() as held:
+            yield Here(here, gateway, queue, handovers, parts, held)
 
 
 async def test_a_job_that_a_crash_has_undone_fails(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
