@@ -11,8 +11,7 @@ import anyio
 import httpx
 import msgspec
 
-from bench.load.site import Site, address_of, make_accounts
-from bench.measure.meter import Meter
+from bench.load.site import Site, make_accounts, started_site
 from service.db.connection import open_connection
 from service.postgres_embedded import embedded_postgres
 from tests.fleet.nats import NatsServer, nats_server
@@ -70,24 +69,12 @@ def fleet_beside(server: Server) -> Iterator[Fleet]:
         keys = anyio.run(make_accounts, dsn)
         yield Fleet(
             members=members,
-            entrances=tuple(_entrance(members[name], keys) for name in (GATEWAY, OVERFLOW)),
+            entrances=tuple(started_site(members[name], keys, None) for name in (GATEWAY, OVERFLOW)),
             dsn=dsn,
             settings=settings,
             nats=nats,
             s3=s3,
         )
-
-
-def _entrance(server: Server, keys: tuple[str, ...]) -> Site:
-    return Site(
-        address=address_of(server.url),
-        prefix="",
-        key=keys[0],
-        crowd=keys[1:-1],
-        spent=keys[-1],
-        meter=Meter(server.process.pid, None),
-        server=server,
-    )
 
 
 def _await_workers(gateway: Server) -> None:

@@ -48,15 +48,23 @@ def own_site(settings: Mapping[str, str]) -> Iterator[Site]:
         data_dir = Path(directory)
         with running_server(data_dir, settings=settings, program=EXECUTED) as server:
             keys = anyio.run(_make_own_accounts, data_dir)
-            yield Site(
-                address=address_of(server.url),
-                prefix="",
-                key=keys[0],
-                crowd=keys[1:-1],
-                spent=keys[-1],
-                meter=Meter(server.process.pid, data_dir),
-                server=server,
-            )
+            yield started_site(server, keys, data_dir)
+
+
+def started_site(server: Server, keys: tuple[str, ...], database_directory: Path | None) -> Site:
+    """The site of a server that was started for the run, with the keys that `make_accounts` returned.
+
+    `database_directory` is the data directory of its embedded database, for the meter, if it has one.
+    """
+    return Site(
+        address=address_of(server.url),
+        prefix="",
+        key=keys[0],
+        crowd=keys[1:-1],
+        spent=keys[-1],
+        meter=Meter(server.process.pid, database_directory),
+        server=server,
+    )
 
 
 def add_site_arguments(parser: argparse.ArgumentParser) -> None:
