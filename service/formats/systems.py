@@ -101,9 +101,9 @@ def _require_system(layer: Layer, source_epsg: int | None, catalogue: CrsCatalog
         )
 
 
-def needs_extent(target: Format, request: ConversionRequest) -> bool:
-    """Whether warnings depend on where the layers lie, which a scan of the text does not determine."""
-    return (writing_of(target).epsg or request.target_epsg) in MERCATOR
+def is_projected(target: Format, request: ConversionRequest, catalogue: CrsCatalogue) -> bool:
+    """Whether the output is in a projection: for degrees, warnings depend on where they lie then."""
+    return not catalogue.is_geographic(writing_of(target).epsg or request.target_epsg)
 
 
 def _in_degrees(

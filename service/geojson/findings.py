@@ -92,6 +92,9 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """Geometries that can be read only in part."""
     exceeds_degrees: bool = False
     """Whether coordinates are too large to be degrees: a longitude from 1000 on, a latitude from 100 on."""
+    near_edges: bool = False
+    """Whether longitudes from 180 degrees on or latitudes from 85 on may occur, where maps of the world end, if the
+    scan was told to seek them."""
     crs_epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = WGS84
     """The coordinate system; None if only the converter can determine it."""
     crs_claim: Name = ""

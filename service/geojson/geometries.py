@@ -5,6 +5,7 @@ and commas, which show whether each geometry matches its type and has two or thr
 that this cannot classify are examined one at a time.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -29,6 +30,10 @@ _SPACE_AND_SIGNS = b" \t\r\n+-"
 _ANY_DIGIT = bytes.maketrans(b"0123456789", b"0" * 10)
 _TOO_LARGE = {FLAT: (b"[0000", b",000"), WITH_Z: (b"[0000",)}
 """Longitudes from 1000, latitudes from 100; cannot be distinguished from elevations."""
+_LONGITUDE_FROM_180 = re.compile(rb"\[[ \t\r\n]*-?(?:1[89]|[2-9]\d)\d")
+_LATITUDE_FROM_85 = re.compile(rb",[ \t\r\n]*-?(?:8[5-9]|9\d)")
+"""Also some elevations."""
+_EDGES = (_LONGITUDE_FROM_180, _LATITUDE_FROM_85, re.compile(rb"e\+?\d"), re.compile(rb"E\+?\d"))
 _LEVELS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
 _MARKS = (b"p", b"q", b"r", b"s")
 _TYPES = {name.lower(): name for name in FAMILIES}
@@ -47,9 +52,10 @@ class Shape(msgspec.Struct):
 
 
 class GeometryTally:
-    """The tally of the geometries of a document."""
+    """The tally of the geometries of a document. With `seeks_edges`, it also tells whether any are `near_edges`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, seeks_edges: bool = False) -> None:
+        self._seeks_edges = seeks_edges
         self.types: Counter[str] = Counter()
         self.types_with_z: Counter[str] = Counter()
         self.first: dict[str, int] = {}
@@ -59,6 +65,7 @@ class GeometryTally:
         self.unreadable = 0
         self.damaged = 0
         self.exceeds_degrees = False
+        self.near_edges = False
 
     def add(self, features: Sequence[Feature], features_before: int) -> None:
         """Count the geometries of a batch; `features_before` is the number of features in earlier batches."""
@@ -87,6 +94,8 @@ class GeometryTally:
         """Count geometries of one type."""
         coordinates = [geometry.coordinates for geometry in group]
         dimensions = _regular_dimensions(kind, coordinates)
+        if self._seeks_edges and not self.near_edges:
+            self.near_edges = kind == COLLECTION or _are_near_edges(coordinates)
         self.exceeds_degrees = self.exceeds_degrees or _exceed_degrees(coordinates, dimensions or WITH_Z)
         if dimensions is None:
             for geometry in group:
@@ -145,6 +154,12 @@ def _exceed_degrees(coordinates: Sequence[Raw], dimensions: int) -> bool:
     """
     first = next(_pieces(coordinates))[:SAMPLE_BYTES].translate(_ANY_DIGIT, _SPACE_AND_SIGNS)
     return any(mark in first for mark in _TOO_LARGE[dimensions])
+
+
+def _are_near_edges(coordinates: Sequence[Raw]) -> bool:
+    """Whether positions may be at or beyond 180 degrees of longitude or 85 of latitude; no such position is missed."""
+    text = coordinates[0] if len(coordinates) == 1 else b"".join(coordinates)
+    return any(edge.search(text) for edge in _EDGES)
 
 
 def _pieces(coordinates: Sequence[Raw]) -> Iterator[bytes]:

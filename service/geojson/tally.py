@@ -31,12 +31,12 @@ _id, _properties, _type = attrgetter("id"), attrgetter("properties"), attrgetter
 class Tally:
     """Counts batches of features."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, seeks_edges: bool = False) -> None:
         self._features = 0
         self._untyped = 0
         self._fields: dict[str, FieldTally] = {}
         self._names_characters = 0
-        self._geometries = GeometryTally()
+        self._geometries = GeometryTally(seeks_edges=seeks_edges)
         self._ids = IdTally()
 
     def add(self, batch: Sequence[Feature]) -> None:
@@ -85,6 +85,7 @@ class Tally:
             unreadable_geometries=geometries.unreadable,
             damaged_geometries=geometries.damaged,
             exceeds_degrees=geometries.exceeds_degrees,
+            near_edges=geometries.near_edges,
             crs_epsg=crs_epsg(document.members.get("crs")),
             crs_claim=crs_claim(document.members.get("crs"))[:MAX_NAME_CHARACTERS],
         )

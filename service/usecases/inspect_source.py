@@ -22,13 +22,13 @@ from service.formats.facts import Crs, Facts
 from service.formats.format import Format, Reader, reading_of, writing_of
 from service.formats.plan import can_go_direct
 from service.formats.request import ConversionRequest
-from service.formats.systems import needs_extent
+from service.formats.systems import is_projected
 from service.geojson import normalize as normalize_program
 from service.geojson import scan as scan_program
 from service.geojson.findings import Scan, read_scan
 from service.geojson.normalize import KEEP, WRAP, normalize
 from service.geojson.refusals import Unreadable
-from service.geojson.scan import read_light, scan_bytes
+from service.geojson.scan import EDGES, read_light, scan_bytes
 
 SCAN_FILE = "scan.json"
 NORMALIZED_FILE = "normalized"
@@ -49,8 +49,10 @@ async def inspect_source(
     engine: Engine, run: Run, source: Source, target: Format, directory: Path, *, request: ConversionRequest = UNASKED
 ) -> Inspection:
     """Determine what `source` contains; raises what `Engine.inspect` raises."""
+    seeks_edges = is_projected(target, request, engine.catalogue)
     try:
-        found = await scan_document(engine, run, source) if reading_of(source.format).json else None
+        is_json = reading_of(source.format).json
+        found = await scan_document(engine, run, source, seeks_edges=seeks_edges) if is_json else None
     except Unreadable:
         # The converter reads more than GeoJSON under this name, and gives its own reason for a rejection.
         facts = await engine.inspect(run, source, directory, request)
@@ -60,9 +62,9 @@ async def inspect_source(
     fit = await normalized(engine, run, source, found)
     facts = found.facts(source.stem)
     is_odd = _names_odd_system(engine, found)
-    # Coordinates that cannot be degrees, or that their projection may spoil, need a work file, which is examined.
-    is_examined = found.is_mislabelled or is_odd or needs_extent(target, request)
-    if is_examined or not can_go_direct(fit, target, facts):
+    may_leave_map = found.near_edges and engine.catalogue.is_geographic(request.source_epsg or found.crs_epsg or WGS84)
+    # The converter examines coordinates that cannot be degrees, or that may lie where their projection spoils them.
+    if found.is_mislabelled or is_odd or may_leave_map or not can_go_direct(fit, target, facts):
         facts = await engine.inspect(run, fit, directory, request)
     if is_odd:
         facts = _without_guessed_system(facts, found.crs_claim)
@@ -88,8 +90,10 @@ def is_document(source: Source) -> bool:
     return reading_of(source.format).reader is Reader.DOCUMENT
 
 
-async def scan_document(engine: Engine, run: Run, source: Source) -> Scan:
+async def scan_document(engine: Engine, run: Run, source: Source, *, seeks_edges: bool = False) -> Scan:
     """Scan GeoJSON: in this process if it is small, otherwise in the sandbox, which writes its outcome beside it.
+
+    With `seeks_edges`, the findings tell whether positions may be where maps of the world end.
 
     Raises:
         Unreadable: the converter could not read it as GeoJSON.
@@ -98,9 +102,9 @@ async def scan_document(engine: Engine, run: Run, source: Source) -> Scan:
     path = source.path
     document = read_light(path)
     if document is not None:
-        found = scan_bytes(document)
+        found = scan_bytes(document, seeks_edges=seeks_edges)
     else:
-        await _run_program(engine, run, scan_program.__name__, path, SCAN_FILE)
+        await _run_program(engine, run, scan_program.__name__, path, SCAN_FILE, *(EDGES,) * seeks_edges)
         found = await anyio.to_thread.run_sync(read_scan, path.parent / SCAN_FILE)
     return found.keeping_texts()
 

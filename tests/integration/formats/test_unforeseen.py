@@ -628,8 +628,17 @@ async def test_longitudes_beyond_the_date_line_are_told_where_a_projection_moves
     ring = [[170, 10], [190, 10], [190, 20], [170, 20], [170, 10]]
     path = write_geojson(tmp_path / "a.geojson", [feature(geometry("Polygon", [ring]), name="x")])
     degrees = (await pipeline.to("GeoPackage", path)).path
-    warnings = (await pipeline.to("FlatGeobuf", degrees, target_epsg=target_epsg)).output.warnings
-    assert any("longitudes from 170 to 190" in warning for warning in warnings) is told
+    for source in (path, degrees):
+        warnings = (await pipeline.to("FlatGeobuf", source, target_epsg=target_epsg)).output.warnings
+        assert any("longitudes from 170 to 190" in warning for warning in warnings) is told, source.name
+
+
+async def test_a_large_document_tells_longitudes_beyond_the_date_line(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The last of many features is in the sandbox's part of the scan, too."""
+    far = feature(geometry("LineString", [[170, 10], [190, 10]]), name="x")
+    path = write_geojson(tmp_path / "a.geojson", [*[point(1, 2, name="x" * 1000)] * 300, far])
+    warnings = (await pipeline.to("FlatGeobuf", path, target_epsg=6933)).output.warnings
+    assert any("longitudes from 1 to 190" in warning for warning in warnings), warnings
 
 
 @pytest.mark.parametrize("has_sessions", [True, False])

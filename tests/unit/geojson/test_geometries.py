@@ -21,9 +21,12 @@ WHOLE: dict[str, Any] = {
 }
 
 
+positions = st.tuples(st.floats(-400, 400), st.floats(-99, 99))
+
+
 def found(*geometries: Any) -> Scan:
     """The findings about features with these geometries."""
-    return scan_bytes(collection(*(feature(None, shape) for shape in geometries)))
+    return scan_bytes(collection(*(feature(None, shape) for shape in geometries)), seeks_edges=True)
 
 
 def raised(coordinates: Any) -> Any:
@@ -174,6 +177,36 @@ def test_numbers_too_large_for_degrees_are_seen(shape: Any, exceeds: bool) -> No
     """Alone or among others; elevations are ignored."""
     assert found(shape).exceeds_degrees == exceeds
     assert found(POINT, LINE, POLYGON, shape, POINT, LINE, POLYGON).exceeds_degrees == exceeds
+
+
+@pytest.mark.parametrize(
+    ("shape", "near"),
+    [
+        (geometry("Point", [179.99, 84.99]), False),
+        (geometry("Point", [-90.5, 0]), False),
+        (geometry("LineString", [[85, 8.5], [99.9, -9.9]]), False),
+        (geometry("LineString", [[170, 0], [190, 1]]), True),
+        (geometry("Point", [-180, 0]), True),
+        (geometry("Point", [359.5, 0]), True),
+        (geometry("Polygon", [[[0, 0], [0, -85.1], [1, 0], [0, 0]]]), True),
+        (geometry("MultiPoint", [[1, 2], [3, 90]]), True),
+        (gathered(geometry("Point", [190, 0])), True),
+    ],
+)
+def test_positions_at_the_edges_of_maps_are_seen(shape: Any, near: bool) -> None:
+    """Alone or among others."""
+    assert found(shape).near_edges == near
+    assert found(POINT, LINE, POLYGON, shape, POINT, LINE, POLYGON).near_edges == near
+
+
+@given(st.lists(positions, min_size=1, max_size=4), st.sampled_from(["f", "e"]))
+def test_no_position_at_the_edges_is_missed(places: list[tuple[float, float]], notation: str) -> None:
+    """In any notation of its numbers."""
+    texts = [f"[{longitude:{notation}} ,\n {latitude:{notation}}]" for longitude, latitude in places]
+    shape = f'{{"type": "MultiPoint", "coordinates": [{", ".join(texts)}]}}'
+    one = f'{{"type": "Feature", "properties": {{}}, "geometry": {shape}}}'
+    scan = scan_bytes(f'{{"type": "FeatureCollection", "features": [{one}, {one}]}}'.encode(), seeks_edges=True)
+    assert scan.near_edges or all(abs(x) < 180 and abs(y) < 85 for x, y in places)
 
 
 def test_large_numbers_under_the_name_of_degrees_are_mislabelled() -> None:
