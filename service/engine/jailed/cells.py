@@ -7,7 +7,8 @@ from collections.abc import Iterator
 MEMBER = re.compile(r"xl/(?:worksheets/[^/]+|sharedStrings)\.xml", re.IGNORECASE)
 MOST_SCANNED = 256 << 20
 CHUNK = 1 << 20
-CELL = b"<c "
+BEGINNINGS = (b"<c ", b"<si")
+"""Of cells, and of the texts that they share."""
 FORMULA = b"<f"
 ESCAPE = b"_x"
 UNCALCULATED = re.compile(
@@ -31,7 +32,7 @@ def scan(book: zipfile.ZipFile) -> tuple[int, int]:
 
 
 def _parts(book: zipfile.ZipFile) -> Iterator[bytes]:
-    """The content of the sheets and texts, cut before a cell, as far as it is scanned."""
+    """The content of the sheets and texts, cut before a cell or text, as far as it is scanned."""
     scanned = 0
     for member in filter(MEMBER.fullmatch, book.namelist()):
         with book.open(member) as file:
@@ -39,7 +40,7 @@ def _parts(book: zipfile.ZipFile) -> Iterator[bytes]:
             while scanned < MOST_SCANNED and (chunk := file.read(CHUNK)):
                 scanned += len(chunk)
                 text = rest + chunk
-                end = max(text.rfind(CELL), len(text) - CHUNK)
+                end = max(*map(text.rfind, BEGINNINGS), len(text) - CHUNK)
                 yield text[:end]
                 rest = text[end:]
             yield rest

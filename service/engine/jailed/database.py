@@ -24,13 +24,15 @@ NOT_DATA = re.compile(
 EXPRESSIONS_A_QUERY = 500
 NO_DATE = "{0} NOT GLOB '[0-9][0-9][0-9][0-9][-/][0-9][0-9][-/][0-9][0-9]*'"
 MISTYPED = (
+    ("JSON|DEFLATE|BLOB|GEOM|POINT|LINE|POLYGON|CURVE|SURFACE", "0"),
     ("INT|BOOL", "typeof({0}) NOT IN ('integer', 'null')"),
     ("CHAR|CLOB|TEXT", "typeof({0}) = 'blob'"),
-    ("BLOB|GEOM|POINT|LINE|POLYGON", "0"),
     ("REAL|FLOA|DOUB|NUM|DEC", "typeof({0}) NOT IN ('real', 'integer', 'null')"),
     ("DATE|TIMESTAMP", f"typeof({{0}}) <> 'null' AND {NO_DATE}"),
 )
-"""What a declared type contains, as SQLite itself judges it, and the condition that a value is of another type."""
+"""Words in a declared type, of which the first decides, and the condition that a value is of another type.
+
+Those of geometries and of the lists of the driver come first: there is an INT in POINT."""
 VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
 
 

@@ -397,7 +397,9 @@ async def test_values_that_are_not_of_the_declared_type_are_told(pipeline: Pipel
     """SQLite stores any value in any column; its driver makes 0 of a text in a column of numbers."""
     path = tmp_path / "a.sqlite"
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE a (i INTEGER, r REAL, t TEXT, d DATE, n, good INTEGER)")
-        connection.execute("INSERT INTO a VALUES (1, 1.5, 'a', '2024-01-02', 1, 1), ('n/a', '', 5, 'soon', 2, '7')")
+        connection.execute("CREATE TABLE a (i INTEGER, r REAL, t TEXT, d DATE, n, good INTEGER, place POINT)")
+        connection.execute(
+            "INSERT INTO a VALUES (1, 1.5, 'a', '2024-01-02', 1, 1, x'00'), ('n/a', '', 5, 'soon', 2, '7', NULL)"
+        )
     warnings = (await pipeline.to("Csv", path)).output.warnings
     assert sum("3 values of 'i', 'r', 'd' are of other types" in warning for warning in warnings) == 1, warnings
