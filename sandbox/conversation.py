@@ -63,9 +63,10 @@ class Conversation:
         Raises:
             ValueError: a text holds a zero byte.
         """
-        if any("\0" in text for text in texts):
+        question = "\0".join((*texts, ""))
+        if question.count("\0") != len(texts):
             raise ValueError("a text holds a zero byte")
-        body = "".join(f"{text}\0" for text in texts).encode("utf-8", "surrogateescape")
+        body = question.encode("utf-8", "surrogateescape")
         await self._write(_LENGTH.pack(len(body)) + body)
         while not self._is_over:
             self._take_reports()

@@ -6,9 +6,10 @@ the directories of one request and deletes them at its end, except those that it
 
 import errno
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Self, TypeVar
 
 import structlog
@@ -33,21 +34,23 @@ _Result = TypeVar("_Result")
 _log = structlog.get_logger()
 
 
-@contextmanager
-def lack_of_room() -> Iterator[None]:
+class lack_of_room:  # noqa: N801 - used like a function
     """Translate a full disk, or a lack of descriptors, into a request fault.
 
     Raises:
         Overloaded: there is no space; the operating system's error is its cause.
     """
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _NO_ROOM:
-            raise
-        _log.error(events.DISK_FULL, reason=error.strerror)
-        message = "The service has no space for this upload at the moment. Try again later."
-        raise Overloaded(message, RETRY_SECONDS) from error
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            _log.error(events.DISK_FULL, reason=error.strerror)
+            message = "The service has no space for this upload at the moment. Try again later."
+            raise Overloaded(message, RETRY_SECONDS) from error
 
 
 class WorkArea:
