@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import os
 import statistics
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -26,6 +27,7 @@ from bench.measure.meter import GATEWAY, Seconds, is_member, load_average
 
 GROUPS = Path("/sys/fs/cgroup/cpu")
 PERIOD_MICROSECONDS = 20_000
+LOOK_SECONDS = 0.05
 LOAD = "many-accounts"
 
 
@@ -85,9 +87,6 @@ def _rate(cores: int, options: argparse.Namespace) -> float:
             _move(process.pid, own)
         load = SCENARIOS[LOAD].load(site, options.seconds, 0.0)
         tally = asyncio.run(put_load(site.address, load))
-        for directory in (*whole.glob("*/"), whole):
-            for pid in (directory / "cgroup.procs").read_text().split():
-                _move(int(pid), GROUPS)
         return len(tally.seconds_by_kind["ok"]) / tally.elapsed_seconds
 
 
@@ -105,7 +104,18 @@ def _group(name: str, cores: float) -> Iterator[Path]:
         (group / "cpu.cfs_quota_us").write_text(str(int(cores * PERIOD_MICROSECONDS)))
         yield group
     finally:
-        group.rmdir()
+        _remove(group)
+
+
+def _remove(group: Path) -> None:
+    """Move all processes out of `group`, which fork meanwhile, and remove it once those that end have left it."""
+    while True:
+        for pid in (group / "cgroup.procs").read_text().split():
+            _move(int(pid), GROUPS)
+        with suppress(OSError):
+            group.rmdir()
+            return
+        time.sleep(LOOK_SECONDS)
 
 
 def parse() -> argparse.Namespace:
