@@ -176,12 +176,15 @@ release VERSION DIRECTORY="dist": (environment "dev")
         echo "There is a tag v$1 already." >&2
         exit 1
     fi
+    git var GIT_COMMITTER_IDENT >/dev/null # tells whoever is unknown to Git what to do, before the checks take their time
     python deploy/release.py check "$1"
     just check
+    trap 'git restore pyproject.toml CHANGELOG.md' EXIT
     python deploy/release.py raise "$1"
-    git commit --quiet --all --message "release: $1"
-    git tag --annotate "v$1" --message "Geomill $1"
     just distribution "$1" "${2-dist}"
+    git commit --quiet --all --message "release: $1"
+    trap - EXIT
+    git tag --annotate "v$1" --message "Geomill $1"
     echo "Tagged v$1. Push the commit and the tag, then publish what is in ${2-dist}." >&2
 
 # Build the source distribution, the wheel from it, the bill of materials and the checksums of VERSION in DIRECTORY.

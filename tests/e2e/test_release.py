@@ -32,7 +32,7 @@ class Checkout:
         text = CHECK.sub("check:\n    @test ! -e ../fails", justfile.read_text(encoding="utf-8"))
         assert PREPARED in text
         assert MAKE in text
-        text = text.replace(MAKE, 'echo distribution "$1" "${2-dist}" >../made')
+        text = text.replace(MAKE, 'test ! -e ../breaks; echo distribution "$1" "${2-dist}" >../made')
         justfile.write_text(text.replace(PREPARED, "release VERSION DIRECTORY='dist':"))
         self.git("commit", "--quiet", "--all", "--message", "tests: check nothing")
 
@@ -40,19 +40,19 @@ class Checkout:
         """Run Git; return its output."""
         return self._run(("git", *arguments), check=True).stdout
 
-    def release(self, version: str) -> "subprocess.CompletedProcess[str]":
+    def release(self, version: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         """Run the recipe."""
-        return self._run((str(JUST), "release", version, "../released"), check=False)
+        return self._run((str(JUST), "release", version, "../released"), check=False, **variables)
 
     @property
     def state(self) -> tuple[str, str, str]:
         """The state that a refused release must not change."""
         return self.git("rev-parse", "HEAD"), self.git("tag"), self.git("diff")
 
-    def _run(self, command: Sequence[str], *, check: bool) -> "subprocess.CompletedProcess[str]":
+    def _run(self, command: Sequence[str], *, check: bool, **variables: str) -> "subprocess.CompletedProcess[str]":
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "VIRTUAL", "JUST"))}
         venv = os.path.relpath(sys.prefix, self.directory)
-        environment = {**kept, **WHO, "GIT_COMMITTER_EMAIL": "a@example.org", "VENV": venv}
+        environment = {**kept, **WHO, "GIT_COMMITTER_EMAIL": "a@example.org", "VENV": venv, **variables}
         return subprocess.run(command, cwd=self.directory, env=environment, capture_output=True, text=True, check=check)
 
 
@@ -79,6 +79,24 @@ def test_a_failing_check_prevents_a_release(checkout: Checkout) -> None:
     fails.touch()
     assert checkout.release("7.0.0").returncode != 0
     fails.unlink()
+    assert checkout.state == before
+
+
+def test_files_that_cannot_be_built_prevent_a_release(checkout: Checkout) -> None:
+    """What was written for it is taken back, so that it can be tried again."""
+    before, breaks = checkout.state, checkout.directory.parent / "breaks"
+    breaks.touch()
+    assert checkout.release("7.0.0").returncode != 0
+    breaks.unlink()
+    assert checkout.state == before
+
+
+def test_whoever_is_unknown_to_git_is_told_before_the_checks(checkout: Checkout) -> None:
+    """In Git's own words."""
+    before = checkout.state
+    refused = checkout.release("7.0.0", GIT_COMMITTER_NAME="", GIT_COMMITTER_EMAIL="")
+    assert refused.returncode != 0
+    assert "ident" in refused.stderr
     assert checkout.state == before
 
 
