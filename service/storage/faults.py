@@ -1,8 +1,9 @@
-"""Translation of botocore's exceptions into `StorageUnavailable`; no other module catches them."""
+"""Translation of the clients' exceptions into `StorageUnavailable`; no other module catches them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from aiohttp import ClientPayloadError
 from anyio import fail_after
 from botocore.exceptions import (
     BotoCoreError,
@@ -79,6 +80,8 @@ def within(seconds: float) -> Iterator[None]:
     except BotoCoreError as error:
         fault = next(fault for kind, fault in _BY_CLASS if isinstance(error, kind))
         raise StorageUnavailable(fault, str(error)) from error
+    except ClientPayloadError as error:  # aiobotocore has no exception of its own for an answer that breaks off
+        raise StorageUnavailable("down", f"the answer broke off: {error}") from error
     except TimeoutError:
         raise StorageUnavailable("slow", f"the server did not respond within {seconds:.0f} s") from None
 

@@ -197,6 +197,17 @@ async def test_a_connection_that_breaks_is_tried_again(
         assert (await stage.get(key)).content == b"x" * size
 
 
+async def test_an_answer_that_breaks_off_is_a_failure_of_the_store(hasty: Stage, own_server: S3Server) -> None:
+    """The server is killed while it sends an object."""
+    key = await hasty.put(b"x" * SEVERAL_PARTS)
+    async with aclosing(hasty.storage.read(key)) as pieces:
+        assert await anext(pieces)
+        own_server.kill()
+        with failing("down"):
+            async for _ in pieces:
+                pass
+
+
 async def test_a_connection_that_the_network_has_lost_is_given_up(tmp_path: Path, clock: MovableClock) -> None:
     """It is replaced before the server counts as slow, so that a new one finds it when the network is back."""
     (tmp_path / "server").mkdir()
