@@ -24,12 +24,12 @@ serve *ARGS: ready
 # Install everything for development; the parts come from different places and wait for none of each other.
 [group('run')]
 [parallel]
-setup: (environment "dev") gdal page && build
+setup: (packages "dev") gdal && build
 
 # Install everything for serving.
 [group('run')]
 [parallel]
-ready: (environment "serve") gdal page && build
+ready: (packages "serve") gdal && build
 
 # Run the tests: all of them, several at a time because many wait, or what pytest makes of ARGS.
 [group('check')]
@@ -201,6 +201,11 @@ distribution VERSION DIRECTORY: page
     python deploy/release.py sbom "$1" >"$place/geomill-$1.cdx.json"
     cd "$place" && sha256sum "geomill-$1"* >SHA256SUMS
 
+# Install what package managers of the system do not.
+[parallel]
+[private]
+packages lock: (environment lock) page
+
 # Take the files of the page and of /docs that others wrote from the packages that carry them; without them both say so.
 [no-exit-message]
 [private]
@@ -213,8 +218,10 @@ page:
     if [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; then exit; fi
     packages=$(mktemp -d)
     trap 'rm -rf "$packages"' EXIT
-    if python -m pip install --quiet --no-deps --no-compile --require-hashes --only-binary :all: --target "$packages" \
-            -r requirements/page.lock && python service/http/page/vendored.py "$packages"; then
+    set -- --quiet --no-deps --require-hashes --only-binary :all: --target "$packages" -r requirements/page.lock
+    UV_DEFAULT_INDEX=$(just index) && export UV_DEFAULT_INDEX
+    if { uv pip install "$@" || python -m pip install --no-compile "$@"; } &&
+            python service/http/page/vendored.py "$packages"; then
         echo "$wanted" >$stamp
     else
         echo "The page and /docs will lack what others wrote; the interface works. Try again with: ./just page" >&2
@@ -301,6 +308,7 @@ lock *ARGS:
             --no-emit-index-url --no-emit-find-links "$@" --output-file "requirements/$name.lock"
     }
     compile tools --group tools "$@"
+    compile bootstrap --group bootstrap --constraints requirements/tools.lock
     compile dev --group dev --all-extras --constraints requirements/tools.lock pyproject.toml "$@"
     compile serve --all-extras --constraints requirements/dev.lock pyproject.toml
     compile page --group page --no-deps --constraints requirements/serve.lock "$@"
@@ -333,8 +341,7 @@ environment lock:
     python -c 'import fcntl; fcntl.flock(0, fcntl.LOCK_EX)' <&9
     if is_prepared; then exit; fi
     echo "Installing the packages of requirements/{{ lock }}.lock." >&2
-    index=${UV_DEFAULT_INDEX-${PIP_INDEX_URL-$(python -m pip config get global.index-url 2>/dev/null)}} || true
-    if [ -n "$index" ]; then export UV_DEFAULT_INDEX="$index"; fi # uv does not read pip's configuration
+    UV_DEFAULT_INDEX=$(just index) && export UV_DEFAULT_INDEX
     rm -f $stamp
     if uv pip sync --quiet --require-hashes requirements/tools.lock requirements/{{ lock }}.lock; then
         uv pip install --quiet --no-deps --no-build-isolation --editable .
@@ -345,32 +352,14 @@ environment lock:
     fi
     echo "{{ lock }} $wanted" >$stamp
 
-# Install GDAL's programs with the system's package manager, unless they are here or GEOMILL_OGR2OGR names one.
-[no-exit-message]
+# Print where pip takes packages from, because uv does not read pip's configuration.
 [private]
 [script("sh", "-eu")]
+index:
+    echo "${UV_DEFAULT_INDEX-${PIP_INDEX_URL-$(python -m pip config get global.index-url 2>/dev/null)}}"
+
+# Install GDAL's programs, unless they are here; the wrapper has begun with that if it prepared the environment.
+[no-exit-message]
+[private]
 gdal:
-    if [ -n "${GEOMILL_OGR2OGR-}" ] || command -v ogr2ogr >/dev/null; then exit; fi
-    as_root="sudo -n"
-    if [ "$(id -u)" = 0 ]; then as_root=; fi
-    while read -r manager install; do
-        if command -v "$manager" >/dev/null; then break; fi
-    done <<'END'
-    apt-get apt-get update -qq && apt-get install -qq -y --no-install-recommends gdal-bin
-    dnf dnf install -y gdal
-    apk apk add gdal-tools
-    pacman pacman -Sy --noconfirm gdal
-    brew brew install gdal
-    END
-    if [ -z "$manager" ]; then
-        echo "Geomill converts with GDAL's ogr2ogr, which is not here. Install GDAL, or name it: GEOMILL_OGR2OGR=/path/to/ogr2ogr" >&2
-        exit 1
-    fi
-    if [ "$manager" = brew ]; then as_root=; fi # it refuses to run as root
-    if [ -n "$as_root" ] && ! $as_root true 2>/dev/null; then
-        echo "Geomill converts with GDAL's ogr2ogr, which is not here. Install it, then try again:" >&2
-        echo "    sudo sh -c '$install'" >&2
-        exit 1
-    fi
-    echo "Installing GDAL: $install" >&2
-    $as_root sh -c "export DEBIAN_FRONTEND=noninteractive; $install" </dev/null >&2
+    @exec requirements/install-gdal

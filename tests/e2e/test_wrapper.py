@@ -18,7 +18,7 @@ def project(tmp_path: Path) -> Path:
     """A project without dependencies."""
     (tmp_path / "just").symlink_to(WRAPPER)
     (tmp_path / "requirements").mkdir()
-    (tmp_path / "requirements" / "tools.lock").touch()
+    (tmp_path / "requirements" / "bootstrap.lock").touch()
     return tmp_path
 
 
