@@ -18,6 +18,8 @@ from service.jobs.queue_state import connected
 from service.jobs.work_queue import ANSWER_SECONDS, ANY_JOB, RETRY_AFTER_SECONDS, STREAM, WorkQueue
 
 _NO_STREAM: Final = 404
+LIST_SECONDS: Final = 60.0
+"""How long the server may take to list a hundred thousand messages; on a busy host it took five seconds."""
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -84,7 +86,7 @@ class QueueContents:
         """Ask for the subjects from `offset` on: the server does not tell all of many at once."""
         question = msgspec.json.encode({"subjects_filter": ANY_JOB, "offset": offset})
         with _faults():
-            told = await self._connection.request(f"$JS.API.STREAM.INFO.{STREAM}", question, timeout=ANSWER_SECONDS)
+            told = await self._connection.request(f"$JS.API.STREAM.INFO.{STREAM}", question, timeout=LIST_SECONDS)
             answer = msgspec.json.decode(told.data, type=_Answer)
             if answer.error is not None and answer.error.code != _NO_STREAM:  # without it, there are no messages
                 raise nats.errors.Error(answer.error.description)
