@@ -4,6 +4,7 @@ The targets are real: the service's own secrets and files, its process and anoth
 targets that may not exist. The tests run as ordinary commands, so they test exactly what conversions use.
 """
 
+import errno
 import json
 import os
 import secrets
@@ -119,6 +120,8 @@ class _Attack:
             environment = {"LC_ALL": "C.UTF-8"} if exec_only else self._config.python.environment
             command = Command(argv=(sys.executable, *how), directory=directory, environment=environment, limits=_LIMITS)
             verdict = await _run_when_up(self._run, command, launcher)
+            if verdict.ending is Ending.DISK_FULL:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory))
             if verdict.ending is not Ending.OK:
                 return (f"unknown, the probe ended by {verdict.ending} {verdict.detail}".strip(),)
             reached = json.loads(_read(directory / probe.RESULT))

@@ -1,30 +1,33 @@
 """`geomill convert`: convert files, on this machine or through a server (interface 10)."""
 
 import argparse
-import sys
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
-import msgspec
 
 from service.cli.client.bundling import upload_name
 from service.cli.client.here import Here, open_here
 from service.cli.client.http import split_url
 from service.cli.client.outputs import Outputs
 from service.cli.client.remote import Remote
-from service.cli.client.reporting import FileOutcome, ProgressBar, lines_about, summary
+from service.cli.client.reporting import FileOutcome, ProgressBar, Reporter
 from service.cli.command import JSON, Command, CommandError, argument
 from service.errors import GeomillError
-from service.formats.registry import find_output
+from service.formats.format import SHARED_EXTENSION, Format
+from service.formats.registry import by_extension, default_output, find_output
 from service.formats.request import ConversionRequest
 from service.settings import Settings
 from service.storage.names import download_name
 from service.telemetry.log import configure_log
 
 AT_ONCE = 4
+_AMBIGUOUS = frozenset({SHARED_EXTENSION, ".json"})
+"""Extensions of several formats."""
 
 _WISHES = {
     "output": "outputFormat",
@@ -41,51 +44,87 @@ _WISHES = {
 
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Convert all files; return 0 if every file was converted, 1 otherwise."""
+    """Convert all files; return 0 if every file was converted, 1 otherwise.
+
+    Raises:
+        CancelledError: the command was interrupted; its files have been reported.
+    """
     wishes = {name: value for name in _WISHES if (value := getattr(arguments, name)) not in {None, False}}
     if "output" in wishes:
         find_output(wishes["output"])
     if not arguments.output_directory.is_dir():
         raise CommandError(f"There is no directory {arguments.output_directory} for the results.")
+    _interrupt_on_signals()
+    files = list(dict.fromkeys(arguments.files))
     outputs = Outputs(arguments.output_directory, force=arguments.force)
-    bar = ProgressBar(len(arguments.files))
-    outcomes: dict[int, FileOutcome] = {}
+    report = Reporter(files, as_json=arguments.json)
     try:
         async with _open_converter(settings, arguments, wishes, outputs) as client:
-            places = anyio.CapacityLimiter(AT_ONCE)
-
-            async def convert(number: int, path: Path) -> None:
-                async with places:
-                    outcomes[number] = outcome = await _outcome_of(client, path, outputs, wishes.get("output"), bar)
-                    lines = [] if arguments.json else lines_about(outcome)
-                    bar.finish(path.name, lines, sys.stdout if outcome.success else sys.stderr)
-
-            async with anyio.create_task_group() as tasks:
-                for number, path in enumerate(arguments.files):
-                    tasks.start_soon(convert, number, path)
+            await _convert_all(client, files, outputs, wishes.get("output"), report)
+    except anyio.get_cancelled_exc_class():
+        report.close()
+        raise
     finally:
-        bar.clear()
-    report = summary([outcomes[number] for number in sorted(outcomes)])
-    if arguments.json:
-        print(msgspec.json.encode(report).decode())
-    elif len(report.files) > 1:
-        print(f"{report.converted} of {len(report.files)} files were converted.")
-    return 1 if report.failed else 0
+        report.bar.clear()
+    return 1 if report.close() else 0
+
+
+async def _convert_all(
+    client: Here | Remote, files: Sequence[Path], outputs: Outputs, target: str | None, report: Reporter
+) -> None:
+    places = anyio.CapacityLimiter(AT_ONCE)
+
+    async def convert(path: Path) -> None:
+        async with places:
+            try:
+                outcome = await _outcome_of(client, path, outputs, target, report.bar)
+            except anyio.get_cancelled_exc_class():
+                with anyio.CancelScope(shield=True):
+                    report.add(path, await client.abandon(path))
+                raise
+            report.add(path, outcome)
+
+    async with anyio.create_task_group() as tasks:
+        for path in files:
+            tasks.start_soon(convert, path)
+
+
+def _interrupt_on_signals() -> None:
+    """Let the end of a terminal, or of a service manager's patience, interrupt the command as Ctrl-C does."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as after `nohup`
+            asyncio.get_running_loop().add_signal_handler(number, signal.raise_signal, signal.SIGINT)
 
 
 async def _outcome_of(
     client: Here | Remote, path: Path, outputs: Outputs, target: str | None, bar: ProgressBar
 ) -> FileOutcome:
     try:
-        name, writing = upload_name(path), find_output(target).writing if target else None
-        if writing is not None:  # the name of the result is known before it is made
-            outputs.require(download_name(name, writing.extension))
+        if (name := _result_name(path, target)) is not None:
+            outputs.claim(path, name)
         return await client.convert(path, bar)
     except (CommandError, GeomillError) as error:
         reason = error.message if isinstance(error, GeomillError) else str(error)
     except OSError as error:
         reason = f"{error.filename or 'The file'}: {error.strerror or type(error).__name__}."
     return FileOutcome(file=str(path), success=False, error=reason)
+
+
+def _result_name(path: Path, target: str | None) -> str | None:
+    """Return the name of the result, to know that it is free before anything is charged; None if content decides.
+
+    Raises:
+        CommandError: there is no such file.
+    """
+    name = upload_name(path)
+    source = by_extension(Path(name).suffix)
+    if target is not None:
+        wanted: Format | None = find_output(target)
+    elif source is None or Path(name).suffix.casefold() in _AMBIGUOUS:
+        wanted = None
+    else:
+        wanted = default_output(source)
+    return download_name(name, wanted.writing.extension) if wanted is not None and wanted.writing is not None else None
 
 
 @asynccontextmanager
@@ -126,7 +165,7 @@ _DESCRIPTION = (
     "Convert files on this machine, with its GDAL and in the sandbox of the service, or with --url through a server. "
     "The files of a Shapefile or MapInfo dataset are found beside the one that is named. Results get the name of their "
     "file and the extension of their format. The exit code is 0 if every file was converted, 1 if one was not, 2 if "
-    "the command is wrong, and 130 if it was interrupted; nothing incomplete is left then, and no job goes on."
+    "the command is wrong, and 130 if it was interrupted; nothing incomplete is left then, and jobs are cancelled."
 )
 
 COMMAND = Command(

@@ -30,11 +30,14 @@ BROKEN = 'br\u00f6ken "1".geojson'
 class Command:
     """The command in its own directory, with temporary files that tests can inspect."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, temporary: Path) -> None:
         self.directory = directory
-        self.temporary = directory / "temporary"
-        self.temporary.mkdir()
-        self._environment = environment_for({"TMPDIR": str(self.temporary)})
+        self.temporary = temporary
+        self._environment = environment_for({"TMPDIR": str(temporary)})
+
+    def with_temporary(self, temporary: Path) -> "Command":
+        """The same with another directory for temporary files."""
+        return Command(self.directory, temporary)
 
     def start(self, *arguments: str) -> Started:
         """Start `geomill convert`."""
@@ -56,7 +59,8 @@ class Command:
 def command(tmp_path: Path) -> Command:
     """The command and a file to convert."""
     (tmp_path / "lakes.geojson").write_bytes(lakes())
-    return Command(tmp_path)
+    (tmp_path / "temporary").mkdir()
+    return Command(tmp_path, tmp_path / "temporary")
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,11 @@
 """The upload for a file of this machine: the file itself, or a ZIP of the files that belong to it."""
 
+import errno
 import shutil
+import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from service.cli.command import CommandError
@@ -10,6 +14,7 @@ from service.formats.format import reading_of
 from service.formats.registry import by_extension
 
 _ZIP = ".zip"
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def upload_name(path: Path) -> str:
@@ -39,6 +44,25 @@ def write_upload(path: Path, target: Path) -> None:
         for member in members:
             if member.is_file():
                 archive.write(member, member.relative_to(path.parent))
+
+
+@contextmanager
+def temporary_space() -> Iterator[None]:
+    """Say of a full disk that it is the one of temporary files: the file that is copied there gets the blame otherwise.
+
+    Raises:
+        CommandError: there is no space left for temporary files, or no directory for them.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOENT and error.filename is None:  # as `tempfile` says it
+            raise CommandError("There is no directory for temporary files. Name one in TMPDIR.") from None
+        if error.errno not in _FULL:
+            raise
+        raise CommandError(
+            f"There is no space left in {tempfile.gettempdir()}. Free some, or name another directory in TMPDIR."
+        ) from None
 
 
 def companions(path: Path) -> list[Path]:

@@ -13,9 +13,9 @@ import anyio.to_thread
 import msgspec
 
 from service.app import open_local_converter
-from service.cli.client.bundling import upload_name, write_upload
+from service.cli.client.bundling import temporary_space, upload_name, write_upload
 from service.cli.client.outputs import Outputs
-from service.cli.client.reporting import FileOutcome, ProgressBar
+from service.cli.client.reporting import INTERRUPTED, FileOutcome, ProgressBar
 from service.dataloss.rules import Report
 from service.formats.request import ConversionRequest
 from service.intake.form import Upload
@@ -49,16 +49,21 @@ class Here:
         try:
             copy = directory / "upload"
             bar.update(path.name, "reading")
-            await anyio.to_thread.run_sync(partial(write_upload, path, copy))
+            with temporary_space():
+                await anyio.to_thread.run_sync(partial(write_upload, path, copy))
             upload = Upload(untrusted_name=name, path=copy, size_bytes=copy.stat().st_size)
             with _showing(bar, path.name) as watch:
                 result = await convert_local(self._parts, upload, self._request, watch)
             target = download_name(name, result.extension)
-            with self._outputs.writing(target) as draft:
+            with self._outputs.writing(path, target) as draft:
                 await anyio.to_thread.run_sync(partial(_copy, result.path, draft))
         finally:
             await self._parts.work_area.remove(directory)
         return _outcome(path, self._outputs.path(target), result)
+
+    async def abandon(self, path: Path) -> FileOutcome:
+        """Say of an interrupted conversion that nothing is left of it."""
+        return FileOutcome(file=str(path), success=False, error=INTERRUPTED)
 
 
 @asynccontextmanager
@@ -68,8 +73,9 @@ async def open_here(settings: Settings, request: ConversionRequest, outputs: Out
     Raises:
         ConverterMissing: there is no usable ogr2ogr.
         SandboxUnavailable: this host cannot isolate converters as strictly as the settings ask.
+        CommandError: there is no space for temporary files.
     """
-    with tempfile.TemporaryDirectory(prefix="geomill-") as directory:
+    with temporary_space(), tempfile.TemporaryDirectory(prefix="geomill-") as directory:
         os.chmod(directory, 0o711)  # noqa: PTH101, S103 -- the users of converters pass through
         own = msgspec.structs.replace(settings, data_dir=directory, memory_dir="")
         async with open_local_converter(own) as parts:

@@ -3,7 +3,10 @@
 import http.client
 import json
 import secrets
+import socket
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from email.message import Message
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -12,6 +15,9 @@ from service.cli.command import CommandError
 from service.telemetry.build import VERSION
 
 TIMEOUT_SECONDS = 120.0
+CONNECT_SECONDS = 10.0
+"""How long a server may take to accept a connection; nothing can break that off, not even Ctrl-C."""
+_MOST_DIGITS = 9
 PIECE_BYTES = 256 * 1024
 
 
@@ -39,12 +45,6 @@ class Reply:
         return f"status {self.status}" + (f", a redirect to {target}" if target else "")
 
     @property
-    def retry_after_seconds(self) -> int:
-        """How long to wait before a repetition; 0 if it does not say so in seconds."""
-        told = self.headers.get("Retry-After", "")
-        return int(told) if told.isascii() and told.isdigit() else 0
-
-    @property
     def problem(self) -> str:
         """What is wrong, in the words of the server."""
         return str(self.body.get("error") or f"The server responded with status {self.status}.")
@@ -53,10 +53,15 @@ class Reply:
 class Exchange:
     """A connection for one request, which another thread may break off."""
 
-    def __init__(self, url: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, url: str, timeout_seconds: float | None = None) -> None:
+        """Prepare it; the server may stay silent for so long, or for `TIMEOUT_SECONDS`."""
         self._parts = split_url(url)
+        self._timeout_seconds = timeout_seconds or TIMEOUT_SECONDS
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
-        self._connection = kind(self._parts.hostname or "", self._parts.port, timeout=timeout_seconds)
+        seconds = min(CONNECT_SECONDS, self._timeout_seconds)
+        self._connection = kind(self._parts.hostname or "", self._parts.port, timeout=seconds)
+        self._socket: socket.socket | None = None
+        self._is_broken_off = False
 
     def send(
         self, method: str, headers: Mapping[str, str], body: Iterable[bytes] | None = None
@@ -69,6 +74,7 @@ class Exchange:
         target = self._parts.path or "/"
         if self._parts.query:
             target += f"?{self._parts.query}"
+        self._connect()
         try:
             self._connection.request(method, target, body, {"User-Agent": f"geomill/{VERSION}", **headers})
         except (BrokenPipeError, ConnectionResetError):
@@ -77,8 +83,22 @@ class Exchange:
         return self._connection.getresponse()
 
     def close(self) -> None:
-        """Close the connection; what waits for it fails."""
+        """Close the connection."""
         self._connection.close()
+
+    def break_off(self) -> None:
+        """Make the thread that uses the connection fail at once, whatever it waits for; closing does not wake it."""
+        self._is_broken_off = True
+        if self._socket is not None:
+            with suppress(OSError):  # it is closed already
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _connect(self) -> None:
+        self._connection.connect()
+        self._socket = self._connection.sock
+        self._socket.settimeout(self._timeout_seconds)
+        if self._is_broken_off:
+            raise ConnectionAbortedError("interrupted")
 
 
 class Form:
@@ -105,6 +125,12 @@ class Form:
             while piece := file.read(PIECE_BYTES):
                 yield piece
         yield self._tail
+
+
+def retry_after_seconds(headers: Message) -> int:
+    """Return how long to wait before a repetition; 0 if the headers do not say so in seconds."""
+    told = headers.get("Retry-After", "")
+    return int(told) if told.isascii() and told.isdigit() and len(told) <= _MOST_DIGITS else 0
 
 
 def split_url(url: str) -> SplitResult:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from service.cli.command import CommandError
 
+_TAKEN = "{} exists already. Use --force to replace it, or another --output."
+
 
 class Outputs:
     """The results of one command in one directory."""
@@ -15,42 +17,41 @@ class Outputs:
     def __init__(self, directory: Path, *, force: bool) -> None:
         self._directory = directory
         self._force = force
-        self._written: set[Path] = set()
+        self._claimed: dict[str, Path] = {}
 
     def path(self, name: str) -> Path:
         """Return the path of the result of this name."""
         return self._directory / name
 
-    def require(self, name: str) -> None:
-        """Check that a result of this name may be written.
+    def claim(self, source: Path, name: str) -> None:
+        """Keep a name for the result of `source`; of two files whose results would share one, the second has none.
 
         Raises:
-            CommandError: there is such a file already.
+            CommandError: the name is another result's, or there is such a file already.
         """
-        path = self._directory / name
-        if path in self._written:
-            raise CommandError(f"{path} is already the result of another file. Convert this one with another --output.")
-        if path.exists() and not self._force:
-            raise CommandError(f"{path} exists already. Use --force to replace it, or another --output.")
+        owner = self._claimed.setdefault(name, source)
+        if owner != source:
+            raise CommandError(
+                f"{self.path(name)} is the name of the result of {owner}. Convert this file with another --output."
+            )
+        if not self._force and os.path.lexists(self.path(name)):
+            raise CommandError(_TAKEN.format(self.path(name)))
 
     @contextmanager
-    def writing(self, name: str) -> Iterator[Path]:
+    def writing(self, source: Path, name: str) -> Iterator[Path]:
         """Yield a path to write to; afterwards it has the name, and after a failure nothing is left.
 
         Raises:
-            CommandError: as `require`, also if the file has appeared meanwhile; or it cannot be written.
+            CommandError: as `claim`, also if the file has appeared meanwhile; or it cannot be written.
         """
-        self.require(name)
-        draft = self._directory / f".{secrets.token_hex(8)}.part"
-        path = self._directory / name
+        self.claim(source, name)
+        draft, path = self._directory / f".{secrets.token_hex(8)}.part", self.path(name)
         try:
             yield draft
-            self.require(name)
             if self._force:
                 draft.replace(path)
             else:
                 _name_once(draft, path)
-            self._written.add(path)
         except OSError as error:
             raise CommandError(f"{path} cannot be written ({error.strerror or type(error).__name__}).") from None
         finally:
@@ -62,6 +63,8 @@ def _name_once(draft: Path, path: Path) -> None:
     try:
         os.link(draft, path)
     except FileExistsError:
-        raise CommandError(f"{path} exists already. Use --force to replace it, or another --output.") from None
+        raise CommandError(_TAKEN.format(path)) from None
     except OSError:  # a file system without links
+        if os.path.lexists(path):
+            raise CommandError(_TAKEN.format(path)) from None
         draft.rename(path)

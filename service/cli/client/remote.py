@@ -1,13 +1,10 @@
 """Converts through a server: uploads, waits for the job, downloads the result; an interrupted job is cancelled."""
 
 import http.client
-import socket
-import ssl
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,23 +13,21 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from service.cli.client.bundling import upload_name, write_upload
-from service.cli.client.http import PIECE_BYTES, Exchange, Form, Reply
+from service.cli.client import requests
+from service.cli.client.bundling import temporary_space, upload_name, write_upload
+from service.cli.client.http import PIECE_BYTES, Exchange, Form, retry_after_seconds
 from service.cli.client.outputs import Outputs
-from service.cli.client.reporting import FileOutcome, ProgressBar
+from service.cli.client.reporting import INTERRUPTED, FileOutcome, ProgressBar
+from service.cli.client.requests import AGAIN, RETRY_SECONDS, Requests, ServerAwayError
 from service.cli.command import CommandError
 from service.dataloss.rules import Report
 from service.jobs.lifecycle import Situation
-from service.storage.names import clean_name
+from service.storage.names import clean_name, download_name
 
 WAIT_SECONDS, SHOWN_WAIT_SECONDS = 30, 1
 """How long the server may wait for the end of a job; less if somebody sees a bar move."""
-PATIENCE_SECONDS = 600.0
-"""How long a request is repeated while the server is full or cannot be reached."""
 CANCEL_SECONDS = 5.0
 """How long an interrupted conversion waits for the response to its upload, and then for that to its cancellation."""
-RETRY_SECONDS = 2.0
-_AGAIN = frozenset({409, 429, 502, 503, 504})
 _OPEN = frozenset({"Pending", "Processing"})
 GONE = "The result is no longer kept. Convert the file again."
 _UPLOAD_SHARE, _CONVERT_SHARE = 0.4, 0.8
@@ -41,9 +36,10 @@ _UPLOAD_SHARE, _CONVERT_SHARE = 0.4, 0.8
 class _NotFetchedError(Exception):
     """A link did not lead to the whole result."""
 
-    def __init__(self, message: str, *, may_pass: bool = True) -> None:
+    def __init__(self, message: str, *, may_pass: bool = True, pause: float = RETRY_SECONDS) -> None:
         super().__init__(message)
         self.may_pass = may_pass
+        self.pause = pause
 
 
 class Remote:
@@ -54,35 +50,34 @@ class Remote:
         self.headers = {"X-API-Key": key}
         self.fields = fields
         self.outputs = outputs
+        self._calls: dict[Path, _Call] = {}
 
     async def convert(self, path: Path, bar: ProgressBar) -> FileOutcome:
         """Convert one file.
 
         Raises:
             CommandError: the server refuses the request, or the result may not be written.
-            OSError: the file cannot be read, or its result not be written.
+            OSError: the file cannot be read.
         """
-        call = _Call(self, path, bar)
-        try:
-            return await anyio.to_thread.run_sync(call.run, abandon_on_cancel=True)
-        except anyio.get_cancelled_exc_class():
-            call.abort()
-            with anyio.move_on_after(2 * CANCEL_SECONDS, shield=True):
-                await anyio.to_thread.run_sync(call.cancel_job, abandon_on_cancel=True)
-            raise
+        self._calls[path] = call = _Call(self, path, bar)
+        return await anyio.to_thread.run_sync(call.run, abandon_on_cancel=True)
+
+    async def abandon(self, path: Path) -> FileOutcome:
+        """Break off the conversion of a file and cancel its job; the outcome says what may be left on the server."""
+        return await anyio.to_thread.run_sync(self._calls[path].abandon)
 
 
 class _Call:
-    """The requests for one file. Blocks; `abort` is for another thread."""
+    """The conversion of one file. Blocks; `abandon` is for another thread."""
 
     def __init__(self, remote: Remote, path: Path, bar: ProgressBar) -> None:
         self._remote = remote
         self._path = path
         self._bar = bar
-        self._exchange: Exchange | None = None
+        self._requests = Requests(remote.api, remote.headers, lambda: bar.update(path.name, "waiting for the server"))
         self._job_id: str | None = None
+        self._is_over = False
         self._is_sent = False
-        self._aborted = threading.Event()
         self._answered = threading.Event()
 
     def run(self) -> FileOutcome:
@@ -91,37 +86,48 @@ class _Call:
             self._job_id = record["jobId"]
         finally:
             self._answered.set()
-        while record["status"] in _OPEN or "originalFileName" not in record:
-            self._bar.convert(self._path.name, situation_of(record), _UPLOAD_SHARE, _CONVERT_SHARE)
-            record = self._status(record["jobId"], SHOWN_WAIT_SECONDS if self._bar.shows else WAIT_SECONDS)
-        self._job_id = None  # it has ended
-        if record["status"] != "Completed" or "downloadUrl" not in record:
-            error = record.get("errorMessage") or GONE
-            return FileOutcome(file=str(self._path), success=False, error=error, job_id=record["jobId"])
-        output = self._download(record)
-        return _outcome(self._path, output, record)
+        try:
+            return self._result_of(record)
+        except ServerAwayError as error:
+            return self._failed(f"{error} Job {self._job_id} goes on without this command; look it up later.")
+        except CommandError as error:
+            return self._failed(str(error))
 
-    def abort(self) -> None:
-        """Begin no other request, and break off the current one unless its response will name a job."""
-        self._aborted.set()
-        if self._exchange is not None and (self._answered.is_set() or not self._is_sent):
-            self._exchange.close()
-
-    def cancel_job(self) -> None:
-        """Cancel the job, if there is one; wait for the response to an upload that the server may have read."""
+    def abandon(self) -> FileOutcome:
+        """Begin no other request, break off the current one unless its response will name a job, and cancel the job."""
+        self._requests.end()
         if self._is_sent:
             self._answered.wait(CANCEL_SECONDS)
-        if self._job_id is not None:
-            with suppress(OSError, http.client.HTTPException):
-                exchange = Exchange(f"{self._remote.api}/jobs/{self._job_id}", CANCEL_SECONDS)
-                exchange.send("DELETE", self._remote.headers)
-                exchange.close()
+        self._requests.break_off()
+        if self._is_over:
+            return self._failed(f"{INTERRUPTED} {self._kept}")
+        if self._job_id is not None and not self._cancel():
+            return self._failed(f"{INTERRUPTED} The server does not confirm that job {self._job_id} is cancelled.")
+        if self._job_id is None and self._is_sent:
+            return self._failed(f"{INTERRUPTED} The server may have accepted the file; {self._remote.api}/jobs tells.")
+        return self._failed(INTERRUPTED)
+
+    def _cancel(self) -> bool:
+        exchange = Exchange(f"{self._remote.api}/jobs/{self._job_id}", CANCEL_SECONDS)
+        try:
+            return exchange.send("DELETE", self._remote.headers).status == http.client.NO_CONTENT
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            exchange.close()
+
+    def _failed(self, error: str) -> FileOutcome:
+        return FileOutcome(file=str(self._path), success=False, error=error, job_id=self._job_id)
+
+    @property
+    def _kept(self) -> str:
+        return f"Job {self._job_id} is complete: {self._remote.api}/jobs/{self._job_id}/result links to its result."
 
     def _upload(self) -> dict[str, Any]:
         name = upload_name(self._path)
         if name == self._path.name:
             return self._send(name, self._path)
-        with tempfile.TemporaryDirectory(prefix="geomill-") as directory:
+        with temporary_space(), tempfile.TemporaryDirectory(prefix="geomill-") as directory:
             packed = Path(directory) / "upload"
             write_upload(self._path, packed)
             return self._send(name, packed)
@@ -143,51 +149,19 @@ class _Call:
                 self._bar.update(self._path.name, "uploading", _UPLOAD_SHARE * sent / form.size_bytes)
                 yield piece
 
-        return self._repeated("POST", f"{self._remote.api}/file", headers, pieces).body
+        return self._requests.record("POST", f"{self._remote.api}/file", headers, pieces)
 
-    def _status(self, job_id: str, wait_seconds: int) -> dict[str, Any]:
-        return self._repeated("GET", f"{self._remote.api}/jobs/{job_id}/status?wait={wait_seconds}").body
+    def _result_of(self, record: dict[str, Any]) -> FileOutcome:
+        while record["status"] in _OPEN or "originalFileName" not in record:
+            self._bar.convert(self._path.name, situation_of(record), _UPLOAD_SHARE, _CONVERT_SHARE)
+            record = self._status(SHOWN_WAIT_SECONDS if self._bar.shows else WAIT_SECONDS)
+        self._is_over = True
+        if record["status"] != "Completed" or "downloadUrl" not in record:
+            return self._failed(record.get("errorMessage") or GONE)
+        return _outcome(self._path, self._download(record), record)
 
-    def _repeated(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str] | None = None,
-        pieces: Callable[[], Iterator[bytes]] | None = None,
-    ) -> Reply:
-        """Send a request until it is answered, as long as the server is full or cannot be reached.
-
-        Raises:
-            CommandError: the server refuses the request, is none, or cannot be reached for too long.
-        """
-        give_up_at = time.monotonic() + PATIENCE_SECONDS
-        while not self._aborted.is_set():
-            pause, problem = RETRY_SECONDS, ""
-            self._exchange = Exchange(url)
-            try:
-                reply = Reply(
-                    self._exchange.send(method, {**self._remote.headers, **(headers or {})}, pieces and pieces())
-                )
-            except (OSError, http.client.HTTPException) as error:
-                problem = f"{self._remote.api} cannot be reached ({str(error) or type(error).__name__})."
-                if is_wrong_address(error):
-                    raise CommandError(f"{problem} Check --url.") from None
-            else:
-                if reply.is_job:
-                    return reply
-                if reply.status < http.client.BAD_REQUEST:
-                    raise CommandError(f"{self._remote.api} does not respond like Geomill ({reply.what}). Check --url.")
-                problem = reply.problem
-                if reply.status not in _AGAIN:
-                    raise CommandError(problem)
-                pause = reply.retry_after_seconds or RETRY_SECONDS
-            finally:
-                self._exchange.close()
-            if time.monotonic() + pause > give_up_at:
-                raise CommandError(problem)
-            self._bar.update(self._path.name, "waiting for the server")
-            self._aborted.wait(pause)
-        raise CommandError("The conversion was interrupted.")
+    def _status(self, wait_seconds: int) -> dict[str, Any]:
+        return self._requests.record("GET", f"{self._remote.api}/jobs/{self._job_id}/status?wait={wait_seconds}")
 
     def _download(self, record: Mapping[str, Any]) -> Path:
         """Fetch the result by its link; one that breaks or has expired is fetched once more by a new link.
@@ -195,40 +169,38 @@ class _Call:
         Raises:
             CommandError: the result cannot be fetched or written.
         """
-        give_up_at, pause = time.monotonic() + PATIENCE_SECONDS, 0.0
+        give_up_at, is_first = time.monotonic() + requests.PATIENCE_SECONDS, True
         while True:
             try:
                 return self._fetch(record)
             except _NotFetchedError as failure:
-                is_over = pause > 0 and not failure.may_pass
-                if is_over or time.monotonic() + pause > give_up_at or self._aborted.wait(pause):
-                    raise CommandError(
-                        f"The result of the job {record['jobId']} cannot be fetched ({failure}). Try again."
-                    ) from None
-            pause = RETRY_SECONDS
-            record = self._status(record["jobId"], 0)
+                may_pass = is_first or failure.may_pass
+                if not may_pass or time.monotonic() + failure.pause > give_up_at:
+                    raise CommandError(f"The result cannot be fetched ({failure}). {self._kept}") from None
+                self._requests.pause(0 if is_first else failure.pause)
+            except CommandError as error:
+                raise CommandError(f"{error} {self._kept}") from None
+            is_first = False
+            record = self._status(0)
             if "downloadUrl" not in record:
                 raise CommandError(GONE)
 
     def _fetch(self, record: Mapping[str, Any]) -> Path:
         """Fetch the result by its link, without the key."""
-        self._exchange = exchange = Exchange(record["downloadUrl"])
         try:
-            try:
-                response = exchange.send("GET", {})
-            except (OSError, http.client.HTTPException) as error:
-                raise _NotFetchedError(str(error) or type(error).__name__) from None
-            with response:
+            with self._requests.fetched(record["downloadUrl"]) as response:
                 return self._receive(response, int(record["outputSizeBytes"]))
-        finally:
-            exchange.close()
+        except (OSError, http.client.HTTPException) as error:
+            raise _NotFetchedError(str(error) or type(error).__name__) from None
 
     def _receive(self, response: http.client.HTTPResponse, size: int) -> Path:
         if response.status != http.client.OK:
-            raise _NotFetchedError(f"status {response.status}", may_pass=response.status in _AGAIN)
-        name = clean_name(response.headers.get_filename() or "result")
+            pause = retry_after_seconds(response.headers) or RETRY_SECONDS
+            raise _NotFetchedError(f"status {response.status}", may_pass=response.status in AGAIN, pause=pause)
+        told = clean_name(response.headers.get_filename() or "")
+        name = download_name(upload_name(self._path), Path(told).suffix) if Path(told).suffix else told
         done = 0
-        with self._remote.outputs.writing(name) as draft, draft.open("xb") as file:
+        with self._remote.outputs.writing(self._path, name) as draft, draft.open("xb") as file:
             for piece in _pieces(response):
                 done += file.write(piece)
                 share = _CONVERT_SHARE + (1 - _CONVERT_SHARE) * done / max(size, 1)
@@ -254,13 +226,6 @@ def situation_of(record: Mapping[str, Any]) -> Situation:
         return msgspec.convert((told.get("stage"), told.get("share")), Situation)
     except msgspec.ValidationError:
         return Situation("waiting")
-
-
-def is_wrong_address(error: Exception) -> bool:
-    """Whether no repetition helps, as opposed to a server or network that is away for a while."""
-    no_such_host = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
-    speaks_no_tls = isinstance(error, ssl.SSLError) and getattr(error, "reason", "") == "WRONG_VERSION_NUMBER"
-    return no_such_host or speaks_no_tls or isinstance(error, ssl.SSLCertVerificationError)
 
 
 def _outcome(path: Path, output: Path, record: Mapping[str, Any]) -> FileOutcome:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TextIO
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from service.dataloss.rules import Report
 from service.jobs.lifecycle import Situation, Stage
 
+INTERRUPTED = "The conversion was interrupted."
 _WIDTH = 24
 _CLEAR = "\r\x1b[K"
 _STAGES: Mapping[Stage, tuple[float, float]] = {
@@ -22,7 +24,7 @@ _STAGES: Mapping[Stage, tuple[float, float]] = {
 
 
 class FileOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What became of one file; `error` says why it was not converted, and members without a value are null."""
+    """What became of one file; `error` says why there is no result of it here, and members without a value are null."""
 
     file: str
     success: bool
@@ -101,7 +103,31 @@ def lines_about(outcome: FileOutcome) -> list[str]:
     return [f"{outcome.file} -> {outcome.output} ({what})", *(f"  {warning}" for warning in outcome.warnings)]
 
 
-def summary(outcomes: Sequence[FileOutcome]) -> Summary:
-    """Return what became of all files, in their order."""
-    converted = sum(outcome.success for outcome in outcomes)
-    return Summary(converted=converted, failed=len(outcomes) - converted, files=tuple(outcomes))
+class Reporter:
+    """Tells what became of each file: as a line beside the bar, or at the end as one JSON object."""
+
+    def __init__(self, files: Sequence[Path], *, as_json: bool) -> None:
+        self.bar = ProgressBar(len(files))
+        self._as_json = as_json
+        self._outcomes: dict[Path, FileOutcome | None] = dict.fromkeys(files)
+
+    def add(self, path: Path, outcome: FileOutcome) -> None:
+        """Report the outcome of one of the files."""
+        self._outcomes[path] = outcome
+        lines = [] if self._as_json else lines_about(outcome)
+        self.bar.finish(path.name, lines, sys.stdout if outcome.success else sys.stderr)
+
+    def close(self) -> int:
+        """Report on all files, those that were not begun as well; return how many were not converted."""
+        self.bar.clear()
+        outcomes = tuple(
+            outcome or FileOutcome(file=str(path), success=False, error=INTERRUPTED)
+            for path, outcome in self._outcomes.items()
+        )
+        converted = sum(outcome.success for outcome in outcomes)
+        if self._as_json:
+            summary = Summary(converted=converted, failed=len(outcomes) - converted, files=outcomes)
+            print(msgspec.json.encode(summary).decode())
+        elif len(outcomes) > 1:
+            print(f"{converted} of {len(outcomes)} files were converted.")
+        return len(outcomes) - converted

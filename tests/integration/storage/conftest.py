@@ -1,7 +1,5 @@
 """One stage per store: the real store, a clock that tests move, and a client that has only the link."""
 
-import shutil
-import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -136,19 +134,6 @@ def gateway(storage: Storage) -> Callable[..., Awaitable[None]]:
         await app({**scope, "state": state}, receive, send)
 
     return with_services
-
-
-@contextmanager
-def small_disk(directory: Path, megabytes: int) -> Iterator[Path]:
-    """Mount a file system of that size, which stored objects can fill."""
-    directory.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(directory)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("only root, outside of most containers, can mount a small file system to fill")
-    try:
-        yield directory
-    finally:
-        subprocess.run(["umount", "--lazy", str(directory)], check=True)
 
 
 @contextmanager

@@ -17,8 +17,9 @@ import pytest
 
 from service.storage.local import open_local
 from service.storage.port import ObjectKey, new_key
+from tests.support.small_disk import small_disk
 
-from .conftest import SECRET, MovableClock, Stage, failing, gateway, local_stage, small_disk
+from .conftest import SECRET, MovableClock, Stage, failing, gateway, local_stage
 
 MIB = 1 << 20
 CONTENT = bytes(range(256)) * 400
@@ -69,7 +70,7 @@ async def test_from_another_file_system_the_bytes_are_copied(copying: Stage, tmp
 async def test_a_full_disk_fails_the_put_and_nothing_else(tmp_path: Path, clock: MovableClock) -> None:
     """Nothing partial remains, stored objects are kept, and once there is room the store works without a restart."""
     (tmp_path / "work").mkdir()
-    with small_disk(tmp_path / "disk", megabytes=4) as disk:
+    with small_disk(tmp_path / "disk", kibibytes=4 << 10) as disk:
         async with local_stage(disk, clock, tmp_path / "work") as stage:
             kept = await stage.put(b"x" * MIB)
             large = await stage.put(b"x" * 2 * MIB)

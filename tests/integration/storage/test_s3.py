@@ -21,8 +21,9 @@ from service.storage.port import ObjectKey, new_key
 from service.storage.s3 import open_s3
 from service.storage.upload import PART_BYTES
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.small_disk import small_disk
 
-from .conftest import HASTY, MovableClock, Stage, failing, place, s3_stage, small_disk
+from .conftest import HASTY, MovableClock, Stage, failing, place, s3_stage
 from .servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, Wire, s3_server, wire_to
 
 CONTENT = bytes(range(256)) * 400
@@ -237,7 +238,7 @@ async def test_a_full_server_fails_the_put_and_works_again_when_there_is_room(
     tmp_path: Path, clock: MovableClock
 ) -> None:
     """Stored objects are kept; one that does not fit leaves nothing."""
-    with small_disk(tmp_path / "disk", megabytes=24) as disk, s3_server(disk) as full:
+    with small_disk(tmp_path / "disk", kibibytes=24 << 10) as disk, s3_server(disk) as full:
         async with s3_stage({HOME: place(full.url)}, clock, tmp_path, HASTY) as stage:
             kept = await stage.put(b"k" * (PART_BYTES - 1))
             with failing("down"):  # this server has no word for a full disk

@@ -10,10 +10,13 @@ import pytest
 
 from service.cli.client.bundling import upload_name, write_upload
 from service.cli.client.outputs import Outputs
-from service.cli.client.remote import is_wrong_address, situation_of
+from service.cli.client.remote import situation_of
 from service.cli.client.reporting import ProgressBar
+from service.cli.client.requests import is_wrong_address
 from service.cli.command import CommandError
 from service.jobs.lifecycle import Situation
+
+A, B = Path("a"), Path("b")
 
 
 class Terminal(io.StringIO):
@@ -59,17 +62,17 @@ def test_a_result_never_replaces_a_file_unless_told_to(tmp_path: Path) -> None:
     there.write_text("mine")
     for force in (False, True):
         outputs = Outputs(tmp_path, force=force)
-        with outputs.writing(f"new{force}.csv") as draft:
+        with outputs.writing(A, f"new{force}.csv") as draft:
             draft.write_text("result")
-        with pytest.raises(CommandError, match="result of another file"), outputs.writing(f"new{force}.csv"):
+        with pytest.raises(CommandError, match="the result of a"), outputs.writing(B, f"new{force}.csv"):
             pass
         with pytest.raises(ZeroDivisionError):
             write_half(outputs)
     with pytest.raises(CommandError, match="--force"):
         write_too_late(Outputs(tmp_path, force=False), tmp_path / "late.csv")
     with pytest.raises(CommandError, match="--force"):
-        Outputs(tmp_path, force=False).require("there.csv")
-    with Outputs(tmp_path, force=True).writing("there.csv") as draft:
+        Outputs(tmp_path, force=False).claim(A, "there.csv")
+    with Outputs(tmp_path, force=True).writing(A, "there.csv") as draft:
         draft.write_text("result")
     found = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert found == {"there.csv": "result", "newFalse.csv": "result", "newTrue.csv": "result", "late.csv": "mine"}
@@ -77,14 +80,14 @@ def test_a_result_never_replaces_a_file_unless_told_to(tmp_path: Path) -> None:
 
 def write_half(outputs: Outputs) -> None:
     """Fail in the middle of writing a result."""
-    with outputs.writing("failed.csv") as draft:
+    with outputs.writing(A, "failed.csv") as draft:
         draft.write_text("half")
         raise ZeroDivisionError
 
 
 def write_too_late(outputs: Outputs, path: Path) -> None:
     """Write a result after another process has taken its name."""
-    with outputs.writing(path.name) as draft:
+    with outputs.writing(A, path.name) as draft:
         draft.write_text("result")
         path.write_text("mine")
 

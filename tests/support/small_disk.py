@@ -1,0 +1,22 @@
+"""A file system that tests can fill."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+@contextmanager
+def small_disk(directory: Path, kibibytes: int) -> Iterator[Path]:
+    """Mount a file system of that size; the test is skipped where it cannot be mounted."""
+    directory.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={kibibytes}k,mode=1777", "tmpfs", str(directory)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root, outside of most containers, can mount a small file system to fill")
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", "--lazy", str(directory)], check=True)
