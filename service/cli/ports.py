@@ -77,6 +77,7 @@ def _listen(host: str, port: int, host_variable: str, port_variable: str) -> soc
         is_host = (
             not isinstance(error, OSError) or isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
         )
-        what = f"{host_variable} to an address of this host" if is_host else f"{port_variable} to a port that is free"
+        kind = "of 1024 or more" if isinstance(error, PermissionError) else "that is free"
+        what = f"{host_variable} to an address of this host" if is_host else f"{port_variable} to a port {kind}"
         reason = error.strerror if isinstance(error, OSError) else "not a host name"
         raise CommandError(f"The service cannot listen on {host}:{port} ({reason}). Set {what}.") from None

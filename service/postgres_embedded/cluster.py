@@ -1,5 +1,7 @@
 """Creation of the data directory, and the command line of a server on it."""
 
+import errno
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -84,13 +86,20 @@ def _run_initdb(argv: list[str], user: ServerUser, descriptors: tuple[int, ...])
         **user.identity,
     )
     if answer.returncode != 0:
-        raise EmbeddedPostgresError(f"The embedded database could not be set up: {_reason(answer.stderr)}")
+        full = "Free some space, or name another directory in GEOMILL_DATA_DIR." if _is_full(answer.stderr) else ""
+        message = f"The embedded database could not be set up ({_reason(answer.stderr)}). {full}"
+        raise EmbeddedPostgresError(message.rstrip())
 
 
 def _reason(complaints: str) -> str:
     """Return the line that describes the error, rather than the cleanup after it."""
     lines = complaints.splitlines()
-    return next((line for line in lines if "error:" in line or "FATAL:" in line), " ".join(lines) or "no reason given")
+    found = (line.partition(mark)[2].strip() for line in lines for mark in ("error:", "FATAL:") if mark in line)
+    return next(found, " ".join(lines) or "no reason given")
+
+
+def _is_full(complaints: str) -> bool:
+    return os.strerror(errno.ENOSPC) in complaints or "Check free disk space" in complaints
 
 
 def server_command(installation: Installation, data: str, socket_directory: str, *, durable: bool) -> list[str]:

@@ -18,7 +18,7 @@ RegionName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]{0,31}$")]
 class BucketConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A bucket and how to reach it; without an access key, the credentials of the environment apply."""
 
-    bucket: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{3,255}$|^arn:")]
+    bucket: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$|^arn:")]
     region: str = "us-east-1"
     endpoint: str = ""
     public_endpoint: str = ""
@@ -79,7 +79,10 @@ def _complaint(error: msgspec.ValidationError) -> str:
     if wrong is None:
         return f"The settings GEOMILL_S3_… are inconsistent: {error}."
     if wrong[1] == "bucket":
-        return "GEOMILL_S3_BUCKET is not the name of a bucket: 3 or more letters, digits, dots and hyphens."
+        return (
+            "GEOMILL_S3_BUCKET is not the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens, such "
+            "as geomill-eu."
+        )
     return f"GEOMILL_S3_{wrong[1].upper()} is not valid: {str(error).partition(' - at ')[0]}."
 
 

@@ -3,12 +3,16 @@
 import os
 import shutil
 import socket
+import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.sandbox.test_hosts import NOBODY, environment, python_for_everyone
 from tests.support.geomill import Geomill
+from tests.support.small_disk import small_disk
 
 
 @pytest.fixture
@@ -32,8 +36,8 @@ WRONG: dict[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
     "host with a blank": ({"HOST": "1.2.3 .4"}, ("Set GEOMILL_HOST",)),
     "host of another machine": ({"HOST": "192.0.2.1"}, ("192.0.2.1", "Set GEOMILL_HOST")),
     "private host": ({"PRIVATE_HOST": "192.0.2.1", "PRIVATE_PORT": "0"}, ("Set GEOMILL_PRIVATE_HOST",)),
-    "bucket": ({"S3_BUCKET": "My Bucket!"}, ("GEOMILL_S3_BUCKET", "letters, digits")),
-    "short bucket": ({"S3_BUCKET": "x"}, ("GEOMILL_S3_BUCKET", "3 or more")),
+    "bucket": ({"S3_BUCKET": "A_B"}, ("GEOMILL_S3_BUCKET", "lower-case letters, digits", "geomill-eu")),
+    "short bucket": ({"S3_BUCKET": "x"}, ("GEOMILL_S3_BUCKET", "3 to 63")),
     "endpoint": ({"S3_BUCKET": "results", "S3_ENDPOINT": "minio:9000"}, ("https://",)),
     "data directory": ({"DATA_DIR": "/proc/geomill"}, ("GEOMILL_DATA_DIR", "/proc/geomill")),
 }
@@ -106,6 +110,62 @@ def test_a_host_that_cannot_convert_is_told(tmp_path: Path, database_url: str) -
     ):
         settings = {"GEOMILL_DATABASE_URL": database_url, "GEOMILL_PORT": "0", "GEOMILL_OGR2OGR": program}
         done = Geomill(data_dir, {**settings, "GEOMILL_LOG_LEVEL": "error"})("serve")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert_one_sentence(done.stderr, *expected)
+
+
+FULL = "Free some space, or name another directory in GEOMILL_DATA_DIR."
+FIRST_PORT = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_full_disk_is_named(processes: str, tmp_path: Path) -> None:
+    """With the variable that names another one, also by the first of several processes."""
+    with small_disk(tmp_path / "full", 2048) as full:
+        done = Geomill(full, {"GEOMILL_PORT": "0", "GEOMILL_PROCESSES": processes, "GEOMILL_LOG_LEVEL": "error"})(
+            "serve"
+        )
+    assert (done.returncode, done.stdout) == (1, "")
+    first, _, rest = done.stderr.partition("\n")
+    assert_one_sentence(f"{first}\n", "The embedded database could not be set up (", FULL)
+    assert rest.startswith("geomill: Serving process 1 ended") if processes == "2" else rest == ""
+
+
+@pytest.fixture
+def everyones() -> Iterator[Path]:
+    """A directory that every user may look into."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+def test_an_ordinary_user_is_told_the_same(everyones: Path) -> None:
+    """Of a directory in which only others write, of a port that needs rights, and of a program that cannot be run."""
+    program, own = everyones / "ogr2ogr", everyones / "own"
+    program.write_text("no program")
+    own.mkdir()
+    os.chown(own, NOBODY, NOBODY)
+    cases: list[tuple[tuple[str, ...], Mapping[str, str], tuple[str, ...]]] = [
+        (("serve",), {"DATA_DIR": str(everyones)}, (str(everyones), "GEOMILL_DATA_DIR")),
+        (("convert", "none.csv"), {"DATA_DIR": str(own), "OGR2OGR": str(program)}, ("no ogr2ogr", "GEOMILL_OGR2OGR")),
+    ]
+    if int(FIRST_PORT.read_text(encoding="ascii")) > 80:
+        port = {"DATA_DIR": str(own), "PORT": "80"}
+        cases.append((("serve",), port, ("Set GEOMILL_PORT to a port of 1024 or more",)))
+    for command, settings, expected in cases:
+        given = {f"GEOMILL_{name}": value for name, value in {"PORT": "0", "LOG_LEVEL": "error", **settings}.items()}
+        done = subprocess.run(
+            [python_for_everyone(), "-m", "service", *command],
+            user=NOBODY,
+            group=NOBODY,
+            extra_groups=[],
+            env={**environment(), "PATH": os.environ["PATH"], **given},
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert (done.returncode, done.stdout) == (1, "")
         assert_one_sentence(done.stderr, *expected)
 
