@@ -4,21 +4,25 @@ Every test proves at its end that nothing broke the page's policy, that no scrip
 from elsewhere.
 """
 
+import asyncio
 import io
+import json
 import re
 import zipfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 import httpx
 import pytest
 import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, Locator, Page, Route, async_playwright, expect
 
 from service.cli.demo import page_link
+from service.usecases.delete_job import CANCELLED
 from tests.api.conftest import NewClient
 from tests.support.browser import browser_program
 from tests.support.data import bare_points, collection, feature, lakes, point
@@ -28,6 +32,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group(
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 PATIENCE_MS = 60_000
+MOST_STOPS = 60
 expect.set_options(timeout=PATIENCE_MS)
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 DROP = """([selector, files]) => {
@@ -83,6 +88,13 @@ FIND_SHAPES = """async () => {
     const all = [...empty, { type: "GeometryCollection", geometries: [] }];
     found.empty = (await shapesOf(all.map((geometry) => ({ geometry })))).length;
     return found;
+}"""
+PRETEND_SENT = """() => {  // a browser that lets its requests be held back tells nothing of what it sends
+    const send = XMLHttpRequest.prototype.send;
+    XMLHttpRequest.prototype.send = function (body) {
+        this.upload.dispatchEvent(new ProgressEvent("progress", { lengthComputable: true, loaded: 1, total: 1 }));
+        send.call(this, body);
+    };
 }"""
 TELL_VIOLATIONS = """document.addEventListener("securitypolicyviolation", (event) =>
     console.error("violation of " + event.violatedDirective + " by " + event.blockedURI))"""
@@ -363,6 +375,57 @@ async def test_an_upload_can_be_cancelled(visit: Visit, client: Client) -> None:
     assert client.get("/api/geo/convert/jobs").json()["jobs"] == []
 
 
+async def test_an_upload_that_the_server_has_accepted_is_cancelled_with_its_job(visit: Visit, client: Client) -> None:
+    """The response that names the job arrives later than the wish to cancel it."""
+    page = visit.page
+    holds, arrived = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        response = await route.fetch()
+        arrived.set()
+        await holds.wait()
+        await route.fulfill(response=response)
+
+    await visit.open(client.key.api_key)
+    await page.route("**/convert/file", hold)
+    await page.evaluate(PRETEND_SENT)
+    await visit.choose(("many.shp", bare_points(400_000)))
+    await page.get_by_text("More options").click()
+    await page.locator("#sourceEpsg").fill("4326")
+    await visit.convert()
+    await arrived.wait()
+    await page.get_by_role("button", name="Cancel").click()
+    await expect(page.locator(".state")).to_have_text("Cancelling")
+    holds.set()
+    await visit.ended("failed")
+    [job] = client.get("/api/geo/convert/jobs").json()["jobs"]
+    assert (job["status"], job["errorMessage"]) == ("Failed", CANCELLED)
+
+
+async def test_a_server_that_is_away_for_a_while_ends_nothing(visit: Visit, client: Client) -> None:
+    """The page asks again, whether its file or the end of the job is in question, and converts once."""
+    page = visit.page
+    broken: list[str] = []
+
+    async def break_once(route: Route) -> None:
+        kind = route.request.url.rpartition("/")[2].partition("?")[0]
+        if kind in broken:
+            await route.continue_()
+        else:
+            broken.append(kind)
+            if kind == "file":
+                await route.fetch()  # the server has it, and its response is lost
+            await route.abort()
+
+    await visit.open(client.key.api_key)
+    await page.route(re.compile("/convert/(file|jobs/.*/(status|result))"), break_once)
+    await visit.choose(("lakes.geojson", lakes()))
+    await visit.convert()
+    await visit.ended("completed")
+    assert sorted(broken) == ["file", "result", "status"]
+    assert client.usage()[0] == 1
+
+
 async def test_a_conversion_can_be_cancelled(visit: Visit, client: Client) -> None:
     """It shows how much is done; its job fails and is free."""
     await visit.open(client.key.api_key)
@@ -374,8 +437,14 @@ async def test_a_conversion_can_be_cancelled(visit: Visit, client: Client) -> No
     how_far = re.compile(r"(Reading the file|Converting|Checking the result), \d+ %")
     await expect(visit.page.locator(".state")).to_have_text(how_far, timeout=PATIENCE_MS)
     await expect(visit.page.locator("progress")).to_have_attribute("value", re.compile(r"^[01]"))
-    await visit.page.get_by_role("button", name="Cancel").click()
+    cancel = visit.page.get_by_role("button", name="Cancel")
+    await cancel.focus()
+    async with visit.page.expect_response(lambda response: "/status" in response.url):
+        pass
+    await expect(cancel).to_be_focused()
+    await cancel.press("Enter")
     await expect(visit.page.locator(".state.failed")).to_have_text("Cancelled", timeout=PATIENCE_MS)
+    await expect(visit.page.get_by_role("heading", name="many.shp")).to_be_focused()
     await expect(visit.page.locator(".card .error")).to_contain_text("Nothing was counted")
     assert client.usage() == (0, 0)
 
@@ -411,20 +480,49 @@ async def test_a_link_that_has_expired_is_renewed(visit: Visit, client: Client) 
     assert any(url.endswith("/status") for url in asked)
 
 
+def evil_layers() -> bytes:
+    """A KML file with evil names of its folders, columns and values."""
+    name = escape(EVIL.replace("/", ""))
+    data = f'<ExtendedData><Data name="{escape(EVIL)}"><value>{escape(EVIL)}</value></Data></ExtendedData>'
+    place = f"<Placemark><name>{name}</name>{data}<Point><coordinates>1,2</coordinates></Point></Placemark>"
+    folders = "".join(f"<Folder><name>{name}{number}</name>{place}</Folder>" for number in (1, 2))
+    return f'<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{folders}</Document></kml>'.encode()
+
+
 async def test_nothing_of_a_file_becomes_markup(visit: Visit, client: Client) -> None:
-    """Neither names of files, attributes and layers, nor values, nor messages that repeat them."""
+    """Names of files, layers, columns, systems, values, and messages that repeat them."""
+    name = EVIL.replace("/", "")
     document = collection(feature(point(1, 2), **{EVIL: EVIL}), feature(point(3, 4), **{EVIL: f"{EVIL} 2"}))
+    system = json.dumps({"type": "name", "properties": {"name": EVIL}}).encode()
     page = visit.page
     await visit.open(client.key.api_key)
-    await visit.choose((f"{EVIL.replace('/', '')}.geojson", document), (f"{EVIL.replace('/', '')}.xyz", b"?"))
+    await visit.choose(
+        (f"{name}.geojson", document),
+        (f"{name}.xyz", b"?"),
+        ("system.geojson", document.replace(b'{"type"', b'{"crs": ' + system + b', "type"', 1)),
+    )
     await visit.convert("Shapefile")
     await visit.ended("completed")
-    await visit.ended("failed")
+    await visit.ended("failed", 2)
     await page.get_by_text("Table: 2 features").click()
     await page.get_by_role("button", name="Show feature 1 on the map").click()
     await expect(page.locator(".attributes dd").first).to_have_text(EVIL)
-    await expect(page.locator("#history .name").first).to_contain_text("<img")
-    assert await page.locator("main img, main script").count() == 0
+    await expect(page.locator(".warnings, .card table").first).to_contain_text("<img")
+    await expect(page.locator("#history .name", has_text="<img")).to_have_count(2)
+
+    await visit.choose(("layers.kml", evil_layers()))
+    await visit.convert("GeoPackage")
+    await visit.ended("completed", 2)
+    await expect(page.locator(".map canvas").first).to_be_attached()
+    layers = page.get_by_role("article", name="layers.kml")
+    await layers.get_by_text("Table: 2 features").click()
+    await layers.get_by_role("button", name="Show feature 1 on the map").click()
+    await expect(layers.locator(".attributes h4")).to_contain_text("<img")
+    await visit.choose(("layers.kml", evil_layers()))
+    await visit.convert("Csv")
+    await visit.ended("failed", 3)
+    await expect(page.locator(".card").first).to_contain_text("Layers in the file")
+    assert await page.locator("main img, main script, article img").count() == 0
 
 
 async def test_a_key_is_asked_for_and_kept_in_the_tab_only(visit: Visit, server: Server, client: Client) -> None:
@@ -505,32 +603,101 @@ async def test_a_system_is_found_and_chosen_with_the_keyboard(visit: Visit, clie
     await expect(page.locator(".facts")).to_contain_text("EPSG:32633")
 
 
-async def test_the_keyboard_is_enough(visit: Visit, client: Client) -> None:
-    """To choose a file and a format, to convert, to move and zoom the map, to download the result and to delete it."""
+async def tab_to(page: Page, place: Locator, key: str = "Tab") -> None:
+    """Press Tab until the focus is there; nothing but the order of the page brings it there."""
+    for _ in range(MOST_STOPS):
+        await page.keyboard.press(key)
+        if await place.evaluate("node => node === document.activeElement"):
+            return
+    pytest.fail(f"Tab does not reach {place}")
+
+
+async def test_the_keyboard_is_enough(visit: Visit, server: Server, client: Client) -> None:
+    """From the key to files and format, the map, the table, the download and the deletion; the focus is never lost."""
     page = visit.page
-    await visit.open(client.key.api_key)
+    press = page.keyboard.press
+    page.on("filechooser", lambda _chooser: None)  # the browser is told now to open none: later may be too late
+    await page.goto(server.url)
+    await expect(page.locator("#key")).to_be_focused()
+    await page.keyboard.type(client.key.api_key)
+    await press("Enter")
+    await expect(page.get_by_role("button", name="Choose files")).to_be_focused()
     async with page.expect_file_chooser() as choosing:
-        await page.get_by_role("button", name="Choose files").press("Enter")
+        await press("Enter")
     await (await choosing.value).set_files({"name": "lakes.geojson", "mimeType": "", "buffer": lakes()})
     await expect(page.locator("#chosen li")).to_have_count(1)
-    await page.locator("#format").focus()
+    await tab_to(page, page.locator("#format"))
     await page.keyboard.type("KML")
-    await page.locator("#convert").press("Enter")
+    await tab_to(page, page.locator("#convert"))
+    await press("Enter")
     await visit.ended("completed")
     place = page.locator(".map")
     await expect(place.locator("canvas").first).to_be_attached()
-    await place.focus()
+    await tab_to(page, place)
     for key, part in (("ArrowRight", ".leaflet-map-pane"), ("+", ".leaflet-proxy")):
         moved = page.locator(part)
         before = await moved.get_attribute("style") or ""
-        await page.keyboard.press(key)
+        await press(key)
         await expect(moved).not_to_have_attribute("style", before)
+    await tab_to(page, page.get_by_text("Table: 3 features"))
+    await press("Enter")
+    shown = page.get_by_role("button", name="Show feature 2 on the map")
+    await tab_to(page, shown)
+    await press("Enter")
+    await expect(page.locator(".attributes")).to_contain_text("Ladoga")
+    await tab_to(page, page.get_by_role("button", name="Close"), "Shift+Tab")
+    await press("Enter")
+    await expect(shown).to_be_focused()
+    await tab_to(page, page.locator(".card a.main"), "Shift+Tab")
     async with page.expect_download() as waiting:
-        await page.locator(".card a.main").press("Enter")
+        await press("Enter")
     assert "Ladoga" in (await (await waiting.value).path()).read_text(encoding="utf-8")
-    await page.get_by_role("button", name="Delete the result").press("Enter")
-    await page.get_by_role("button", name="Delete for good?").press("Enter")
+    await tab_to(page, page.get_by_role("button", name="Delete the result"))
+    await press("Enter")
+    await press("Enter")
     await visit.ended("expired")
+    await expect(page.get_by_role("heading", name="lakes.geojson")).to_be_focused()
+    await tab_to(page, page.get_by_role("button", name="Hide"))
+    await press("Enter")
+    await expect(page.get_by_role("button", name="Choose files")).to_be_focused()
+    await expect(page.get_by_role("heading", name="Results")).to_be_hidden()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (360, "dark")])
+async def test_every_state_is_accessible(
+    browser: Browser, server: Server, client: Client, scheme: str, width: int
+) -> None:
+    """Empty, with chosen files and options, while files are sent, with results, failures, losses and earlier jobs."""
+    size = {"width": width, "height": 800}
+    async with visiting(browser, server, viewport=size, color_scheme=scheme) as visit:
+        page = visit.page
+        lossy = collection(feature(point(1, 2), a_very_long_name="x" * 300))
+        await visit.open(client.key.api_key)
+        await expect(page.locator("#history")).to_contain_text("no conversions yet")
+        await assert_accessible(page)
+        await page.locator("#convert").click()  # without a file
+        await visit.choose(("lossy.geojson", lossy), ("notes.xyz", b"?"))
+        await page.get_by_text("More options").click()
+        await page.locator("#targetEpsg").fill("utm 33n")
+        await expect(page.locator("#targetEpsg-list li").first).to_be_visible()
+        await assert_accessible(page)
+        await page.locator("#targetEpsg").fill("4326")
+        going: asyncio.Queue[Route] = asyncio.Queue()
+        await page.route("**/convert/file", going.put)
+        await visit.convert("Shapefile")
+        routes = [await going.get(), await going.get()]
+        await assert_accessible(page)
+        for route in routes:
+            await route.continue_()
+        await visit.ended("completed")
+        await visit.ended("failed")
+        await expect(page.locator(".map canvas").first).to_be_attached()
+        await page.get_by_text("Table: 1 feature").click()
+        await page.get_by_role("button", name="Show feature 1 on the map").click()
+        await expect(page.locator("#history .badge")).to_have_count(2)
+        await assert_accessible(page)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width
+        await visit.shoot(f"states-{width}-{scheme}")
 
 
 async def test_an_earlier_conversion_is_opened_again(visit: Visit, client: Client) -> None:
@@ -563,6 +730,15 @@ async def test_the_documentation_sends_requests(visit: Visit, server: Server, cl
     await expect(convert.locator(".live-responses-table tbody .response-col_status").first).to_contain_text("200")
     [job] = client.get("/api/geo/convert/jobs").json()["jobs"]
     assert job["status"] == "Completed"
+    evil: Any = {"name": f"{EVIL.replace('/', '')}.xyz", "mimeType": "", "buffer": b"?"}
+    await convert.locator("input[type=file]").set_input_files(evil)
+    await convert.get_by_role("button", name="Execute").click()
+    jobs = page.locator("[id^=operations-][id$=-recentJobs]")
+    await expect(convert.locator(".live-responses-table")).to_contain_text("cannot be converted")
+    await jobs.locator(".opblock-summary-control").click()
+    await jobs.get_by_role("button", name="Execute").click()
+    await expect(jobs.locator(".live-responses-table")).to_contain_text("<img src=x")
+    assert await page.locator(".live-responses-table img, .live-responses-table script").count() == 0
 
 
 async def test_a_first_visit_loads_little(server: Server) -> None:

@@ -6,6 +6,8 @@ const ROOT = "api/geo";
 const KEPT = "geomill.key";
 const MOST_TRIES = 20;
 const LONGEST_PAUSE_SECONDS = 10;
+const BUSY = new Set([429, 503]);
+const AWAY = new Set([0, 502, 504]);
 
 /** The server refused a request; `status` is 0 if it could not be reached. */
 export class Refused extends Error {
@@ -13,6 +15,8 @@ export class Refused extends Error {
     super(message);
     this.status = status;
     this.retryAfter = retryAfter;
+    this.isBusy = BUSY.has(status);
+    this.mayPass = retryAfter > 0 || this.isBusy || AWAY.has(status);
   }
 }
 
@@ -31,6 +35,7 @@ export const key = {
 /** Waits; ends early if `signal` aborts. */
 export const pause = (milliseconds, signal) =>
   new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
     const timer = setTimeout(resolve, milliseconds);
     signal?.addEventListener("abort", () => {
       clearTimeout(timer);
@@ -51,27 +56,30 @@ export async function call(path, { method = "GET", signal, read = (response) => 
   return response.status === 204 ? null : read(response);
 }
 
-/** Calls again for as long as the server is busy; `told` hears of each pause in seconds. */
+/** Calls again for as long as the server is busy or away; `told` hears of each pause, and of its reason. */
 export async function patiently(act, told, signal) {
   for (let tries = 1; ; tries += 1) {
     try {
       return await act();
     } catch (error) {
-      const isBusy = error instanceof Refused && (error.status === 429 || error.status === 503);
-      if (!isBusy || tries === MOST_TRIES) throw error;
+      if (!error.mayPass || tries === MOST_TRIES) throw error;
       const seconds = Math.min(error.retryAfter || tries, LONGEST_PAUSE_SECONDS);
-      told(seconds);
+      told(error.isBusy ? texts.busy(seconds) : texts.away(seconds), error);
       await pause(seconds * 1000, signal);
     }
   }
 }
 
+/** Returns a key under which one file may be sent several times, and is converted once. */
+export const newIdempotencyKey = () => crypto.getRandomValues(new Uint32Array(4)).join("-");
+
 /** Sends one file to be converted and returns the record of its job; `told` hears which share has been sent. */
-export function upload(file, name, fields, told, signal) {
+export function upload(file, name, fields, idempotencyKey, told, signal) {
   const form = new FormData();
   for (const [field, value] of Object.entries(fields)) if (value) form.append(field, value);
   form.append("file", file, name);
   return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
     const request = new XMLHttpRequest();
     signal.addEventListener("abort", () => request.abort());
     request.upload.addEventListener("progress", (event) => told(event.total ? event.loaded / event.total : 0));
@@ -84,6 +92,7 @@ export function upload(file, name, fields, told, signal) {
     request.open("POST", `${ROOT}/convert/file`);
     request.setRequestHeader("X-API-Key", key.read() ?? "");
     request.setRequestHeader("Prefer", "respond-async");
+    request.setRequestHeader("Idempotency-Key", idempotencyKey);
     request.send(form);
   });
 }

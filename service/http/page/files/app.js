@@ -58,23 +58,29 @@ async function enter() {
 }
 
 function show(isIn) {
+  const hadFocus = byId("key-form").contains(document.activeElement);
   byId("key-form").hidden = isIn;
   for (const id of ["convert-form", "history-section", "forget"]) byId(id).hidden = !isIn;
   if (!isIn) byId(byId("key").value ? "use-key" : "key").focus();
+  else if (hadFocus) byId("choose").focus();
 }
 
 const refresh = () => showHistory(byId("history"), open).catch((error) => byId("history").replaceChildren(element("p", { className: "error" }, error.message)));
 
 function card(name) {
   byId("results-section").hidden = false;
-  return new Card(byId("results"), name, { told: (text) => (byId("announcer").textContent = text), changed: refresh });
+  return new Card(byId("results"), name, { told: (text) => (byId("announcer").textContent = text), changed: refresh, closed });
+}
+
+function closed() {
+  byId("results-section").hidden = !byId("results").childElementCount;
+  byId("choose").focus({ preventScroll: true });
 }
 
 function open(job) {
   const shown = card(job.originalFileName);
   shown.show(job);
   shown.node.scrollIntoView({ block: "start" });
-  shown.title.tabIndex = -1;
   shown.title.focus({ preventScroll: true });
 }
 

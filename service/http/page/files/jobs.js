@@ -1,6 +1,6 @@
 /** One card per file: from its upload to its result. */
 
-import { Refused, call, patiently, pause, upload } from "./api.js";
+import { Refused, call, newIdempotencyKey, patiently, pause, upload } from "./api.js";
 import { button, element, table } from "./dom.js";
 import { bytes, lossRows, texts } from "./texts.js";
 
@@ -11,21 +11,23 @@ const OPEN = new Set(["Pending", "Processing"]);
 let running = 0;
 const waiting = [];
 
-/** A card in `list`; `told` hears each state that a screen reader should, `changed` that a job has begun or ended. */
+/** A card in `list`; `told` hears each state that a screen reader should, `changed` that a job has begun or ended, `closed` that the card was. */
 export class Card {
-  constructor(list, name, { told, changed }) {
+  constructor(list, name, { told, changed, closed }) {
     this.name = name;
     this.told = told;
     this.changed = changed;
+    this.closed = closed;
     this.jobId = null;
     this.showsMap = false;
     this.isCancelled = false;
+    this.isSent = false;
     this.abort = new AbortController();
     this.state = element("p", { className: "state" });
     this.bar = element("progress", { max: 1, "aria-label": name });
     this.actions = element("div", { className: "actions" });
     this.body = element("div", { className: "body" });
-    this.title = element("h3", {}, name);
+    this.title = element("h3", { tabIndex: -1 }, name);
     this.node = element("article", { className: "card", "aria-label": name }, element("div", { className: "head" }, element("div", {}, this.title, this.state), this.actions), this.bar, this.body);
     list.prepend(this.node);
   }
@@ -33,21 +35,23 @@ export class Card {
   /** Sends a file with `fields`, follows its job to the end and, if `showsMap`, asks for the preview of its result. */
   async convert({ content, name }, fields, showsMap) {
     this.showsMap = showsMap;
-    this.actions.replaceChildren(button(texts.cancel, () => this.cancel()));
+    this.offerCancel();
     this.busy(texts.queued);
+    const idempotencyKey = newIdempotencyKey();
+    const sent = (share) => {
+      this.isSent ||= share === 1; // then the server may accept it
+      if (!this.isCancelled) this.busy(texts.uploading(share), share);
+    };
     try {
       await turn(this.abort.signal);
       try {
         const file = await content();
-        const job = await patiently(
-          () => upload(file, name, fields, (share) => this.busy(texts.uploading(share), share), this.abort.signal),
-          (seconds) => this.busy(texts.busy(seconds)),
-          this.abort.signal,
-        );
+        const job = await patiently(() => upload(file, name, fields, idempotencyKey, sent, this.abort.signal), (text, error) => this.paused(text, error), this.abort.signal);
         this.jobId = job.jobId;
       } finally {
         next();
       }
+      if (this.isCancelled) await this.cancel();
       this.changed();
       await this.follow();
     } catch (error) {
@@ -59,6 +63,7 @@ export class Card {
   async show(job) {
     this.showsMap = true;
     this.jobId = job.jobId;
+    if (OPEN.has(job.status)) this.offerCancel();
     try {
       await this.follow();
     } catch (error) {
@@ -70,23 +75,34 @@ export class Card {
     let job = { status: "Pending" };
     while (OPEN.has(job.status)) {
       if (!this.isCancelled) this.busy(texts.doing(job), job.progress?.share);
-      this.actions.replaceChildren(button(texts.cancel, () => this.cancel()));
       const before = performance.now();
-      job = await patiently(() => call(`convert/jobs/${this.jobId}/status?wait=${WAIT_SECONDS}`), () => {}, this.abort.signal);
+      job = await this.ask(`status?wait=${WAIT_SECONDS}`);
       if (OPEN.has(job.status) && performance.now() - before < PAUSE_MS) await pause(PAUSE_MS);
     }
-    this.ended(job, await call(`convert/jobs/${this.jobId}/result`));
+    this.ended(job, await this.ask("result"));
     this.changed();
   }
 
+  /** Asks for something of this job until the server responds. */
+  ask(what) {
+    return patiently(() => call(`convert/jobs/${this.jobId}/${what}`), (text, error) => this.paused(text, error), this.abort.signal);
+  }
+
+  /** Cancels the job. That of an upload which the server may have accepted has no name until the server responds. */
   async cancel() {
     this.isCancelled = true;
     this.busy(texts.cancelling);
-    if (!this.jobId) {
-      this.abort.abort(new DOMException(texts.cancelled, "AbortError"));
-      return;
-    }
-    await call(`convert/jobs/${this.jobId}`, { method: "DELETE" }).catch((error) => this.failed(error));
+    if (this.jobId) await patiently(() => call(`convert/jobs/${this.jobId}`, { method: "DELETE" }), () => {}).catch((error) => this.failed(error));
+    else if (!this.isSent) this.abort.abort(new DOMException(texts.cancelled, "AbortError"));
+  }
+
+  offerCancel() {
+    this.actions.replaceChildren(button(texts.cancel, () => this.cancel()));
+  }
+
+  paused(text, error) {
+    if (error.isBusy) this.isSent = false;
+    if (!this.isCancelled) this.busy(text);
   }
 
   busy(text, share) {
@@ -99,7 +115,8 @@ export class Card {
 
   failed(error) {
     const isCancelled = error.name === "AbortError";
-    this.settle("Failed", isCancelled ? texts.cancelled : texts.Failed);
+    const isUnknown = (this.jobId || this.isSent) && !(error.status >= 400 && error.status < 500);
+    this.settle("Failed", isCancelled ? texts.cancelled : isUnknown ? texts.outcomeUnknown : texts.Failed);
     if (!isCancelled) this.body.replaceChildren(element("p", { className: "error" }, error instanceof Refused ? error.message : String(error)));
     this.changed();
   }
@@ -108,8 +125,15 @@ export class Card {
     this.bar.hidden = true;
     this.state.textContent = text;
     this.state.className = `state ${status.toLowerCase()}`;
-    this.actions.replaceChildren(button(texts.dismiss, () => this.node.remove(), { className: "quiet" }));
+    const hadFocus = this.actions.contains(document.activeElement);
+    this.actions.replaceChildren(button(texts.dismiss, () => this.close(), { className: "quiet" }));
+    if (hadFocus) this.title.focus({ preventScroll: true }); // what had it is gone
     this.told(`${this.name}: ${text}`);
+  }
+
+  close() {
+    this.node.remove();
+    this.closed();
   }
 
   ended(job, result) {
@@ -177,11 +201,13 @@ export class Card {
   view() {
     const place = element("div", {});
     const show = async () => {
+      const hadFocus = open === document.activeElement;
       open.replaceWith(element("p", { className: "hint", role: "status" }, texts.loadingMap));
+      if (hadFocus) this.title.focus({ preventScroll: true });
       try {
         const [{ preview }, text] = await Promise.all([
           import("./map.js"), // with all that only a map needs
-          patiently(() => call(`convert/jobs/${this.jobId}/preview`, { read: (response) => response.text() }), () => {}, this.abort.signal),
+          patiently(() => call(`convert/jobs/${this.jobId}/preview`, { read: (response) => response.text() }), () => {}),
         ]);
         await preview(place, this.name, text);
       } catch (error) {
@@ -220,6 +246,7 @@ export function downloadLink(job, text, className, told) {
 /** Shows the newest jobs of this key in `place`; `details` opens one of them. */
 export async function showHistory(place, details) {
   const { jobs } = await call("convert/jobs?limit=20");
+  const focused = place.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
   if (!jobs.length) {
     place.replaceChildren(element("p", { className: "hint" }, texts.noHistory));
     return;
@@ -243,10 +270,12 @@ export async function showHistory(place, details) {
       }),
     ),
   );
+  if (focused) [...place.querySelectorAll("a, button")].find((node) => node.getAttribute("aria-label") === focused)?.focus({ preventScroll: true });
 }
 
 /** Waits until fewer than `AT_ONCE` files are sent. */
 async function turn(signal) {
+  signal.throwIfAborted();
   if (running >= AT_ONCE) {
     await new Promise((resolve, reject) => {
       waiting.push(resolve);

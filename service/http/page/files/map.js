@@ -114,13 +114,18 @@ function colorsOf(node) {
 }
 
 function describe(node, feature) {
+  const origin = document.activeElement;
+  const close = () => {
+    node.replaceChildren();
+    origin.focus({ preventScroll: true });
+  };
   const found = Object.entries(feature.properties ?? {});
   node.replaceChildren(
     element("h4", {}, feature.layer ? `${texts.attributes}, ${feature.layer}` : texts.attributes),
     found.length
-      ? element("dl", {}, ...found.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, inWords(value))]))
+      ? element("div", { className: "values", tabIndex: 0, role: "group", "aria-label": texts.attributes }, element("dl", {}, ...found.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, inWords(value))])))
       : element("p", { className: "hint" }, texts.noAttributes),
-    button(texts.close, () => node.replaceChildren(), { className: "quiet" }),
+    button(texts.close, close, { className: "quiet" }),
   );
 }
 

@@ -60,6 +60,7 @@ export const texts = {
   queued: "Waits for the other uploads",
   uploading: (share) => `Uploading, ${Math.round(share * 100)} %`,
   busy: (seconds) => `The server is busy; trying again in ${plural(seconds, "second", "seconds")}`,
+  away: (seconds) => `The server cannot be reached; trying again in ${plural(seconds, "second", "seconds")}`,
   stages: {
     waiting: "Waiting for a converter",
     reading: "Reading the file",
@@ -76,6 +77,7 @@ export const texts = {
   Completed: "Converted",
   Failed: "Not converted",
   Expired: "Result deleted",
+  outcomeUnknown: "Connection lost: see “Recent conversions” later",
   cancelled: "Cancelled",
   cancel: "Cancel",
   cancelling: "Cancelling",
