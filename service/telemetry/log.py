@@ -8,6 +8,8 @@ from typing import Literal
 import msgspec
 import structlog
 
+from service.telemetry.events import LIBRARY_WARNED
+
 _encoder = msgspec.json.Encoder(enc_hook=str)
 _LEVELS = {"warn": "warning", "exception": "error"}
 """The names of levels that are those of others."""
@@ -20,8 +22,10 @@ def configure_log(
 ) -> None:
     """Send structlog's events to standard error; `auto` is console on a terminal, otherwise JSON.
 
-    Each line of one of several serving processes has its number as `process`.
+    Each line of one of several serving processes has its number as `process`. Warnings of libraries, which use the
+    standard library's logging, become events, too.
     """
+    logging.getLogger().addHandler(_OF_LIBRARIES)
     console = form == "console" or (form == "auto" and sys.stderr.isatty())
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -51,6 +55,18 @@ def configure_log(
         logger_factory=structlog.BytesLoggerFactory(sys.stderr.buffer),
         cache_logger_on_first_use=True,
     )
+
+
+class _Libraries(logging.Handler):
+    """Makes events of the records of libraries."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log `record` as an event of its level."""
+        logger = structlog.get_logger(library=record.name)
+        logger.log(record.levelno, LIBRARY_WARNED, detail=record.getMessage(), exc_info=record.exc_info)
+
+
+_OF_LIBRARIES = _Libraries(logging.WARNING)
 
 
 def _render(logger: object, level: str, event: structlog.typing.EventDict) -> bytes:
