@@ -30,7 +30,6 @@ from service.metering.ledger import publish_plans
 from service.postgres_embedded.server_user import find_server_user
 from tests.fleet.nats import NatsServer, nats_server
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
-from tests.support.data import lengthy
 from tests.support.pgbouncer import free_port
 from tests.support.replication import PostgresServer
 from tests.support.server import EXECUTED, Client, Server, create_account, running_server
@@ -435,28 +434,6 @@ def test_a_fleet_whose_worker_stands_still(prometheus: Prometheus, parts: Parts)
                 prometheus.await_alerts("GeomillFleetQueueSlow", "GeomillFleetTooSmall", provoke=promise)
             finally:
                 worker.process.send_signal(signal.SIGCONT)
-
-
-def test_workers_that_die_with_their_jobs(prometheus: Prometheus, parts: Parts) -> None:
-    """Again and again; a file with which three of them have died fails."""
-    long = {"file": ("a.geojson", lengthy(200_000))}
-    with (
-        parts.fleet({"GEOMILL_WAITING_ROOM": "200"}) as (gateway, start),
-        closing(create_account(gateway, TERMS)) as client,
-    ):
-        workers = [start()]
-        _await_workers(client)
-
-        def end_worker() -> None:
-            client.post(FILE, files=long, data={"outputFormat": "Kml"}, headers=ASYNC)
-            instance = httpx.URL(workers[-1].url).netloc.decode()
-            running = f'geomill_jobs_running{{instance="{instance}"}} > 0'
-            await_that(lambda: prometheus.has_data(running))  # and so it has counted whose jobs these were
-            workers[-1].process.kill()
-            workers.append(start())
-
-        prometheus.await_alerts("GeomillFleetWorkersDying", "GeomillFleetPoison", provoke=end_worker)
-        assert any(worker.events("job.poisonous") for worker in workers)
 
 
 def test_inputs_that_somebody_deletes(prometheus: Prometheus, parts: Parts) -> None:
