@@ -32,7 +32,7 @@ from service.engine.session import Session, SessionOver, session
 from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Run, Workplace, staged_names
 from service.engine.writing import JAILED as WRITERS_JAILED
 from service.engine.writing import PARQUET_WRITING, write
-from service.formats.crs import CrsCatalogue
+from service.formats.crs import WGS84, CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
 from service.formats.facts import Facts, FieldType, Layer
@@ -134,7 +134,7 @@ class Engine:
             return await tally(place, plan)
         if how is not None and self._is_reread(place, plan, how):
             found = await reread(place, plan, how)
-            if not how.doubts_system:
+            if not how.doubts_system or plan.output_epsg == WGS84:
                 return found
             return msgspec.structs.replace(found, recorded=await recorded_system(place, plan, how))
         if plan.writing.read_back in READERS:

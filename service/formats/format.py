@@ -184,7 +184,7 @@ class Reread(msgspec.Struct, frozen=True, kw_only=True):
     is_one: bool = False
     """Whether the features of all datasets are counted together, because the driver's layers are fixed."""
     doubts_system: bool = False
-    """Whether the driver may silently record no coordinate system, or another one than it was told."""
+    """Whether the driver may silently record no coordinate system, or another one than WGS 84 if it was told so."""
     least_columns: int = 0
     """How many columns its driver needs to recognise lines at all."""
 

@@ -1,5 +1,6 @@
 """One run that reads, converts and verifies gives the same results as several runs through the work file."""
 
+import json
 import re
 import shutil
 import sqlite3
@@ -194,6 +195,17 @@ async def test_one_run_is_enough(ways: Ways, tmp_path: Path) -> None:
         await ways.held.to("GeoJson" if kind != "geojson" else "Shapefile", source, **wishes)
         runs[kind] = len(ways.runs.commands) - before
     assert runs == dict.fromkeys(SOURCES, 1)
+
+
+async def test_one_run_is_enough_for_mapinfo_in_wgs_84(ways: Ways, tmp_path: Path) -> None:
+    """Its driver records this system as it is, so what it has recorded needs no further runs."""
+    path = write_geojson(tmp_path / "in.geojson", [point(9, 51, name="a")])
+    result = await ways.held.to("MapInfo", path)
+    assert len(ways.runs.commands) == 1
+    assert not result.output.warnings
+    back = await ways.held.to("GeoJson", result.path)
+    (found,) = json.loads(back.path.read_text())["features"]
+    assert found["geometry"]["coordinates"] == [9, 51]
 
 
 TABLES: Mapping[str, tuple[str, bool]] = {
