@@ -7,10 +7,13 @@ from elsewhere.
 import asyncio
 import io
 import json
+import os
 import re
+import signal
+import time
 import zipfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -22,8 +25,10 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, BrowserContext, Locator, Page, Route, async_playwright, expect
 
 from service.cli.demo import page_link
+from service.engine.workspace import FOLDER
 from service.usecases.delete_job import CANCELLED
 from tests.api.conftest import NewClient
+from tests.sandbox.processes import command_line, processes_below
 from tests.support.browser import browser_program
 from tests.support.data import bare_points, collection, feature, lakes, point
 from tests.support.server import Client, Server
@@ -375,6 +380,16 @@ async def test_an_upload_can_be_cancelled(visit: Visit, client: Client) -> None:
     assert client.get("/api/geo/convert/jobs").json()["jobs"] == []
 
 
+def hold_once_it_tells_how_far(client: Client) -> None:
+    """Stop the converter of the account's only open job when it is known how much is done."""
+    while not any("share" in job.get("progress", {}) for job in client.get("/api/geo/convert/jobs").json()["jobs"]):
+        time.sleep(0.02)
+    for pid in processes_below(client.server.process.pid):
+        with suppress(OSError):
+            if b"ogr2ogr" in command_line(pid) and Path(f"/proc/{pid}/cwd").readlink().name == FOLDER:
+                os.kill(pid, signal.SIGSTOP)
+
+
 async def test_an_upload_that_the_server_has_accepted_is_cancelled_with_its_job(visit: Visit, client: Client) -> None:
     """The response that names the job arrives later than the wish to cancel it."""
     page = visit.page
@@ -392,8 +407,9 @@ async def test_an_upload_that_the_server_has_accepted_is_cancelled_with_its_job(
     await visit.choose(("many.shp", bare_points(400_000)))
     await page.get_by_text("More options").click()
     await page.locator("#sourceEpsg").fill("4326")
-    await visit.convert()
+    await visit.convert("GeoPackage")
     await arrived.wait()
+    await asyncio.to_thread(hold_once_it_tells_how_far, client)
     await page.get_by_role("button", name="Cancel").click()
     await expect(page.locator(".state")).to_have_text("Cancelling")
     holds.set()
@@ -434,6 +450,7 @@ async def test_a_conversion_can_be_cancelled(visit: Visit, client: Client) -> No
     await visit.page.get_by_role("combobox", name="Coordinate system of the input").fill("4326")
     await visit.page.locator("#sourceEpsg-list li").first.click()
     await visit.convert("GeoPackage")
+    await asyncio.to_thread(hold_once_it_tells_how_far, client)
     how_far = re.compile(r"(Reading the file|Converting|Checking the result), \d+ %")
     await expect(visit.page.locator(".state")).to_have_text(how_far, timeout=PATIENCE_MS)
     await expect(visit.page.locator("progress")).to_have_attribute("value", re.compile(r"^[01]"))
