@@ -1,15 +1,18 @@
 """Configuration of the log: console format or JSON."""
 
 import logging
+import os
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import structlog
 
 from service.telemetry.events import LIBRARY_WARNED
 
+STANDARD_ERROR = 2
 _encoder = msgspec.json.Encoder(enc_hook=str)
 _LEVELS = {"warn": "warning", "exception": "error"}
 """The names of levels that are those of others."""
@@ -25,7 +28,6 @@ def configure_log(
     Each line of one of several serving processes has its number as `process`. Warnings of libraries, which use the
     standard library's logging, become events, too.
     """
-    logging.getLogger().addHandler(_OF_LIBRARIES)
     console = form == "console" or (form == "auto" and sys.stderr.isatty())
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -35,38 +37,56 @@ def configure_log(
     of_process = [_adding(process)] if process is not None else []
     minimum = structlog.make_filtering_bound_logger(getattr(logging, level.upper()))
     if console:
-        structlog.configure(
-            processors=[
-                *shared,
-                *of_process,
-                structlog.dev.ConsoleRenderer(
-                    colors=sys.stderr.isatty(),
-                    exception_formatter=structlog.dev.plain_traceback,  # others print variables, including keys
-                ),
-            ],
-            wrapper_class=minimum,
-            logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-            cache_logger_on_first_use=True,
+        renderer = structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(),
+            exception_formatter=structlog.dev.plain_traceback,  # others print variables, including keys
         )
-        return
+        processors: list[structlog.typing.Processor] = [*shared, *of_process, renderer]
+    else:
+        processors = [*of_process, _render]
     structlog.configure(
-        processors=[*of_process, _render],
+        processors=processors,
         wrapper_class=minimum,
-        logger_factory=structlog.BytesLoggerFactory(sys.stderr.buffer),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr)
+        if console
+        else structlog.BytesLoggerFactory(sys.stderr.buffer),
         cache_logger_on_first_use=True,
     )
+    _OF_LIBRARIES.processors = processors
+    _OF_LIBRARIES.setLevel(max(logging.WARNING, getattr(logging, level.upper())))
+    logging.getLogger().addHandler(_OF_LIBRARIES)
 
 
 class _Libraries(logging.Handler):
-    """Makes events of the records of libraries."""
+    """Writes the records of libraries as events.
+
+    A library may log from anywhere, even from the garbage collector while an event is being written: structlog's lock,
+    which a thread takes only once, is not for it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.processors: Sequence[structlog.typing.Processor] = ()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log `record` as an event of its level."""
-        logger = structlog.get_logger(library=record.name)
-        logger.log(record.levelno, LIBRARY_WARNED, detail=record.getMessage(), exc_info=record.exc_info)
+        """Write `record` to standard error; like all handlers, raise nothing."""
+        try:
+            os.write(STANDARD_ERROR, self._line(record))
+        except Exception:  # noqa: BLE001 -- a library's arguments may be of any kind
+            self.handleError(record)
+
+    def _line(self, record: logging.LogRecord) -> bytes:
+        detail = record.getMessage().encode(errors="backslashreplace").decode()
+        event: Any = {"event": LIBRARY_WARNED, "library": record.name, "detail": detail}
+        if record.exc_info:
+            event["exc_info"] = record.exc_info
+        level = "error" if record.levelno >= logging.ERROR else "warning"
+        for processor in self.processors:
+            event = processor(None, level, event)
+        return (event if isinstance(event, bytes) else event.encode()) + b"\n"
 
 
-_OF_LIBRARIES = _Libraries(logging.WARNING)
+_OF_LIBRARIES = _Libraries()
 
 
 def _render(logger: object, level: str, event: structlog.typing.EventDict) -> bytes:

@@ -2,28 +2,58 @@
 
 import json
 import logging
+import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import structlog
 
 from service.telemetry.log import configure_log
 
+LIBRARY = logging.getLogger("driver.pool")
 
-def test_what_libraries_report_becomes_events(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    """Warnings and errors, with their tracebacks; nothing below."""
+
+@pytest.fixture(autouse=True)
+def as_json() -> Iterator[None]:
+    """The log as a server writes it."""
     before = structlog.get_config()
     configure_log("json", "info")
-    logging.getLogger("driver.pool").error("No connection is there.")
+    yield
+    structlog.configure(**before)
+
+
+def events(captured: pytest.CaptureFixture[bytes]) -> list[dict[str, Any]]:
+    """What was logged."""
+    return [json.loads(line) for line in captured.readouterr().err.splitlines()]
+
+
+def test_what_libraries_report_becomes_events(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Warnings and errors, with their tracebacks; nothing below."""
     try:
         raise ValueError("broken")  # noqa: TRY301 -- the failure that the library logs
     except ValueError:
-        logging.getLogger("driver.pool").warning("A connection %s.", "failed", exc_info=True)
-        logging.getLogger("driver.pool").info("A connection is there.")
-    finally:
-        structlog.configure(**before)
-    no_connection, failed = map(json.loads, capsysbinary.readouterr().err.splitlines())
+        LIBRARY.warning("A connection %s.", "failed", exc_info=True)
+    LIBRARY.info("A connection is there.")
+    LIBRARY.error("No connection is there: \udcff.")
+    failed, none = events(capfdbinary)
     assert (failed["event"], failed["level"], failed["library"]) == ("library.warned", "warning", "driver.pool")
     assert failed["detail"] == "A connection failed."
     assert "ValueError: broken" in failed["exception"]
-    assert (no_connection["level"], no_connection["detail"]) == ("error", "No connection is there.")
-    assert "exception" not in no_connection
+    assert (none["level"], none["detail"]) == ("error", r"No connection is there: \udcff.")
+    assert "exception" not in none
+
+
+def test_a_library_may_report_while_an_event_is_written(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """As asyncio does when the garbage collector finds a failed task: a thread must not wait for itself."""
+    logger = structlog.BytesLogger(sys.stderr.buffer)
+    with logger._lock:  # which structlog holds while it writes
+        LIBRARY.warning("A task was lost.")
+    assert [event["detail"] for event in events(capfdbinary)] == ["A task was lost."]
+
+
+def test_a_careless_report_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With too few values for its text, or with a level of its own."""
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+    LIBRARY.warning("%d connections", "many")
+    LIBRARY.log(35, "odd")
