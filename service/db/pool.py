@@ -237,8 +237,21 @@ class _Watched(asyncpg.Connection):
         try:
             return await super()._execute(query, *arguments, **options)  # type: ignore[misc]  # private
         finally:
-            if self.watch is not None:
-                self.watch(name_of(query), time.monotonic() - since)
+            self._report(query, since)
+
+    async def execute(self, query: str, *arguments: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109 -- theirs
+        """Execute a statement; the driver sends one without arguments, such as COMMIT, another way."""
+        if arguments:
+            return await super().execute(query, *arguments, timeout=timeout)
+        since = time.monotonic()
+        try:
+            return await super().execute(query, timeout=timeout)
+        finally:
+            self._report(query, since)
+
+    def _report(self, query: str, since: float) -> None:
+        if self.watch is not None:
+            self.watch(name_of(query), time.monotonic() - since)
 
 
 async def _prepare(watch: Watch | None, connection: _Watched) -> None:

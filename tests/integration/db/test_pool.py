@@ -41,6 +41,23 @@ async def test_session_is_set_up(database: Database) -> None:
     assert shown == ["geomill", "UTC", "off"]
 
 
+async def test_every_statement_is_watched(empty_database_url: str) -> None:
+    """With arguments or without, also those that begin and commit a transaction, whatever their outcome."""
+    watched: list[float] = []
+    async with open_pool(empty_database_url, max_size=1, watch=lambda _name, seconds: watched.append(seconds)) as pool:
+        async with pool.connection() as connection:
+            watched.clear()
+            await connection.fetchval("SELECT $1::int", 1)
+            await connection.execute("SELECT 1")
+            with suppress(asyncpg.PostgresError):
+                await connection.fetch("SELECT 1/0")
+            assert len(watched) == 3
+        watched.clear()
+        async with pool.transaction() as connection:
+            await connection.execute("SELECT 1")
+        assert len(watched) == 3
+
+
 async def test_transaction_takes_effect_as_a_whole(database: Database) -> None:
     """A transaction whose block raises leaves nothing; one that ends is committed."""
 
