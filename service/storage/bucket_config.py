@@ -12,13 +12,15 @@ from service.settings import Settings, SettingsError
 HOME = ""
 """The region of objects whose account has not chosen a region."""
 
+_IN_HOST_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|arn:.*")
+
 RegionName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]{0,31}$")]
 
 
 class BucketConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A bucket and how to reach it; without an access key, the credentials of the environment apply."""
 
-    bucket: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$|^arn:")]
+    bucket: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{3,255}$|^arn:")]
     region: str = "us-east-1"
     endpoint: str = ""
     public_endpoint: str = ""
@@ -38,6 +40,12 @@ class BucketConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         for address in filter(None, (self.endpoint, self.public_endpoint)):
             if not address.startswith(("http://", "https://")):
                 raise ValueError("an endpoint must start with https:// or http://")
+
+        if self.addressing_style == "virtual" and not _IN_HOST_NAME.fullmatch(self.bucket):
+            raise ValueError(
+                "the bucket's name cannot be part of a host name, which takes 3 to 63 lower-case letters, digits, dots "
+                "and hyphens; for a bucket that has this name, set GEOMILL_S3_ADDRESSING=path"
+            )
 
     @property
     def addressing_style(self) -> Literal["path", "virtual"]:
