@@ -134,7 +134,8 @@ def test_a_restored_database_and_an_older_store_are_reconciled(restored: Path, e
         mended = geomill.json("reconcile")
         assert (set(mended["expiredJobs"]), mended["deletedOutputs"]) == (lost, [later])
         assert geomill.json("audit") == {"differences": []}
-        assert geomill.json("reconcile") == {"expiredJobs": [], "deletedOutputs": [], "differences": []}
+        members = ("expiredJobs", "deletedOutputs", "handedOverJobs", "deletedMessages", "differences")
+        assert geomill.json("reconcile") == {name: [] for name in members}
         assert rows(empty_database_url, "SELECT * FROM ledger ORDER BY job_id") == charged
 
         # The keys of the clients work as before; a link to a kept output is signed with the secret of the backup.
