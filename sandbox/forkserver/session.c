@@ -1052,8 +1052,9 @@ static void place(char **at)
     tell_messages();
 }
 
-/* The arguments for the layer that has stayed in its file: it is selected by the name it has there, and written under the
- * one by which commands know it. There is room for one more before them. */
+/* The arguments for the layer that has stayed in its file, written under the name by which commands know it. None selects
+ * it: it is the only one, and its name there, which comes from the upload, could be an option. There is room for one more
+ * before them. */
 static char **with_stayed_layer(char **at)
 {
     int count = 0, is_named = 0;
@@ -1066,10 +1067,9 @@ static char **with_stayed_layer(char **at)
         *to++ = "-nln";
         *to++ = stayed_table;
     }
-    for (int number = 0; number < count; number++) {
-        int is_table = strcmp(at[number], stayed_table) == 0 && (!number || strcmp(at[number - 1], "-nln") != 0);
-        *to++ = is_table ? (char *)OGR_L_GetName(stayed) : at[number];
-    }
+    for (int number = 0; number < count; number++)
+        if (strcmp(at[number], stayed_table) != 0 || (number && strcmp(at[number - 1], "-nln") == 0))
+            *to++ = at[number];
     return made + 1;
 }
 

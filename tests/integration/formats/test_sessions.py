@@ -181,6 +181,23 @@ async def test_both_ways_give_the_same_for_large_files(ways: Ways, kind: str, na
         assert held == await outcome(ways.filed, source, output), output
 
 
+@pytest.mark.parametrize("name", ["-makevalid", "-2019 roads", "-sql", "t0"])
+async def test_the_name_of_a_layer_is_no_option(ways: Ways, name: str) -> None:
+    """A large layer that is read again in its file is converted as it is, whatever it is called."""
+    crossing = geometry("Polygon", [[[0, 0], [0, 1], [1, 0], [1, 1], [0, 0]]])
+    directory = ways.converters.new_directory()
+    written = write_geojson(directory / "in.geojson", [feature(crossing, n=n) for n in range(MANY)])
+    assert await ways.converters.ogr2ogr(directory, "-f", "FlatGeobuf", "-nln", name, "in.fgb", written.name)
+    done = await ways.held.to("GeoJson", directory / "in.fgb")
+    (layer,) = done.facts.layers
+    assert layer.name == name
+    shapes = [found["geometry"] for found in json.loads(done.path.read_text())["features"]]
+    assert shapes == [crossing] * MANY
+    assert await outcome(ways.filed, directory / "in.fgb", "GeoJson") == await outcome(
+        ways.held, directory / "in.fgb", "GeoJson"
+    )
+
+
 async def test_one_run_is_enough(ways: Ways, tmp_path: Path) -> None:
     """For conversions that change nothing except names."""
     runs = {}
