@@ -2,9 +2,13 @@
 
 import argparse
 import asyncio
+import os
 import signal
-from collections.abc import AsyncIterator, Mapping, Sequence
+import traceback
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +21,14 @@ from service.cli.client.outputs import Outputs
 from service.cli.client.remote import Remote
 from service.cli.client.reporting import FileOutcome, ProgressBar, Reporter
 from service.cli.command import JSON, Command, CommandError, argument
-from service.errors import GeomillError
+from service.cli.failures import sentence_for
 from service.formats.format import SHARED_EXTENSION, Format
 from service.formats.registry import by_extension, default_output, find_output
 from service.formats.request import ConversionRequest
+from service.http.api.inputs import MAX_IDEMPOTENCY_KEY
 from service.settings import Settings
 from service.storage.names import download_name
+from service.telemetry.build import VERSION
 from service.telemetry.log import configure_log
 
 AT_ONCE = 4
@@ -58,19 +64,26 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     files = list(dict.fromkeys(arguments.files))
     outputs = Outputs(arguments.output_directory, force=arguments.force)
     report = Reporter(files, as_json=arguments.json)
+    words = partial(_reason, settings=settings)
     try:
         async with _open_converter(settings, arguments, wishes, outputs) as client:
-            await _convert_all(client, files, outputs, wishes.get("output"), report)
-    except anyio.get_cancelled_exc_class():
-        report.close()
+            await _convert_all(client, files, outputs, wishes.get("output"), report, words=words)
+    except Exception as error:
+        report.ended_by = words(error)
         raise
     finally:
-        report.bar.clear()
-    return 1 if report.close() else 0
+        failed = report.close()
+    return 1 if failed else 0
 
 
 async def _convert_all(
-    client: Here | Remote, files: Sequence[Path], outputs: Outputs, target: str | None, report: Reporter
+    client: Here | Remote,
+    files: Sequence[Path],
+    outputs: Outputs,
+    target: str | None,
+    report: Reporter,
+    *,
+    words: Callable[[Exception], str],
 ) -> None:
     places = anyio.CapacityLimiter(AT_ONCE)
 
@@ -78,6 +91,8 @@ async def _convert_all(
         async with places:
             try:
                 outcome = await _outcome_of(client, path, outputs, target, report.bar)
+            except Exception as error:  # noqa: BLE001 -- one file must not end the others
+                outcome = FileOutcome(file=str(path), success=False, error=words(error))
             except anyio.get_cancelled_exc_class():
                 with anyio.CancelScope(shield=True):
                     report.add(path, await client.abandon(path))
@@ -99,15 +114,20 @@ def _interrupt_on_signals() -> None:
 async def _outcome_of(
     client: Here | Remote, path: Path, outputs: Outputs, target: str | None, bar: ProgressBar
 ) -> FileOutcome:
-    try:
-        if (name := _result_name(path, target)) is not None:
-            outputs.claim(path, name)
-        return await client.convert(path, bar)
-    except (CommandError, GeomillError) as error:
-        reason = error.message if isinstance(error, GeomillError) else str(error)
-    except OSError as error:
-        reason = f"{error.filename or 'The file'}: {error.strerror or type(error).__name__}."
-    return FileOutcome(file=str(path), success=False, error=reason)
+    if (name := _result_name(path, target)) is not None:
+        outputs.claim(path, name)
+    return await client.convert(path, bar)
+
+
+def _reason(error: Exception, settings: Settings) -> str:
+    """Say why a file was not converted."""
+    if isinstance(error, OSError):
+        return f"{error.filename or 'The file'}: {error.strerror or type(error).__name__}."
+    if (sentence := sentence_for(error, settings)) is not None:
+        return sentence
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    what = f"{type(error).__name__} in {place.name}, {Path(place.filename).name}:{place.lineno}: {error}"
+    return f"This is a defect of geomill {VERSION}. Report it with this text: {what}"
 
 
 def _result_name(path: Path, target: str | None) -> str | None:
@@ -132,6 +152,8 @@ async def _open_converter(
     settings: Settings, arguments: argparse.Namespace, wishes: Mapping[str, Any], outputs: Outputs
 ) -> AsyncIterator[Here | Remote]:
     if arguments.url is None:
+        if arguments.idempotency_key is not None:
+            raise CommandError("An idempotency key is for a server. Name the server with --url.")
         if arguments.key or arguments.key_file:
             raise CommandError("A key is for a server. Name the server with --url.")
         configure_log(settings.log_format, "error")
@@ -140,7 +162,20 @@ async def _open_converter(
         return
     split_url(arguments.url)
     fields = {_WISHES[name]: "true" if value is True else str(value) for name, value in wishes.items()}
-    yield Remote(arguments.url, _key(arguments), fields, outputs)
+    yield Remote(arguments.url, _key(arguments), fields, outputs, _idempotency_keys(arguments))
+
+
+def _idempotency_keys(arguments: argparse.Namespace) -> dict[Path, str]:
+    """Return the key of each file; that of one among several ends with a digest of its path, as it was given."""
+    key, files = arguments.idempotency_key, set(arguments.files)
+    if key is None:
+        return {}
+    keys = {path: key if len(files) == 1 else f"{key}-{sha256(os.fsencode(path)).hexdigest()[:16]}" for path in files}
+    if not key.isascii() or not key.isprintable() or not key or key != key.strip():
+        raise CommandError("An idempotency key consists of printable ASCII characters, without blanks at its ends.")
+    if (excess := max(map(len, keys.values())) - MAX_IDEMPOTENCY_KEY) > 0:
+        raise CommandError(f"The idempotency key is too long. Give one of at most {len(key) - excess} characters.")
+    return keys
 
 
 def _key(arguments: argparse.Namespace) -> str:
@@ -165,7 +200,8 @@ _DESCRIPTION = (
     "Convert files on this machine, with its GDAL and in the sandbox of the service, or with --url through a server. "
     "The files of a Shapefile or MapInfo dataset are found beside the one that is named. Results get the name of their "
     "file and the extension of their format. The exit code is 0 if every file was converted, 1 if one was not, 2 if "
-    "the command is wrong, and 130 if it was interrupted; nothing incomplete is left then, and jobs are cancelled."
+    "the command is wrong, and 130 if it was interrupted; nothing incomplete is left then, and jobs "
+    "that have not ended are cancelled."
 )
 
 COMMAND = Command(
@@ -196,6 +232,12 @@ COMMAND = Command(
         argument("--url", help="address of a server; without it, this machine converts"),
         argument("--key", help="API key for the server; others on this machine can see it in the list of processes"),
         argument("--key-file", metavar="FILE", type=Path, help="file that contains the API key"),
+        argument(
+            "--idempotency-key",
+            metavar="KEY",
+            help="charges a file only once, however often the command is run with the same key within 24 hours; "
+            "with several files, the key of each is KEY and a digest of its path",
+        ),
         JSON,
     ),
 )

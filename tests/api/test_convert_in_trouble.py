@@ -5,6 +5,7 @@ What no real server does on request (refuse, fall silent, disappear) is done by 
 
 import json
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -17,9 +18,10 @@ from typing import Any
 
 import pytest
 
-from service.cli import main
+from service.cli import convert, main
 from service.cli.client import http, requests
 from service.cli.client.http import Exchange
+from service.cli.client.interrupting import end_job
 from tests.api.test_convert_command import Command, command, former_log, jobs, through, until
 from tests.support.data import bare_points, lakes, lengthy
 from tests.support.patience import PATIENCE_SECONDS
@@ -127,6 +129,17 @@ def record(status: str, *, has_link: bool = True, **members: object) -> Step:
 def deliver(teller: Teller) -> None:
     """Send the result."""
     teller.respond(200, RESULT, {"Content-Disposition": 'attachment; filename="x.csv"'})
+
+
+def obey(teller: Teller) -> None:
+    """Respond to a cancellation."""
+    teller.respond(204, b"", {})
+
+
+def lose(teller: Teller) -> None:
+    """Receive a whole upload, and break the connection."""
+    teller.read_all()
+    hang_up(teller)
 
 
 def hang_up(teller: Teller) -> None:
@@ -366,6 +379,144 @@ def test_a_signal_interrupts_every_wait(
         assert interrupted["jobId"] == JOB_ID
         assert IS_KEPT in interrupted["error"]
         assert {method for method, _, _ in script.noted} == {"POST", "GET"}  # a result is not erased
+
+
+def test_a_job_that_has_ended_is_not_cancelled_by_an_interruption(command: Command, script: Script) -> None:
+    """Although the command has not seen its end: the server would erase the result, which is charged."""
+    script.steps = [record("Pending"), fall_silent, record("Completed")]
+    process = command.start("lakes.geojson", "--to", "csv", "--url", script.url, "--key", "k", "--json")
+    until(script.is_silent.is_set)
+    process.send_signal(signal.SIGINT)
+    out, err = process.printed()
+    assert (process.returncode, err) == (130, "")
+    [outcome] = json.loads(out)["files"]
+    assert (outcome["jobId"], outcome["success"]) == (JOB_ID, False)
+    assert IS_KEPT in outcome["error"]
+    assert [method for method, _, _ in script.noted] == ["POST", "GET", "GET"]
+
+
+UNCONFIRMED = "does not confirm that job"
+ENDS: Mapping[str, tuple[tuple[Step, ...], str]] = {
+    "cancelled": ((record("Processing"), obey, record("Failed", errorMessage="cancelled")), ""),
+    "completed meanwhile": ((record("Pending"), obey, record("Expired")), "it was charged, and its result was erased"),
+    "completed meanwhile, store away": ((record("Pending"), refuse(503), record("Expired")), "it was charged"),
+    "erased, but not swept": ((record("Pending"), obey, record("Completed", has_link=False)), "it was charged"),
+    "not cancelled": ((record("Processing"), refuse(429), record("Processing")), UNCONFIRMED),
+    "completed after a refusal": ((record("Processing"), refuse(429), record("Completed")), IS_KEPT),
+    "silent afterwards": ((record("Processing"), obey, hang_up), UNCONFIRMED),
+    "failed before": ((record("Failed", errorMessage="It is damaged."),), "had failed: It is damaged."),
+    "unknown": ((refuse(503),), UNCONFIRMED),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_what_became_of_an_interrupted_job_is_told(script: Script, end: str) -> None:
+    """By its record, not by the response to the cancellation; a job that is not known to be open is not cancelled."""
+    steps, words = ENDS[end]
+    script.steps = list(steps)
+    told = end_job(script.url, {}, JOB_ID)
+    assert words in told if words else told == ""
+    assert [method for method, _, _ in script.noted] == ["GET", "DELETE", "GET"][: len(steps)]
+
+
+def test_a_result_survives_the_interruption(client: Client) -> None:
+    """With a real server: its link still works; one that its owner has erased is not called kept."""
+    files = {"file": ("lakes.geojson", lakes())}
+    client.post("/api/geo/convert/file", files=files, data={"outputFormat": "csv"}).raise_for_status()
+    [job] = jobs(client)
+    api, headers = f"{client.base_url}/api/geo/convert".replace("//api", "/api"), {"X-API-Key": client.key.api_key}
+    assert f"Job {job['jobId']} is complete" in end_job(api, headers, job["jobId"])
+    assert client.get(jobs(client)[0]["downloadUrl"]).is_success
+    client.delete(f"/api/geo/convert/jobs/{job['jobId']}").raise_for_status()
+    assert "no longer kept" in end_job(api, headers, job["jobId"])
+
+
+MAY_BE_ACCEPTED = "The server may have accepted the file; "
+
+
+@pytest.mark.parametrize("key", [None, "of a user"])
+def test_an_upload_that_may_be_accepted_is_told(
+    here: Here, script: Script, key: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the jobs, and with the key under which a repeat is safe; a later refusal does not take that back."""
+    monkeypatch.setattr(requests, "PATIENCE_SECONDS", 1.5)
+    given = () if key is None else ("--idempotency-key", key)
+    script.steps = [lose, refuse(429, Retry_After="86400")]
+    code, told = here.json(script.url, "lakes.geojson", *given)
+    error = told["files"][0]["error"]
+    [used] = set(script.uploads())
+    assert (code, used) == (1, key or used)
+    assert f"refused with 429 {MAY_BE_ACCEPTED}{script.url}/api/geo/convert/jobs tells." in error
+    assert f"--idempotency-key {used}" in error.replace("'", "")
+    assert ("charge it twice" in error) == (key is None)
+
+
+@pytest.mark.parametrize("refusal", [refuse(429, Retry_After="86400"), refuse(413)])
+def test_an_upload_that_is_refused_is_not_called_accepted(here: Here, script: Script, refusal: Step) -> None:
+    """The server says what became of it."""
+    script.steps = [refusal]
+    _, outcome = here.only(script.url)
+    assert "refused with" in outcome["error"]
+    assert MAY_BE_ACCEPTED not in outcome["error"]
+
+
+def test_a_command_with_a_key_is_charged_once(here: Here, client: Client) -> None:
+    """However often it is run."""
+    shutil.copy(here.directory / "lakes.geojson", here.directory / "huts.geojson")
+    arguments = ("--force", "--idempotency-key", "k1", *through(client))
+    for _ in range(2):
+        assert main(("convert", "lakes.geojson", "huts.geojson", "--to", "csv", *arguments)) == 0
+    assert sorted(job["originalFileName"] for job in jobs(client)) == ["huts.geojson", "lakes.geojson"]
+    assert client.usage()[0] == 2
+
+
+@pytest.mark.parametrize("key", ["", " k", "k\n", "k\u00e9", "k" * 256])
+def test_a_key_that_no_server_accepts_is_refused(here: Here, script: Script, key: str) -> None:
+    """Before anything is sent; and one without a server has no use."""
+    arguments = ("convert", "lakes.geojson", "--idempotency-key", key)
+    assert main((*arguments, "--url", script.url, "--key", "k")) == 1
+    assert "idempotency key" in here.said()
+    assert main(arguments) == 1
+    assert "Name the server with --url." in here.said()
+    assert script.noted == []
+
+
+MIF = b'Version 300\nDelimiter ","\nColumns 1\n  name Char(9)\nData\n\nPoint 7 46\n'
+
+
+@pytest.mark.parametrize("is_remote", [False, True], ids=["here", "through a server"])
+def test_names_need_not_be_text(command: Command, client: Client, *, is_remote: bool) -> None:
+    """A name that is not UTF-8 is shown with a question mark, and spoils neither its own result nor the others'."""
+    odd = os.fsdecode(b"w\xf6ge")
+    shutil.copy(command.directory / "lakes.geojson", command.directory / f"{odd}.geojson")
+    (command.directory / f"{odd}2.mif").write_bytes(MIF)
+    (command.directory / f"{odd}2.mid").write_bytes(b'"hut"\n')
+    arguments = ("--source-epsg", "4326", "--to", "csv", *(through(client) if is_remote else ()))
+    code, told = command.json(f"{odd}.geojson", f"{odd}2.mif", "lakes.geojson", f"{odd}.none", *arguments)
+    assert [one["file"] for one in told["files"]] == ["w?ge.geojson", "w?ge2.mif", "lakes.geojson", "w?ge.none"]
+    assert (code, told["converted"]) == (1, 3), [one["error"] for one in told["files"]]
+    assert [one["output"] for one in told["files"]] == ["w\ufffdge.csv", "w\ufffdge2.csv", "lakes.csv", None]
+    assert {"w\ufffdge.csv", "w\ufffdge2.csv", "lakes.csv"} <= command.files()
+
+
+def test_a_report_of_a_newer_server_is_ignored(here: Here, script: Script) -> None:
+    """The result is written, and charged."""
+    script.steps = [record("Completed", truncationReport={"applicable": "partly"}), deliver]
+    code, outcome = here.only(script.url)
+    assert (code, outcome["output"], outcome["truncationReport"]) == (0, "lakes.csv", None)
+
+
+def test_a_defect_ends_one_file_alone(here: Here, script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told as such, with what to report; the other files are converted."""
+    monkeypatch.setattr(convert, "AT_ONCE", 1)
+    shutil.copy(here.directory / "lakes.geojson", here.directory / "huts.geojson")
+    script.steps = [record("Completed", outputSizeBytes="many", downloadUrl=script.url, has_link=False), deliver, *END]
+    code, told = here.json(script.url, "huts.geojson", "lakes.geojson")
+    [broken, converted] = told["files"]
+    assert (code, told["converted"], converted["output"]) == (1, 1, "lakes.csv"), told
+    assert broken["error"].startswith("This is a defect of geomill ")
+    assert "Report it" in broken["error"]
+    assert "ValueError in " in broken["error"]
 
 
 def test_a_full_disk_is_told(command: Command, client: Client) -> None:

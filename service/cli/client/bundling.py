@@ -18,7 +18,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def upload_name(path: Path) -> str:
-    """Return the name under which `path` is uploaded.
+    """Return the name under which `path` is uploaded, which is text although that of a file need not be.
 
     Raises:
         CommandError: there is no such file.
@@ -27,7 +27,7 @@ def upload_name(path: Path) -> str:
         raise CommandError("There is no such file.")
     if path.is_dir() and not _is_folder_format(path):
         raise CommandError("This is a directory. Name the files in it.")
-    return f"{path.stem}{_ZIP}" if path.is_dir() or len(companions(path)) > 1 else path.name
+    return _text(f"{path.stem}{_ZIP}" if path.is_dir() or len(companions(path)) > 1 else path.name)
 
 
 def write_upload(path: Path, target: Path) -> None:
@@ -43,7 +43,7 @@ def write_upload(path: Path, target: Path) -> None:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for member in members:
             if member.is_file():
-                archive.write(member, member.relative_to(path.parent))
+                archive.write(member, _text(str(member.relative_to(path.parent))))
 
 
 @contextmanager
@@ -74,6 +74,10 @@ def companions(path: Path) -> list[Path]:
         path,
         *(one for one in sorted(beside) if one != path and one.stem == path.stem and one.suffix.casefold() in together),
     ]
+
+
+def _text(name: str) -> str:
+    return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _is_folder_format(path: Path) -> bool:

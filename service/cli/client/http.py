@@ -18,6 +18,8 @@ TIMEOUT_SECONDS = 120.0
 CONNECT_SECONDS = 10.0
 """How long a server may take to accept a connection; nothing can break that off, not even Ctrl-C."""
 _MOST_DIGITS = 9
+_UNCLEAR = frozenset({http.client.REQUEST_TIMEOUT, http.client.CONFLICT})
+"""A proxy has not waited for the response; or the first request with the same idempotency key is still running."""
 PIECE_BYTES = 256 * 1024
 
 
@@ -37,6 +39,11 @@ class Reply:
     def is_job(self) -> bool:
         """Whether it is the record of a job."""
         return self.status < http.client.MULTIPLE_CHOICES and {"jobId", "status"} <= self.body.keys()
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the request surely had no effect; a gateway, or a service in trouble, may not know its effect."""
+        return self.status < http.client.INTERNAL_SERVER_ERROR and self.status not in _UNCLEAR and not self.is_job
 
     @property
     def what(self) -> str:
@@ -114,7 +121,7 @@ class Form:
         file = f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
         self.content_type = f"multipart/form-data; boundary={boundary}"
         self._content = content
-        self._head = "".join([*parts, file]).encode()
+        self._head = "".join([*parts, file]).encode(errors="replace")  # arguments need not be text
         self._tail = f"\r\n--{boundary}--\r\n".encode()
         self.size_bytes = len(self._head) + content.stat().st_size + len(self._tail)
 

@@ -1,24 +1,24 @@
 """Converts through a server: uploads, waits for the job, downloads the result; an interrupted job is cancelled."""
 
 import http.client
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import anyio
 import anyio.to_thread
 import msgspec
 
 from service.cli.client import requests
-from service.cli.client.bundling import temporary_space, upload_name, write_upload
-from service.cli.client.http import PIECE_BYTES, Exchange, Form, retry_after_seconds
+from service.cli.client.bundling import upload_name
+from service.cli.client.http import PIECE_BYTES, retry_after_seconds
+from service.cli.client.interrupting import CANCEL_SECONDS, OPEN, end_job, kept
 from service.cli.client.outputs import Outputs
 from service.cli.client.reporting import INTERRUPTED, FileOutcome, ProgressBar
 from service.cli.client.requests import AGAIN, RETRY_SECONDS, Requests, ServerAwayError
+from service.cli.client.uploading import Upload
 from service.cli.command import CommandError
 from service.dataloss.rules import Report
 from service.jobs.lifecycle import Situation
@@ -26,10 +26,7 @@ from service.storage.names import clean_name, download_name
 
 WAIT_SECONDS, SHOWN_WAIT_SECONDS = 30, 1
 """How long the server may wait for the end of a job; less if somebody sees a bar move."""
-CANCEL_SECONDS = 5.0
-"""How long an interrupted conversion waits for the response to its upload, and then for that to its cancellation."""
-_OPEN = frozenset({"Pending", "Processing"})
-GONE = "The result is no longer kept. Convert the file again."
+GONE = "The result is no longer kept. Convert the file again, with another --idempotency-key if you gave one."
 _UPLOAD_SHARE, _CONVERT_SHARE = 0.4, 0.8
 
 
@@ -43,13 +40,19 @@ class _NotFetchedError(Exception):
 
 
 class Remote:
-    """Conversions through one server; `fields` are the form fields of each of them."""
+    """Conversions through one server; `fields` are the form fields of each of them.
 
-    def __init__(self, url: str, key: str, fields: Mapping[str, str], outputs: Outputs) -> None:
+    `idempotency_keys` are those that the user has chosen; other files get keys of their own.
+    """
+
+    def __init__(
+        self, url: str, key: str, fields: Mapping[str, str], outputs: Outputs, idempotency_keys: Mapping[Path, str]
+    ) -> None:
         self.api = f"{url.rstrip('/')}/api/geo/convert"
         self.headers = {"X-API-Key": key}
         self.fields = fields
         self.outputs = outputs
+        self.idempotency_keys = idempotency_keys
         self._calls: dict[Path, _Call] = {}
 
     async def convert(self, path: Path, bar: ProgressBar) -> FileOutcome:
@@ -76,13 +79,13 @@ class _Call:
         self._bar = bar
         self._requests = Requests(remote.api, remote.headers, lambda: bar.update(path.name, "waiting for the server"))
         self._job_id: str | None = None
-        self._is_over = False
-        self._is_sent = False
+        self._upload = Upload(remote.api, path, self._requests, remote.idempotency_keys.get(path))
+        self._is_kept = False
         self._answered = threading.Event()
 
     def run(self) -> FileOutcome:
         try:
-            record = self._upload()
+            record = self._upload.send(self._remote.fields, self._tell_sent)
             self._job_id = record["jobId"]
         finally:
             self._answered.set()
@@ -96,68 +99,35 @@ class _Call:
     def abandon(self) -> FileOutcome:
         """Begin no other request, break off the current one unless its response will name a job, and cancel the job."""
         self._requests.end()
-        if self._is_sent:
+        if self._upload.may_be_accepted:
             self._answered.wait(CANCEL_SECONDS)
         self._requests.break_off()
-        if self._is_over:
-            return self._failed(f"{INTERRUPTED} {self._kept}")
-        if self._job_id is not None and not self._cancel():
-            return self._failed(f"{INTERRUPTED} The server does not confirm that job {self._job_id} is cancelled.")
-        if self._job_id is None and self._is_sent:
-            return self._failed(f"{INTERRUPTED} The server may have accepted the file; {self._remote.api}/jobs tells.")
-        return self._failed(INTERRUPTED)
+        return self._failed(f"{INTERRUPTED} {self._what_is_left()}".rstrip())
 
-    def _cancel(self) -> bool:
-        exchange = Exchange(f"{self._remote.api}/jobs/{self._job_id}", CANCEL_SECONDS)
-        try:
-            return exchange.send("DELETE", self._remote.headers).status == http.client.NO_CONTENT
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            exchange.close()
+    def _what_is_left(self) -> str:
+        if self._is_kept:
+            return self._kept
+        if self._job_id is not None:
+            return end_job(self._remote.api, self._remote.headers, self._job_id)
+        return self._upload.advice if self._upload.may_be_accepted else ""
 
     def _failed(self, error: str) -> FileOutcome:
         return FileOutcome(file=str(self._path), success=False, error=error, job_id=self._job_id)
 
     @property
     def _kept(self) -> str:
-        return f"Job {self._job_id} is complete: {self._remote.api}/jobs/{self._job_id}/result links to its result."
+        return kept(self._remote.api, str(self._job_id))
 
-    def _upload(self) -> dict[str, Any]:
-        name = upload_name(self._path)
-        if name == self._path.name:
-            return self._send(name, self._path)
-        with temporary_space(), tempfile.TemporaryDirectory(prefix="geomill-") as directory:
-            packed = Path(directory) / "upload"
-            write_upload(self._path, packed)
-            return self._send(name, packed)
-
-    def _send(self, name: str, content: Path) -> dict[str, Any]:
-        form = Form(self._remote.fields, name, content)
-        headers = {
-            "Content-Type": form.content_type,
-            "Content-Length": str(form.size_bytes),
-            "Idempotency-Key": uuid4().hex,
-            "Prefer": "respond-async",
-        }
-
-        def pieces() -> Iterator[bytes]:
-            sent = 0
-            for piece in form.pieces():
-                sent += len(piece)
-                self._is_sent |= sent == form.size_bytes  # with the last piece, the server may accept the file
-                self._bar.update(self._path.name, "uploading", _UPLOAD_SHARE * sent / form.size_bytes)
-                yield piece
-
-        return self._requests.record("POST", f"{self._remote.api}/file", headers, pieces)
+    def _tell_sent(self, share: float) -> None:
+        self._bar.update(self._path.name, "uploading", _UPLOAD_SHARE * share)
 
     def _result_of(self, record: dict[str, Any]) -> FileOutcome:
-        while record["status"] in _OPEN or "originalFileName" not in record:
+        while record["status"] in OPEN or "originalFileName" not in record:
             self._bar.convert(self._path.name, situation_of(record), _UPLOAD_SHARE, _CONVERT_SHARE)
             record = self._status(SHOWN_WAIT_SECONDS if self._bar.shows else WAIT_SECONDS)
-        self._is_over = True
         if record["status"] != "Completed" or "downloadUrl" not in record:
             return self._failed(record.get("errorMessage") or GONE)
+        self._is_kept = True
         return _outcome(self._path, self._download(record), record)
 
     def _status(self, wait_seconds: int) -> dict[str, Any]:
@@ -228,8 +198,15 @@ def situation_of(record: Mapping[str, Any]) -> Situation:
         return Situation("waiting")
 
 
+def report_of(record: Mapping[str, Any]) -> Report | None:
+    """Return the data-loss report of a job; None if there is none, or a newer server gives it in an unknown form."""
+    try:
+        return msgspec.convert(record.get("truncationReport"), Report | None)
+    except msgspec.ValidationError:
+        return None
+
+
 def _outcome(path: Path, output: Path, record: Mapping[str, Any]) -> FileOutcome:
-    report = record.get("truncationReport")
     return FileOutcome(
         file=str(path),
         success=True,
@@ -239,5 +216,5 @@ def _outcome(path: Path, output: Path, record: Mapping[str, Any]) -> FileOutcome
         geometry_type=record.get("geometryType"),
         output_size_bytes=record.get("outputSizeBytes"),
         warnings=tuple(record.get("warnings", ())),
-        truncation_report=msgspec.convert(report, Report) if report is not None else None,
+        truncation_report=report_of(record),
     )

@@ -1,5 +1,6 @@
 """What `geomill convert` tells: a bar while it works, a line for each file, and a summary."""
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -75,7 +76,7 @@ class ProgressBar:
         self._done += 1
         self.clear()
         for line in lines:
-            print(line, file=told_to, flush=True)
+            _say(line, told_to)
         if self._done < self._files:
             self._draw("")
 
@@ -94,6 +95,12 @@ class ProgressBar:
             self._stream.flush()
 
 
+def _say(text: str, stream: TextIO) -> None:
+    """Print text with a question mark for what the stream cannot encode, such as bytes of a name that are not text."""
+    encoding = stream.encoding or "utf-8"
+    print(text.encode(encoding, "replace").decode(encoding), file=stream, flush=True)
+
+
 def lines_about(outcome: FileOutcome) -> list[str]:
     """Return the lines about one file for people."""
     if not outcome.success:
@@ -110,6 +117,8 @@ class Reporter:
         self.bar = ProgressBar(len(files))
         self._as_json = as_json
         self._outcomes: dict[Path, FileOutcome | None] = dict.fromkeys(files)
+        self.ended_by = INTERRUPTED
+        """Why the files that have no outcome at the end have none."""
 
     def add(self, path: Path, outcome: FileOutcome) -> None:
         """Report the outcome of one of the files."""
@@ -121,13 +130,13 @@ class Reporter:
         """Report on all files, those that were not begun as well; return how many were not converted."""
         self.bar.clear()
         outcomes = tuple(
-            outcome or FileOutcome(file=str(path), success=False, error=INTERRUPTED)
+            outcome or FileOutcome(file=str(path), success=False, error=self.ended_by)
             for path, outcome in self._outcomes.items()
         )
         converted = sum(outcome.success for outcome in outcomes)
         if self._as_json:
             summary = Summary(converted=converted, failed=len(outcomes) - converted, files=outcomes)
-            print(msgspec.json.encode(summary).decode())
+            _say(json.dumps(msgspec.to_builtins(summary), ensure_ascii=False, separators=(",", ":")), sys.stdout)
         elif len(outcomes) > 1:
             print(f"{converted} of {len(outcomes)} files were converted.")
         return len(outcomes) - converted

@@ -41,8 +41,9 @@ class Requests:
         url: str,
         headers: Mapping[str, str] | None = None,
         pieces: Callable[[], Iterator[bytes]] | None = None,
+        refused: Callable[[], None] = lambda: None,
     ) -> dict[str, Any]:
-        """Send a request until the server responds with the record of a job.
+        """Send a request until the server responds with the record of a job; `refused` is called if it surely did none.
 
         Raises:
             ServerAwayError: it has not done so for too long.
@@ -60,6 +61,8 @@ class Requests:
             else:
                 if reply.is_job:
                     return reply.body
+                if reply.is_refusal:
+                    refused()
                 pause, problem = retry_after_seconds(reply.headers) or RETRY_SECONDS, self._problem(reply)
                 if reply.status not in AGAIN:
                     raise CommandError(problem)
