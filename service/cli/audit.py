@@ -1,6 +1,7 @@
 """`geomill audit`: check that ledger, jobs, store and queue agree."""
 
 import argparse
+from functools import partial
 
 import msgspec
 
@@ -18,12 +19,8 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     """Print every difference; return 0 only if there is none."""
-    async with (
-        open_database(settings) as database,
-        open_storage(settings) as storage,
-        open_queue_contents(settings) as queue,
-    ):
-        differences = await audit(database, storage, queue)
+    async with open_database(settings) as database, open_storage(settings) as storage:
+        differences = await audit(database, storage, partial(open_queue_contents, settings))
     if arguments.json:
         print(msgspec.json.encode(Audit(differences=differences)).decode())
     else:

@@ -1,8 +1,7 @@
 """`geomill reconcile`: make jobs, store and queue agree after one of them was restored."""
 
 import argparse
-from collections.abc import Sequence
-from uuid import UUID
+from functools import partial
 
 import msgspec
 
@@ -10,8 +9,8 @@ from service.app import open_database, open_queue_contents, open_storage
 from service.cli.command import JSON, Command, CommandError, argument
 from service.metering.audit import audit_books
 from service.settings import Settings
-from service.storage.port import ObjectKey
 from service.usecases.audit import (
+    Mended,
     QueueComparison,
     StoreComparison,
     compare_queue,
@@ -21,46 +20,39 @@ from service.usecases.audit import (
 )
 
 
-class Reconciliation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class Reconciliation(Mended, kw_only=True, rename="camel"):
     """The output of `reconcile --json`."""
 
-    expired_jobs: Sequence[UUID]
-    deleted_outputs: Sequence[ObjectKey]
-    handed_over_jobs: Sequence[UUID]
-    deleted_messages: Sequence[str]
-    differences: Sequence[str]
-    """Of the ledger, which is never changed."""
+    differences: list[str] = msgspec.field(default_factory=list)
+    """Of the ledger, which is never changed, and of a queue that is away."""
 
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Mend what differs and print it; return 0 only if the ledger agrees, too."""
-    async with (
-        open_database(settings) as database,
-        open_storage(settings) as storage,
-        open_queue_contents(settings) as queue,
-    ):
+    """Mend what differs and print it; return 0 only if the ledger agrees, too, and the queue is there."""
+    open_queue = partial(open_queue_contents, settings)
+    async with open_database(settings) as database, open_storage(settings) as storage:
         compared = await compare_store(database, storage)
-        waiting = await compare_queue(database, queue) if queue is not None else QueueComparison()
+        waiting = await compare_queue(database, open_queue)
         if not arguments.force:
             _require_some_match(compared)
             _require_own_messages(waiting)
-        expired = await reconcile(database, storage, compared)
-        if queue is not None:
-            await reconcile_queue(database, queue, waiting)
-        differences = await audit_books(database)
-    done = Reconciliation(
-        expired_jobs=expired,
-        deleted_outputs=compared.orphans,
-        handed_over_jobs=waiting.missing,
-        deleted_messages=waiting.strays,
-        differences=differences,
-    )
-    if arguments.json:
-        print(msgspec.json.encode(done).decode())
-    else:
-        parts = "Ledger, jobs, store and queue" if settings.nats_url else "Ledger, jobs and store"
-        print("\n".join(_lines(done)) or f"{parts} agree.")
-    return 1 if differences else 0
+        done = Reconciliation()
+        try:
+            await reconcile(database, storage, compared, done)
+            done.differences += await reconcile_queue(database, open_queue, waiting, done)
+            done.differences += await audit_books(database)
+        except BaseException:  # what is done is told, whatever stops the rest
+            _print(done, as_json=arguments.json)
+            raise
+    agreement = "Ledger, jobs, store and queue agree." if settings.nats_url else "Ledger, jobs and store agree."
+    _print(done, as_json=arguments.json, otherwise=agreement)
+    return 1 if done.differences else 0
+
+
+def _print(done: Reconciliation, *, as_json: bool, otherwise: str = "") -> None:
+    text = msgspec.json.encode(done).decode() if as_json else "\n".join(_lines(done)) or otherwise
+    if text:
+        print(text)
 
 
 def _require_some_match(compared: StoreComparison) -> None:

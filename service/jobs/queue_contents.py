@@ -1,6 +1,6 @@
 """The messages of the queue one by one, for those who compare it with the database; looking at it creates nothing."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from typing import Final
@@ -62,25 +62,32 @@ class QueueContents:
             if len(found) == before or len(found) >= answer.total:
                 return found
 
-    async def offer(self, handovers: Sequence[HandOver]) -> None:
-        """Put jobs into the queue that have no message, and create what is missing of it.
+    async def complete(self) -> None:
+        """Create what is missing of the queue.
 
         Raises:
-            QueueUnavailable: the server does not accept them.
+            QueueUnavailable: the server does not answer, or has no room for it.
         """
-        await self._queue.check()
-        for handover in handovers:
+        with _faults():
+            await self._queue.check()
+
+    async def offer(self, handover: HandOver) -> None:
+        """Put a job into the queue unless it has a message.
+
+        Raises:
+            QueueUnavailable: the server does not accept it.
+        """
+        with _faults():
             await self._queue.offer(handover)
 
-    async def remove(self, subjects: Sequence[str]) -> None:
-        """Remove messages.
+    async def remove(self, subject: str) -> None:
+        """Remove a message.
 
         Raises:
             QueueUnavailable: the server does not answer.
         """
         with _faults(), suppress(NotFoundError):
-            for subject in subjects:
-                await self._stream.purge_stream(STREAM, subject=subject)
+            await self._stream.purge_stream(STREAM, subject=subject)
 
     async def _look(self, offset: int) -> _Answer:
         """Ask for the subjects from `offset` on: the server does not tell all of many at once."""
@@ -108,9 +115,10 @@ async def open_contents(url: str, lease_seconds: float) -> AsyncIterator[QueueCo
 def _faults() -> Iterator[None]:
     try:
         yield
-    except (nats.errors.Error, TimeoutError) as error:
-        message = "The NATS server does not answer. Try again later."
-        raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from error
+    except (nats.errors.Error, OSError, QueueUnavailable) as error:
+        cause = (error.__cause__ if isinstance(error, QueueUnavailable) else None) or error
+        message = f"The NATS server failed: {str(cause) or type(cause).__name__}. Check the server and its limits."
+        raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from cause
 
 
 def _job_of(subject: str) -> JobId | None:

@@ -1,12 +1,14 @@
 """Checks that ledger, jobs, store and queue agree (interface 6), and makes the others agree with the jobs again."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import msgspec
 
 from service.db.pool import Database
+from service.errors import QueueUnavailable
 from service.ids import JobId, ServerId
 from service.jobs.handovers import HandOvers
 from service.jobs.outputs import (
@@ -25,6 +27,9 @@ if TYPE_CHECKING:  # loading the client of the queue is of no use without a flee
     from service.jobs.queue_contents import QueueContents
 
 _AT_ONCE = 500
+
+OpenQueue = Callable[[], AbstractAsyncContextManager["QueueContents | None"]]
+"""Opens the queue of a fleet; yields None if there is none."""
 
 
 class StoreComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,15 +54,29 @@ class QueueComparison(msgspec.Struct, frozen=True, kw_only=True):
     """The subjects of messages that belong to no job."""
     missing: tuple[JobId, ...] = ()
     """Open jobs without a message that were handed over, that no living worker has, and whose gateway is gone."""
+    problem: str = ""
+    """Why the queue could not be compared, and what to do; empty if it was."""
 
 
-async def audit(database: Database, storage: Storage, queue: "QueueContents | None" = None) -> list[str]:
-    """Return a sentence for each difference; the list must be empty. `queue` is that of a fleet.
+class Mended(msgspec.Struct, kw_only=True, rename="camel"):
+    """What has been changed so far to make jobs, store and queue agree: it is true at every moment of the change."""
+
+    expired_jobs: list[UUID] = []
+    deleted_outputs: list[ObjectKey] = []
+    handed_over_jobs: list[UUID] = []
+    deleted_messages: list[str] = []
+
+
+async def audit(database: Database, storage: Storage, open_queue: OpenQueue = nullcontext) -> list[str]:
+    """Return a sentence for each difference; the list must be empty. A queue that is away is a difference.
 
     Takes about 100 bytes of memory per stored output, and about 300 per message.
+
+    Raises:
+        StorageUnavailable: the store cannot be listed.
     """
     books, compared = await audit_books(database), await compare_store(database, storage)
-    waiting = await compare_queue(database, queue) if queue is not None else QueueComparison()
+    waiting = await compare_queue(database, open_queue)
     return [
         *books,
         *(f"The stored output {key} belongs to no job." for key in compared.orphans),
@@ -65,6 +84,7 @@ async def audit(database: Database, storage: Storage, queue: "QueueContents | No
         *(f"The input of job {job_id} is not in the store." for job_id in compared.without_input),
         *(f"The message {subject} in the queue belongs to no job." for subject in waiting.strays),
         *(f"The job {job_id} waits for a worker, but has no message in the queue." for job_id in waiting.missing),
+        *([waiting.problem] if waiting.problem else []),
     ]
 
 
@@ -91,12 +111,16 @@ async def compare_store(database: Database, storage: Storage) -> StoreComparison
     )
 
 
-async def compare_queue(database: Database, queue: "QueueContents") -> QueueComparison:
-    """Compare the queue with the jobs, while the service runs.
+async def compare_queue(database: Database, open_queue: OpenQueue) -> QueueComparison:
+    """Compare the queue with the jobs, while the service runs. Of a queue that is away, only the problem is known."""
+    try:
+        async with open_queue() as queue:
+            return await _compare_messages(database, queue) if queue is not None else QueueComparison()
+    except QueueUnavailable as error:
+        return QueueComparison(problem=f"The queue could not be compared with the jobs: {_remedy(error)}")
 
-    Raises:
-        QueueUnavailable: the queue cannot be looked at.
-    """
+
+async def _compare_messages(database: Database, queue: "QueueContents") -> QueueComparison:
     # A job that waits keeps its message until it has ended, so what was waiting before the queue was looked at, and
     # waits after that, should be there.
     handovers = _handovers(database, queue)
@@ -113,36 +137,61 @@ async def compare_queue(database: Database, queue: "QueueContents") -> QueueComp
     return QueueComparison(known=known, strays=tuple(sorted(strays)), missing=tuple(sorted(missing)))
 
 
-async def reconcile_queue(database: Database, queue: "QueueContents", compared: QueueComparison) -> None:
-    """Make the queue agree with the jobs: remove messages that belong to none, and hand over again what it lacks.
-
-    Raises:
-        QueueUnavailable: the queue failed; what is left to do is found by another comparison.
-    """
-    await queue.remove(compared.strays)
-    missing = frozenset(compared.missing)
-    if missing:
-        everything = _handovers(database, queue).all_unclaimed(_AT_ONCE)
-        await queue.offer([handover async for handover in everything if handover.job.id in missing])
-
-
-def _handovers(database: Database, queue: "QueueContents") -> HandOvers:
-    return HandOvers(database, ServerId(uuid4()), queue.lease)
-
-
-async def reconcile(database: Database, storage: Storage, compared: StoreComparison) -> Sequence[JobId]:
+async def reconcile(database: Database, storage: Storage, compared: StoreComparison, mended: Mended) -> None:
     """Make the jobs and the store agree: jobs without their output become Expired, outputs without a job are deleted.
 
-    What was charged stays charged. Returns the jobs that became Expired; others may have ended in the meantime.
+    What was charged stays charged. Notes in `mended` what is done, also if the rest fails; jobs that ended in the
+    meantime do not become Expired.
 
     Raises:
         StorageUnavailable: the store failed; what is left to do is found by another comparison.
     """
-    expired = [
-        job_id
-        for start in range(0, len(compared.missing), _AT_ONCE)
-        for job_id in await expire(database, compared.missing[start : start + _AT_ONCE])
-    ]
+    for start in range(0, len(compared.missing), _AT_ONCE):
+        mended.expired_jobs += await expire(database, compared.missing[start : start + _AT_ONCE])
     for start in range(0, len(compared.orphans), _AT_ONCE):
-        await storage.delete(compared.orphans[start : start + _AT_ONCE])
-    return expired
+        orphans = compared.orphans[start : start + _AT_ONCE]
+        await storage.delete(orphans)
+        mended.deleted_outputs += orphans
+
+
+async def reconcile_queue(
+    database: Database, open_queue: OpenQueue, compared: QueueComparison, mended: Mended
+) -> list[str]:
+    """Make the queue agree with the jobs: remove messages that belong to none, and hand over again what it lacks.
+
+    Notes in `mended` what is done, also if the rest fails. Returns a sentence if the queue was, or is, away: what is
+    left to do is found by another comparison.
+    """
+    if compared.problem:
+        return [compared.problem]
+    if not compared.strays and not compared.missing:
+        return []
+    try:
+        async with open_queue() as queue:
+            if queue is not None:
+                await _mend_queue(database, queue, compared, mended)
+    except QueueUnavailable as error:
+        return [f"The queue could not be made to agree with the jobs: {_remedy(error)}"]
+    return []
+
+
+async def _mend_queue(database: Database, queue: "QueueContents", compared: QueueComparison, mended: Mended) -> None:
+    for subject in compared.strays:
+        await queue.remove(subject)
+        mended.deleted_messages.append(subject)
+    missing = frozenset(compared.missing)
+    if missing:
+        everything = _handovers(database, queue).all_unclaimed(_AT_ONCE)
+        still_missing = [handover async for handover in everything if handover.job.id in missing]
+        await queue.complete()
+        for handover in still_missing:
+            await queue.offer(handover)
+            mended.handed_over_jobs.append(handover.job.id)
+
+
+def _remedy(error: QueueUnavailable) -> str:
+    return f"{error.message} Then run this command again."
+
+
+def _handovers(database: Database, queue: "QueueContents") -> HandOvers:
+    return HandOvers(database, ServerId(uuid4()), queue.lease)

@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -28,6 +28,10 @@ from tests.support.server import Client, Server, create_account, running_server
 CLIENTS = 8
 KEPT = 48
 """Connections that clients keep."""
+EVEN = 23
+"""How many of them each of two processes gets at least, if both are scheduled."""
+LEAD = 12
+"""By how many even spreads outnumber the others in the end: processes that leave it to chance do not get there."""
 PAUSE_SECONDS = 0.2
 TEAM = Terms(plan="team", plan_owner="organization")
 TWO = {
@@ -115,7 +119,13 @@ async def _audit(dsn: str) -> list[str]:
 
 def test_clients_that_keep_their_connections_are_spread_evenly(server: Server) -> None:
     """A process leaves a new connection to one that has fewer, unless that one is not being scheduled."""
-    assert any(is_even(spread(server)) for _ in looks())
+    fewest: list[int] = []
+    for _ in looks():
+        served = spread(server)
+        fewest.append(min(served[1], served[2]))
+        if lead(fewest) >= LEAD:
+            break
+    assert lead(fewest) >= LEAD, Counter(fewest)
 
 
 def spread(server: Server) -> Counter[int]:
@@ -129,9 +139,9 @@ def spread(server: Server) -> Counter[int]:
     return served_by(server, since)
 
 
-def is_even(served: Counter[int]) -> bool:
-    """Whether no process has much less than the other: on a busy host, one may not be scheduled for a while."""
-    return min(served[1], served[2]) >= KEPT // 3
+def lead(fewest: Sequence[int]) -> int:
+    """By how many even spreads outnumber the others: on a busy host, a process may not be scheduled for a while."""
+    return sum(1 if each >= EVEN else -1 for each in fewest)
 
 
 def test_metrics_and_limits_are_those_of_the_whole_service(server: Server) -> None:

@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -196,8 +197,7 @@ class Site:
             return [dict(row) for row in await connection.fetch(query, *arguments)]
 
     async def _audit(self) -> list[str]:
-        async with open_contents(self.nats.url, LEASE_SECONDS) as queue:
-            return await audit(self._database, self._storage, queue)
+        return await audit(self._database, self._storage, partial(open_contents, self.nats.url, LEASE_SECONDS))
 
     async def _messages(self) -> int:
         return (await look_at_queue(self.nats.url)).messages

@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 from uuid import uuid4
@@ -13,6 +14,7 @@ from uuid import uuid4
 import anyio
 import anyio.to_thread
 import msgspec
+import nats as nats_client
 import pytest
 
 from sandbox.pool import QueueTicket
@@ -32,7 +34,7 @@ from service.jobs.queue_contents import open_contents
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec, SourceSpec, source_spec
 from service.jobs.windows import Windows
-from service.jobs.work_queue import WorkQueue, open_work_queue
+from service.jobs.work_queue import STREAM, WorkQueue, open_work_queue
 from service.jobs.workers import MOST_EACH, KnownWorkers
 from service.metering.ledger import AdmissionRequest, Release
 from service.settings import Settings
@@ -347,7 +349,29 @@ async def test_the_audit_compares_the_queue_with_the_jobs(database_url: str, tmp
             assert (mended["handedOverJobs"], mended["deletedMessages"]) == ([str(lost.job.id)], [subject])
             async with open_contents(nats.url, LEASE.total_seconds()) as contents:
                 assert set((await contents.jobs()).values()) == {told.job.id for told in (lost, there, cancelled)}
-                assert await audit(here.world.services.database, here.world.services.storage, contents) == []
+            of_queue = partial(open_contents, nats.url, LEASE.total_seconds())
+            assert await audit(here.world.services.database, here.world.services.storage, of_queue) == []
+
+
+async def test_a_queue_that_fails_does_not_conceal_what_was_done(database_url: str, tmp_path: Path) -> None:
+    """`geomill reconcile` names the job that the queue had room for, and says that the rest is left to do."""
+    (directory := tmp_path / "nats").mkdir()
+    with nats_server(directory) as nats:
+        settings = {"GEOMILL_DATABASE_URL": database_url, "GEOMILL_NATS_URL": nats.url}
+        geomill = Geomill(tmp_path / "service", settings)
+        async with opened(database_url, tmp_path / "service", nats, NEVER) as here:
+            lost = {str((await here.record()).job.id) for _ in range(3)}
+            await here.execute("UPDATE job SET server_id = gen_random_uuid()")
+            async with await nats_client.connect(nats.url) as operator:
+                config = (await operator.jetstream().stream_info(STREAM)).config
+                await operator.jetstream().update_stream(config, max_msgs=1)
+            failed = await anyio.to_thread.run_sync(geomill, "reconcile", "--json")
+            told = json.loads(failed.stdout)
+            assert (failed.returncode, len(told["handedOverJobs"])) == (1, 1), failed
+            assert {*told["handedOverJobs"]} < lost
+            [difference] = told["differences"]
+            assert difference.startswith("The queue could not be made to agree with the jobs: ")
+            assert "maximum messages exceeded" in difference
 
 
 async def test_a_lost_queue_is_filled_again_at_once(database_url: str, tmp_path: Path) -> None:
