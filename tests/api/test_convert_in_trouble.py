@@ -435,11 +435,8 @@ MAY_BE_ACCEPTED = "The server may have accepted the file; "
 
 
 @pytest.mark.parametrize("key", [None, "of a user"])
-def test_an_upload_that_may_be_accepted_is_told(
-    here: Here, script: Script, key: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upload_that_may_be_accepted_is_told(here: Here, script: Script, key: str | None) -> None:
     """With the jobs, and with the key under which a repeat is safe; a later refusal does not take that back."""
-    monkeypatch.setattr(requests, "PATIENCE_SECONDS", 1.5)
     given = () if key is None else ("--idempotency-key", key)
     script.steps = [lose, refuse(429, Retry_After="86400")]
     code, told = here.json(script.url, "lakes.geojson", *given)
