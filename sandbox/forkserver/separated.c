@@ -248,6 +248,15 @@ static int is_finer(const char *text)
     return point && past_digits(digits) > digits + MILLI && is_digit(digits[MILLI + strspn(digits + MILLI, "0")]);
 }
 
+/* Whether the comma of a number may separate thousands, whatever its sign and the space around it. */
+static int may_be_grouped(const char *text)
+{
+    const char *at = past_space(text);
+    at += *at == '-' || *at == '+';
+    const char *comma = past_digits(at), *end = *comma == ',' ? past_digits(comma + 1) : comma;
+    return *at != '0' && comma > at && comma - at <= GROUP && end == comma + 1 + GROUP && !*past_space(end);
+}
+
 static enum kind kind_of(const char *text)
 {
     enum kind number = number_kind(text);
@@ -434,12 +443,12 @@ static void see_cell(struct table *table, struct cells *column, const char *cell
         enum kind kind = kind_of(cell);
         column->kinds |= (int)kind;
         column->finer += kind == MOMENT && is_finer(cell);
-        table->is_odd |= kind == GROUPED && table->delimiter == ',';
     }
     int number = is_number(cell), geometry = is_geometry(cell);
     column->numbers += number;
     column->geometries += geometry;
     table->is_odd |= geometry == UNSURE || (number && geometry) || is_odd_cell(cell);
+    table->is_odd |= table->delimiter != ';' && may_be_grouped(cell);
 }
 
 static void see_row(struct table *table, const struct row *row)

@@ -28,10 +28,10 @@ from service.engine.jailed.places import (
     describe,
     expect,
     find_places,
-    is_ambiguous,
     kind_of_cell,
     look_at_cell,
     renames,
+    require_clear_commas,
     strip_srids,
     type_of,
     types_of,
@@ -63,10 +63,7 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
         delimiter = known_delimiter or declared or _delimiter(file)
         columns, header = _look(file, delimiter, asked)
         places, others = find_places(columns, asked)
-        if delimiter == "," and any(
-            ours != WKT and is_ambiguous(columns[at].kinds, ",") for at, ours in places.items()
-        ):
-            sys.exit(Exit.AMBIGUOUS_COMMAS)
+        require_clear_commas(columns, places, delimiter)
         table = describe(OURS, "", columns, (places, others))
         names = [places.get(at, column.name) for at, column in enumerate(columns)]
         file.seek(start)

@@ -112,6 +112,8 @@ class Column:
     srids: set[int] = field(default_factory=set)
     """The systems that its geometries name."""
     may_be_coordinate: bool = False
+    commas: Kind = Kind.NONE
+    """What its numbers with commas look like, if it may hold coordinates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,8 @@ def look_at_cell(column: Column, cell: str) -> None:
     """Count whether a filled `cell` is a geometry or, if its column may hold coordinates, a number."""
     if column.may_be_coordinate and NUMBER.match(cell):
         column.numbers += 1
+        if "," in cell:
+            column.commas |= kind_of_cell(cell.strip().removeprefix("+"))
     elif GEOMETRY_TEXT.match(cell):
         column.geometries += 1
         srid = srid_of(cell)
@@ -191,6 +195,12 @@ def find_places(columns: Sequence[Column], wanted: Wanted) -> tuple[dict[int, st
     beside = next(role.beside for role in roles_of(columns[x].name) if role.is_x)
     z = next((at for at, name in numbers if is_height(name, beside)), None)
     return {x: X, y: Y} | ({} if z is None else {z: Z}), pairs[1:]
+
+
+def require_clear_commas(columns: Sequence[Column], places: Mapping[int, str], delimiter: str) -> None:
+    """Exit if commas in coordinates may separate thousands: read as decimals, they would be elsewhere."""
+    if any(is_ambiguous(columns[at].commas, delimiter) for at in places):
+        sys.exit(Exit.AMBIGUOUS_COMMAS)
 
 
 def describe(

@@ -13,6 +13,7 @@ import pytest
 from sandbox.command import Limits
 from service.engine.environment import converter_environment
 from service.engine.jailed import delimited
+from service.engine.jailed.exits import Exit
 from service.engine.jailed.places import Wanted
 from service.engine.session import Session, session
 from service.engine.tabulating import TYPES_OF_OURS, make_table
@@ -89,13 +90,16 @@ Seen = tuple[object, bytes, bytes]
 
 async def seen_both_ways(
     held: Session, directory: Path, other: Path, content: bytes, wanted: Wanted
-) -> tuple[Seen | None, Seen]:
-    """The results of the open run, or None if it leaves the file to the program, and of the program."""
+) -> tuple[Seen | None, Seen | Exit]:
+    """The results of the open run, or None if it leaves the file to the program, and of the program or its refusal."""
     for place in (directory, other):
         (place / "in.csv").write_bytes(content)
     table = await make_table(held, "in.csv", wanted, "")
     found = None if table is None else (plain(asdict(table)), *written(directory))
-    delimited.main("in.csv", "tables.json", msgspec.json.encode(asdict(wanted)).decode())
+    try:
+        delimited.main("in.csv", "tables.json", msgspec.json.encode(asdict(wanted)).decode())
+    except SystemExit as refusal:
+        return found, Exit(int(str(refusal.code)))
     (told,) = msgspec.json.decode((other / "tables.json").read_bytes())
     return found, (told, *written(other))
 

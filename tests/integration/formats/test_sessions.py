@@ -1,5 +1,6 @@
 """One run that reads, converts and verifies gives the same results as several runs through the work file."""
 
+import csv
 import json
 import re
 import shutil
@@ -306,6 +307,27 @@ async def test_separated_values_give_the_same_both_ways(ways: Ways, tmp_path: Pa
     taken = len(ways.runs.commands) - before
     assert held == await outcome(ways.filed, path, output)
     assert (taken == 1) is (runs == 1), taken
+
+
+ROWS = (("name", "easting", "northing"), ("a", "529,090", "179,645"), ("b", "530,120", "180,245"))
+
+
+@pytest.mark.parametrize("kind", [",", "\t", "|", "a sheet"])
+@pytest.mark.parametrize("before", ["", "+", " ", "?"])
+async def test_thousands_in_coordinates_are_refused_both_ways(ways: Ways, kind: str, before: str) -> None:
+    """They would place features a thousand times too close to the origin; also after a cell that is no number."""
+    directory = ways.converters.new_directory()
+    header, *rows = ROWS
+    rows = [("c", "?", "?"), *rows] if before == "?" else [(row[0], before + row[1], row[2]) for row in rows]
+    with (directory / "in.csv").open("w") as file:
+        csv.writer(file, delimiter="," if kind == "a sheet" else kind).writerows([header, *rows])
+    name = "in.csv"
+    if kind == "a sheet":
+        name = "in.xlsx"
+        assert await ways.converters.ogr2ogr(directory, "-f", "XLSX", name, "in.csv")
+    for way in (ways.held, ways.filed):
+        (said,) = await outcome(way, directory / name, "GeoJson", source_epsg=27700)
+        assert "may be decimal commas or separate thousands" in str(said)
 
 
 @pytest.mark.parametrize("layers", [("points", "lines in space"), ("points", "")])

@@ -103,11 +103,19 @@ def test_a_comma_before_three_digits_may_separate_thousands(delimiter: str, valu
     assert made(f"value{delimiter}other\n{rows}".encode())[1] == [kind, "String"]
 
 
-def test_coordinates_with_such_commas_are_refused() -> None:
+@pytest.mark.parametrize("delimiter", [",", "\t", "|"])
+@pytest.mark.parametrize("cell", ["529,090", " 529,090", "+529,090 ", "-529,090"])
+def test_coordinates_with_such_commas_are_refused(delimiter: str, cell: str) -> None:
     """Read as decimals, they would be elsewhere."""
+    rows = [["name", "easting", "northing"], ["a", f'"{cell}"', "179645"], ["b", "?", "179646"]]
     with pytest.raises(SystemExit) as left:
-        made(b'name,easting,northing\na,"529,090","179,645"\n')
+        made("\n".join(map(delimiter.join, rows)).encode())
     assert left.value.code == Exit.AMBIGUOUS_COMMAS
+
+
+def test_clear_commas_in_coordinates_are_decimal() -> None:
+    """The delimiter, or other cells, show it."""
+    assert made(b"name;easting;northing\na;529,090;179,645\n")[2] == "xy"
     assert made(b'name,lon,lat\na,"13,4","52,125"\nb,"13,405","52,5"\n')[2] == "xy"
 
 
