@@ -4,12 +4,14 @@ Such a driver writes no system, or a related one, and succeeds. The system that 
 transformation from one to the other moves nothing.
 """
 
+import re
+
 from service.engine.arguments import dataset_name
+from service.engine.diagnostics import UNREACHABLE
 from service.engine.jailed import facts as facts_program
 from service.engine.reading import ADD, UNGROUPED, WORK_DRIVER
 from service.engine.recount import NOTHING_KNOWN
 from service.engine.workspace import Workplace
-from service.errors import Rejection
 from service.formats.datasets import Dataset
 from service.formats.facts import Facts
 from service.formats.format import Reread
@@ -19,7 +21,13 @@ from service.formats.verify import Recorded
 COMPARED_FILE = "compared.gpkg"
 EXTENTS_FILE = "extents.json"
 WRITTEN, MOVED = "written", "moved"
-MOST_FEATURES = ("-limit", "1000")
+COMPARED = ("-where", "OGR_GEOMETRY IS NOT NULL", "-limit", "1000")
+NOT_THE_SYSTEM = re.compile(
+    r"source layer has no\s+coordinate system|no coordinate operation|Cannot find coordinate operations"
+    rf"|Failed to create coordinate transformation|{UNREACHABLE.pattern}",
+    re.IGNORECASE,
+)
+"""Messages that nothing leads from the recorded system to the planned one, which no system says of itself."""
 
 
 async def recorded_system(place: Workplace, plan: Plan, how: Reread) -> Recorded:
@@ -35,21 +43,23 @@ async def recorded_system(place: Workplace, plan: Plan, how: Reread) -> Recorded
         await place.session.finish()
     try:
         await _read(place, plan, how, spatial, ("-nln", WRITTEN))
-        await _read(place, plan, how, spatial, (*ADD, "-nln", MOVED, "-t_srs", f"EPSG:{plan.output_epsg}"))
+        to_planned = (*ADD, "-nln", MOVED, "-t_srs", f"EPSG:{plan.output_epsg}")
+        if NOT_THE_SYSTEM.search(await _read(place, plan, how, spatial, to_planned)):
+            return Recorded(is_known=False)
         await place.python(facts_program.__name__, COMPARED_FILE, NOTHING_KNOWN, EXTENTS_FILE)
         facts = await place.read_json(EXTENTS_FILE, Facts)
-    except Rejection:
-        return Recorded(is_known=False)
     finally:
         await place.discard(COMPARED_FILE)
     written, moved = (
         next((layer.extent for layer in facts.layers if layer.name == name), None) for name in (WRITTEN, MOVED)
     )
-    if written is None or moved is None:
+    if written is None:
+        return Recorded()  # nothing is anywhere
+    if moved is None:
         return Recorded(is_known=False)
     return Recorded(moved=max(abs(new - old) for old, new in zip(written, moved, strict=True)))
 
 
-async def _read(place: Workplace, plan: Plan, how: Reread, dataset: Dataset, options: tuple[str, ...]) -> None:
-    arguments = [*UNGROUPED, *MOST_FEATURES, *options, COMPARED_FILE, dataset_name(plan, dataset)]
-    await place.ogr2ogr(arguments, (*how.drivers, WORK_DRIVER), how.environment)
+async def _read(place: Workplace, plan: Plan, how: Reread, dataset: Dataset, options: tuple[str, ...]) -> str:
+    arguments = [*UNGROUPED, *COMPARED, *options, COMPARED_FILE, dataset_name(plan, dataset)]
+    return await place.ogr2ogr(arguments, (*how.drivers, WORK_DRIVER), how.environment, tolerated=NOT_THE_SYSTEM)

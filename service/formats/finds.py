@@ -16,6 +16,7 @@ from service.formats.table import FORMATS
 READ = tuple(row for row in FORMATS if row.reading is not None)
 BUNDLES = tuple((row, bundle) for row in READ for bundle in reading_of(row).bundles)
 PARTS = frozenset(extension for _, bundle in BUNDLES for extension in bundle.extensions)
+DATA_PARTS = frozenset(extension for _, bundle in BUNDLES for extension in (bundle.main, *bundle.required))
 FOLDERS = tuple((row, folder) for row in READ if (folder := reading_of(row).folder) is not None)
 
 
@@ -45,13 +46,13 @@ def find_all(members: Iterable[Member]) -> list[Find]:
 
     Raises:
         Rejection: a dataset lacks a part, and either nothing else can be converted or the part present holds data; or
-            two files could be the same part.
+            two files could be the same part and differ or hold data.
     """
     every = list(members)
     groups: dict[str, dict[str, Member]] = {}
     for member in every:
         first = groups.setdefault(member.stem, {}).setdefault(member.extension, member)
-        if first is not member and member.extension in PARTS:
+        if first is not member and member.extension in PARTS and not _is_spare(first, member):
             raise Rejection(
                 f"The ZIP holds {shown(first.path)!r} and {shown(member.path)!r}, whose names differ at most in "
                 "case, so it is unclear which files belong together. Give them different names."
@@ -66,6 +67,12 @@ def find_all(members: Iterable[Member]) -> list[Find]:
     found = [*singles, *_folders(every), *bundles]
     _refuse_incomplete(groups.values(), is_all=not found)
     return found
+
+
+def _is_spare(first: Member, second: Member) -> bool:
+    """Whether either of two files may be dropped: they are equal, and describe data without holding any."""
+    sums = {(member.info.file_size, member.info.CRC) for member in (first, second)}
+    return len(sums) == 1 and first.extension not in DATA_PARTS
 
 
 def _single(member: Member) -> Format | None:

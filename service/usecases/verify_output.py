@@ -13,8 +13,8 @@ from service.usecases.inspect_source import scan_document
 
 JSON = "json"
 ODD_TIMES = (
-    "The file holds {count:,} times in zones that are not full quarters of an hour, such as +05:07. Columns of dates "
-    "with times lost these zones or their minutes, so that they may be other moments now; columns of texts kept them."
+    "The file holds {times} not full quarters of an hour, such as +05:07. Columns of dates with times lost these zones "
+    "or their minutes, so that they may be other moments now; columns of texts kept them."
 )
 
 
@@ -29,7 +29,10 @@ async def verify_output(engine: Engine, run: Run, source: Source, plan: Plan, di
         found = await _scan(engine, run, plan, directory)
     differences = () if found is None else compare(plan, found)
     odd_times = await engine.count_odd_times(run, source, plan, directory)
-    return (*differences, ODD_TIMES.format(count=odd_times)) if odd_times else differences
+    if not odd_times:
+        return differences
+    times = "1 time in a zone that is" if odd_times == 1 else f"{odd_times:,} times in zones that are"
+    return (*differences, ODD_TIMES.format(times=times))
 
 
 async def _scan(engine: Engine, run: Run, plan: Plan, directory: Path) -> Verified | None:

@@ -12,9 +12,13 @@ BEGINNINGS = (b"<c ", b"<si")
 FORMULA = b"<f"
 ESCAPE = b"_x"
 UNCALCULATED = re.compile(
-    rb"""<c\b(?![^>]*\bt=["']str["'])[^>]*>\s*<f\b[^>]*(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v></v>|</c>)"""
+    rb"""<c\b(?![^<>]{0,400}?\bt=["']str["'])[^<>]{0,400}+>\s*+"""
+    rb"""<f\b[^<>]{0,400}+(?:(?<=/)>|>[^<]*+</f>)\s*+(?:<v\s*+/>|<v></v>|</c>)"""
 )
-"""A cell with a formula and no result. A result that is an empty text is one."""
+"""A cell with a formula and no result. A result that is an empty text is one.
+
+No part of the pattern goes beyond the next tag, so that the time it takes grows with the text, not with its square.
+"""
 ESCAPED = re.compile(rb"_x[0-9A-Fa-f]{4}_")
 """How workbooks write characters that XML lacks, and carriage returns."""
 
@@ -40,7 +44,7 @@ def _parts(book: zipfile.ZipFile) -> Iterator[bytes]:
             while scanned < MOST_SCANNED and (chunk := file.read(CHUNK)):
                 scanned += len(chunk)
                 text = rest + chunk
-                end = max(*map(text.rfind, BEGINNINGS), len(text) - CHUNK)
+                end = max(*map(text.rfind, BEGINNINGS), len(text) - CHUNK, 0)
                 yield text[:end]
                 rest = text[end:]
             yield rest

@@ -23,16 +23,20 @@ NOT_DATA = re.compile(
 )
 EXPRESSIONS_A_QUERY = 500
 NO_DATE = "{0} NOT GLOB '[0-9][0-9][0-9][0-9][-/][0-9][0-9][-/][0-9][0-9]*'"
+NO_INTEGER, NO_NUMBER = "typeof({0}) NOT IN ('integer', 'null')", "typeof({0}) NOT IN ('real', 'integer', 'null')"
+FIRST = "(SELECT typeof({0}) FROM {1} LIMIT 1)"
+INTEGERS = "INTEGER.*|(TINY|SMALL|MEDIUM|BIG|UNSIGNED BIG )?INT|INT2|INT8|BOOLEAN"
 MISTYPED = (
     ("JSON|DEFLATE|BLOB|GEOM|POINT|LINE|POLYGON|CURVE|SURFACE", "0"),
-    ("INT|BOOL", "typeof({0}) NOT IN ('integer', 'null')"),
     ("CHAR|CLOB|TEXT", "typeof({0}) = 'blob'"),
-    ("REAL|FLOA|DOUB|NUM|DEC", "typeof({0}) NOT IN ('real', 'integer', 'null')"),
-    ("DATE|TIMESTAMP", f"typeof({{0}}) <> 'null' AND {NO_DATE}"),
+    (rf"^({INTEGERS})$", NO_INTEGER),
+    ("^(REAL|FLOAT|DOUBLE( PRECISION)?|NUMERIC|DECIMAL)$", NO_NUMBER),
+    ("^(DATE|DATETIME|TIMESTAMP)$", f"typeof({{0}}) <> 'null' AND {NO_DATE}"),
+    ("", f"CASE {FIRST} WHEN 'integer' THEN {NO_INTEGER} WHEN 'real' THEN {NO_NUMBER} ELSE 0 END"),
 )
-"""Words in a declared type, of which the first decides, and the condition that a value is of another type.
+"""Patterns of declared types, of which the first decides, and the condition that a value is of another type.
 
-Those of geometries and of the lists of the driver come first: there is an INT in POINT."""
+For types that the driver does not know, such as INTERVAL or INT(11), it takes that of the first value."""
 VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
 
 
@@ -64,7 +68,7 @@ def _mistyped(connection: sqlite3.Connection, table: str) -> dict[str, int]:
     counts: dict[str, int] = {}
     try:
         columns = [(row[1], row[2].upper()) for row in connection.execute(f"PRAGMA table_info({quoted(table)})")]
-        wanted = [(name, condition) for name, kind in columns if (condition := _condition(name, kind))]
+        wanted = [(name, condition) for name, kind in columns if (condition := _condition(table, name, kind))]
         for start in range(0, len(wanted), EXPRESSIONS_A_QUERY):
             part = wanted[start : start + EXPRESSIONS_A_QUERY]
             sums = ", ".join(f"total({condition})" for _, condition in part)
@@ -75,9 +79,9 @@ def _mistyped(connection: sqlite3.Connection, table: str) -> dict[str, int]:
     return counts
 
 
-def _condition(name: str, kind: str) -> str:
+def _condition(table: str, name: str, kind: str) -> str:
     found = next((condition for words, condition in MISTYPED if re.search(words, kind)), "0")
-    return "" if found == "0" else found.format(quoted(name))
+    return "" if found == "0" else found.format(quoted(name), quoted(table))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import struct
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from html import unescape
 from itertools import count
 from pathlib import Path
@@ -28,19 +28,21 @@ CHUNK = 1 << 20
 CODE = re.compile(rb"""(\bformatCode\s*=\s*(?P<quote>["']))(.*?)((?P=quote))""", re.DOTALL)
 SINCE_1904 = re.compile(rb"""\bdate1904\s*=\s*["'](?:1|true)["']""")
 SHEET = re.compile(r"xl/worksheets/[^/]+\.xml", re.IGNORECASE)
-FORMATS = re.compile(rb"<(?:\w+:)?cellXfs\b.*?</(?:\w+:)?cellXfs\s*>", re.DOTALL)
-"""The formats of cells, which cells name by their position."""
-FORMAT = re.compile(rb"<(?:\w+:)?xf\b[^>]*>")
+FORMATS = re.compile(rb"(?>.*?<(?:\w++:)?cellXfs\b)(?P<listed>.*?)</(?:\w++:)?cellXfs\s*+>", re.DOTALL)
+"""The formats of cells, which cells name by their position. To be matched once, from the start."""
+FORMAT = re.compile(rb"<(?:\w++:)?xf\b[^<>]*+>")
 NUMBER = re.compile(rb"""(\bnumFmtId\s*=\s*["'])(\d{1,9})(["'])""")
-OWN = re.compile(rb"<(?:\w+:)?numFmt\b[^>]*>")
-CELL = re.compile(
-    rb"<(?:\w+:)?c\b([^>]*[^/>])>(?:(?!</(?:\w+:)?c>).)*?<(?:\w+:)?v\b[^>]*>\s*"
-    rb"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)",
-    re.DOTALL,
+OWN = re.compile(rb"<(?:\w++:)?numFmt\b[^<>]*+>")
+CELL = re.compile(rb"""<(?:\w++:)?c\b[^<>]{0,400}?\bs\s*+=\s*+["'](\d{1,9})["'][^<>]{0,400}+(?<!/)>""")
+"""The start of a cell that names its format; its content is looked at only if that matters."""
+VALUE = re.compile(
+    rb"\s*+(?:<(?:\w++:)?f\b[^<>]{0,400}+(?:(?<=/)>|>[^<]*+</(?:\w++:)?f>)\s*+)?+<(?:\w++:)?v\b[^<>]{0,400}+>\s*+"
+    rb"([-+]?(?:\d{1,400}+\.?\d{0,400}+|\.\d{1,400}+)(?:[eE][-+]?\d{1,3})?)"
 )
-"""The attributes of a cell and the number in it."""
-STYLE = re.compile(rb"""\bs\s*=\s*["'](\d{1,9})["']""")
+"""The number in a cell, from the end of its start tag, past a formula."""
 TEXT_CELL = re.compile(rb"""\bt\s*=\s*["'](?!n["'])""")
+ANY, DAY_ONE = 0.0, 1.0
+"""Numbers of cells: any shows that a format is used, and one of 1 or more is no time of day."""
 DATE, CLOCK = b"14", b"21"
 """Built-in formats that the driver knows."""
 DATES = frozenset({b"14", b"15", b"16", b"17", b"22"})
@@ -86,7 +88,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             understood = CODE.sub(lambda found: found[1] + _understood(found[3]) + found[4], content)
             built_in = _built_in(understood)
             is_early = SINCE_1904.search(description) is not None
-            largest = _largest(book) if is_early or not EAST_ASIAN.isdisjoint(built_in.values()) else {}
+            largest = _largest(book, _wanted(understood, built_in, is_early=is_early))
             uncalculated, escaped = scan(book)
     except UNREADABLE:
         return  # the driver reports what is wrong
@@ -106,8 +108,8 @@ def _own(styles: bytes) -> dict[bytes, bytes]:
 
 def _numbers(styles: bytes) -> list[bytes]:
     """The number of each format of cells."""
-    listed = FORMATS.search(styles)
-    found = map(NUMBER.search, FORMAT.findall(listed[0]) if listed else [])
+    listed = FORMATS.match(styles)
+    found = map(NUMBER.search, FORMAT.findall(listed["listed"]) if listed else [])
     return [number[2] if number else b"0" for number in found]
 
 
@@ -127,30 +129,53 @@ def _dates(styles: bytes) -> list[int]:
     ]
 
 
-def _largest(book: zipfile.ZipFile) -> dict[int, float]:
-    """The largest number in the cells of each format, by its position."""
+def _wanted(styles: bytes, built_in: Mapping[int, bytes], *, is_early: bool) -> dict[int, float]:
+    """The positions of the formats whose numbers matter, and the number from which on larger ones do not."""
+    unclear = {place: DAY_ONE for place, number in built_in.items() if number in EAST_ASIAN}
+    if not is_early:
+        return unclear
+    dates = [place for place, number in built_in.items() if number in EAST_ASIAN_DATES]
+    return dict.fromkeys((*_dates(styles), *dates), ANY) | unclear
+
+
+def _largest(book: zipfile.ZipFile, wanted: Mapping[int, float]) -> dict[int, float]:
+    """The largest number in the cells of each format by its position, at least as far as it matters (`wanted`)."""
     found: dict[int, float] = {}
-    for name in filter(SHEET.fullmatch, book.namelist()):
+    left = dict(wanted)
+    anything = [place for place, enough in wanted.items() if enough == ANY]
+    for name in filter(SHEET.fullmatch, book.namelist()) if left else ():
         with book.open(name) as sheet:
-            for attributes, value in _cells(sheet):
-                style = STYLE.search(attributes)
-                if style is not None and not TEXT_CELL.search(attributes):
-                    place = int(style[1])
-                    found[place] = max(found.get(place, 0.0), float(value))
+            for text in _rows(sheet):
+                for place, value in _numbers_of(text, left):
+                    found[place] = max(found.get(place, 0.0), value)
+                    if found[place] >= left[place]:
+                        del left[place]
+                        while anything:  # one date is enough
+                            left.pop(anything.pop(), None)
+                if not left:
+                    return found
     return found
 
 
-def _cells(sheet: IO[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """The attributes and the value of each cell that has one."""
+def _numbers_of(text: bytes, wanted: Container[int]) -> Iterator[tuple[int, float]]:
+    """The position of the format and the number of each cell whose format is `wanted` when its turn comes."""
+    for cell in CELL.finditer(text):
+        place = int(cell[1])
+        if place in wanted and not TEXT_CELL.search(cell[0]) and (value := VALUE.match(text, cell.end())):
+            yield place, float(value[1])
+
+
+def _rows(sheet: IO[bytes]) -> Iterator[bytes]:
+    """The content of `sheet`, cut between cells."""
     rest = b""
     while chunk := sheet.read(CHUNK):
         text = rest + chunk
         end = text.rfind(b"<", 0, max(text.rfind(b"row>"), 0)) + 1
-        yield from CELL.findall(text, 0, end)
+        yield text[:end]
         rest = text[end:]
         if len(rest) > MOST_BYTES:
             raise ValueError("a row is too long")
-    yield from CELL.findall(rest)
+    yield rest
 
 
 def _with_known_numbers(styles: bytes, built_in: Mapping[int, bytes], largest: Mapping[int, float]) -> bytes:
@@ -165,7 +190,11 @@ def _with_known_numbers(styles: bytes, built_in: Mapping[int, bytes], largest: M
             return NUMBER.sub(rb"\g<1>" + (CLOCK if is_time else DATE) + rb"\g<3>", tag[0])
         return tag[0]
 
-    return FORMATS.sub(lambda listed: FORMAT.sub(known, listed[0]), styles, count=1)
+    listed = FORMATS.match(styles)
+    if listed is None:
+        return styles
+    start, end = listed.span("listed")
+    return styles[:start] + FORMAT.sub(known, listed["listed"]) + styles[end:]
 
 
 def _read(book: zipfile.ZipFile, member: str) -> bytes:

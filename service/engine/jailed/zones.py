@@ -9,7 +9,10 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-ODD_TIME = re.compile(rb"[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,20})?)?[-+]\d\d:?(?!00|15|30|45)\d\d(?!\d)")
+ODD_TIME = re.compile(
+    rb"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,20})?)?[-+]\d\d:?(?!00|15|30|45)[0-5]\d(?!\d)"
+)
+"""Without its date, the hours of a shop look the same: 08:00-18:20."""
 CHUNK = 1 << 20
 LONGEST = 64
 """More bytes than such a time takes."""

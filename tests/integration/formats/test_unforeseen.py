@@ -533,6 +533,43 @@ async def test_measures_are_read_although_the_first_shape_is_empty(pipeline: Pip
     assert "POINT M (1 2 3)" in (await pipeline.to("Wkt", shapes.path)).path.read_text()
 
 
+DECLARED = {
+    ("INTERVAL", "5 days", "6 days"): 0,
+    ("INT(11)", "n/a", 7): 0,
+    ("INT(11)", 7, "n/a"): 1,
+    ("INTEGER", "n/a", 7): 1,
+    ("INTEGER(11)", 7, "n/a"): 1,
+    ("UNSIGNED BIG INT", 7, "n/a"): 1,
+    ("DECLARED", "n/a", 7): 0,
+    ("DECLARED", 1.5, "n/a"): 1,
+    ("DOUBLE PRECISION", "n/a", 7): 1,
+    ("NUMERIC(5)", "n/a", 7): 0,
+    ("DATE", "n/a", "2024/01/02"): 1,
+    ("UPDATED", "n/a", "2024-01-02"): 0,
+    ("POINTS", "n/a", "2024-01-02"): 0,
+    ("", "n/a", 7): 0,
+}
+"""The declared type of a column, its values, and how many of them the driver changes."""
+
+
+@pytest.mark.parametrize("declared", DECLARED)
+async def test_values_of_other_types_are_told_if_they_change(
+    pipeline: Pipeline, tmp_path: Path, declared: tuple[str, object, object]
+) -> None:
+    """The driver knows some declared types; in columns of others, it goes by the first value."""
+    kind, *values = declared
+    path = tmp_path / "a.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"CREATE TABLE a (id INTEGER PRIMARY KEY, v {kind})")
+        connection.executemany("INSERT INTO a (v) VALUES (?)", [(value,) for value in values])
+    done = await pipeline.to("Csv", path)
+    lines = done.path.read_text().splitlines()[1:]
+    changed = sum(line.rpartition(",")[2].strip('"') != str(value) for line, value in zip(lines, values, strict=True))
+    assert changed == DECLARED[declared], lines
+    assert sum(f"{changed} value of 'v'" in warning for warning in done.output.warnings) == changed
+    assert sum("are of other types" in warning for warning in done.output.warnings) == changed
+
+
 async def test_times_in_odd_zones_stay_texts(converters: Converters, tmp_path: Path) -> None:
     """The converter keeps zones in quarters of an hour, and would drop all others."""
     path = tmp_path / "a.csv"

@@ -4,15 +4,18 @@ import csv
 import io
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from sandbox.command import Command
+from sandbox.verdict import Verdict
 from service.blocking import INLINE_BYTES
 from service.engine.arguments import dataset_name
-from service.engine.workspace import FOLDER, WORK_FILE
+from service.engine.workspace import FOLDER, WORK_FILE, Run
 from service.errors import Rejection
 from service.formats.plan import Plan, plan_conversion
 from service.formats.request import ConversionRequest
@@ -71,7 +74,28 @@ async def test_times_in_zones_that_the_driver_changes_are_told(
             made = await pipeline.to(kind, write_geojson(tmp_path / "a.geojson", rows))
             path.write_bytes(made.path.read_bytes().replace(b"+05:30", time[-6:].encode()))
         warnings = await written(pipeline, path, "Csv", _nothing)
-        assert [f"holds {count} times in zones" in warning for warning in warnings] == [True] * count, warnings
+        assert [f"holds {count} time in a zone that is not" in warning for warning in warnings] == [True] * count, (
+            warnings
+        )
+
+
+OPENED = {
+    "Mo-Fr 08:00-18:20; Sa 08:00-12:40": 0,
+    "2024-12-24 08:00-18:80": 0,
+    "2024-01-02 08:00": 0,
+    "2024-01-02 08:00:00-05:20": 1,
+    "2024/01/02 08:00:00.125+0507": 1,
+}
+"""Texts, and how many times in odd zones they hold."""
+
+
+@pytest.mark.parametrize("kind", ["gpkg", "fgb"])
+async def test_hours_of_a_day_are_no_times_in_zones(pipeline: Pipeline, tmp_path: Path, kind: str) -> None:
+    """A shop opens from an hour to another, which no zone is; a time has a day."""
+    rows = [point(1, 2, at="2024-01-02T03:04:05Z", open=text) for text in OPENED]
+    made = await pipeline.to(kind, write_geojson(tmp_path / "a.geojson", rows))
+    warnings = await written(pipeline, made.path, "GeoJson", _nothing)
+    assert [f"holds {sum(OPENED.values())} times in zones that are" in warning for warning in warnings] == [True]
 
 
 def _sql(statement: str) -> Callable[[Path, Plan], None]:
@@ -253,15 +277,50 @@ async def test_a_system_that_a_result_does_not_record_is_told(
     converters: Converters, tmp_path: Path, epsg: int, told: str, *, has_sessions: bool
 ) -> None:
     """The driver records none, or one with another datum, and succeeds."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = write_geojson(tmp_path / "a.geojson", [point(9, 51, name="a")])
+    warnings = await _with_system(
+        Pipeline(converters, has_sessions=has_sessions), tmp_path, epsg, [point(9, 51, name="a")]
+    )
+    assert len(warnings) == bool(told), warnings
+    assert all(told in warning for warning in warnings)
+
+
+@pytest.mark.parametrize("features", [[point(9, 51, name="a")], []])
+@pytest.mark.parametrize(("epsg", "told"), [(2053, "cannot record EPSG:2053: "), (25832, "")])
+async def test_a_system_is_compared_where_geometry_begins_late(
+    pipeline: Pipeline, tmp_path: Path, epsg: int, told: str, features: list[Json]
+) -> None:
+    """Features without geometry, however many, are nowhere in any system."""
+    nowhere = [feature(None, name="b")] * 1000
+    warnings = await _with_system(pipeline, tmp_path, epsg, [*nowhere, *features])
+    expected = [told] if told and features else []
+    assert len(warnings) == len(expected), warnings
+    assert all(told in warning for warning in warnings)
+
+
+async def test_a_limit_says_nothing_about_the_system_that_a_result_records(
+    converters: Converters, tmp_path: Path
+) -> None:
+    """The comparison that could not be finished found nothing out."""
+    pipeline = Pipeline(converters)
+
+    async def run(command: Command) -> Verdict:
+        short = msgspec.structs.replace(command.limits, wall_seconds=0.001) if "moved" in command.argv else None
+        return await converters.run(msgspec.structs.replace(command, limits=short) if short else command)
+
+    with pytest.raises(Rejection, match="took longer than allowed"):
+        await _with_system(pipeline, tmp_path, 25832, [point(9, 51, name="a")], run)
+
+
+async def _with_system(
+    pipeline: Pipeline, folder: Path, epsg: int, features: Sequence[Json], run: Run | None = None
+) -> tuple[str, ...]:
+    """The warnings about a MapInfo table of `features` in the system `epsg`."""
+    path = write_geojson(folder / "a.geojson", features)
     directory, source = pipeline.receive(path)
     target = choose_target(source.format, "MapInfo")
     request = ConversionRequest(output="MapInfo", target_epsg=epsg)
-    async with pipeline.engine.session(pipeline.run, target) as run:
-        facts = await pipeline.engine.inspect(run, source, directory, request)
+    async with pipeline.engine.session(run or pipeline.run, target) as session:
+        facts = await pipeline.engine.inspect(session, source, directory, request)
         plan = plan_conversion(source, target, facts, request, pipeline.engine.catalogue)
-        await pipeline.engine.convert(run, source, plan, directory)
-        warnings = await verify_output(pipeline.engine, run, source, plan, directory)
-    assert len(warnings) == bool(told), warnings
-    assert all(told in warning for warning in warnings)
+        await pipeline.engine.convert(session, source, plan, directory)
+        return await verify_output(pipeline.engine, session, source, plan, directory)

@@ -91,6 +91,23 @@ def test_parts_whose_names_differ_in_case_alone_are_refused(tmp_path: Path, othe
         received(tmp_path, {**SHAPE, "roads.prj": b"", other: b"x"})
 
 
+@pytest.mark.parametrize("name", ["roads.PRJ", "roads.prj"])
+def test_a_projection_may_be_there_twice(tmp_path: Path, name: str) -> None:
+    """Equal bytes say the same, whichever are taken; some programs write both spellings."""
+    path = zipped(tmp_path / "upload", {**SHAPE, "ROADS.prj": b"same"})
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(name, b"same")
+    source = detect(path, "up.zip", tmp_path / "unpacked")
+    assert source.parts[0].files[".prj"].read_bytes() == b"same"
+
+
+@pytest.mark.parametrize("name", SHAPE)
+def test_parts_that_hold_data_are_refused_twice_even_if_equal(tmp_path: Path, name: str) -> None:
+    """Two datasets may share a table and differ in their shapes."""
+    with pytest.raises(Rejection, match="differ at most in case"):
+        received(tmp_path, {**SHAPE, name.upper(): SHAPE[name]})
+
+
 def test_clutter_may_have_names_that_differ_in_case_alone(tmp_path: Path) -> None:
     """It belongs to no dataset."""
     source = received(tmp_path, {**SHAPE, "readme.txt": b"", "README.TXT": b""})

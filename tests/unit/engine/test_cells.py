@@ -1,0 +1,101 @@
+"""What is found in the text of a workbook, also in one that was made to take long.
+
+The crafted texts are as long as sheets may be: a pattern that looked on to the end at every tag would take hours.
+"""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from service.engine.jailed import cells, styles
+
+SHEET = "xl/worksheets/sheet1.xml"
+REPEATED = 200_000
+EMPTY = b"<styleSheet/>"
+FORMULAS = {
+    b"<c r='A1'><f>1+1</f></c>": 1,
+    b"<c r='A1' s='2'> <f>1&lt;2</f> <v/></c>": 1,
+    b"<c r='A1'><f t='shared' si='0'/><v></v></c>": 1,
+    b"<c r='A1'><f>1+1</f><v>2</v></c>": 0,
+    b"<c r='A1' t='str'><f>A2</f><v></v></c>": 0,
+    b"<c r='A1'><v>2</v></c>": 0,
+}
+NUMBERS = {
+    b'<c r="A1" s="3"><v>1.5</v></c>': {3: 1.5},
+    b'<x:c r="A1" s="3">\n<x:f>1&lt;2</x:f>\n<x:v> -2e3</x:v></x:c>': {3: 0.0},
+    b"<c s='3'><f t='shared' si='0'/><v>.25</v></c><c s='3'><v>0.125</v></c>": {3: 0.25},
+    b'<c r="A1" s="3" t="n"><v>7</v></c><c r="A2" t="s" s="4"><v>7</v></c>': {3: 7.0},
+    b'<c r="A1" s="3"/><c r="B1"><v>9</v></c><cols s="4"><v>8</v></cols>': {},
+    b'<c r="A1" s="3"></c><c r="B1"><v>9</v></c>': {},
+    b'<c r="A1" s="5"><v>7</v></c>': {},
+}
+
+
+def workbook(sheet: bytes, style_sheet: bytes = EMPTY, book: bytes = b"<workbook/>") -> io.BytesIO:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, text in {styles.MEMBER: style_sheet, styles.BOOK_MEMBER: book, SHEET: sheet}.items():
+            packed.writestr(name, text)
+    return content
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_formulas_without_results_are_counted(text: bytes) -> None:
+    """An empty text is a result."""
+    with zipfile.ZipFile(workbook(text * 3)) as book:
+        assert cells.scan(book) == (3 * FORMULAS[text], 0)
+
+
+@pytest.mark.parametrize("crafted", [b"<c <f", b"<c><f ", b"<c><f>", b"<c t='s", b"<c><f></f> "])
+def test_tags_that_do_not_end_are_passed_once(crafted: bytes) -> None:
+    """The formula after them is found."""
+    with zipfile.ZipFile(workbook(crafted * REPEATED + b"<c><f>1</f></c>")) as book:
+        assert cells.scan(book) == (1, 0)
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_numbers_are_found_in_cells_of_the_formats_asked_for(text: bytes) -> None:
+    """Whatever the prefix of their elements, after formulas too; texts are none."""
+    with zipfile.ZipFile(workbook(text)) as book:
+        assert styles._largest(book, {3: 1e9, 4: 1e9}) == NUMBERS[text]
+
+
+@pytest.mark.parametrize("crafted", [b'<c s="3">', b"<c s='3'><f>", b"<c <f", b'<c s="3"><f></f> ', b"<c a:s"])
+def test_cells_without_ends_are_passed_once(crafted: bytes) -> None:
+    """The number after them is found."""
+    with zipfile.ZipFile(workbook(crafted * REPEATED + b'</row><c s="3"><v>5</v></c>')) as book:
+        assert styles._largest(book, {3: 1e9}) == {3: 5.0}
+
+
+def test_a_format_is_left_when_its_numbers_do_not_matter_any_more() -> None:
+    """A number of a whole day decides; of a date, any number, and then no other date matters either."""
+    text = b'<c s="1"><v>2</v></c><c s="1"><v>9</v></c><c s="2"><v>0</v></c><c s="3"><v>7</v></c><c s="4"><v>8</v></c>'
+    wanted = {1: styles.DAY_ONE, 2: styles.ANY, 3: styles.ANY, 4: styles.DAY_ONE}
+    with zipfile.ZipFile(workbook(text)) as book:
+        assert styles._largest(book, wanted) == {1: 2.0, 4: 8.0}
+        assert styles._largest(book, {2: styles.ANY, 3: styles.ANY}) == {2: 0.0}
+        assert styles._largest(book, {}) == {}
+
+
+def test_a_sheet_is_not_read_on_when_all_is_known() -> None:
+    """Its damaged rest is not reached: the first date of a workbook that counts from 1904 is enough."""
+    content = workbook(b'<row><c s="1"><v>2</v></c></row>' * 100_000)
+    damaged = content.getvalue()[:-4000] + bytes(3000) + content.getvalue()[-1000:]
+    with zipfile.ZipFile(io.BytesIO(damaged)) as book:
+        assert styles._largest(book, {1: styles.ANY, 2: styles.ANY}) == {1: 2.0}
+        with pytest.raises(styles.UNREADABLE):
+            styles._largest(book, {2: styles.ANY})
+
+
+@pytest.mark.parametrize("crafted", [b"<cellXfs ", b"<xf ", b"<numFmt ", b"<numFmt formatCode='", b"</cellXfs "])
+def test_formats_that_do_not_end_are_passed_once(tmp_path: Path, crafted: bytes) -> None:
+    """The sheet is looked at all the same."""
+    style_sheet = b"<styleSheet><cellXfs><xf numFmtId='34'/>" + crafted * REPEATED
+    source = tmp_path / "a.xlsx"
+    source.write_bytes(workbook(b"<c><f>1</f></c>", style_sheet).getvalue())
+    styles.main(str(source), str(tmp_path / "plain.xlsx"), str(tmp_path / "found.json"))
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found == {"early": False, "uncalculated": 1, "escaped": 0}
