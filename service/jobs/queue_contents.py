@@ -20,6 +20,8 @@ from service.jobs.work_queue import ANSWER_SECONDS, ANY_JOB, RETRY_AFTER_SECONDS
 _NO_STREAM: Final = 404
 LIST_SECONDS: Final = 60.0
 """How long the server may take to list a hundred thousand messages; on a busy host it took five seconds."""
+OVERLAP: Final = 10_000
+"""How many subjects of one part of the list are asked for again with the next."""
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -55,12 +57,20 @@ class QueueContents:
             QueueUnavailable: the server does not answer.
         """
         found: dict[str, JobId | None] = {}
+        last, offset = "", 0
         while True:
-            answer = await self._look(len(found))
-            before = len(found)
-            found |= {subject: _job_of(subject) for subject in answer.state.subjects}
-            if len(found) == before or len(found) >= answer.total:
+            answer = await self._look(offset)
+            subjects = answer.state.subjects
+            # The list is sorted, and what is removed meanwhile shifts the rest towards its beginning: a part that does
+            # not begin within what has been seen may follow a gap.
+            if offset and (not subjects or min(subjects) > last):
+                offset = max(0, offset - OVERLAP)
+                continue
+            found |= {subject: _job_of(subject) for subject in subjects}
+            if offset + len(subjects) >= answer.total:
                 return found
+            last = max(subjects)
+            offset += max(1, len(subjects) - OVERLAP)
 
     async def complete(self) -> None:
         """Create what is missing of the queue.

@@ -1,6 +1,6 @@
 """The queue on a real server repairs itself, and reports a job that it did not accept."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import anyio
 import msgspec
 import nats
 import pytest
+from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from structlog.testing import capture_logs
@@ -18,8 +19,10 @@ from service.errors import QueueUnavailable
 from service.ids import JobId
 from service.jobs import work_queue
 from service.jobs.handover import LANES, SIZES, read_handover
+from service.jobs.queue_contents import QueueContents
 from service.jobs.work_queue import STREAM, WorkQueue, open_work_queue
 from tests.fleet.nats import NatsServer, nats_server
+from tests.support.patience import looks
 from tests.support.pgbouncer import free_port
 from tests.support.relay import relay_to_port
 from tests.unit.jobs.test_handover import handover
@@ -29,6 +32,10 @@ pytestmark = pytest.mark.xdist_group("queue")
 LEASE_SECONDS = 3.0
 MANY = 200
 SOME = 5
+PUBLISHED_AT_ONCE = 5000
+LISTED_AT_ONCE = 100_000
+"""The most messages that the server lists in one answer."""
+_JOBS = "geomill.convert"
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +79,48 @@ async def test_a_job_is_in_the_queue_once(server: NatsServer) -> None:
         assert not await queue.offer(offered)
         assert not await queue.offer(again)
         assert await queue.check() == 1
+
+
+class Removing(Client):
+    """A client of the queue beside workers, who remove the messages of a lane after each of its questions."""
+
+    def __init__(self, others: JetStreamContext) -> None:
+        super().__init__()
+        self._others = others
+
+    async def request(self, *arguments: Any, **options: Any) -> Msg:
+        """Ask, and let the messages of a lane be removed before the next question."""
+        answer = await super().request(*arguments, **options)
+        await self._others.purge_stream(STREAM, subject=f"{_JOBS}.large.0.*")
+        return answer
+
+
+async def test_a_long_list_of_messages_is_complete(server: NatsServer) -> None:
+    """The server lists a hundred thousand at once; messages at the beginning of the list go away meanwhile."""
+    going = [f"{_JOBS}.large.0.{uuid4()}" for _ in range(SOME)]
+    staying = [f"{_JOBS}.small.0.{uuid4()}" for _ in range(LISTED_AT_ONCE)]
+    async with fresh_queue(server) as (queue, operator):
+        await publish(server, queue, [*going, *staying])
+        client = Removing(operator)
+        await client.connect(server.url)
+        try:
+            found = await QueueContents(client, LEASE_SECONDS).jobs()
+        finally:
+            await client.close()
+        assert set(staying).difference(found) == set()
+
+
+async def publish(server: NatsServer, queue: WorkQueue, subjects: Sequence[str]) -> None:
+    """Put an empty message under each subject, not faster than the server stores them: it would drop some."""
+    host, _, port = server.url.removeprefix("nats://").rpartition(":")
+    async with await anyio.connect_tcp(host, int(port)) as stream:
+        await stream.send(b'CONNECT {"verbose":false}\r\n')
+        for start in range(0, len(subjects), PUBLISHED_AT_ONCE):
+            part = subjects[start : start + PUBLISHED_AT_ONCE]
+            await stream.send("".join(f"PUB {subject} 0\r\n\r\n" for subject in part).encode())
+            for _ in looks():
+                if await queue.check() == start + len(part):
+                    break
 
 
 async def test_an_empty_queue_is_asked_as_a_whole(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
