@@ -35,13 +35,20 @@ def test_what_libraries_report_becomes_events(capfdbinary: pytest.CaptureFixture
     except ValueError:
         LIBRARY.warning("A connection %s.", "failed", exc_info=True)
     LIBRARY.info("A connection is there.")
-    LIBRARY.error("No connection is there: \udcff.")
+    LIBRARY.error("No connection is there.")
     failed, none = events(capfdbinary)
     assert (failed["event"], failed["level"], failed["library"]) == ("library.warned", "warning", "driver.pool")
     assert failed["detail"] == "A connection failed."
     assert "ValueError: broken" in failed["exception"]
-    assert (none["level"], none["detail"]) == ("error", r"No connection is there: \udcff.")
+    assert (none["level"], none["detail"]) == ("error", "No connection is there.")
     assert "exception" not in none
+
+
+def test_a_report_that_cannot_be_encoded_is_written(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """It names a file whose name is not UTF-8; only our handler gets it, because pytest's cannot take it."""
+    [handler] = (one for one in logging.getLogger().handlers if type(one).__module__ == configure_log.__module__)
+    handler.handle(logging.makeLogRecord({"msg": "No file \udcff.", "levelno": logging.WARNING}))
+    assert [event["detail"] for event in events(capfdbinary)] == [r"No file \udcff."]
 
 
 def test_a_library_may_report_while_an_event_is_written(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
