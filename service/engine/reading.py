@@ -29,7 +29,7 @@ from service.formats.dbf_encoding import NO_UNICODE, guess_encoding
 from service.formats.detect import Part, Source
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Name, TableName
 from service.formats.format import Reader, Reading, reading_of
-from service.formats.names import listed, quotes, shown
+from service.formats.names import listed, quotes, shown, values_of
 from service.formats.request import ConversionRequest
 
 WORK_DRIVER = "GPKG"
@@ -450,10 +450,8 @@ async def _read_database(place: Workplace, source: Source) -> WorkFile:
 
 def _mistyped_warnings(mistyped: Mapping[str, int]) -> Iterator[str]:
     if mistyped:
-        total = sum(mistyped.values())
-        values = "1 value" if total == 1 else f"{total:,} values"
         yield (
-            f"{values} of {listed(quotes(mistyped), LISTED)} are of other types than the database declares for the "
+            f"{values_of(mistyped, LISTED)} are of other types than the database declares for the "
             "columns; they may have become 0 or empty. Declare these columns as TEXT to keep them."
         )
 
@@ -469,10 +467,8 @@ async def _read_parquet(place: Workplace, source: Source, request: ConversionReq
 
 def _rounded_warnings(rounded: Mapping[str, int]) -> Iterator[str]:
     if rounded:
-        total = sum(rounded.values())
-        values = "1 value" if total == 1 else f"{total:,} values"
         yield (
-            f"{values} of {listed(quotes(rounded), LISTED)} lost digits: times are kept with "
+            f"{values_of(rounded, LISTED)} lost digits: times are kept with "
             "millisecond precision, decimal numbers to the fifteenth digit."
         )
 

@@ -67,6 +67,12 @@ def quotes(untrusted_names: Iterable[str]) -> list[str]:
     return [repr(shown(name)) for name in dict.fromkeys(untrusted_names)]
 
 
+def values_of(counts: Mapping[str, int], most: int = LISTED) -> str:
+    """How many values there are of which columns; `most` names at most."""
+    total = sum(counts.values())
+    return f"{'1 value' if total == 1 else f'{total:,} values'} of {listed(quotes(counts), most)}"
+
+
 def xml_name(name: str) -> str:
     """`name` turned into the name of an XML element without a prefix."""
     cleaned = NOT_IN_XML.sub("_", unicodedata.normalize("NFC", name))

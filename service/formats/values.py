@@ -7,7 +7,7 @@ import msgspec
 
 from service.formats.facts import Field, FieldType, Layer
 from service.formats.format import Format, reading_of, writing_of
-from service.formats.names import listed, quotes
+from service.formats.names import values_of
 
 MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
 KNOWN_BY_SCAN = frozenset(
@@ -199,14 +199,14 @@ def reading_warnings(source: Format, layers: Sequence[Layer]) -> Iterator[str]:
     """A sentence for each kind of value in `layers` that reading the format `source` may have changed."""
     for kind in sorted(reading_of(source).overflows):
         if counts := _counts(OVERFLOWS[kind], layers):
-            yield OVERFLOWS[kind].sentence.format(source=source.title, values=_values(counts))
+            yield OVERFLOWS[kind].sentence.format(source=source.title, values=values_of(counts))
 
 
 def value_warnings(target: Format, layers: Sequence[Layer]) -> Iterator[str]:
     """A sentence for each kind of value in `layers` that the format `target` changes or leaves out."""
     for kind, loss in VALUE_LOSSES.items():
         if kind in writing_of(target).value_losses and (counts := _counts(loss, layers)):
-            yield loss.sentence.format(target=target.title, values=_values(counts))
+            yield loss.sentence.format(target=target.title, values=values_of(counts))
 
 
 def _counts(loss: Loss, layers: Sequence[Layer]) -> Mapping[str, int]:
@@ -217,8 +217,3 @@ def _counts(loss: Loss, layers: Sequence[Layer]) -> Mapping[str, int]:
             if count := loss.count(field, layer):
                 counts[field.name] = counts.get(field.name, 0) + count
     return {name: count for name, count in counts.items() if count > 0}
-
-
-def _values(counts: Mapping[str, int]) -> str:
-    total = sum(counts.values())
-    return f"{'1 value' if total == 1 else f'{total:,} values'} of {listed(quotes(counts))}"

@@ -73,21 +73,13 @@ def test_what_is_not_committed_is_not_released(checkout: Checkout) -> None:
     assert checkout.state == before
 
 
-def test_a_failing_check_prevents_a_release(checkout: Checkout) -> None:
-    """Before anything is changed."""
-    before, fails = checkout.state, checkout.directory.parent / "fails"
-    fails.touch()
+@pytest.mark.parametrize("step", ["fails", "breaks"], ids=["a check that fails", "files that cannot be built"])
+def test_a_failing_step_prevents_a_release(checkout: Checkout, step: str) -> None:
+    """Nothing stays changed, so that the release can be tried again."""
+    before, failing = checkout.state, checkout.directory.parent / step
+    failing.touch()
     assert checkout.release("7.0.0").returncode != 0
-    fails.unlink()
-    assert checkout.state == before
-
-
-def test_files_that_cannot_be_built_prevent_a_release(checkout: Checkout) -> None:
-    """What was written for it is taken back, so that it can be tried again."""
-    before, breaks = checkout.state, checkout.directory.parent / "breaks"
-    breaks.touch()
-    assert checkout.release("7.0.0").returncode != 0
-    breaks.unlink()
+    failing.unlink()
     assert checkout.state == before
 
 
