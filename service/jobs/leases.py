@@ -8,7 +8,7 @@ the clock of the database alone.
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Literal, NamedTuple
 
@@ -78,15 +78,18 @@ class Leases:
         *,
         converters: int | None = None,
         hands_over: bool = False,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Treat a process without a heartbeat for `lease` as dead.
+        """Treat a process without a heartbeat for `lease` as dead; `now` counts seconds.
 
         A worker tells others its `formats` and how many `converters` it has, and a gateway that it `hands_over`.
         """
         self._database = database
         self._lease = lease
+        self._now = now
         self._told = (msgspec.to_builtins(formats), converters, hands_over)
         self._beaten = -math.inf
+        self._held_since = math.inf
         self._secrets = Batcher(self._find_secrets, _CLAIMED_AT_ONCE)
         self._claims = Batcher(self._claim_all, _CLAIMED_AT_ONCE)
         self.server_id = server_id
@@ -99,13 +102,15 @@ class Leases:
     @property
     def is_held(self) -> bool:
         """Whether the last heartbeat is younger than the lease, so that no other process may take over jobs."""
-        return time.monotonic() - self._beaten < self._lease.total_seconds()
+        return self._now() - self._beaten < self._lease.total_seconds()
 
     async def beat(self) -> None:
         """Send a heartbeat."""
-        began = time.monotonic()
+        began = self._now()
         async with self._database.connection() as connection:
             await connection.execute(_SQL["heartbeat"], self.server_id, *self._told)
+        if not self.is_held:
+            self._held_since = began
         self._beaten = began
 
     async def offers(self) -> list[tuple[Availability, ...]]:
@@ -190,7 +195,13 @@ class Leases:
         async with self._database.connection() as connection:
             return await connection.fetchval(_SQL["give_back"], job_id, attempt, self.server_id) is not None
 
-    async def forget_silent(self) -> None:
-        """Delete processes whose lease has expired and that hold no jobs."""
+    async def forget_silent(self) -> int:
+        """Delete processes whose lease has expired and that hold no jobs; return how many of them were workers.
+
+        Deletes none before this process has held its own lease for as long: if all were without the database, the
+        others may send their next heartbeats only now.
+        """
+        if not self.is_held or self._now() - self._held_since < self._lease.total_seconds():
+            return 0
         async with self._database.connection() as connection:
-            await connection.execute(_SQL["forget_servers"], self._lease)
+            return sum([row["is_worker"] for row in await connection.fetch(_SQL["forget_servers"], self._lease)])

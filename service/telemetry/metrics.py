@@ -77,6 +77,7 @@ FLEET_CONVERTER_SECONDS_WAITING = Gauge(
 )
 FLEET_DELIVERIES = Counter("geomill_fleet_deliveries", "Jobs that the queue has brought to this worker.", ["delivery"])
 FLEET_SUSPECTS = Counter("geomill_fleet_suspects", "Jobs run again because a worker has died with them.")
+FLEET_WORKERS_LOST = Counter("geomill_fleet_workers_lost", "Workers that ended without leaving, or froze for a lease.")
 FLEET_HANDED_OVER_AGAIN = Counter("geomill_fleet_handed_over_again", "Jobs that were missing in the queue.")
 
 CONVERTER_RUNS = Counter("geomill_converter_runs", "Converter runs by ending.", ["ending"])

@@ -61,7 +61,9 @@ async def recover(services: Services) -> None:
     ended = await _end(services, [job for job in held if job.id not in before | services.runner.active])
     if services.siblings.leads:
         ended += await services.leases.end_abandoned(INTERRUPTED)
-        await services.leases.forget_silent()
+        if lost := await services.leases.forget_silent():
+            metrics.FLEET_WORKERS_LOST.inc(lost)
+            _log.warning(events.WORKERS_LOST, workers=lost)
     if ended:
         _log.warning(events.JOBS_RECOVERED, jobs=ended)
 

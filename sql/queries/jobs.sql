@@ -187,10 +187,11 @@ SELECT id, input_key FROM job WHERE completed_at IS NOT NULL AND input_key IS NO
 UPDATE job SET input_key = NULL, handover = NULL WHERE id = ANY($1);
 
 -- name: forget_servers
--- Delete processes whose lease has expired and that have no open jobs.
+-- Delete processes whose lease has expired and that have no open jobs, and say which of them were workers.
 DELETE FROM server s
  WHERE s.heartbeat_at < service_time() - $1::interval
-   AND NOT EXISTS (SELECT FROM job j WHERE j.server_id = s.id AND j.status IN ('Pending', 'Processing'));
+   AND NOT EXISTS (SELECT FROM job j WHERE j.server_id = s.id AND j.status IN ('Pending', 'Processing'))
+RETURNING formats IS NOT NULL AS is_worker;
 
 -- name: lead
 -- Take or renew the lease on a task that one process suffices for; returns nothing while another process holds it.
