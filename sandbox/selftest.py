@@ -35,6 +35,8 @@ _TRY_SECONDS = 0.02
 _LOOKED_AT = 50
 _OUTSIDE = "a file outside"
 _CANARY = "id,secret\n1,canary\n"
+_NOBODY_ANSWERS = {"GDAL_HTTP_TIMEOUT": "1"}
+"""A canary hears who connects to it and says nothing, for which GDAL would wait as long as a run may take."""
 _SAMPLE_NAME = "in.geojson"
 _SAMPLE = (
     '{"type":"FeatureCollection","features":[{"type":"Feature","properties":{"name":"Žižkov \\"3\\""},'
@@ -252,7 +254,7 @@ class _Trial:
             command = Command(
                 argv=(str(ogr2ogr.program), "-f", "CSV", "-lco", "GEOMETRY=AS_XY", "out.csv", source),
                 directory=place,
-                environment=ogr2ogr.environment,
+                environment={**ogr2ogr.environment, **_NOBODY_ANSWERS},
                 limits=_LIMITS,
             )
             await _run_when_up(self._run, command, launcher)

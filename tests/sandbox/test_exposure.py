@@ -121,6 +121,7 @@ async def test_the_self_test_is_set_upon_what_is_private(
     (row,) = [row for row in report.launchers if row.name is launcher]
     assert not row.active
     assert "the key" in row.reason
+    assert "a TCP listener" in row.reason
     assert {"the key", "others", "the service's environment", "another run's directory"} <= set(report.escapes)
     assert "nothing" not in report.escapes
 
