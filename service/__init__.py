@@ -20,7 +20,7 @@ def build_app(settings: "Settings | None" = None) -> "Application":
         SettingsError: a setting has no meaning.
     """
     # What serving needs is loaded here: importing a part of the package, as a converter does, must cost nothing.
-    from service.app import build_app as build  # noqa: PLC0415 -- see above
+    from service.app.applications import build_app as build  # noqa: PLC0415 -- see above
     from service.settings import read_settings  # noqa: PLC0415 -- see above
 
     return build(settings or read_settings(os.environ))  # noqa: TID251 -- this is an entry point, as a command is

@@ -19,7 +19,7 @@ from bench.measure.meter import MEGABYTE
 from sandbox.command import Command, Limits
 from sandbox.pool import Pool
 from sandbox.verdict import Verdict
-from service.app import WORK, look_at_host, open_converters
+from service.app.converters import WORK, look_at_host, open_converters
 from service.engine.convert import Engine
 from service.errors import Rejection
 from service.formats.detect import detect

@@ -5,7 +5,8 @@ import argparse
 import msgspec
 
 from service.accounts.administration import Account, Administration, Changes, ListedAccount, Terms
-from service.app import open_database, open_storage
+from service.app.database import open_database
+from service.app.storage import open_storage
 from service.cli.command import JSON, Command, CommandError, argument, identifier, print_record, print_table
 from service.clock import utc_now
 from service.ids import AccountId, KeyId, OrganizationId

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from service.app import converters_of, look_at_gateway, look_at_host, open_converters
+from service.app.converters import converters_of, look_at_gateway, look_at_host, open_converters
 from service.cli.finding import Finding, judged
 from service.engine.capabilities import Capabilities
 from service.intake.memory import leave_memory_root, memory_root

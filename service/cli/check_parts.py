@@ -10,7 +10,10 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from service.app import converters_of, open_database, open_storage, require_fleet
+from service.app.converters import converters_of
+from service.app.database import open_database
+from service.app.fleet import require_fleet
+from service.app.storage import open_storage
 from service.cli.finding import Finding, State, judged
 from service.cli.processes import process_count
 from service.clock import utc_now

@@ -5,7 +5,7 @@ import argparse
 import msgspec
 
 from service.accounts.administration import Administration, ListedKey
-from service.app import open_database
+from service.app.database import open_database
 from service.cli.command import JSON, Command, argument, identifier, print_record, print_table
 from service.clock import utc_now
 from service.ids import AccountId, KeyId

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from sandbox import syscalls
-from service.app import converters_of
+from service.app.converters import converters_of
 from service.cli.announcement import Announcement
 from service.settings import Settings
 from service.siblings import Siblings, open_board

@@ -2,7 +2,7 @@
 
 import argparse
 
-from service.app import make_database
+from service.app.database import make_database
 from service.cli.command import Command
 from service.settings import Settings
 

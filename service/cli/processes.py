@@ -26,7 +26,7 @@ import structlog
 from anyio.abc import TaskStatus
 
 from sandbox.locked_directory import LockedDirectory
-from service.app import converters_of
+from service.app.converters import converters_of
 from service.cli.announcement import Announcement, announce
 from service.cli.command import CommandError
 from service.cli.membership import BOARD, METRICS, Membership

@@ -5,7 +5,9 @@ from functools import partial
 
 import msgspec
 
-from service.app import open_database, open_queue_contents, open_storage
+from service.app.database import open_database
+from service.app.fleet import open_queue_contents
+from service.app.storage import open_storage
 from service.cli.command import JSON, Command, CommandError, argument
 from service.metering.audit import audit_books
 from service.settings import Settings

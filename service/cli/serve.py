@@ -10,7 +10,9 @@ import anyio
 import msgspec
 import structlog
 
-from service.app import application_for, open_services, operations_for, require_fleet
+from service.app.applications import application_for, operations_for
+from service.app.fleet import require_fleet
+from service.app.services import open_services
 from service.cli.announcement import announce, prepare_announcement
 from service.cli.command import Command, argument
 from service.cli.membership import Membership, joined, report_ready, share_of

@@ -6,7 +6,7 @@ from datetime import date
 import msgspec
 
 from service.accounts.administration import Administration
-from service.app import open_database
+from service.app.database import open_database
 from service.cli.command import JSON, Command, CommandError, argument, identifier, print_record
 from service.clock import utc_now
 from service.ids import AccountId, OrganizationId

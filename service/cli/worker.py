@@ -8,7 +8,10 @@ from contextlib import asynccontextmanager
 import anyio
 import structlog
 
-from service.app import converters_of, open_services, operations_for, require_fleet
+from service.app.applications import operations_for
+from service.app.converters import converters_of
+from service.app.fleet import require_fleet
+from service.app.services import open_services
 from service.cli.command import Command
 from service.cli.ports import open_private_port, url_of
 from service.cli.rights import give_up_rights

@@ -14,7 +14,7 @@ from anyio.from_thread import BlockingPortal
 
 from bench.fleet.hosts import LOOPBACK, Host
 from service.accounts.administration import Terms
-from service.app import open_storage
+from service.app.storage import open_storage
 from service.db.pool import Database, open_pool
 from service.jobs.queue_contents import open_contents
 from service.jobs.queue_state import look_at_queue

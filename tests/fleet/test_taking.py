@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from service.app import open_services
+from service.app.services import open_services
 from service.clock import utc_now
 from service.errors import StorageUnavailable, TooManyRequests
 from service.formats.offer import Availability

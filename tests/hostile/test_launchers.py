@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-import service.app
+import service.app.converters
 from sandbox.config import Config, LauncherName
 from service.usecases.pipeline import DEFECT
 from tests.hostile.bait import laid_out
@@ -32,7 +32,7 @@ async def test_plain_exec_lets_no_file_get_further(
     monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path
 ) -> None:
     """A sample of the attacks, all of which the fork server meets elsewhere, reads, calls and writes nothing."""
-    monkeypatch.setattr(service.app, "Config", partial(Config, launchers=(LauncherName.EXEC,)))
+    monkeypatch.setattr(service.app.converters, "Config", partial(Config, launchers=(LauncherName.EXEC,)))
     with laid_out() as bait:
         async with world(database_url, tmp_path, plan="team") as here:
             for name in SAMPLE:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from sandbox.pool import SandboxUnavailable
-from service.app import look_at_host, open_converters
+from service.app.converters import look_at_host, open_converters
 from service.settings import Settings
 
 

@@ -168,7 +168,7 @@ ADDITIONS = (
     Addition(
         row="a storage backend",
         inserted={
-            "service/app.py": (
+            "service/app/storage.py": (
                 ("    given = settings.link_secrets\n", "    return open_shelf()\n"),
                 ("from service.storage.secrets import", "from service.storage.shelf import open_shelf\n"),
             )

@@ -15,7 +15,7 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from service.accounts.administration import Account, Administration, CreatedKey, Terms
-from service.app import open_storage
+from service.app.storage import open_storage
 from service.clock import utc_now
 from service.db.migrate import migrate
 from service.db.pool import Database, open_pool

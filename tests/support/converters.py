@@ -11,7 +11,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from sandbox.command import Command
 from sandbox.pool import Pool
 from sandbox.verdict import Ending, Verdict
-from service.app import WORK, look_at_host, open_converters
+from service.app.converters import WORK, look_at_host, open_converters
 from service.engine.convert import Engine
 from service.engine.environment import prepared_environment
 from service.settings import Settings

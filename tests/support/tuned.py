@@ -1,6 +1,6 @@
 """Geomill with other values for constants: `python -m tests.support.tuned '{"Config": {…}, "Limits": {…}}' serve`.
 
-The names are records of the sandbox's that `service.app` makes, the values fields of them.
+The names are records of the sandbox's that `service.app.converters` makes, the values fields of them.
 """
 
 import json
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 
-import service.app
+from service.app import converters
 from service.cli import main
 
 
@@ -19,5 +19,5 @@ def tuned(**records: Mapping[str, object]) -> tuple[str, ...]:
 
 if __name__ == "__main__":
     for name, fields in json.loads(sys.argv.pop(1)).items():
-        setattr(service.app, name, partial(getattr(service.app, name), **fields))
+        setattr(converters, name, partial(getattr(converters, name), **fields))
     sys.exit(main())

@@ -17,7 +17,8 @@ import pytest_asyncio
 from starlette.types import ASGIApp
 
 from service.accounts.administration import Account, Administration, Terms
-from service.app import application_for, open_services
+from service.app.applications import application_for
+from service.app.services import open_services
 from service.metering.plans import BY_ID
 from service.settings import Settings
 from service.usecases.maintenance import recover, sweep

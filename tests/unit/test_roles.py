@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from service.app import require_fleet
+from service.app.fleet import require_fleet
 from service.settings import Settings, SettingsError, read_settings
 from service.usecases.services import Role
 

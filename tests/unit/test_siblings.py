@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.queue import AdmissionQueue
-from service.app import converters_of
+from service.app.converters import converters_of
 from service.cli.command import CommandError
 from service.cli.membership import share_of
 from service.cli.processes import process_count

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio.to_thread
 import msgspec
 
-from service.app import open_local_converter
+from service.app.converters import open_local_converter
 from service.cli.client.bundling import temporary_space, upload_name, write_upload
 from service.cli.client.outputs import Outputs
 from service.cli.client.reporting import INTERRUPTED, FileOutcome, ProgressBar

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from prometheus_client import REGISTRY
 
-from service.app import operations_for
+from service.app.applications import operations_for
 from service.ids import AccountId
 from service.metering.usage import DailyUsage
 from service.settings import Settings

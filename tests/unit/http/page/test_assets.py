@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.app import _on_main_port
+from service.app.applications import _on_main_port
 from service.http.page import assets, vendored
 from service.http.page.assets import OURS, find_asset
 from service.settings import Settings

@@ -1,0 +1,1 @@
+"""Wiring: concrete classes are named here alone, nothing is decided here."""
