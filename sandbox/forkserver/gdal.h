@@ -3,6 +3,7 @@
  * so that the library can be loaded before any program.
  */
 #pragma once
+#include <stddef.h>
 #include <stdint.h>
 
 #define GDAL extern __attribute__((weak))
@@ -48,6 +49,11 @@ GDAL void CPLQuietErrorHandler(int, int, const char *);
 GDAL void CPLPushErrorHandler(void (*)(int, int, const char *));
 GDAL void CPLPopErrorHandler(void);
 GDAL void CPLSetErrorHandler(void (*)(int, int, const char *));
+GDAL handle VSIFOpenL(const char *, const char *);
+GDAL size_t VSIFReadL(void *, size_t, size_t, handle);
+GDAL int VSIFCloseL(handle);
+GDAL char **VSIReadDir(const char *);
+GDAL void CSLDestroy(char **);
 GDAL int CPLIsUTF8(const char *, int);
 GDAL double CPLStrtod(const char *, char **);
 GDAL const char *OGR_L_GetName(handle);

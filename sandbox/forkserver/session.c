@@ -31,6 +31,7 @@
 #include "separated.h"
 #include "session.h"
 #include "tally.h"
+#include "workbook.h"
 
 enum { PATIENCE_MS = 180000, MOST_BYTES = 16 << 20, MOST_MESSAGES = 1 << 16, DBF_BYTES = 254, DISTINCT = 3, TYPES = 32 };
 enum { MOST_COLUMNS = 2000, MOST_LAYERS = 1000, BLOB_HEAD = 8, ENVELOPE = 32, MOST_AXES = 3, LEAST_WKB = 18 };
@@ -813,6 +814,12 @@ static void look(char **at)
     tell_messages();
 }
 
+static void examine(char **at)
+{
+    examine_workbook(at[0]);
+    tell_messages();
+}
+
 /* Copy a file of separated values under a new header, and write the types of its columns beside it. */
 static void head(char **at)
 {
@@ -1121,7 +1128,7 @@ static void tally(char **at)
 static const struct {
     const char *name;
     void (*carry_out)(char **);
-} commands[] = {{"open", open_source}, {"look", look}, {"head", head}, {"load", load}, {"alter", alter}, {"place", place},
+} commands[] = {{"open", open_source}, {"look", look}, {"head", head}, {"examine", examine}, {"load", load}, {"alter", alter}, {"place", place},
                 {"translate", translate}, {"count", count}, {"tally", tally}};
 
 /* ---- the conversation ---- */

@@ -29,6 +29,7 @@ from service.engine.recorded import recorded_system
 from service.engine.recount import count_unreachable
 from service.engine.rereading import reread, tally
 from service.engine.session import Session, SessionOver, session
+from service.engine.workbooks import JAILED as WORKBOOKS_JAILED
 from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Run, Workplace, staged_names
 from service.engine.writing import JAILED as WRITERS_JAILED
 from service.engine.writing import PARQUET_WRITING, write
@@ -58,6 +59,7 @@ JAILED_PROGRAMS = (
     readback_program.__name__,
     zones_program.__name__,
     *JAILED,
+    *WORKBOOKS_JAILED,
     *WRITERS_JAILED,
     *PREVIEW_JAILED,
 )

@@ -16,12 +16,13 @@ from msgspec import Meta
 from service.engine import jailed
 from service.engine.diagnostics import find_renames
 from service.engine.holding import Opening, hold
-from service.engine.jailed import database, delimited, lines, relabel, shape_records, sheets, styles
+from service.engine.jailed import database, delimited, lines, relabel, shape_records, sheets
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
 from service.engine.placing import Placing
 from service.engine.shape_records import require_match
 from service.engine.tabulating import tabulate
+from service.engine.workbooks import prepare_workbook
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.crs import MAX_CODE
@@ -61,17 +62,6 @@ DETOUR_DRIVER = "SQLite"
 DETOUR_FILE = "detour.sqlite"
 INTO_DETOUR = ("-f", DETOUR_DRIVER, *INTO_WORK_FILE[2:], "-lco", "LAUNDER=NO")
 SHEETS_FILE = "sheets.gpkg"
-PLAIN_FILE = "plain"
-FOUND_FILE = "found.json"
-EARLY_DATES = (
-    "The workbook counts days from 1904, which its driver does not know: dates came out 1,462 days (4 years and 1 day) "
-    "too early. For correct dates, save the workbook with days counted from 1900."
-)
-UNCALCULATED = (
-    "The workbook holds no results for some of its formulas ({count:,}); their cells are empty. Open and save it in a "
-    "spreadsheet program, which calculates them, and send it again."
-)
-ESCAPED = "Characters that the workbook writes as escapes, such as _x000D_ ({count:,}), may have stayed escapes."
 TABLES_FILE = "tables.json"
 ROUNDED_FILE = "rounded.json"
 PARQUET_READING = f"{jailed.__name__}.parquet_reading"
@@ -100,7 +90,7 @@ PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """The open options with which the CSV driver finds the geometry."""
 OURS = Reading(drivers=(CSV_DRIVER,))
 """How normalized tables are read."""
-JAILED = tuple(module.__name__ for module in (delimited, sheets, styles, database, relabel, lines, shape_records))
+JAILED = tuple(module.__name__ for module in (delimited, sheets, database, relabel, lines, shape_records))
 
 
 class WorkFile(msgspec.Struct, frozen=True):
@@ -130,14 +120,6 @@ class _Table(msgspec.Struct, frozen=True):
 
 
 TableNames = Annotated[tuple[Name, ...], Meta(max_length=MAX_LAYERS)]
-
-
-class _Found(msgspec.Struct, frozen=True):
-    """What a workbook holds that its driver does not tell."""
-
-    early: bool = False
-    uncalculated: Count = 0
-    escaped: Count = 0
 
 
 class _Database(msgspec.Struct, frozen=True):
@@ -318,39 +300,21 @@ async def _read_delimited(place: Workplace, source: Source, request: ConversionR
 async def _read_workbook(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
     """Convert sheets to tables, and find the geometry of the tables."""
     reading = _reading(source)
-    file = await _with_plain_styles(place, source)
-    found = await place.read_json(FOUND_FILE, _Found) if await place.has(FOUND_FILE) else _Found()
-    told = tuple(_found_warnings(found))
+    file, found = await prepare_workbook(place, staged_names(source)[0], source.parts[0].extension, reading)
+    told = tuple(found.warnings())
     if place.input_bytes <= LARGEST_WORKBOOK_BYTES:
         placing = Placing(Wanted(**_wanted_columns(request)))
         facts = await hold(place, reading, [Opening(file)], placing)
         if facts is not None:
             _require_places(placing.tables, request)
             return WorkFile((*told, *_table_warnings(placing.tables)), facts=facts)
+    elif place.session is not None:
+        await place.session.abandon()
     read = await _read_layers(place, reading, file)
     await place.rename(WORK_FILE, SHEETS_FILE)
     tables = await _read_sheets(place, request)
     names = {table: read.names.get(name, name) for table, name in tables.names.items()}
     return msgspec.structs.replace(tables, warnings=(*told, *read.warnings, *tables.warnings), names=names)
-
-
-def _found_warnings(found: _Found) -> Iterator[str]:
-    if found.early:
-        yield EARLY_DATES
-    if found.uncalculated:
-        yield UNCALCULATED.format(count=found.uncalculated)
-    if found.escaped:
-        yield ESCAPED.format(count=found.escaped)
-
-
-async def _with_plain_styles(place: Workplace, source: Source) -> str:
-    """The workbook, or a copy with plain styles if its driver could mistake its own."""
-    file = staged_names(source)[0]
-    if not reading_of(source.format).doubts_dates:
-        return file
-    plain = f"{PLAIN_FILE}{source.parts[0].extension}"
-    await place.python(styles.__name__, file, plain, FOUND_FILE)
-    return plain if await place.has(plain) else file
 
 
 async def _read_sheets(place: Workplace, request: ConversionRequest) -> WorkFile:

@@ -100,6 +100,16 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     Path(found_file).write_text(json.dumps(found), encoding="ascii")
 
 
+def is_doubtful(code: str) -> bool:
+    """Whether the driver could mistake the format `code`, as it is written in XML."""
+    return _understood(code.encode()) != code.encode()
+
+
+def is_east_asian(number: int) -> bool:
+    """Whether a format that a workbook does not define itself is one of those that the driver does not know."""
+    return b"%d" % number in EAST_ASIAN_DATES | EAST_ASIAN_CLOCKS | EAST_ASIAN
+
+
 def _own(styles: bytes) -> dict[bytes, bytes]:
     """The formats that the workbook defines, by their numbers."""
     tags = [(NUMBER.search(tag), CODE.search(tag)) for tag in OWN.findall(styles)]

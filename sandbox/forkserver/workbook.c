@@ -1,0 +1,329 @@
+/*
+ * Examines the parts of a workbook (XLSX) before its driver reads them: the formats that its cells use, the formulas that
+ * have no result, and the characters that are escaped. The counts are those of service/engine/jailed/cells.py. Workbooks
+ * that count days from 1904, have prefixes before the names of elements, or are unusual in another way count as odd and are
+ * left to service/engine/jailed/styles.py. Whether the driver mistakes a format is for the service to decide.
+ *
+ * Sheets are read in pieces, so that memory is limited; no look at a tag goes beyond the next one, so that the time it takes
+ * grows with the text.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "gdal.h"
+#include "workbook.h"
+
+enum { CHUNK = 1 << 20, MOST_SCANNED = 256 << 20, MOST_SHEETS = 1000, LONGEST_TAG = 400, LONGEST_PATH = 512 };
+enum { MOST_PLACES = 4096, MOST_NUMBERS = 200, LONGEST_CODE = 255, FEW_DIGITS = 9, NO_NUMBER = -1 };
+
+struct workbook {
+    int is_odd, number_count, numbers[MOST_NUMBERS], is_own[MOST_NUMBERS];
+    int64_t uncalculated, escaped;
+    size_t scanned;
+    char is_used[MOST_PLACES]; /* formats, by their position */
+};
+
+/* A tag of a text: what is between its name and its end. */
+struct tag {
+    const char *start, *end;
+};
+
+static int is_word(char byte)
+{
+    return isalnum((unsigned char)byte) || byte == '_';
+}
+
+static const char *find(const char *start, const char *end, const char *text)
+{
+    return start < end ? memmem(start, (size_t)(end - start), text, strlen(text)) : NULL;
+}
+
+static int begins(const char *at, const char *end, const char *text)
+{
+    size_t size = strlen(text);
+    return (size_t)(end - at) >= size && memcmp(at, text, size) == 0;
+}
+
+static const char *past_blanks(const char *at, const char *end)
+{
+    while (at < end && isspace((unsigned char)*at))
+        at++;
+    return at;
+}
+
+/* The tag that begins with `name` at `at`; its end is NULL if it has another name, or does not end before the next one. */
+static struct tag tag_at(const char *at, const char *end, const char *name)
+{
+    struct tag tag = {.start = at + strlen(name)};
+    if (!begins(at, end, name) || tag.start == end || is_word(*tag.start))
+        return tag;
+    for (at = tag.start; at < end && *at != '<' && *at != '>'; at++)
+        continue;
+    tag.end = at < end && *at == '>' ? at : NULL;
+    return tag;
+}
+
+/* The value of an attribute of a tag, without its quotes; its end is NULL if there is none. */
+static struct tag attribute(struct tag tag, const char *name)
+{
+    struct tag value = {0};
+    for (const char *at = tag.start; (at = find(at, tag.end, name)); at++) {
+        const char *equals = past_blanks(at + strlen(name), tag.end);
+        if (is_word(at[-1]) || equals == tag.end || *equals != '=')
+            continue;
+        value.start = past_blanks(equals + 1, tag.end);
+        if (value.start < tag.end && (*value.start == '"' || *value.start == '\'')) {
+            value.end = memchr(value.start + 1, *value.start, (size_t)(tag.end - value.start - 1));
+            value.start++;
+            return value;
+        }
+    }
+    return value;
+}
+
+/* The number that an attribute is; `otherwise` if there is none. */
+static int number_of(struct tag tag, const char *name, int otherwise)
+{
+    struct tag value = attribute(tag, name);
+    int64_t number = 0;
+    if (!value.end || value.start == value.end || value.end - value.start > FEW_DIGITS)
+        return otherwise;
+    for (const char *at = value.start; at < value.end; at++) {
+        if (!isdigit((unsigned char)*at))
+            return otherwise;
+        number = 10 * number + *at - '0';
+    }
+    return (int)number;
+}
+
+/* ---- cells ---- */
+
+/* Whether a cell has a formula and no result, from the end of its start tag. */
+static int lacks_result(const char *at, const char *end)
+{
+    at = past_blanks(at, end);
+    struct tag formula = tag_at(at, end, "<f"), result;
+    if (!formula.end || formula.end - formula.start > LONGEST_TAG)
+        return 0;
+    at = formula.end + 1;
+    if (formula.end[-1] != '/') {
+        at = memchr(at, '<', (size_t)(end - at));
+        if (!at || !begins(at, end, "</f>"))
+            return 0;
+        at += strlen("</f>");
+    }
+    at = past_blanks(at, end);
+    result = tag_at(at, end, "<v");
+    return begins(at, end, "</c>") || begins(at, end, "<v></v>") ||
+           (result.end && past_blanks(result.start, result.end) == result.end - 1 && result.end[-1] == '/');
+}
+
+static void see_cell(struct workbook *book, struct tag cell, const char *end)
+{
+    struct tag kind = attribute(cell, "t");
+    int is_text = kind.end && kind.end - kind.start == 3 && begins(kind.start, kind.end, "str");
+    int place = number_of(cell, "s", NO_NUMBER);
+    book->is_odd |= cell.end - cell.start > LONGEST_TAG || place >= MOST_PLACES;
+    if (place >= 0 && place < MOST_PLACES)
+        book->is_used[place] = 1;
+    book->uncalculated += !is_text && lacks_result(cell.end + 1, end);
+}
+
+static void see_escapes(struct workbook *book, const char *at, const char *end)
+{
+    enum { DIGITS = 4, SIZE = 7 };
+    while ((at = find(at, end, "_x"))) {
+        int digits = 0;
+        while (digits < DIGITS && at + 2 + digits < end && isxdigit((unsigned char)at[2 + digits]))
+            digits++;
+        int is_escape = digits == DIGITS && at + SIZE <= end && at[SIZE - 1] == '_';
+        book->escaped += is_escape;
+        at += is_escape ? SIZE : 2;
+    }
+}
+
+static void see_piece(struct workbook *book, const char *start, const char *end)
+{
+    for (const char *at = start; at < end && (at = memchr(at, '<', (size_t)(end - at))); at++) {
+        struct tag cell = tag_at(at, end, "<c");
+        if (cell.end)
+            see_cell(book, cell, end);
+    }
+    see_escapes(book, start, end);
+    book->is_odd |= find(start, end, ":worksheet") != NULL;
+}
+
+/* The last place in a text where a cell or a shared text begins, so that no piece ends within one; the rest is short. */
+static const char *last_beginning(const char *start, const char *end)
+{
+    const char *least = end - start > CHUNK ? end - CHUNK : start;
+    for (const char *at = end; (at = memrchr(least, '<', (size_t)(at - least)));)
+        if (begins(at, end, "<c ") || begins(at, end, "<si"))
+            return at;
+    return least;
+}
+
+/* Returns 0 if there is no such part. */
+static int see_part(struct workbook *book, const char *path)
+{
+    handle file = VSIFOpenL(path, "rb");
+    char *text = malloc(2 * CHUNK);
+    size_t rest = 0, got;
+    if (!text)
+        _exit(1);
+    while (file && !book->is_odd && (got = VSIFReadL(text + rest, 1, CHUNK, file))) {
+        const char *end = text + rest + got, *cut = last_beginning(text, end);
+        book->scanned += got;
+        book->is_odd |= book->scanned > MOST_SCANNED;
+        see_piece(book, text, cut);
+        rest = (size_t)(end - cut);
+        memmove(text, cut, rest);
+    }
+    see_piece(book, text, text + rest);
+    if (file)
+        VSIFCloseL(file);
+    free(text);
+    return file != NULL;
+}
+
+static void see_sheets(struct workbook *book, const char *file)
+{
+    char path[LONGEST_PATH];
+    snprintf(path, sizeof path, "/vsizip/%s/xl/worksheets", file);
+    char **names = VSIReadDir(path);
+    book->is_odd |= !names;
+    for (int number = 0; names && names[number] && !book->is_odd; number++) {
+        const char *ending = strrchr(names[number], '.');
+        int size = snprintf(path, sizeof path, "/vsizip/%s/xl/worksheets/%s", file, names[number]);
+        book->is_odd |= size < 0 || (size_t)size >= sizeof path || number == MOST_SHEETS;
+        if (!book->is_odd && ending && strcasecmp(ending, ".xml") == 0)
+            book->is_odd |= !see_part(book, path);
+    }
+    CSLDestroy(names);
+}
+
+/* ---- formats ---- */
+
+/* The text of a part, which ends with a zero; NULL if there is none, or it is long. */
+static char *text_of(const char *file, const char *part, size_t *size)
+{
+    char path[LONGEST_PATH], *text = malloc(CHUNK);
+    snprintf(path, sizeof path, "/vsizip/%s/xl/%s", file, part);
+    handle opened = VSIFOpenL(path, "rb");
+    *size = opened && text ? VSIFReadL(text, 1, CHUNK, opened) : 0;
+    if (opened)
+        VSIFCloseL(opened);
+    if (*size && *size < CHUNK) {
+        text[*size] = 0;
+        return text;
+    }
+    free(text);
+    return NULL;
+}
+
+/* A workbook that may count days from 1904 is odd. */
+static void see_days(struct workbook *book, const char *file)
+{
+    size_t size;
+    char *text = text_of(file, "workbook.xml", &size);
+    book->is_odd |= !text;
+    for (const char *at = text; at && (at = find(at, text + size, "date1904")); at++)
+        book->is_odd |= strncmp(at, "date1904=\"0\"", 12) != 0 && strncmp(at, "date1904=\"false\"", 16) != 0;
+    free(text);
+}
+
+static void see_number(struct workbook *book, int number)
+{
+    int known = 0;
+    while (known < book->number_count && book->numbers[known] != number)
+        known++;
+    if (known < book->number_count)
+        return;
+    book->is_odd |= known == MOST_NUMBERS;
+    if (!book->is_odd)
+        book->numbers[book->number_count++] = number;
+}
+
+/* The numbers of the formats that cells use. */
+static void see_numbers(struct workbook *book, const char *text, const char *end)
+{
+    const char *first = find(text, end, "<cellXfs"), *last = first ? find(first, end, "</cellXfs") : NULL;
+    int place = 0;
+    book->is_odd |= find(text, end, ":styleSheet") || find(text, end, ":cellXfs") || (first && !last);
+    for (const char *at = last ? first : NULL; at && (at = memchr(at, '<', (size_t)(last - at))); at++) {
+        struct tag format = tag_at(at, last, "<xf");
+        if (format.end && place < MOST_PLACES && book->is_used[place++])
+            see_number(book, number_of(format, "numFmtId", 0));
+    }
+}
+
+/* The codes of the formats that the workbook defines itself, if cells use them. */
+static void tell_codes(struct workbook *book, const char *text, const char *end)
+{
+    int told = 0;
+    put(",\"codes\":[");
+    for (const char *at = text; (at = find(at, end, "<numFmt")); at++) {
+        struct tag format = tag_at(at, end, "<numFmt"), code = attribute(format, "formatCode");
+        int number = number_of(format, "numFmtId", NO_NUMBER), known = 0;
+        if (format.start < end && is_word(*format.start)) /* another tag */
+            continue;
+        book->is_odd |= !format.end || !code.end || code.end - code.start > LONGEST_CODE || number == NO_NUMBER || told == MOST_NUMBERS;
+        while (known < book->number_count && book->numbers[known] != number)
+            known++;
+        if (book->is_odd || known == book->number_count)
+            continue;
+        char copy[LONGEST_CODE + 1] = "";
+        memcpy(copy, code.start, (size_t)(code.end - code.start));
+        book->is_own[known] = 1;
+        put(told++ ? "," : "");
+        put_text(copy);
+    }
+    put("],\"built_in\":[");
+    for (int number = 0, listed = 0; number < book->number_count; number++)
+        if (!book->is_own[number])
+            put("%s%d", listed++ ? "," : "", book->numbers[number]);
+    put("]");
+}
+
+static void tell_formats(struct workbook *book, const char *file)
+{
+    size_t size;
+    char *text = text_of(file, "styles.xml", &size);
+    book->is_odd |= !text;
+    if (!book->is_odd)
+        see_numbers(book, text, text + size);
+    if (!book->is_odd)
+        tell_codes(book, text, text + size);
+    free(text);
+}
+
+void examine_workbook(const char *file)
+{
+    char path[LONGEST_PATH];
+    struct workbook *book = calloc(1, sizeof *book);
+    if (!book)
+        _exit(1);
+    refused = NULL;
+    put("{\"ok\":true");
+    see_days(book, file);
+    if (!book->is_odd)
+        see_sheets(book, file);
+    snprintf(path, sizeof path, "/vsizip/%s/xl/sharedStrings.xml", file);
+    if (!book->is_odd)
+        see_part(book, path); /* texts may be in their cells instead */
+    if (!book->is_odd)
+        tell_formats(book, file);
+    put(",\"uncalculated\":%lld,\"escaped\":%lld", (long long)book->uncalculated, (long long)book->escaped);
+    if (book->is_odd || refused) {
+        take_back_answer();
+        put("{\"ok\":false");
+    }
+    free(book);
+}

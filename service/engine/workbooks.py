@@ -1,0 +1,100 @@
+"""Finds what the driver of workbooks mistakes or leaves out, before it reads one.
+
+The run that will hold the workbook examines it. `jailed.styles` does so where there is no such run, where the two could
+differ, and where the driver would mistake a format of cells: it writes a copy that the driver understands.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from service.engine.holding import TOO_LONG, begin, can_hold
+from service.engine.jailed import styles
+from service.engine.session import Answer, SessionOver
+from service.engine.workspace import Workplace
+from service.formats.facts import Count
+from service.formats.format import Reading
+
+PLAIN_FILE = "plain"
+FOUND_FILE = "found.json"
+EARLY_DATES = (
+    "The workbook counts days from 1904, which its driver does not know: dates came out 1,462 days (4 years and 1 day) "
+    "too early. For correct dates, save the workbook with days counted from 1900."
+)
+UNCALCULATED = (
+    "The workbook holds no results for some of its formulas ({count:,}); their cells are empty. Open and save it in a "
+    "spreadsheet program, which calculates them, and send it again."
+)
+ESCAPED = "Characters that the workbook writes as escapes, such as _x000D_ ({count:,}), may have stayed escapes."
+JAILED = (styles.__name__,)
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a workbook holds that its driver does not tell."""
+
+    early: bool = False
+    uncalculated: Count = 0
+    escaped: Count = 0
+
+    def warnings(self) -> Iterator[str]:
+        """The sentences for the client."""
+        if self.early:
+            yield EARLY_DATES
+        if self.uncalculated:
+            yield UNCALCULATED.format(count=self.uncalculated)
+        if self.escaped:
+            yield ESCAPED.format(count=self.escaped)
+
+
+class Examined(Answer, frozen=True):
+    """What the open run found; not `ok` if the other program must examine the workbook."""
+
+    codes: Annotated[tuple[Annotated[str, Meta(max_length=255)], ...], Meta(max_length=200)] = ()
+    """The formats of cells in use that the workbook defines itself."""
+    built_in: Annotated[tuple[Count, ...], Meta(max_length=200)] = ()
+    """The numbers of the other formats in use."""
+    uncalculated: Count = 0
+    escaped: Count = 0
+
+
+async def prepare_workbook(place: Workplace, file: str, extension: str, reading: Reading) -> tuple[str, Found]:
+    """Examine the workbook `file`; return the file for its driver, and what was found.
+
+    Raises:
+        SessionOver: it took too long, as it would in any other run.
+        Rejection: it exceeded other limits.
+    """
+    if not reading.doubts_dates:
+        return file, Found()
+    found = await _examined(place, file, reading)
+    if found is not None:
+        return file, found
+    plain = f"{PLAIN_FILE}{extension}"
+    await place.python(styles.__name__, file, plain, FOUND_FILE)
+    found = await place.read_json(FOUND_FILE, Found) if await place.has(FOUND_FILE) else Found()
+    return plain if await place.has(plain) else file, found
+
+
+async def _examined(place: Workplace, file: str, reading: Reading) -> Found | None:
+    """What the run that will hold the workbook finds; None if `jailed.styles` must look."""
+    session = place.session
+    if session is None or not can_hold(place):
+        return None
+    try:
+        begin(place, session, reading.drivers, reading)
+        examined = await session.ask(Examined, "examine", file)
+    except SessionOver as over:
+        if over.verdict.ending in TOO_LONG:
+            raise
+        return None
+    if not examined.ok or examined.messages or _has_doubtful_formats(examined):
+        await session.abandon()
+        return None
+    return Found(uncalculated=examined.uncalculated, escaped=examined.escaped)
+
+
+def _has_doubtful_formats(examined: Examined) -> bool:
+    """Whether the driver could mistake a format."""
+    return any(map(styles.is_doubtful, examined.codes)) or any(map(styles.is_east_asian, examined.built_in))

@@ -1,0 +1,106 @@
+"""What the open run finds in the parts of a workbook is what `jailed.cells` and `jailed.styles` find."""
+
+import shutil
+import zipfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from sandbox.command import Limits
+from service.engine.environment import converter_environment
+from service.engine.jailed import cells, styles
+from service.engine.session import Session, session
+from service.engine.workbooks import Examined
+from tests.support.converters import Converters
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+SHEET = "xl/worksheets/sheet1.xml"
+TEXTS = "xl/sharedStrings.xml"
+PLAIN = {styles.BOOK_MEMBER: b"<workbook/>", styles.MEMBER: b"<styleSheet/>", SHEET: b"<worksheet/>"}
+REPEATED = 200_000
+UNCALCULATED = b"<c r='A1' s='0'><f>1+1</f></c>"
+CELLS: Mapping[str, bytes] = {
+    "no result": UNCALCULATED * 3,
+    "an empty result": b"<c r='A1' s='2'> <f>1&lt;2</f> <v/></c><c r='A2'><f t='shared' si='0'/><v></v></c>",
+    "blanks": b"<c\n\tr='A1'>\n<f>1</f>\r\n<v />\n</c>",
+    "a result": b"<c r='A1'><f>1+1</f><v>2</v></c>",
+    "a text as result": b"<c r='A1' t='str'><f>A2</f><v></v></c><c t='s'><f>1</f></c><c t=\"str\"><f>1</f></c>",
+    "other tags": b"<cols><f></f></cols><c><fx>1</fx></c><c><f>1</f><vx/></c><c r='A1'><v>2</v></c>",
+    "escapes": b"<c><is><t>_x000D__x00e4_ _x00_x000A_ _x12_ _xyz_ _x000g_ _x0041</t></is></c>",
+    "no end of a tag": b"<c <f" * REPEATED + UNCALCULATED,
+    "no end of a formula": b"<c><f>" * REPEATED + UNCALCULATED,
+    "no end of a cell": b"<c><f></f> " * REPEATED + UNCALCULATED,
+    "several pieces": (UNCALCULATED + b"<c r='A2'><v>1</v></c>_x000D_") * REPEATED,
+    "one piece without cells": b"x_x000D_" * 5 + b" " * (2 << 20) + UNCALCULATED,
+}
+ODD: Mapping[str, Mapping[str, bytes]] = {
+    "days from 1904": {styles.BOOK_MEMBER: b"<workbook><workbookPr date1904='1'/></workbook>"},
+    "perhaps days from 1904": {styles.BOOK_MEMBER: b'<workbook><workbookPr date1904 = "0"/></workbook>'},
+    "a prefix": {SHEET: b"<x:worksheet xmlns:x='a'><x:c s='1'/></x:worksheet>"},
+    "a prefix of formats": {styles.MEMBER: b"<x:styleSheet xmlns:x='a'/>"},
+    "formats without end": {styles.MEMBER: b"<styleSheet><cellXfs><xf numFmtId='0'/>"},
+    "a long tag": {SHEET: b"<c r='A1' s='1' %s/>" % (b"a" * 400)},
+    "a format beyond all": {SHEET: b"<c s='4096'/>"},
+    "a long format": {styles.MEMBER: b"<styleSheet><numFmt numFmtId='164' formatCode='%s'/>" % (b"0" * 256)},
+    "a format without end": {styles.MEMBER: b"<styleSheet><numFmt numFmtId='164' formatCode='0.0"},
+    "a large part": {styles.MEMBER: b"<styleSheet>" + b" " * (1 << 20)},
+}
+FORMATS = b"""<styleSheet><numFmts count="4"><numFmt numFmtId="164" formatCode="0.00"/>
+<numFmt formatCode='d&quot;x&quot;"' numFmtId='165'/><numFmt numFmtId="166" formatCode="unused"/></numFmts>
+<cellStyleXfs><xf numFmtId="27"/></cellStyleXfs><cellXfs count="6"><xf numFmtId="0"/><xf numFmtId="164"/>
+<xf numFmtId='165'><alignment/></xf><xf numFmtId="14"/><xf numFmtId="166"/><xf/></cellXfs></styleSheet>"""
+
+
+@asynccontextmanager
+async def open_run(converters: Converters) -> AsyncIterator[tuple[Session, Path]]:
+    """A run that is held open, and its directory."""
+    host, directory = converters.engine.capabilities, converters.new_directory()
+    async with session(converters.run, ("XLSX",), {}) as held:
+        held.begin(host.ogr2ogr, directory, converter_environment(host, ("XLSX",)), Limits())
+        yield held, directory
+
+
+def write(path: Path, parts: Mapping[str, bytes]) -> None:
+    """A workbook with `parts`, and others that say nothing."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        for name, content in {**PLAIN, **parts}.items():
+            if content:
+                book.writestr(name, content)
+
+
+async def test_cells_are_counted_as_by_the_other_program(converters: Converters) -> None:
+    """Also in texts that several cells share, and in sheets that were made to take long."""
+    async with open_run(converters) as (held, directory):
+        for number, (name, text) in enumerate(CELLS.items()):
+            write(directory / f"in{number}.xlsx", {SHEET: text, TEXTS: b"<si><t>_x000D_</t></si>"})
+            with zipfile.ZipFile(directory / f"in{number}.xlsx") as book:
+                expected = cells.scan(book)
+            found = await held.ask(Examined, "examine", f"in{number}.xlsx")
+            assert (found.ok, found.messages) == (True, ""), name
+            assert (found.uncalculated, found.escaped) == expected, name
+            assert expected != (0, 1) or name in {"a result", "a text as result", "other tags"}
+
+
+async def test_unusual_workbooks_are_left_to_the_other_program(converters: Converters) -> None:
+    """Rather than judged differently. One that lacks a part is damaged, as its driver will say."""
+    lacking = {f"no {name}": {name: b""} for name in PLAIN}
+    async with open_run(converters) as (held, directory):
+        for number, (name, parts) in enumerate({**ODD, **lacking}.items()):
+            write(directory / f"in{number}.xlsx", parts)
+            assert not (await held.ask(Examined, "examine", f"in{number}.xlsx")).ok, name
+        (directory / "none.xlsx").write_bytes(b"PK no ZIP archive")
+        assert not (await held.ask(Examined, "examine", "none.xlsx")).ok
+
+
+async def test_only_the_formats_that_cells_have_are_told(converters: Converters) -> None:
+    """As they are written; a workbook may define many that no cell has."""
+    used = b"<c r='A1' s='1'/><c s = \"2\" r='B1'/><c r='C1' s='3'><v>1</v></c><c r='D1' s='5'/><c r='E1' s='99'/><c/>"
+    async with open_run(converters) as (held, directory):
+        write(directory / "in.xlsx", {SHEET: used, styles.MEMBER: FORMATS})
+        found = await held.ask(Examined, "examine", "in.xlsx")
+        assert (found.ok, found.codes, found.built_in) == (True, ("0.00", 'd&quot;x&quot;"'), (14, 0))
+        write(directory / "plain.xlsx", {SHEET: b"<c r='A1'><v>1</v></c>", styles.MEMBER: FORMATS})
+        found = await held.ask(Examined, "examine", "plain.xlsx")
+        assert (found.ok, found.codes, found.built_in) == (True, (), ())
