@@ -115,6 +115,7 @@ GDAL void OGR_G_DestroyGeometry(handle);
 GDAL handle OGR_G_CreateGeometry(int);
 GDAL void OGR_G_SetPoint(handle, int, double, double, double);
 GDAL void OGR_G_SetPoint_2D(handle, int, double, double);
+GDAL int OGR_G_Transform(handle, handle);
 GDAL int OGR_GT_Flatten(int);
 GDAL int OGR_GT_HasZ(int);
 GDAL int OGR_GT_HasM(int);

@@ -30,6 +30,7 @@
 #include "progress.h"
 #include "separated.h"
 #include "session.h"
+#include "systems.h"
 #include "tally.h"
 #include "workbook.h"
 
@@ -1119,6 +1120,16 @@ static void count(char **at)
     tell_messages();
 }
 
+static void compare(char **at)
+{
+    const char *name = *at++;
+    int code = *at ? atoi(*at++) : 0;
+    char **drivers = take_list(&at), **open_options = take_list(&at);
+    int is_read = compare_system(name, code, (options)drivers, (options)open_options);
+    put(",\"ok\":%s", is_read ? "true" : "false");
+    tell_messages();
+}
+
 static void tally(char **at)
 {
     tally_features(at[0]);
@@ -1129,7 +1140,7 @@ static const struct {
     const char *name;
     void (*carry_out)(char **);
 } commands[] = {{"open", open_source}, {"look", look}, {"head", head}, {"examine", examine}, {"load", load}, {"alter", alter}, {"place", place},
-                {"translate", translate}, {"count", count}, {"tally", tally}};
+                {"translate", translate}, {"count", count}, {"tally", tally}, {"compare", compare}};
 
 /* ---- the conversation ---- */
 

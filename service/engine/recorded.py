@@ -11,6 +11,7 @@ from service.engine.diagnostics import UNREACHABLE
 from service.engine.jailed import facts as facts_program
 from service.engine.reading import ADD, UNGROUPED, WORK_DRIVER
 from service.engine.recount import NOTHING_KNOWN
+from service.engine.session import Answer, SessionOver
 from service.engine.workspace import Workplace
 from service.formats.datasets import Dataset
 from service.formats.facts import Facts
@@ -30,17 +31,41 @@ NOT_THE_SYSTEM = re.compile(
 """Messages that nothing leads from the recorded system to the planned one, which no system says of itself."""
 
 
+class Compared(Answer, frozen=True):
+    """How far the recorded system of a file moves its features; None if nothing leads from it to the planned one."""
+
+    moved: float | None = None
+
+
 async def recorded_system(place: Workplace, plan: Plan, how: Reread) -> Recorded:
-    """How the system that the result of `plan` records differs from the planned one.
+    """How the systems that the result of `plan` records differ from the planned one.
 
     Raises:
         Rejection: comparing them exceeds the limits.
     """
-    spatial = next((dataset for dataset in plan.datasets if dataset.layer.is_spatial), None)
-    if spatial is None or plan.output_epsg is None:
+    spatial = [dataset for dataset in plan.datasets if dataset.layer.is_spatial]
+    if plan.output_epsg is None:
         return Recorded()
+    every = [await _compared(place, plan, how, dataset) for dataset in spatial]
+    return Recorded(all(each.is_known for each in every), max((each.moved for each in every), default=0.0))
+
+
+async def _compared(place: Workplace, plan: Plan, how: Reread, dataset: Dataset) -> Recorded:
     if place.session is not None and place.session.is_open:
-        await place.session.finish()
+        try:
+            listed = (dataset_name(plan, dataset), str(plan.output_epsg), *how.drivers, "", *how.options, "")
+            found = await place.session.ask(Compared, "compare", *listed)
+        except SessionOver as over:
+            if not over.is_no_loss:
+                raise
+        else:
+            if found.ok:
+                return Recorded(is_known=found.moved is not None, moved=found.moved or 0.0)
+            await place.session.abandon()
+    return await _compared_in_work_file(place, plan, how, dataset)
+
+
+async def _compared_in_work_file(place: Workplace, plan: Plan, how: Reread, spatial: Dataset) -> Recorded:
     try:
         await _read(place, plan, how, spatial, ("-nln", WRITTEN))
         to_planned = (*ADD, "-nln", MOVED, "-t_srs", f"EPSG:{plan.output_epsg}")

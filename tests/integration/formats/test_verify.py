@@ -4,18 +4,20 @@ import csv
 import io
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+import subprocess
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
+from anyio import run_process
 
 from sandbox.command import Command
 from sandbox.verdict import Verdict
 from service.blocking import INLINE_BYTES
 from service.engine.arguments import dataset_name
-from service.engine.workspace import FOLDER, WORK_FILE, Run
+from service.engine.workspace import FOLDER, WORK_FILE
 from service.errors import Rejection
 from service.formats.plan import Plan, plan_conversion
 from service.formats.request import ConversionRequest
@@ -276,12 +278,39 @@ async def test_a_result_that_nothing_here_can_read_is_told(pipeline: Pipeline, t
 async def test_a_system_that_a_result_does_not_record_is_told(
     converters: Converters, tmp_path: Path, epsg: int, told: str, *, has_sessions: bool
 ) -> None:
-    """The driver records none, or one with another datum, and succeeds."""
-    warnings = await _with_system(
-        Pipeline(converters, has_sessions=has_sessions), tmp_path, epsg, [point(9, 51, name="a")]
-    )
+    """The driver records none, or one with another datum, and succeeds. The run that has written it finds this out."""
+    path, commands = write_geojson(tmp_path / "a.geojson", [point(9, 51, name="a")]), []
+
+    async def run(command: Command) -> Verdict:
+        commands.append(command)
+        return await converters.run(command)
+
+    warnings = await _with_system(Pipeline(converters, run, has_sessions=has_sessions), path, epsg)
     assert len(warnings) == bool(told), warnings
     assert all(told in warning for warning in warnings)
+    if has_sessions:
+        assert len(commands) == 1
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_the_systems_of_all_layers_are_compared(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """The first layer records the right one, the second none."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = write_geojson(tmp_path / "a.geojson", [point(9, 51, name="a")])
+    two = tmp_path / "two.gpkg"
+    for name in ("first", "second"):
+        await run_process(["ogr2ogr", "-f", "GPKG", "-append", two, path, "-nln", name])
+
+    def damage(folder: Path, plan: Plan) -> None:
+        assert [dataset.name for dataset in plan.datasets] == ["first", "second"]
+        without = ["-f", "MapInfo File", "-a_srs", 'LOCAL_CS["none"]', str(folder / "out/second.tab"), str(path)]
+        subprocess.run(["ogr2ogr", *without], check=True, capture_output=True)
+
+    assert not await _with_system(pipeline, two, 25832)
+    (told,) = await _with_system(pipeline, two, 25832, damage=damage)
+    assert "cannot record EPSG:25832: " in told
 
 
 @pytest.mark.parametrize("features", [[point(9, 51, name="a")], []])
@@ -291,7 +320,8 @@ async def test_a_system_is_compared_where_geometry_begins_late(
 ) -> None:
     """Features without geometry, however many, are nowhere in any system."""
     nowhere = [feature(None, name="b")] * 1000
-    warnings = await _with_system(pipeline, tmp_path, epsg, [*nowhere, *features])
+    path = write_geojson(tmp_path / "a.geojson", [*nowhere, *features])
+    warnings = await _with_system(pipeline, path, epsg)
     expected = [told] if told and features else []
     assert len(warnings) == len(expected), warnings
     assert all(told in warning for warning in warnings)
@@ -301,26 +331,26 @@ async def test_a_limit_says_nothing_about_the_system_that_a_result_records(
     converters: Converters, tmp_path: Path
 ) -> None:
     """The comparison that could not be finished found nothing out."""
-    pipeline = Pipeline(converters)
+    path = write_geojson(tmp_path / "a.geojson", [point(9, 51, name="a")])
 
     async def run(command: Command) -> Verdict:
         short = msgspec.structs.replace(command.limits, wall_seconds=0.001) if "moved" in command.argv else None
         return await converters.run(msgspec.structs.replace(command, limits=short) if short else command)
 
     with pytest.raises(Rejection, match="took longer than allowed"):
-        await _with_system(pipeline, tmp_path, 25832, [point(9, 51, name="a")], run)
+        await _with_system(Pipeline(converters, run), path, 25832)
 
 
 async def _with_system(
-    pipeline: Pipeline, folder: Path, epsg: int, features: Sequence[Json], run: Run | None = None
+    pipeline: Pipeline, path: Path, epsg: int, damage: Callable[[Path, Plan], None] = _nothing
 ) -> tuple[str, ...]:
-    """The warnings about a MapInfo table of `features` in the system `epsg`."""
-    path = write_geojson(folder / "a.geojson", features)
+    """The warnings about the MapInfo tables of the file at `path` in the system `epsg`, after `damage` to them."""
     directory, source = pipeline.receive(path)
     target = choose_target(source.format, "MapInfo")
     request = ConversionRequest(output="MapInfo", target_epsg=epsg)
-    async with pipeline.engine.session(run or pipeline.run, target) as session:
+    async with pipeline.engine.session(pipeline.run, target) as session:
         facts = await pipeline.engine.inspect(session, source, directory, request)
         plan = plan_conversion(source, target, facts, request, pipeline.engine.catalogue)
         await pipeline.engine.convert(session, source, plan, directory)
+        damage(directory / FOLDER, plan)
         return await verify_output(pipeline.engine, session, source, plan, directory)
