@@ -18,12 +18,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from service.http.api.urls import API
 from service.http.docs.openapi import describe
 from service.http.middleware.draining import DrainingMiddleware
 from service.http.middleware.proxy_headers import Gateway, Network
 from service.http.middleware.request_context import RequestContext
 from service.http.problems import problem_of_routing
-from service.http.routes import API, ENDPOINTS, PRIVATE, ROUTES
+from service.http.routes import ENDPOINTS, PRIVATE, ROUTES
 from service.http.unserved import refuse_websocket
 from service.usecases.services import Services
 

@@ -25,6 +25,7 @@ from service.errors import (
 from service.http.api import inputs
 from service.http.api.endpoint import Answer, Keyed, Open
 from service.http.api.schemas import Analysis, BatchResult, ConversionResult, JobRecord, PlanList, RecentJobs
+from service.http.api.urls import API, JOBS, status_path
 from service.http.endpoints.analyze import analyze
 from service.http.endpoints.convert import convert_file, convert_files, convert_upload
 from service.http.endpoints.documentation import openapi
@@ -39,8 +40,6 @@ from service.http.endpoints.results import job_preview, job_result
 from service.http.endpoints.systems import SystemList, list_systems
 from service.http.endpoints.usage import usage_by_day
 from service.usecases.check_readiness import Readiness
-
-API = "/api/geo"
 
 _BUSY = (TooManyRequests, Overloaded)
 _UPLOAD = (MalformedRequest, UploadTimeout, *_BUSY)
@@ -124,7 +123,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
     ),
     Keyed(
         method="GET",
-        path=f"{API}/convert/jobs",
+        path=JOBS,
         name="recentJobs",
         handler=recent_jobs,
         summary="List the newest jobs",
@@ -134,7 +133,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
     ),
     Keyed(
         method="GET",
-        path=f"{API}/convert/jobs/{{jobId}}/status",
+        path=status_path("{jobId}"),
         name="jobStatus",
         handler=job_status,
         summary="Show a job, with a new link to its result",
@@ -144,7 +143,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
     ),
     Keyed(
         method="DELETE",
-        path=f"{API}/convert/jobs/{{jobId}}",
+        path=f"{JOBS}/{{jobId}}",
         name="deleteJob",
         handler=delete_one,
         summary="Cancel a job that is open, at no charge, or erase its result",
@@ -158,7 +157,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
     ),
     Keyed(
         method="GET",
-        path=f"{API}/convert/jobs/{{jobId}}/preview",
+        path=f"{JOBS}/{{jobId}}/preview",
         name="jobPreview",
         handler=job_preview,
         summary="Show the result of a job as GeoJSON for a map: its first features, simplified",
@@ -168,7 +167,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
     ),
     Keyed(
         method="GET",
-        path=f"{API}/convert/jobs/{{jobId}}/result",
+        path=f"{JOBS}/{{jobId}}/result",
         name="jobResult",
         handler=job_result,
         summary="Show what the conversion of a job responded, with a new link",

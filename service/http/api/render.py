@@ -21,7 +21,7 @@ from service.http.api.schemas import (
     json_response,
     timestamp,
 )
-from service.http.api.urls import address_of, address_of_route
+from service.http.api.urls import JOBS, address_of, status_path
 from service.jobs.lifecycle import ENDED, Status
 from service.jobs.records import Details, Job
 from service.metering.balance import Balance
@@ -95,22 +95,23 @@ def _batch_entry(request: Request, linked: LinkedJob, notes: Sequence[str]) -> B
 
 def accepted(request: Request, job: Job) -> Response:
     """Respond that a job was accepted, with its address (RFC 7240, interface 3)."""
-    location = address_of_route(request, "jobStatus", jobId=str(job.id))
+    location = address_of(request, status_path(job.id))
     return json_response(job_record(request, LinkedJob(job, None)), HTTPStatus.ACCEPTED, _applied(location))
 
 
 def accepted_batch(request: Request, jobs: Sequence[Job]) -> Response:
     """Respond which files of a batch were accepted or refused, with the addresses of their jobs."""
-    location = f"{address_of_route(request, 'recentJobs')}?limit={len(jobs)}"
+    location = f"{address_of(request, JOBS)}?limit={len(jobs)}"
     records = tuple(job_record(request, LinkedJob(job, None)) for job in jobs)
     return json_response(RecentJobs(success=True, jobs=records), HTTPStatus.ACCEPTED, _applied(location))
 
 
 def of_job(request: Request, job: Job, notes: Sequence[str]) -> dict[str, str]:
     """Return the headers of a response about one job: its id, its record, and how many warnings there are."""
-    address = address_of_route(request, "jobStatus", jobId=str(job.id))
+    job_id = str(job.id)
+    address = address_of(request, status_path(job_id))
     return {
-        "Geomill-Job-Id": str(job.id),
+        "Geomill-Job-Id": job_id,
         "Geomill-Warnings": str(len(notes) + len(job.details.warnings)),
         "Link": f'<{address}>; rel="describedby"',
     }

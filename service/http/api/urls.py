@@ -1,4 +1,4 @@
-"""The URLs in responses: as clients reach the service, through any gateway in front of it."""
+"""The URLs of the interface, and those in responses: as clients reach the service, through any gateway before it."""
 
 from urllib.parse import quote
 
@@ -6,15 +6,18 @@ from starlette.requests import Request
 
 from service.http.middleware.proxy_headers import HOST
 
+API = "/api/geo"
+JOBS = f"{API}/convert/jobs"
+
 
 def address_of(request: Request, path: str) -> str:
     """Return the full URL of `path`, which starts with a slash and excludes the root path."""
     return (request.state.public_url or _address_of_service(request)) + path
 
 
-def address_of_route(request: Request, name: str, **parameters: str) -> str:
-    """Return the full URL of the route `name`."""
-    return address_of(request, str(request.app.url_path_for(name, **parameters)))
+def status_path(job_id: object) -> str:
+    """Return the path of a job's status."""
+    return f"{JOBS}/{job_id}/status"
 
 
 def _address_of_service(request: Request) -> str:
