@@ -11,7 +11,7 @@ A boundary starts with a carriage return. While the bytes of a file arrive and t
 of a boundary, a chunk without a carriage return bypasses the parser: searching for one byte is several times as fast.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import msgspec
 from multipart import MultipartError, MultipartSegment, ParserError, PushMultipartParser
@@ -86,25 +86,25 @@ class FormParser:
         self._in_file = False
         self._holds_nothing = False
 
-    def feed(self, data: bytes) -> Iterator[Event]:
-        """Yield the events that `data`, the next chunk of the body, completes; exhaust it before the next call.
+    def feed(self, data: bytes) -> Sequence[Event]:
+        """Return the events that `data`, the next chunk of the body, completes.
 
         Raises:
             MalformedRequest: the body is not a form, is malformed, or exceeds a limit (interface 7.1).
         """
         if self._preamble is not None:
             data = self._skip_preamble(data)
+        if not data:
+            return ()
         if self._in_file and self._holds_nothing and b"\r" not in data:
-            if data:
-                yield data
-        elif data:
-            try:
-                for event in self._parser.parse(data):
-                    yield from self._translate(event)
-            except MultipartError as error:
-                raise _explained(error) from error
-            end = data[-self._most_held :]
-            self._holds_nothing = len(end) == self._most_held and b"\r" not in end
+            return (data,)
+        try:
+            events = [self._translate(found) for found in self._parser.parse(data)]
+        except MultipartError as error:
+            raise _explained(error) from error
+        end = data[-self._most_held :]
+        self._holds_nothing = len(end) == self._most_held and b"\r" not in end
+        return [event for event in events if event is not None]
 
     def finish(self) -> None:
         """Declare the end of the body.
@@ -129,18 +129,17 @@ class FormParser:
         self._preamble = preamble
         return b""
 
-    def _translate(self, event: MultipartSegment | bytes | None) -> Iterator[Event]:
-        if isinstance(event, MultipartSegment):
-            yield from self._begin(event)
-        elif event is not None:
-            yield from self._continue(event)
-        elif self._text is None:
-            self._in_file = False
-            yield _FILE_END
-        else:
-            yield self._text.field()
+    def _translate(self, found: MultipartSegment | bytes | None) -> Event | None:
+        if isinstance(found, MultipartSegment):
+            return self._begin(found)
+        if found is not None:
+            return self._continue(found)
+        if self._text is not None:
+            return self._text.field()
+        self._in_file = False
+        return _FILE_END
 
-    def _begin(self, segment: MultipartSegment) -> Iterator[Event]:
+    def _begin(self, segment: MultipartSegment) -> FileStart | None:
         headers = dict(segment.headerlist)
         if headers.get("Content-Transfer-Encoding", "").strip().lower() not in _PLAIN_ENCODINGS:
             raise MalformedRequest("A part of the form has a Content-Transfer-Encoding. Send its bytes unencoded.")
@@ -149,21 +148,22 @@ class FormParser:
             raise MalformedRequest(f"A field name is longer than {MAX_FIELD_NAME_CHARACTERS} characters.")
         if name != self._file_field:
             self._text = _Text(name, segment.charset, self._max_field_bytes, is_file=untrusted_name is not None)
-        elif untrusted_name is None:
+            return None
+        if untrusted_name is None:
             raise MalformedRequest(
                 f'The part "{name}" has no file name; the input format is read from its extension. '
                 f"With curl: -F {name}=@cities.geojson"
             )
-        else:
-            self._text = None
-            self._in_file = True
-            yield FileStart(untrusted_name)
+        self._text = None
+        self._in_file = True
+        return FileStart(untrusted_name)
 
-    def _continue(self, data: bytes) -> Iterator[Event]:
+    def _continue(self, data: bytes) -> bytes | None:
         if self._text is None:
-            yield data
-        elif not self._text.add(data):
+            return data
+        if not self._text.add(data):
             raise MalformedRequest(self._text.complaint(self._file_field))
+        return None
 
 
 class _Text:

@@ -80,7 +80,8 @@ class _Reception:
         self._workspace = workspace
         self._pace = Pace(limits, time.monotonic())
         self._grain_seconds = limits.idle_seconds / 20
-        self._too_large = body_too_large(form, limits)
+        self._form = form
+        self._limits = limits
         self._room = max_body_bytes(form, limits)
         self._received = 0
 
@@ -90,7 +91,10 @@ class _Reception:
         if waiting.cancelled_caught:
             raise UploadTimeout(self._pace.complaint)
         self._parser.finish()
-        await self._workspace.run_blocking(self._assembly.flush, inline=self._small)
+        if self._small:
+            self._assembly.flush()
+        else:
+            await self._workspace.run_blocking(self._assembly.flush)
         return self._assembly.form()
 
     def close(self) -> None:
@@ -98,9 +102,11 @@ class _Reception:
 
     async def _read(self, body: AsyncIterable[bytes], waiting: CancelScope) -> None:
         async for chunk in body:
+            if not chunk:
+                continue
             self._received += len(chunk)
             if self._received > self._room:
-                raise self._too_large
+                raise body_too_large(self._form, self._limits)
             for event in self._parser.feed(chunk):
                 self._assembly.take(event)
             self._pace.heard(time.monotonic(), self._received)

@@ -144,9 +144,9 @@ class Workspace:
         self._owned.remove(directory)
         return directory
 
-    async def run_blocking(self, work: Callable[[], _Result], *, inline: bool = False) -> _Result:
+    async def run_blocking(self, work: Callable[[], _Result]) -> _Result:
         """See `WorkArea.run_blocking`."""
-        return await self._area.run_blocking(work, inline=inline)
+        return await self._area.run_blocking(work)
 
 
 @asynccontextmanager
