@@ -98,6 +98,7 @@ class Connection:
     def connection_lost(self) -> None:
         """Note that the connection is closed in both directions."""
         self._timer.cancel()
+        self._http = None  # it holds this connection: both would be left to the garbage collector
         self.site.forget(self, too_many=self._too_many)
         self.has_ended.set()
         self._wake()

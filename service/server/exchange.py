@@ -87,7 +87,7 @@ class Exchange:
         piece = await self._read_body()
         if self._fault is not None:
             return _DISCONNECT
-        self._has_told_end = not piece
+        self._has_told_end = self._body.is_complete
         return {"type": "http.request", "body": piece, "more_body": not self._has_told_end}
 
     async def _read_body(self) -> bytes:

@@ -167,3 +167,4 @@ class Wire:
             self._loop.remove_writer(self._number)
         self._socket.close()
         self._owner.connection_lost()
+        del self._owner  # it holds this wire: both would be left to the garbage collector

@@ -99,8 +99,8 @@ class Progress(Generic[_Record]):
         self.step: Step | None = None
         self.on_step: Callable[[], None] | None = None
         """Is called when a step begins."""
-        self.share: Callable[[], float | None] = lambda: None
-        """Returns which share of the current step is done, from 0 to 1; None if that is unknown."""
+        self.share: Callable[[], float | None] | None = None
+        """Returns which share of the current step is done, from 0 to 1, or None; None if that is unknown."""
         self._anywhere = anywhere
 
     async def through(self, steps: Sequence[Step], tools: object) -> Any:
@@ -117,7 +117,7 @@ class Progress(Generic[_Record]):
 
     def situation(self) -> Situation:
         """Return what happens to the job now, and how much of that is done."""
-        return Situation(self.stage(), self.share())
+        return Situation(self.stage(), self.share() if self.share is not None else None)
 
     def failure(self, error: BaseException) -> Failure | None:
         """Return what an error of the current step means for the job; None if it does not concern the job."""

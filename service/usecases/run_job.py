@@ -81,6 +81,7 @@ async def run_job(parts: JobParts, spec: JobSpec, directory: Path, ticket: Queue
         return ended.job
     finally:
         parts.jobs.end(spec.job.id)
+        progress.on_step = progress.share = None  # they hold the job: it would be left to the garbage collector
         is_little = isinstance(progress.record, Packed) and progress.record.output.is_little
         for made in directories:
             await parts.work_area.remove(made, inline=is_little)

@@ -1,9 +1,11 @@
 """How long a connection lives, how responses are divided into writes, and how requests reach an application."""
 
 import asyncio
+import gc
 import re
 import socket
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -344,3 +346,18 @@ async def test_an_application_that_reads_is_told_that_its_client_has_gone() -> N
         client.writer.close()
         async with asyncio.timeout(5):
             await client.application.left.wait()
+
+
+async def test_a_closed_connection_needs_no_garbage_collector() -> None:
+    """Under overload there are thousands a second."""
+    gc.collect()
+    gc.disable()
+    try:
+        async with connection() as client:
+            await client.ask()
+            served = weakref.ref(next(iter(client.site.connections)))
+            client.writer.close()
+            await until(lambda: not client.site.connections)
+            await until(lambda: served() is None)
+    finally:
+        gc.enable()
