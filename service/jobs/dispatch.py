@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import anyio
 import structlog
@@ -31,6 +31,7 @@ RETRY_AFTER_SECONDS = 2
 RESTARTING = "The service is restarting. Send the request again."
 CANCEL_SECONDS = 5.0
 """How long a caller that cancels a job waits for its run to end; the run ends in any case."""
+_Answer = TypeVar("_Answer")
 _log = structlog.get_logger()
 
 
@@ -158,8 +159,7 @@ class JobRunner:
             TooManyRequests: the account has reached its limit of files in progress.
             Overloaded: the queue has no place for them, or the service is shutting down.
         """
-        with self._refusals():
-            return self._pool.queue.enqueue(str(account_id), files)
+        return self._ask(self._pool.queue.enqueue, account_id, files)
 
     def readmit(self, account_id: AccountId) -> QueueTicket:
         """Take a place for a claimed job, however many are taken: a worker bounds the number that it claims.
@@ -167,13 +167,11 @@ class JobRunner:
         Raises:
             Overloaded: the service is shutting down.
         """
-        with self._refusals():
-            return self._pool.queue.readmit(str(account_id))
+        return self._ask(self._pool.queue.readmit, account_id)
 
     def refuse_if_full(self, account_id: AccountId) -> None:
         """Refuse a request before its body is read, if it would be refused afterwards; raises what `enqueue` raises."""
-        with self._refusals():
-            self._pool.queue.require(str(account_id))
+        self._ask(self._pool.queue.require, account_id)
 
     @contextmanager
     def admitting(self, job_id: JobId) -> Iterator[None]:
@@ -229,13 +227,12 @@ class JobRunner:
         for handle in self._handles.values():
             handle.cancel()
 
-    @contextmanager
-    def _refusals(self) -> Iterator[None]:
-        """Refuse requests while draining, and turn refusals of the queue into errors for the client."""
+    def _ask(self, question: Callable[..., _Answer], account_id: AccountId, *counts: int) -> _Answer:
+        """Ask the queue, turning its refusals into errors for the client; refuse at once while draining."""
         if self.draining:
             raise Overloaded(RESTARTING, RETRY_AFTER_SECONDS)
         try:
-            yield
+            return question(str(account_id), *counts)
         except TenantLimit as limit:
             message = (
                 f"This account has {limit.taken} files in progress; its limit is {self._pool.queue.per_tenant}. "

@@ -14,6 +14,7 @@ import random
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from itertools import chain
+from typing import Self
 
 from service.errors import Overloaded
 from service.ids import AccountId
@@ -44,7 +45,10 @@ _LATE = 0.02
 
 
 class Promise:
-    """A place for one request of an account, or of an unidentified caller (`account_id` is None)."""
+    """A place for one request of an account, or of an unidentified caller (`account_id` is None).
+
+    As a context, it ends with the block.
+    """
 
     __slots__ = ("_promises", "account_id", "at", "counts", "is_open")
 
@@ -54,6 +58,12 @@ class Promise:
         self.counts = account_id is not None
         self.is_open = True
         self._promises = promises
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     def release(self) -> None:
         """End the promise: its request has ended or is about to enter the queue. Releasing twice has no effect."""

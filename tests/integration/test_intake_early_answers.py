@@ -143,9 +143,10 @@ async def test_a_body_that_was_read_keeps_the_connection() -> None:
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             raise NotImplementedError
-        received = 0
-        while (message := await receive())["more_body"]:
-            received += len(message["body"])
+        received, more = 0, True
+        while more:
+            message = await receive()
+            received, more = received + len(message["body"]), message["more_body"]
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": str(received).encode()})
 

@@ -6,6 +6,7 @@ The routes and the description of the interface are generated from the same rows
 from http import HTTPStatus
 
 import msgspec
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -26,6 +27,7 @@ from service.http.problems import problem_of_fault
 JSON = "application/json"
 OF_HEADS: tuple[type[RequestFault], ...] = (HeadersTooLarge, MalformedRequest)
 """The faults for which any request may be refused before it reaches its endpoint."""
+_NO_QUERY = QueryParams()
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +53,14 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[type[RequestFault], ...] = ()
 
 
+class _Request(Request):
+    """A request without a query, as most are, needs no parser for one."""
+
+    @property
+    def query_params(self) -> QueryParams:
+        return super().query_params if self.scope["query_string"] else _NO_QUERY
+
+
 class _Served:
     """A handler as an ASGI application, which also responds to request faults."""
 
@@ -60,7 +70,7 @@ class _Served:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI request."""
         try:
-            response = await self._handler(Request(scope, receive, send))
+            response = await self._handler(_Request(scope, receive, send))
         except RequestFault as fault:
             response = problem_of_fault(fault, scope["state"]["request_id"])
         await response(scope, receive, send)

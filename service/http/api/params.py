@@ -1,7 +1,7 @@
 """Reads form fields, queries and headers into typed values; errors name the parameter (interface 7.1)."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from difflib import get_close_matches
 from typing import Any
@@ -62,7 +62,7 @@ def read_include_wallet(fields: Fields) -> bool:
     Raises:
         InvalidParameter: it is not a boolean.
     """
-    return bool(_value(INCLUDE_WALLET, fields, 0, 1))
+    return bool(_value(INCLUDE_WALLET, fields.get(INCLUDE_WALLET.name, ()), 0, 1))
 
 
 def read_idempotency_key(headers: Headers) -> str | None:
@@ -89,6 +89,8 @@ def wants_async(headers: Headers) -> bool:
 
 def unknown_fields(form: Form, known: Iterable[str]) -> tuple[str, ...]:
     """A warning for each unknown field of `form`, with the most similar of the `known` names."""
+    if not form.unknown_fields:
+        return ()
     names = {name.casefold(): name for name in known}
     return tuple(_unknown_field(name, names) for name in form.unknown_fields[:MOST_UNKNOWN])
 
@@ -189,15 +191,16 @@ def read_search(query: QueryParams) -> str:
 
 def _request(form: UploadForm, fields: Fields, number: int, files: int) -> ConversionRequest:
     """Read the request for the file with `number` out of `files`; absent fields have their defaults."""
-    read = {field.wish: _value(field, fields, number, files) for field in form.fields if field.wish}
+    sent = [field for field in form.fields if field.wish and field.name in fields]
+    read = {field.wish: _value(field, fields[field.name], number, files) for field in sent}
     wishes: dict[str, Any] = {wish: value for wish, value in read.items() if value is not None}
     _check_columns(wishes)
     return ConversionRequest(**wishes)
 
 
-def _value(field: Field, fields: Fields, number: int, files: int) -> object:
-    """Return the value of a field for one of the files; None if it is absent or blank."""
-    texts, name = fields.get(field.name, ()), field.name
+def _value(field: Field, texts: Sequence[str], number: int, files: int) -> object:
+    """Return the value for one of the files of a field sent as `texts`; None if there is none or it is blank."""
+    name = field.name
     if field.many and len(texts) > files:
         raise InvalidParameter(name, f"The form has {len(texts)} {name} for {files} files; send at most one per file.")
     if not field.many and len(texts) > 1:

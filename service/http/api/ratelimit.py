@@ -5,7 +5,6 @@ bytes of a plan's month. The policy is known once the key is. What is left of th
 conversion, because any other request would need an extra round trip to the database.
 """
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 
@@ -29,20 +28,24 @@ class Remaining(msgspec.Struct, frozen=True, kw_only=True):
 NOTHING_KNOWN = Remaining()
 
 
-def rate_limits(queue: AdmissionQueue, caller: Caller, remaining: Remaining, now: datetime) -> Iterator[Header]:
+def rate_limits(queue: AdmissionQueue, caller: Caller, remaining: Remaining, now: datetime) -> tuple[Header, Header]:
     """Return both headers for a response to `caller` at `now`."""
-    month = _seconds_of_month(now.replace(microsecond=0))
-    yield b"ratelimit-policy", _policy(queue.per_tenant, caller.allowance, sum(month))
-    yield b"ratelimit", ", ".join(_limits(queue.left(str(caller.account_id)), remaining, month[1])).encode("ascii")
+    past, left = _seconds_of_month(now.replace(microsecond=0))
+    limits = _limits(queue.left(str(caller.account_id)), remaining, left)
+    return (
+        (b"ratelimit-policy", _policy(queue.per_tenant, caller.allowance, past + left)),
+        (b"ratelimit", limits.encode("ascii")),
+    )
 
 
-def _limits(places_left: int, remaining: Remaining, seconds: int) -> Iterator[str]:
+def _limits(places_left: int, remaining: Remaining, seconds: int) -> str:
     again = f";t={RETRY_AFTER_SECONDS}" if places_left == 0 else ""
-    yield f'"concurrency";r={places_left}{again}'
+    limits = f'"concurrency";r={places_left}{again}'
     if remaining.conversions is not None:
-        yield f'"conversions";r={remaining.conversions};t={seconds}'
+        limits += f', "conversions";r={remaining.conversions};t={seconds}'
     if remaining.size_bytes is not None:
-        yield f'"data";r={remaining.size_bytes};t={seconds}'
+        limits += f', "data";r={remaining.size_bytes};t={seconds}'
+    return limits
 
 
 @lru_cache(maxsize=64)

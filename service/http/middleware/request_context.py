@@ -96,7 +96,7 @@ class _Exchange:
                 (b"x-request-id", self._request_id.encode("ascii")),
                 (_TRACEPARENT, str(self._span.traceparent).encode("ascii")),
             ]
-            headers += missing(self._scope, {name.lower() for name, _ in headers})
+            headers += missing(self._scope, {name for name, _ in headers})
             message = {**message, "headers": headers}
         else:
             metrics.SENT_BYTES.inc(len(message.get("body", b"")))

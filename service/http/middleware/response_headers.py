@@ -1,7 +1,5 @@
 """Default response headers."""
 
-from collections.abc import Iterator
-
 from starlette.types import Scope
 
 from service.http.api.ratelimit import NOTHING_KNOWN, Header, rate_limits
@@ -18,14 +16,14 @@ DEFAULTS: tuple[Header, ...] = (
 _CLOSE: Header = (b"connection", b"close")
 
 
-def missing(scope: Scope, present: set[bytes]) -> Iterator[Header]:
+def missing(scope: Scope, present: set[bytes]) -> list[Header]:
     """Return the headers that a response to the request of `scope` needs besides those `present`."""
-    yield from (header for header in DEFAULTS if header[0] not in present)
+    headers = [header for header in DEFAULTS if header[0] not in present]
     state = scope["state"]
     services: Services = state["services"]
-    runner = services.runner
     if "caller" in state:
         remaining = state.get("remaining", NOTHING_KNOWN)
-        yield from rate_limits(services.pool.queue, state["caller"], remaining, services.clock())
-    if runner.is_shutting_down and _CLOSE[0] not in present and scope["http_version"] < "2":
-        yield _CLOSE  # so that the client's next request goes to another server
+        headers += rate_limits(services.pool.queue, state["caller"], remaining, services.clock())
+    if services.runner.is_shutting_down and _CLOSE[0] not in present and scope["http_version"] < "2":
+        headers.append(_CLOSE)  # so that the client's next request goes to another server
+    return headers
