@@ -30,6 +30,7 @@
 #include "progress.h"
 #include "separated.h"
 #include "session.h"
+#include "straying.h"
 #include "systems.h"
 #include "tally.h"
 #include "workbook.h"
@@ -1130,6 +1131,28 @@ static void compare(char **at)
     tell_messages();
 }
 
+/* What strays in the layers of the given names that are held, or, without names, in all layers of what is open. */
+static void stray(char **at)
+{
+    int source_code = atoi(at[0]), target_code = at[1] ? atoi(at[1]) : 0, told = 0;
+    char **names = at + (at[1] ? 2 : 1);
+    put("{\"layers\":[");
+    for (int number = 0, layers = *names || !latest ? 0 : GDALDatasetGetLayerCount(latest); number < layers; number++) {
+        put(told++ ? "," : "");
+        tell_strays(GDALDatasetGetLayer(latest, number), source_code, target_code);
+    }
+    for (; *names; names++) {
+        handle layer = stayed && strcmp(*names, stayed_table) == 0 ? stayed : memory ? GDALDatasetGetLayerByName(memory, *names) : NULL;
+        put(told++ ? "," : "");
+        if (layer)
+            tell_strays(layer, source_code, target_code);
+        else
+            put("{}");
+    }
+    put("],\"ok\":true");
+    tell_messages();
+}
+
 static void tally(char **at)
 {
     tally_features(at[0]);
@@ -1140,7 +1163,7 @@ static const struct {
     const char *name;
     void (*carry_out)(char **);
 } commands[] = {{"open", open_source}, {"look", look}, {"head", head}, {"examine", examine}, {"load", load}, {"alter", alter}, {"place", place},
-                {"translate", translate}, {"count", count}, {"tally", tally}, {"compare", compare}};
+                {"translate", translate}, {"count", count}, {"tally", tally}, {"compare", compare}, {"stray", stray}};
 
 /* ---- the conversation ---- */
 

@@ -29,6 +29,7 @@ from service.engine.recorded import recorded_system
 from service.engine.recount import count_unreachable
 from service.engine.rereading import reread, tally
 from service.engine.session import Session, SessionOver, session
+from service.engine.straying import find_strays
 from service.engine.workbooks import JAILED as WORKBOOKS_JAILED
 from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Run, Workplace, staged_names
 from service.engine.writing import JAILED as WRITERS_JAILED
@@ -42,6 +43,7 @@ from service.formats.geometry import Family
 from service.formats.names import unique
 from service.formats.plan import Plan
 from service.formats.request import ConversionRequest
+from service.formats.straying import Strays, that_may_stray
 from service.formats.verify import Verified
 
 __all__ = ["Engine", "Output"]
@@ -153,6 +155,18 @@ class Engine:
             return False
         is_open = place.session is not None and place.session.is_open
         return is_open or plan.writing.read_back not in READERS
+
+    async def find_strays(self, run: Run, source: Source, plan: Plan, directory: Path) -> list[tuple[Dataset, Strays]]:
+        """How many features have coordinates in the result of `convert` that mean nothing; before it is read back.
+
+        Raises:
+            Rejection: finding them exceeds the limits.
+        """
+        datasets = that_may_stray(plan, self.catalogue)
+        if not datasets:
+            return []
+        place = self._place(run, directory, source, Subject(input=source.format.title))
+        return await find_strays(place, plan, origin_of(source, plan), datasets, self.catalogue)
 
     async def count_odd_times(self, run: Run, source: Source, plan: Plan, directory: Path) -> int:
         """How many times the upload holds in zones that its driver cannot represent; 0 if the plan holds no times.

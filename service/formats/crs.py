@@ -89,8 +89,15 @@ class CrsCatalogue:
 
         Others, also those of the poles, are continuous there.
         """
-        areas = self._ask(AREA, epsg) if 0 < epsg <= MAX_CODE else []
-        return any(east - west == FULL_CIRCLE and south < 0 < north for west, south, east, north in areas)
+        return any(east - west == FULL_CIRCLE and south < 0 < north for west, south, east, north in self._areas(epsg))
+
+    def covers(self, epsg: int, extent: tuple[float, float, float, float]) -> bool:
+        """Whether `extent`, in degrees, is within an area for which `epsg` is made."""
+        x_min, y_min, x_max, y_max = extent
+        return any(
+            west <= x_min and x_max <= east and south <= y_min and y_max <= north
+            for west, south, east, north in self._areas(epsg)
+        )
 
     def search(self, text: str) -> list[tuple[int, str, str]]:
         """Return code, name and area of the plane systems that match every word of `text`, the most likely first.
@@ -122,6 +129,10 @@ class CrsCatalogue:
             )
         successors = self._ask(SUCCESSORS, epsg) if deprecated else []
         return int(successors[0][0]) if len(successors) == 1 else epsg
+
+    def _areas(self, epsg: int) -> list[tuple[Any, ...]]:
+        """West, south, east and north of the areas for which `epsg` is made."""
+        return self._ask(AREA, epsg) if 0 < epsg <= MAX_CODE else []
 
     def _find(self, epsg: int) -> tuple[str, str, int] | None:
         rows = self._ask(SYSTEM, epsg) if 0 < epsg <= MAX_CODE else []

@@ -147,6 +147,10 @@ NOTES = """\
 - **Wkt** is one geometry per line, `GEOMETRYCOLLECTION EMPTY` for a feature without geometry.
 - **DXF** without `EOF` at its end is incomplete and refused; so is binary DXF.
 - **Mercator's projection** (EPSG:3857, 3395): latitudes beyond 85.06 degrees are converted, and a warning reports them.
+- **Far from a projection's area**: features whose coordinates mean nothing there, because the way back leads more than
+  100 m elsewhere, or because they are farther from its origin than the Earth is long around, are converted, and a
+  warning reports their number and the first. Coordinates slightly beyond the area, such as those of a neighboring UTM
+  zone, are right.
 - **UTF-16** is read in KML, and in CSV and WKT with a byte order mark; other formats and files are refused.
 - **SQLite** is read with all its tables except those of SpatiaLite.
 

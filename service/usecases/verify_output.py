@@ -7,6 +7,7 @@ from service.engine.convert import Engine
 from service.engine.workspace import FOLDER, Run
 from service.formats.detect import Part, Source
 from service.formats.plan import Plan
+from service.formats.straying import stray_warnings
 from service.formats.verify import Verified, compare, verified_from
 from service.geojson.refusals import Unreadable
 from service.usecases.inspect_source import scan_document
@@ -19,15 +20,17 @@ ODD_TIMES = (
 
 
 async def verify_output(engine: Engine, run: Run, source: Source, plan: Plan, directory: Path) -> tuple[str, ...]:
-    """The differences between the result and the plan, as warnings, and times that reading has changed.
+    """The differences between the result and the plan, as warnings, and what reading and reprojecting have changed.
 
     Raises:
         Rejection: the result is unusable, or reading it exceeds the limits.
     """
+    found_astray = await engine.find_strays(run, source, plan, directory)
+    strays = tuple(stray_warnings(plan, found_astray, engine.catalogue))
     found = await engine.read_back(run, source, plan, directory)
     if found is None and plan.writing.read_back == JSON:
         found = await _scan(engine, run, plan, directory)
-    differences = () if found is None else compare(plan, found)
+    differences = (*strays, *(() if found is None else compare(plan, found)))
     odd_times = await engine.count_odd_times(run, source, plan, directory)
     if not odd_times:
         return differences

@@ -1,0 +1,97 @@
+"""Finds features that stray, in the run that is open or by SQL on the work file (see `service.formats.straying`)."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta
+
+from service.engine.arguments import Origin
+from service.engine.jailed import facts as facts_program
+from service.engine.jailed.gpkg import FID, GEOMETRY
+from service.engine.reading import INTO_WORK_FILE, UNGROUPED, WORK_DRIVER
+from service.engine.recount import NOTHING_KNOWN
+from service.engine.session import Answer, SessionOver
+from service.engine.workspace import Workplace
+from service.formats.crs import CrsCatalogue
+from service.formats.datasets import Dataset
+from service.formats.facts import MAX_LAYERS, Facts
+from service.formats.plan import Plan
+from service.formats.straying import Strays
+
+COPY_FILE = "copy.gpkg"
+COPY = "copy"
+STRAYS_FILE = "strays.gpkg"
+COUNTS_FILE = "strays.json"
+SAME_DEGREES, SAME_UNITS = 1e-3, 100
+"""How far apart places may be to count as the same; see straying.c, which does this in a run that is open."""
+METERS_AROUND = 4e7
+"""How long the Earth is around."""
+EDGES = ("MinX", "MaxX", "MinY", "MaxY")
+
+
+class _Strayed(Answer, frozen=True):
+    layers: Annotated[tuple[Strays, ...], Meta(max_length=MAX_LAYERS)]
+
+
+async def find_strays(
+    place: Workplace, plan: Plan, origin: Origin, datasets: Sequence[Dataset], catalogue: CrsCatalogue
+) -> list[tuple[Dataset, Strays]]:
+    """How many features of `datasets`, which may stray, do so in the result of `plan`.
+
+    Raises:
+        Rejection: finding them exceeds the limits.
+    """
+    session = place.session
+    if session is not None and session.is_open:
+        names = origin.tables(plan, *datasets)
+        try:
+            told = await session.ask(_Strayed, "stray", str(plan.source_epsg or 0), str(plan.output_epsg), *names)
+        except SessionOver as over:
+            if not over.is_no_loss:
+                raise
+        else:
+            return list(zip(datasets, told.layers, strict=False))
+    return [(dataset, await _count(place, plan, origin, dataset, catalogue)) for dataset in datasets]
+
+
+async def _count(place: Workplace, plan: Plan, origin: Origin, dataset: Dataset, catalogue: CrsCatalogue) -> Strays:
+    """Copy the layer with its system, which it may not record, and compare the features in the copy."""
+    assigned = ["-a_srs", f"EPSG:{plan.source_epsg}"] if plan.source_epsg else []
+    arguments = [*INTO_WORK_FILE, *assigned, *origin.options, COPY_FILE, origin.name]
+    arguments += [*origin.tables(plan, dataset), "-nln", COPY]
+    query = _query(plan, dataset, catalogue)
+    try:
+        await place.ogr2ogr(arguments, (*origin.drivers, WORK_DRIVER), origin.environment)
+        await place.ogr2ogr([*UNGROUPED, "-nln", COPY, "-sql", query, STRAYS_FILE, COPY_FILE], (WORK_DRIVER,))
+        await place.python(facts_program.__name__, STRAYS_FILE, NOTHING_KNOWN, COUNTS_FILE)
+        (layer,) = (await place.read_json(COUNTS_FILE, Facts)).layers
+    finally:
+        await place.discard(COPY_FILE, STRAYS_FILE)
+    found = {field.name: int(field.total or 0) for field in layer.fields}
+    return Strays(found.get("strays", 0), found.get("first", 0))
+
+
+def _query(plan: Plan, dataset: Dataset, catalogue: CrsCatalogue) -> str:
+    """Compare the extents of features with those that the way back leads to."""
+    source, output = plan.source_epsg or dataset.layer.crs.epsg, plan.output_epsg or 0
+    in_degrees = source is not None and catalogue.is_geographic(source)
+    beside = " OR ".join(_differ(edge, in_degrees=in_degrees) for edge in EDGES)
+    beyond = " OR ".join(f"abs(ST_{edge}(new)) > {METERS_AROUND}" for edge in EDGES)
+    new = f"ST_Transform({GEOMETRY}, {output})"
+    return (
+        f"SELECT count(*) AS strays, min(number) AS first FROM (SELECT {FID} AS number, {GEOMETRY} AS old, "  # noqa: S608 -- ours
+        f"{new} AS new, ST_Transform({new}, ST_SRID({GEOMETRY})) AS back FROM {COPY} WHERE {GEOMETRY} IS NOT NULL "
+        f"LIMIT -1 OFFSET 0) WHERE back IS NULL OR {beside} OR {beyond}"
+    )
+
+
+def _differ(edge: str, *, in_degrees: bool) -> str:
+    """Degrees of longitude are shorter at high latitudes, and a turn of them makes no difference."""
+    apart = f"abs(ST_{edge}(old) - ST_{edge}(back))"
+    if not in_degrees:
+        return f"{apart} > {SAME_UNITS}"
+    if edge.endswith("Y"):
+        return f"{apart} > {SAME_DEGREES}"
+    shrunk = "max(0, 1 - ST_MinY(old) * ST_MinY(old) / 8100)"
+    crosses = "(ST_MinX(old) < -180 OR ST_MaxX(old) > 180)"
+    return f"(min({apart}, abs({apart} - 360)) * {shrunk} > {SAME_DEGREES} AND NOT {crosses})"

@@ -1,0 +1,55 @@
+"""Features too far from the area for which a coordinate system is made: their coordinates in it mean nothing. Pure.
+
+PROJ computes coordinates for most of them without an error. They stray if the way back leads more than 100 m elsewhere,
+or if they are farther from the origin of a projection than the Earth is long around.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from service.formats.crs import CrsCatalogue
+from service.formats.datasets import Dataset
+from service.formats.facts import Count, Layer
+from service.formats.names import shown
+from service.formats.plan import Plan
+
+
+class Strays(msgspec.Struct, frozen=True):
+    """How many features of a layer stray, and the number of the first, from 1."""
+
+    count: Count = 0
+    first: Count = 0
+
+
+def that_may_stray(plan: Plan, catalogue: CrsCatalogue) -> list[Dataset]:
+    """One dataset for each layer of which features may stray."""
+    by_layer = {dataset.layer.table: dataset for dataset in plan.datasets if dataset.layer.is_spatial}
+    return [dataset for dataset in by_layer.values() if _may_stray(plan, dataset.layer, catalogue)]
+
+
+def _may_stray(plan: Plan, layer: Layer, catalogue: CrsCatalogue) -> bool:
+    source, output = plan.source_epsg or layer.crs.epsg, plan.output_epsg
+    if output is None or source == output:
+        return False
+    if source is None or not catalogue.is_geographic(source):
+        return True
+    if catalogue.is_geographic(output):
+        return False
+    return layer.extent is None or not catalogue.covers(output, layer.extent)
+
+
+def stray_warnings(plan: Plan, found: Sequence[tuple[Dataset, Strays]], catalogue: CrsCatalogue) -> Iterator[str]:
+    """What to tell about the features that stray."""
+    for dataset, strays in found:
+        if strays.count:
+            layer = dataset.layer
+            systems = (plan.source_epsg or layer.crs.epsg, plan.output_epsg)
+            made = [f"EPSG:{epsg}" for epsg in systems if epsg is not None and not catalogue.is_geographic(epsg)]
+            features = sum(layer.geometry_types.values())
+            yield (
+                f"{strays.count:,} of {features:,} features of {shown(layer.name)!r}, first feature {strays.first:,}, "
+                f"lie too far from the area for which {' or '.join(made) or 'their system'} is made: their coordinates "
+                "in the result mean nothing. Is the file's own system right? If not, send sourceEpsg; else leave them "
+                "out, or choose another targetEpsg."
+            )

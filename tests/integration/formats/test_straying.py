@@ -1,0 +1,80 @@
+"""Features too far from the area of a coordinate system are told, with their count and the first."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from service.formats.plan import plan_conversion
+from service.formats.request import ConversionRequest
+from service.formats.target import choose_target
+from service.usecases.inspect_source import inspect_source
+from service.usecases.verify_output import verify_output
+from tests.integration.formats.pipeline import Pipeline, feature, geometry, write_geojson
+from tests.integration.formats.samples import point
+from tests.support.converters import Converters
+
+SWISS, PACIFIC, POLE = (7.5, 47), (-150, 10), (3, 89)
+LINE_TO_PACIFIC = geometry("LineString", [SWISS, PACIFIC])
+FEATURES = {
+    "a point": [point(*SWISS, name=1), feature(None, name=2), point(*PACIFIC, name=3), point(*PACIFIC, name=4)],
+    "a line": [feature(geometry("LineString", [SWISS, (8, 46)]), a=1), feature(LINE_TO_PACIFIC, a=2)],
+    "a pole": [point(3, -89, a=1), point(*POLE, a=2)],
+    "beyond a zone": [point(15, 47, a=1), point(45, 60, a=2), point(*SWISS, a=3)],
+    "from a projection": [point(*SWISS, a=1), point(*PACIFIC, a=2)],
+    "a name to cut": [point(*SWISS, a_name_of_eleven=1), point(*PACIFIC, a_name_of_eleven=2), feature(LINE_TO_PACIFIC)],
+}
+CASES = {
+    ("a point", 2056, "GeoPackage"): "2 of 3 features of 'a', first feature 3,",
+    ("a point", 2056, "Csv"): "2 of 3 features of 'a', first feature 3,",
+    ("a point", 2056, "Xlsx"): "2 of 3 features of 'a', first feature 3,",
+    ("a line", 2056, "Shapefile"): "1 of 2 features of 'a', first feature 2,",
+    ("a pole", 3031, "FlatGeobuf"): "1 of 2 features of 'a', first feature 2,",
+    ("beyond a zone", 25832, "GeoPackage"): "",
+    ("a point", 3857, "GeoPackage"): "",
+    ("a name to cut", 2056, "Shapefile"): "2 of 3 features of 'a', first feature 2,",
+}
+
+
+async def warned(pipeline: Pipeline, path: Path, output: str, **wishes: object) -> list[str]:
+    """The warnings about features that stray, as a job makes them."""
+    request = msgspec.convert({"output": output, **wishes}, ConversionRequest)
+    directory, source = pipeline.receive(path)
+    target = choose_target(source.format, output)
+    async with pipeline.engine.session(pipeline.run, target) as run:
+        found = await inspect_source(pipeline.engine, run, source, target, directory, request=request)
+        plan = plan_conversion(found.source, target, found.facts, request, pipeline.engine.catalogue)
+        await pipeline.engine.convert(run, found.source, plan, directory)
+        differences = await verify_output(pipeline.engine, run, found.source, plan, directory)
+    return [warning for warning in differences if "too far" in warning]
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("case", CASES, ids=map(str, CASES))
+async def test_what_strays_is_told(
+    converters: Converters, tmp_path: Path, case: tuple[str, int, str], *, has_sessions: bool
+) -> None:
+    """With and without a run that is held open."""
+    features, epsg, output = case
+    path = write_geojson(tmp_path / "a.geojson", FEATURES[features])
+    told = await warned(Pipeline(converters, has_sessions=has_sessions), path, output, target_epsg=epsg)
+    assert [warning[: len(CASES[case])] for warning in told] == [CASES[case]] * bool(CASES[case]), told
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_what_strays_is_told_of_every_source(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Coordinates of a projection are examined as well, whether the file records their system or not."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = write_geojson(tmp_path / "a.geojson", FEATURES["from a projection"])
+    mercator = (await pipeline.to("Shapefile", path, target_epsg=3857)).path
+    told = await warned(pipeline, mercator, "GeoPackage", target_epsg=2056)
+    assert [warning.partition(", ")[0] for warning in told] == ["1 of 2 features of 'a'"]
+    assert "EPSG:2056" in told[0]
+    assert await warned(pipeline, mercator, "GeoJson") == []
+    table = tmp_path / "a.csv"
+    table.write_text("id,x,y\n1,835000,5942000\n2,-60000000,1118890\n")
+    told = await warned(pipeline, table, "GeoJson", source_epsg=3857)
+    assert [warning.partition(" features")[0] for warning in told] == ["1 of 2"]
+    assert "EPSG:3857" in told[0]
