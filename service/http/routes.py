@@ -147,13 +147,18 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         name="deleteJob",
         handler=delete_one,
         summary="Cancel a job that is open, at no charge, or erase its result",
-        parameters=(inputs.JOB_ID,),
+        parameters=(inputs.JOB_ID, inputs.ONLY),
         answers=(
             Answer(
                 status=HTTPStatus.NO_CONTENT, meaning="The job is ended, and there is no result of it.", media_type=""
             ),
+            Answer(
+                status=HTTPStatus.CONFLICT,
+                meaning="With only=open, the job: it has completed, and is as it was.",
+                body=JobRecord,
+            ),
         ),
-        faults=(JobNotFound, NotFound),
+        faults=(InvalidParameter, JobNotFound, NotFound),
     ),
     Keyed(
         method="GET",

@@ -29,14 +29,24 @@ async def delete_job(services: Services, account_id: AccountId, untrusted_id: st
         JobNotFound: there is no such job, it is another account's, or `untrusted_id` is not a job id.
         Overloaded: the store is unavailable, so that the result is not erased yet.
     """
+    completed = await cancel_job(services, account_id, untrusted_id)
+    if completed is not None and completed.object_key is not None:
+        await _erase(services, completed, completed.object_key)
+
+
+async def cancel_job(services: Services, account_id: AccountId, untrusted_id: str) -> Job | None:
+    """Cancel a job of the account at no charge, unless it has completed: then return it, and change nothing.
+
+    Raises:
+        JobNotFound: as `delete_job`.
+    """
     job_id = parse_job_id(untrusted_id)
     job = await services.jobs.find(job_id, account_id)
     while job.status not in ENDED:
         if await _cancel(services, job):
-            return
+            return None
         job = await services.jobs.find(job_id, account_id)  # it has ended meanwhile, or another attempt has begun
-    if job.status is not Status.FAILED and job.object_key is not None:
-        await _erase(services, job, job.object_key)
+    return None if job.status is Status.FAILED else job
 
 
 async def _cancel(services: Services, job: Job) -> bool:

@@ -63,7 +63,7 @@ class Teller(BaseHTTPRequestHandler):
         self._follow()
 
     def _follow(self) -> None:
-        self.script.noted.append((self.command, self.path.partition("?")[0], dict(self.headers)))
+        self.script.noted.append((self.command, self.path, dict(self.headers)))
         self.close_connection = True
         with suppress(OSError):
             self.script.steps.pop(0)(self)
@@ -113,15 +113,15 @@ def refuse(status: int, **headers: str) -> Step:
     return step
 
 
-def record(status: str, *, has_link: bool = True, **members: object) -> Step:
-    """Respond with the record of the job."""
+def record(status: str, *, has_link: bool = True, answer: int = 200, **members: object) -> Step:
+    """Respond with the record of the job, by default with status 200."""
 
     def step(teller: Teller) -> None:
         teller.read_all()
         told: dict[str, Any] = {"jobId": JOB_ID, "status": status, "originalFileName": "x", **members}
         if status == "Completed" and has_link:
             told |= {"downloadUrl": f"{teller.script.url}/link", "outputSizeBytes": len(RESULT)}
-        teller.respond(200, json.dumps(told).encode(), {})
+        teller.respond(answer, json.dumps(told).encode(), {})
 
     return step
 
@@ -381,9 +381,9 @@ def test_a_signal_interrupts_every_wait(
         assert {method for method, _, _ in script.noted} == {"POST", "GET"}  # a result is not erased
 
 
-def test_a_job_that_has_ended_is_not_cancelled_by_an_interruption(command: Command, script: Script) -> None:
-    """Although the command has not seen its end: the server would erase the result, which is charged."""
-    script.steps = [record("Pending"), fall_silent, record("Completed")]
+def test_a_job_that_has_completed_is_not_erased_by_an_interruption(command: Command, script: Script) -> None:
+    """Although the command has not seen its end: its result is charged."""
+    script.steps = [record("Pending"), fall_silent, record("Completed", answer=409)]
     process = command.start("lakes.geojson", "--to", "csv", "--url", script.url, "--key", "k", "--json")
     until(script.is_silent.is_set)
     process.send_signal(signal.SIGINT)
@@ -392,31 +392,29 @@ def test_a_job_that_has_ended_is_not_cancelled_by_an_interruption(command: Comma
     [outcome] = json.loads(out)["files"]
     assert (outcome["jobId"], outcome["success"]) == (JOB_ID, False)
     assert IS_KEPT in outcome["error"]
-    assert [method for method, _, _ in script.noted] == ["POST", "GET", "GET"]
+    assert script.noted[-1][:2] == ("DELETE", f"/api/geo/convert/jobs/{JOB_ID}?only=open")
 
 
 UNCONFIRMED = "does not confirm that job"
-ENDS: Mapping[str, tuple[tuple[Step, ...], str]] = {
-    "cancelled": ((record("Processing"), obey, record("Failed", errorMessage="cancelled")), ""),
-    "completed meanwhile": ((record("Pending"), obey, record("Expired")), "it was charged, and its result was erased"),
-    "completed meanwhile, store away": ((record("Pending"), refuse(503), record("Expired")), "it was charged"),
-    "erased, but not swept": ((record("Pending"), obey, record("Completed", has_link=False)), "it was charged"),
-    "not cancelled": ((record("Processing"), refuse(429), record("Processing")), UNCONFIRMED),
-    "completed after a refusal": ((record("Processing"), refuse(429), record("Completed")), IS_KEPT),
-    "silent afterwards": ((record("Processing"), obey, hang_up), UNCONFIRMED),
-    "failed before": ((record("Failed", errorMessage="It is damaged."),), "had failed: It is damaged."),
-    "unknown": ((refuse(503),), UNCONFIRMED),
+ENDS: Mapping[str, tuple[Step, str]] = {
+    "cancelled": (obey, ""),
+    "completed": (record("Completed", answer=409), IS_KEPT),
+    "completed, store away": (record("Completed", answer=409, has_link=False), IS_KEPT),
+    "expired": (record("Expired", answer=409), "its result is no longer kept"),
+    "refused": (refuse(429), UNCONFIRMED),
+    "a conflict of something else": (refuse(409), UNCONFIRMED),
+    "silent": (hang_up, UNCONFIRMED),
 }
 
 
 @pytest.mark.parametrize("end", ENDS)
 def test_what_became_of_an_interrupted_job_is_told(script: Script, end: str) -> None:
-    """By its record, not by the response to the cancellation; a job that is not known to be open is not cancelled."""
-    steps, words = ENDS[end]
-    script.steps = list(steps)
+    """By the response to its cancellation, which erases nothing."""
+    step, words = ENDS[end]
+    script.steps = [step]
     told = end_job(script.url, {}, JOB_ID)
     assert words in told if words else told == ""
-    assert [method for method, _, _ in script.noted] == ["GET", "DELETE", "GET"][: len(steps)]
+    assert [noted[:2] for noted in script.noted] == [("DELETE", f"/jobs/{JOB_ID}?only=open")]
 
 
 def test_a_result_survives_the_interruption(client: Client) -> None:

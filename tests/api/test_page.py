@@ -466,6 +466,31 @@ async def test_a_conversion_can_be_cancelled(visit: Visit, client: Client) -> No
     assert client.usage() == (0, 0)
 
 
+async def test_a_conversion_that_has_ended_is_not_erased_by_cancelling(visit: Visit, client: Client) -> None:
+    """The page had not seen the end when it sent the wish."""
+    page, asked, may_tell = visit.page, asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        asked.set()
+        await may_tell.wait()
+        await route.continue_()
+
+    await visit.open(client.key.api_key)
+    await page.route("**/status?*", hold)
+    await visit.choose(("lakes.geojson", lakes()))
+    await visit.convert()
+    await asked.wait()
+    [job] = client.get("/api/geo/convert/jobs").json()["jobs"]
+    address = f"/api/geo/convert/jobs/{job['jobId']}/status?wait=60"
+    assert (await asyncio.to_thread(client.get, address)).json()["status"] == "Completed"
+    async with page.expect_response(re.compile("only=open")) as answered:
+        await page.get_by_role("button", name="Cancel").click()
+    assert (await answered.value).status == 409
+    may_tell.set()
+    await visit.ended("completed")
+    await expect(page.locator(".card").get_by_role("link", name="Download")).to_be_visible()
+
+
 async def test_a_result_can_be_deleted(visit: Visit, client: Client) -> None:
     """After a confirmation; its link stops working, and its map disappears."""
     await visit.open(client.key.api_key)

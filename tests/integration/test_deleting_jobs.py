@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from service.accounts.administration import Administration, Terms
+from service.metering.ledger import Release
 from service.storage.disk import Disk
 from service.usecases.audit import audit
 from service.usecases.delete_job import CANCELLED
@@ -89,9 +90,51 @@ async def test_cancelling_ends_the_run_and_frees_its_place(here: World) -> None:
         assert (await here.client.delete(f"{JOBS}/{job_id}")).status_code == 204
         assert (here.services.pool.queue.places_taken, here.services.runner.active) == (0, frozenset())
         assert await conversion.error() == CANCELLED
-        assert (await here.client.delete(f"{JOBS}/{job_id}")).status_code == 204
+        for again in ("", "?only=open"):
+            assert (await here.client.delete(f"{JOBS}/{job_id}{again}")).status_code == 204
         await assert_not_charged(here, job_id)
         await here.convert()
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_job_that_completes_before_it_is_cancelled_keeps_its_result(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its owner, who wanted an open job cancelled, learns that it was charged, and where the result is."""
+    held, release, may_release = HeldStore(monkeypatch, here), here.services.ledger.release, anyio.Event()
+    asked = anyio.Event()
+
+    async def late(wish: Release) -> object:
+        asked.set()
+        await may_release.wait()
+        return await release(wish)
+
+    answers: list[httpx.Response] = []
+
+    async def cancel(job_id: str) -> None:
+        answers.append(await here.client.delete(f"{JOBS}/{job_id}?only=open"))
+
+    monkeypatch.setattr(here.services.ledger, "release", late)
+    async with anyio.create_task_group() as tasks:
+        conversion = Conversion()
+        tasks.start_soon(conversion.send, here)
+        await held.reached.wait()
+        job_id = await open_job(here)
+        tasks.start_soon(cancel, job_id)
+        await asked.wait()
+        held.let_go.set()
+        await until(lambda: hasattr(conversion, "answer"))
+        may_release.set()
+    [answer] = answers
+    record = answer.json()
+    assert (answer.status_code, record["jobId"], record["status"]) == (409, job_id, "Completed")
+    assert (await here.client.get(record["downloadUrl"])).status_code == 200
+    assert (await here.services.ledger.balance(here.account.account_id)).used_conversions == 1
+    refused = await here.client.delete(f"{JOBS}/{job_id}?only=completed")
+    assert (refused.status_code, refused.json()["parameter"]) == (400, "only")
+    assert (await here.client.delete(f"{JOBS}/{job_id}")).status_code == 204
+    expired = await here.client.delete(f"{JOBS}/{job_id}?only=open")
+    assert (expired.status_code, expired.json()["status"]) == (409, "Expired")
 
 
 async def assert_the_end_is_awaited(held: HeldStore, here: World, other: World) -> None:

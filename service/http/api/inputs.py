@@ -241,6 +241,13 @@ WAIT = Parameter(
     sample="30",
 )
 
+ONLY = Parameter(
+    name="only",
+    place="query",
+    description="open: cancel the job if it is open, and keep the result of one that has completed.",
+    schema={"type": "string", "enum": ["open"]},
+)
+
 SEARCH = Parameter(
     name="search",
     place="query",

@@ -20,6 +20,7 @@ from service.http.api.inputs import (
     INCLUDE_WALLET,
     LAST_DAY,
     LIMIT,
+    ONLY,
     SEARCH,
     WAIT,
     Field,
@@ -145,6 +146,18 @@ def read_wait(query: QueryParams) -> int:
         InvalidParameter: it is not a whole number within its bounds.
     """
     return _bounded(WAIT, query)
+
+
+def read_only_open(query: QueryParams) -> bool:
+    """Whether `only` limits the deletion of a job to an open one (interface 4.8).
+
+    Raises:
+        InvalidParameter: it has another value.
+    """
+    states, only = ONLY.schema["enum"], query.get(ONLY.name)
+    if only is not None and only not in states:
+        raise InvalidParameter(ONLY.name, f"{ONLY.name} must be {' or '.join(states)}, or be omitted.")
+    return only is not None
 
 
 def read_days(query: QueryParams, today: date) -> tuple[date, date]:

@@ -6,11 +6,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.accounts.keys import Caller
-from service.http.api.params import read_limit, read_wait
+from service.http.api.params import read_limit, read_only_open, read_wait
 from service.http.api.render import job_record
 from service.http.api.schemas import RecentJobs, json_response
-from service.usecases.delete_job import delete_job
-from service.usecases.jobs import await_job, read_job, read_recent_jobs
+from service.usecases.delete_job import cancel_job, delete_job
+from service.usecases.jobs import await_job, read_job, read_recent_jobs, with_link
 from service.usecases.services import Services
 
 
@@ -28,8 +28,13 @@ async def job_status(request: Request, caller: Caller) -> Response:
 
 
 async def delete_one(request: Request, caller: Caller) -> Response:
-    """Cancel a job of the caller, or erase its result (interface 4.8)."""
-    await delete_job(request.state.services, caller.account_id, request.path_params["jobId"])
+    """Cancel a job of the caller, or erase its result unless the caller only wants to cancel (interface 4.8)."""
+    services: Services = request.state.services
+    job_id = request.path_params["jobId"]
+    if not read_only_open(request.query_params):
+        await delete_job(services, caller.account_id, job_id)
+    elif completed := await cancel_job(services, caller.account_id, job_id):
+        return json_response(job_record(request, await with_link(services, completed)), HTTPStatus.CONFLICT)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 

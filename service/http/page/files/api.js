@@ -56,6 +56,15 @@ export async function call(path, { method = "GET", signal, read = (response) => 
   return response.status === 204 ? null : read(response);
 }
 
+/** Cancels a job; one that has completed meanwhile keeps its result. */
+export async function cancelJob(jobId) {
+  try {
+    await call(`convert/jobs/${jobId}?only=open`, { method: "DELETE" });
+  } catch (error) {
+    if (error.status !== 409) throw error;
+  }
+}
+
 /** Calls again for as long as the server is busy or away; `told` hears of each pause, and of its reason. */
 export async function patiently(act, told, signal) {
   for (let tries = 1; ; tries += 1) {

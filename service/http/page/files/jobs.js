@@ -1,6 +1,6 @@
 /** One card per file: from its upload to its result. */
 
-import { Refused, call, newIdempotencyKey, patiently, pause, upload } from "./api.js";
+import { Refused, call, cancelJob, newIdempotencyKey, patiently, pause, upload } from "./api.js";
 import { button, element, table } from "./dom.js";
 import { bytes, lossRows, texts } from "./texts.js";
 
@@ -92,7 +92,7 @@ export class Card {
   async cancel() {
     this.isCancelled = true;
     this.busy(texts.cancelling);
-    if (this.jobId) await patiently(() => call(`convert/jobs/${this.jobId}`, { method: "DELETE" }), () => {}).catch((error) => this.failed(error));
+    if (this.jobId) await patiently(() => cancelJob(this.jobId), () => {}).catch((error) => this.failed(error));
     else if (!this.isSent) this.abort.abort(new DOMException(texts.cancelled, "AbortError"));
   }
 
