@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -26,6 +27,7 @@ from bench.load.documents import document, small_document
 from service.accounts.administration import Terms
 from service.db.migrate import migrate
 from service.db.pool import open_pool
+from service.jobs.leases import MOST_DEATHS
 from service.metering.ledger import publish_plans
 from service.postgres_embedded.server_user import find_server_user
 from tests.fleet.nats import NatsServer, nats_server
@@ -66,6 +68,7 @@ QUIET_SECONDS = 10.0
 TERMS = Terms(plan="business", plan_owner="organization")
 FILE = "/api/geo/convert/file"
 ASYNC = {"Prefer": "respond-async"}
+BEGUN = "SELECT true FROM job WHERE id = $1 AND deaths = $2 AND status = 'Processing' AND completed_at IS NULL"
 
 
 def await_that(
@@ -436,6 +439,32 @@ def test_a_fleet_whose_worker_stands_still(prometheus: Prometheus, parts: Parts)
                 worker.process.send_signal(signal.SIGCONT)
 
 
+def test_workers_that_die(prometheus: Prometheus, parts: Parts) -> None:
+    """Three at once, with nothing to do; the gateway outlives them."""
+    with parts.fleet() as (gateway, start):
+        workers = [start() for _ in range(3)]
+        for worker in workers:
+            worker.process.kill()
+        prometheus.await_alerts("GeomillFleetWorkersDying")
+        assert sum(event["workers"] for event in gateway.events("workers.lost")) == len(workers)
+
+
+def test_a_file_that_ends_its_workers(prometheus: Prometheus, parts: Parts) -> None:
+    """One after the other, each once a converter has the file; the next one gives it up."""
+    with parts.fleet() as (gateway, start), closing(create_account(gateway, TERMS)) as client:
+        first = start()
+        _await_workers(client)
+        fields = {"outputFormat": "Kml"}
+        job = str(client.convert("a.geojson", document(12_000_000), headers=ASYNC, **fields)["jobId"])
+        for deaths in range(MOST_DEATHS):
+            worker = start() if deaths else first
+            await_that(partial(anyio.run, _has_begun, parts.postgres.dsn, job, deaths))
+            worker.process.kill()
+        last = start()
+        prometheus.await_alerts("GeomillFleetPoison")
+        assert [event["job_id"] for event in last.events("job.poisonous")] == [job]
+
+
 def test_inputs_that_somebody_deletes(prometheus: Prometheus, parts: Parts) -> None:
     """Each job is tried again and again; the log of the worker names the cause."""
     with parts.fleet(PATIENT) as (gateway, start), ExitStack() as stack:
@@ -471,6 +500,12 @@ def test_every_panel_of_the_dashboard_has_data(prometheus: Prometheus, parts: Pa
                 missing.difference_update([expression for expression in missing if prometheus.has_data(expression)])
 
             await_that(lambda: not missing, lambda: f"{missing} had no data", look)
+
+
+async def _has_begun(dsn: str, job_id: str, deaths: int) -> bool:
+    """Whether a converter has a job after so many deaths of its workers."""
+    async with open_pool(dsn, max_size=1) as database, database.connection() as connection:
+        return await connection.fetchval(BEGUN, job_id, deaths) is not None
 
 
 def _await_workers(client: Client) -> None:
