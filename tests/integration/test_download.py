@@ -9,6 +9,8 @@ import pytest
 from service.http.api import pace
 from service.http.api.result import StreamedResponse
 from service.http.endpoints.files import StoredFile
+from service.metering.ledger import Admission, AdmissionRequest
+from service.storage.port import ObjectKey
 from service.usecases.jobs import read_job
 from service.usecases.read_result import PER_ACCOUNT, read_result
 from tests.support.data import lakes
@@ -60,6 +62,36 @@ async def test_the_response_is_the_file_itself(here: World) -> None:
     ):
         assert (refused.status_code, refused.json()["parameter"]) == (400, "download")
     assert len((await here.client.get(JOBS)).json()["jobs"]) == 3
+
+
+async def test_what_an_asynchronous_batch_has_converted_already_can_be_fetched(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first file has ended when the second is admitted, and the second ends after the response."""
+    admit, put, responded = here.services.ledger.admit, here.services.storage.put, anyio.Event()
+    admitted: list[str] = []
+
+    async def late(request: AdmissionRequest) -> Admission:
+        while admitted and len(here.services.runner.active) > 1:  # noqa: ASYNC110 -- what is waited for has no event
+            await anyio.sleep(0.01)
+        admitted.append(request.object_name)
+        return await admit(request)
+
+    async def held(key: ObjectKey, *arguments: Any, **options: Any) -> None:
+        if len(admitted) > 1:
+            await responded.wait()
+        await put(key, *arguments, **options)
+
+    monkeypatch.setattr(here.services.ledger, "admit", late)
+    monkeypatch.setattr(here.services.storage, "put", held)
+    files, headers = [("files", ("a.geojson", lakes()))] * 2, {"Prefer": "respond-async"}
+    response = await here.client.post("/api/geo/convert/batch", files=files, headers=headers)
+    responded.set()
+    assert response.status_code == 202
+    ended, opened = response.json()["jobs"]
+    await here.client.get(f"{JOBS}/{opened['jobId']}/status?wait=60")
+    assert (ended["status"], opened["status"], "downloadUrl" in opened) == ("Completed", "Pending", False)
+    assert (await here.client.get(ended["downloadUrl"])).status_code == 200
 
 
 async def never() -> MutableMapping[str, Any]:

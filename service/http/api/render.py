@@ -99,10 +99,10 @@ def accepted(request: Request, job: Job) -> Response:
     return json_response(job_record(request, LinkedJob(job, None)), HTTPStatus.ACCEPTED, _applied(location))
 
 
-def accepted_batch(request: Request, jobs: Sequence[Job]) -> Response:
-    """Respond which files of a batch were accepted or refused, with the addresses of their jobs."""
+def accepted_batch(request: Request, jobs: Sequence[LinkedJob]) -> Response:
+    """Respond which files of a batch were accepted or refused, or have been converted already."""
     location = f"{address_of(request, JOBS)}?limit={len(jobs)}"
-    records = tuple(job_record(request, LinkedJob(job, None)) for job in jobs)
+    records = tuple(job_record(request, linked) for linked in jobs)
     return json_response(RecentJobs(success=True, jobs=records), HTTPStatus.ACCEPTED, _applied(location))
 
 

@@ -88,10 +88,10 @@ async def convert_files(request: Request, caller: Caller) -> Response:
         async with exchange.services.work_area.workspace() as workspace:
             form = await exchange.receive(workspace)
             jobs = await exchange.convert(form, read_batch(form.fields, len(form.files)), workspace)
-    if exchange.should_return_202(jobs):
-        return accepted_batch(request, jobs)
     services = exchange.services
     linked = [await with_link(services, job) for job in jobs]
+    if exchange.should_return_202(jobs):
+        return accepted_batch(request, linked)
     balance = await services.ledger.balance(caller.account_id)
     request.state.remaining = Remaining(conversions=balance.remaining_conversions, size_bytes=balance.remaining_bytes)
     return json_response(batch_result(request, linked, balance, unknown_fields(form, _MANY.fields)))
