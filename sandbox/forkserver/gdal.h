@@ -39,6 +39,8 @@ GDAL handle GDALDatasetGetLayer(handle, int);
 GDAL handle GDALDatasetGetLayerByName(handle, const char *);
 GDAL handle GDALDatasetCreateLayer(handle, const char *, handle, int, options);
 GDAL int GDALDatasetDeleteLayer(handle, int);
+GDAL handle GDALDatasetExecuteSQL(handle, const char *, handle, const char *);
+GDAL void GDALDatasetReleaseResultSet(handle, handle);
 GDAL char **GDALGetMetadata(handle, const char *);
 GDAL int GDALSetMetadata(handle, char **, const char *);
 GDAL handle GDALVectorTranslateOptionsNew(char **, void *);

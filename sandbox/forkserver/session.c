@@ -860,6 +860,25 @@ static void load(char **at)
     tell_messages();
 }
 
+/* The numbers in the first row of what a query finds in the database that was loaded. */
+static void query(char **at)
+{
+    handle database = source ? source : stayed_in, found = NULL, row = NULL;
+    if (database)
+        found = GDALDatasetExecuteSQL(database, at[0], NULL, NULL);
+    if (found)
+        row = OGR_L_GetNextFeature(found);
+    put("{\"numbers\":[");
+    for (int field = 0, count = row ? OGR_FD_GetFieldCount(OGR_L_GetLayerDefn(found)) : 0; field < count; field++)
+        put("%s%.0f", field ? "," : "", OGR_F_GetFieldAsDouble(row, field));
+    put("],\"ok\":%s", row && !failures ? "true" : "false");
+    if (row)
+        OGR_F_Destroy(row);
+    if (found)
+        GDALDatasetReleaseResultSet(database, found);
+    tell_messages();
+}
+
 static void set_typed(handle feature, int field, const char *text, int type, int subtype)
 {
     if (subtype == BOOLEAN)
@@ -1163,7 +1182,7 @@ static const struct {
     const char *name;
     void (*carry_out)(char **);
 } commands[] = {{"open", open_source}, {"look", look}, {"head", head}, {"examine", examine}, {"load", load}, {"alter", alter}, {"place", place},
-                {"translate", translate}, {"count", count}, {"tally", tally}, {"compare", compare}, {"stray", stray}};
+                {"translate", translate}, {"count", count}, {"tally", tally}, {"compare", compare}, {"stray", stray}, {"query", query}};
 
 /* ---- the conversation ---- */
 

@@ -19,6 +19,7 @@ from service.engine.holding import Opening, hold
 from service.engine.jailed import database, delimited, lines, relabel, shape_records, sheets
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
+from service.engine.mistyped import TypeCheck
 from service.engine.placing import Placing
 from service.engine.shape_records import require_match
 from service.engine.tabulating import tabulate
@@ -412,6 +413,18 @@ async def _read_database(place: Workplace, source: Source) -> WorkFile:
     return msgspec.structs.replace(read, warnings=(*read.warnings, *_mistyped_warnings(found.mistyped)))
 
 
+async def _read_geopackage(place: Workplace, source: Source) -> WorkFile:
+    """Read all layers, and count values that are not of the type that their columns declare."""
+    reading, check = _reading(source), TypeCheck()
+    facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)], check)
+    if facts is not None:
+        return WorkFile(tuple(_mistyped_warnings(check.mistyped)), facts=facts)
+    read = await _read_document(place, source)
+    await place.python(database.__name__, staged_names(source)[0], TABLES_FILE, database.GEOPACKAGE)
+    found = await place.read_json(TABLES_FILE, _Database)
+    return msgspec.structs.replace(read, warnings=(*read.warnings, *_mistyped_warnings(found.mistyped)))
+
+
 def _mistyped_warnings(mistyped: Mapping[str, int]) -> Iterator[str]:
     if mistyped:
         yield (
@@ -445,6 +458,7 @@ _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = 
         Reader.PARTS: _read_parts,
         Reader.DOCUMENTS: _read_documents,
         Reader.DATABASE: _read_database,
+        Reader.GEOPACKAGE: _read_geopackage,
     }
 )
 _TABLE_READERS: Mapping[Reader, Callable[[Workplace, Source, ConversionRequest], Awaitable[WorkFile]]] = (

@@ -25,6 +25,7 @@ class Reader(StrEnum):
     DELIMITED = "delimited"
     WORKBOOK = "workbook"
     DATABASE = "database"
+    GEOPACKAGE = "geopackage"
     PARTS = "parts"
     """Formats of several files; each set is a layer."""
     DOCUMENTS = "documents"

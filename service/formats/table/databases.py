@@ -28,7 +28,7 @@ GEOPACKAGE = Format(
     token="gpkg",
     title="GeoPackage",
     extensions=(".gpkg",),
-    reading=Reading(drivers=("GPKG",), zoned_texts=True),
+    reading=Reading(drivers=("GPKG",), reader=Reader.GEOPACKAGE, zoned_texts=True),
     writing=Writing(
         driver="GPKG",
         reread=Reread(drivers=("GPKG",)),

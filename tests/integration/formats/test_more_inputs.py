@@ -403,3 +403,22 @@ async def test_values_that_are_not_of_the_declared_type_are_told(pipeline: Pipel
         )
     warnings = (await pipeline.to("Csv", path)).output.warnings
     assert sum("3 values of 'i', 'r', 'd' are of other types" in warning for warning in warnings) == 1, warnings
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_values_of_other_types_in_a_geopackage_are_told(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """The rule for SQLite holds for it as well, in layers and tables, however it is read."""
+    source = write_geojson(tmp_path / "a.geojson", [point(1, 2, i=1, r=1.5, t="a", d="2024-01-02", good=1)] * 2)
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = tmp_path / "b.gpkg"
+    path.write_bytes((await pipeline.to("GeoPackage", source)).path.read_bytes())
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for trigger, _ in connection.execute("SELECT name, 1 FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f'DROP TRIGGER "{trigger}"')
+        connection.execute("UPDATE a SET i = 'n/a', r = '-', t = 5, d = 'soon', good = '7' WHERE fid = 2")
+    done = await pipeline.to("Csv", path)
+    told = [warning for warning in done.output.warnings if "are of other types" in warning]
+    assert [warning.partition(" are")[0] for warning in told] == ["3 values of 'i', 'r', 'd'"]
+    assert (await pipeline.to("Csv", source)).output.warnings == ()
