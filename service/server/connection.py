@@ -1,12 +1,13 @@
 """One client connection: its input, its output and its end.
 
 No task runs for a connection between requests: received bytes are processed where asyncio delivers them, and a task
-lives from the end of a request's header to the end of its response. An idle connection costs one timer.
+lives from the end of a request's header to the end of its response. One timer of the site serves all idle connections.
 
 Flow control: when enough received bytes are waiting for the request, nothing more is read from the socket.
 """
 
 import asyncio
+import math
 import socket
 from collections import deque
 from collections.abc import Coroutine
@@ -42,7 +43,7 @@ class Connection:
         self.site = site
         self.client = _address(address)
         """The client's address."""
-        self.has_ended = asyncio.Event()
+        self.has_ended = False
         """Whether the client sends no more."""
         self.speaks_http2 = False
         """Whether requests are streams of this connection, which begin and end without it."""
@@ -52,15 +53,14 @@ class Connection:
         self._pieces: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._arrival: asyncio.Future[None] | None = None
+        self._end: asyncio.Event | None = None  # made when waited for, because it costs a tenth of a refusal
         self._writable: asyncio.Future[None] | None = None
         self._too_many = too_many
         self._is_served = self._was_served = False
         self._is_deaf = False
-        self._rests = True
         self._skipped_bytes = 0
         self._ignored_bytes = 0
-        self._idle_since = self._loop.time()
-        self._timer = self._loop.call_later(site.limits.keep_alive_seconds, self._close_if_idle)
+        self.rest(resting=True)
         site.connections.add(self)
 
     def start(self) -> None:
@@ -91,17 +91,14 @@ class Connection:
 
     def eof_received(self) -> bool:
         """Note that the client has finished sending; it can still receive a response."""
-        self.has_ended.set()
-        self._wake()
+        self._note_end()
         return self._is_served
 
     def connection_lost(self) -> None:
         """Note that the connection is closed in both directions."""
-        self._timer.cancel()
         self._http = None  # it holds this connection: both would be left to the garbage collector
         self.site.forget(self, too_many=self._too_many)
-        self.has_ended.set()
-        self._wake()
+        self._note_end()
         self.resume_writing()
 
     def pause_writing(self) -> None:
@@ -119,10 +116,16 @@ class Connection:
 
         Small waiting pieces are joined; a large piece is returned unchanged.
         """
-        while not self._pieces and not self.has_ended.is_set():
+        while not self._pieces and not self.has_ended:
             self._arrival = self._loop.create_future()
             await self._arrival
         return self._take()
+
+    async def until_end(self) -> None:
+        """Wait until the client sends no more."""
+        if not self.has_ended:
+            self._end = self._end or asyncio.Event()
+            await self._end.wait()
 
     async def write(self, data: bytes) -> None:
         """Send bytes at the speed of the client; no effect if it has disconnected."""
@@ -139,14 +142,14 @@ class Connection:
 
     def rest(self, *, resting: bool) -> None:
         """Note whether the connection is idle; a connection that is idle for too long is closed."""
-        self._rests = resting
-        self._idle_since = self._loop.time()
+        self.due = self._loop.time() + self.site.limits.keep_alive_seconds if resting else math.inf
+        """When the connection has been idle for too long, in seconds of the event loop's clock."""
 
     def go_on(self) -> None:
         """Wait for the next request, which may have arrived already."""
         self._is_served = False
         self.rest(resting=True)
-        if self.site.is_stopping or self.has_ended.is_set():
+        if self.site.is_stopping or self.has_ended:
             self.close()
         else:
             self._look(self._take())
@@ -172,13 +175,12 @@ class Connection:
     def part(self) -> None:
         """Signal the end of output, and close the connection when the client does."""
         self._is_served = False
-        if self.has_ended.is_set() or not self.is_open:
+        if self.has_ended or not self.is_open:
             self.close()
             return
         self.ignore_rest()
         self._wire.write_eof()
-        self._timer.cancel()
-        self._timer = self._loop.call_later(PARTING_SECONDS, self.close)
+        self.due = self._loop.time() + PARTING_SECONDS
 
     def close(self) -> None:
         """Close the connection once everything is sent."""
@@ -191,8 +193,21 @@ class Connection:
 
     def close_if_resting(self) -> None:
         """End a connection whose client no longer waits."""
-        if self._rests and not self.is_parting:
+        if self.due < math.inf and not self.is_parting:
             self.close()
+
+    def end_idleness(self) -> None:
+        """End a connection that has been idle for too long, or whose client has not closed it after its last response.
+
+        The client of an idle one may just be sending a request, because it was busy or read its last response late.
+        Where that request would be its first it therefore receives the reason, and the connection is not reset.
+        """
+        if self.is_parting:
+            self.close()
+        elif self._was_served and (self.speaks_http2 or self._is_between_requests()):
+            self.part()
+        else:
+            self.refuse(TOO_LATE)
 
     def _look(self, data: bytes) -> None:
         data, promise = self._pass_gate(data)
@@ -225,7 +240,7 @@ class Connection:
                 return data, found
             self._wire.write(found.answer)
             self._was_served = True
-            self._idle_since = self._loop.time()
+            self.rest(resting=True)
             if found.body_bytes is None or self._writable is not None:
                 self.part()
                 return b"", None
@@ -253,7 +268,7 @@ class Connection:
             data = b"".join(self._pieces)
             self._pieces.clear()
             self._waiting_bytes = 0
-        if self._waiting_bytes < _LARGE_BYTES and not self.has_ended.is_set():
+        if self._waiting_bytes < _LARGE_BYTES and not self.has_ended:
             self._wire.resume_reading()
         return data
 
@@ -261,20 +276,11 @@ class Connection:
         if self._arrival is not None and not self._arrival.done():
             self._arrival.set_result(None)
 
-    def _close_if_idle(self) -> None:
-        """Close a connection without a complete request header for the keep-alive time.
-
-        The client may just be sending a request, because it was busy or read its last response late. Where that request
-        would be its first it therefore receives the reason, and the connection is not reset.
-        """
-        since = self._idle_since if self._rests else self._loop.time()
-        patience = since + self.site.limits.keep_alive_seconds - self._loop.time()
-        if patience > 0:
-            self._timer = self._loop.call_later(patience, self._close_if_idle)
-        elif self._was_served and (self.speaks_http2 or self._is_between_requests()):
-            self.part()
-        else:
-            self.refuse(TOO_LATE)
+    def _note_end(self) -> None:
+        self.has_ended = True
+        if self._end is not None:
+            self._end.set()
+        self._wake()
 
 
 def _address(name: object) -> tuple[str, int] | None:

@@ -82,7 +82,7 @@ class Exchange:
 
     async def _receive(self) -> Message:
         if self._has_told_end:
-            await self._connection.has_ended.wait()
+            await self._connection.until_end()
             return _DISCONNECT
         piece = await self._read_body()
         if self._fault is not None:
@@ -100,7 +100,7 @@ class Exchange:
                 self._fault = refused.fault
                 break
             except h11.ProtocolError:
-                self._fault = BODY_CUT_SHORT if connection.has_ended.is_set() else UNREADABLE
+                self._fault = BODY_CUT_SHORT if connection.has_ended else UNREADABLE
                 break
             if piece or body.is_complete:
                 self._waits_to_be_asked = False

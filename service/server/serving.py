@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework, LifespanState
 
 KEEP_ALIVE_SECONDS = 30.0
+_SWEEP_SECONDS = 1.0
+"""How often connections are checked for idleness: a timer for each would cost a tenth of a refusal."""
 LAST_WORDS_SECONDS = 2.0
 """How long responses to clients whose jobs were ended may take; after twice that time connections are closed."""
 
@@ -66,6 +68,8 @@ class Site:
         self._headers_of = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_closed = asyncio.Event()
+        self._between_sweeps = min(_SWEEP_SECONDS, limits.keep_alive_seconds / 8)
+        self._sweeping = self.loop.call_later(self._between_sweeps, self._sweep)
 
     def welcome(self, client: socket.socket, address: object, too_many: bool) -> None:  # noqa: FBT001 -- as `Door` calls it
         """Start a connection."""
@@ -110,11 +114,19 @@ class Site:
 
     def cut_off(self) -> None:
         """End everything that is still in progress."""
+        self._sweeping.cancel()
         self.door.close()
         for task in tuple(self._tasks):
             task.cancel()
         for connection in tuple(self.connections):
             connection.close()
+
+    def _sweep(self) -> None:
+        """End connections that have been idle for too long."""
+        now = self.loop.time()
+        for connection in [each for each in self.connections if each.due <= now]:
+            connection.end_idleness()
+        self._sweeping = self.loop.call_later(self._between_sweeps, self._sweep)
 
 
 async def serve(
