@@ -6,13 +6,14 @@ Only the input's own driver and GeoPackage are registered while the untrusted fi
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-import anyio.to_thread
 import msgspec
 from msgspec import Meta
 
+from service.blocking import run_blocking
 from service.engine import jailed
 from service.engine.diagnostics import find_renames
 from service.engine.holding import Opening, hold
@@ -160,14 +161,14 @@ def open_options(*options: str) -> list[str]:
 async def _read_single(place: Workplace, source: Source) -> WorkFile:
     """Read one file, and hold it in memory if possible."""
     reading = _reading(source)
-    await anyio.to_thread.run_sync(_require_end, source)
+    await run_blocking(partial(_require_end, source), inline=place.is_small)
     facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)])
     return await _read_document(place, source) if facts is None else WorkFile(facts=facts)
 
 
 async def _read_document(place: Workplace, source: Source) -> WorkFile:
     """Read one file with the layers that its driver reports."""
-    await anyio.to_thread.run_sync(_require_end, source)
+    await run_blocking(partial(_require_end, source), inline=place.is_small)
     return await _read_layers(place, _reading(source), staged_names(source)[0])
 
 
@@ -258,7 +259,7 @@ async def _read_parts(place: Workplace, source: Source) -> WorkFile:
     names = {f"t{number}": part.layer for number, part in enumerate(source.parts)}
     for part, name in zip(source.parts, staged_names(source), strict=True):
         await require_match(place, part, name)
-    encodings = [await _encoding(part) for part in source.parts]
+    encodings = [await _encoding(place, part) for part in source.parts]
     openings = [
         Opening(name, (*reading.options, *([f"ENCODING={encoding}"] if encoding else [])))
         for name, encoding in zip(staged_names(source), encodings, strict=True)
@@ -280,12 +281,12 @@ async def _read_parts(place: Workplace, source: Source) -> WorkFile:
     return WorkFile((*warnings, *find_renames("\n".join(messages))), names)
 
 
-async def _encoding(part: Part) -> str:
+async def _encoding(place: Workplace, part: Part) -> str:
     """The encoding of a shapefile that does not record it, or may record a wrong one; "" if it is to be trusted."""
     dbf = part.files.get(".dbf")
     if dbf is None or ".cpg" in part.files:
         return ""
-    return await anyio.to_thread.run_sync(guess_encoding, dbf)
+    return await run_blocking(partial(guess_encoding, dbf), inline=place.is_small)
 
 
 async def _read_delimited(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:

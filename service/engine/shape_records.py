@@ -5,10 +5,10 @@ geometry for further records, and reads no attributes at all if the .dbf is cut 
 """
 
 import os
+from functools import partial
 from pathlib import Path
 
-import anyio.to_thread
-
+from service.blocking import run_blocking
 from service.engine.jailed import shape_records
 from service.engine.workspace import Workplace
 from service.errors import Rejection
@@ -39,7 +39,7 @@ async def require_match(place: Workplace, part: Part, name: str) -> None:
     files = part.files
     if ".dbf" not in files:
         return
-    records, indexed = await anyio.to_thread.run_sync(_counts, files[".dbf"], files[".shx"])
+    records, indexed = await run_blocking(partial(_counts, files[".dbf"], files[".shx"]), inline=place.is_small)
     if records is None:
         raise Rejection(f"The .dbf of {shown(part.layer)!r} is empty or cut off. {REMEDY}")
     if records == indexed:

@@ -66,7 +66,7 @@ class Workplace:
         """The directory."""
         return Path(self._directory)
 
-    @property
+    @cached_property
     def input_bytes(self) -> int:
         """How many bytes a converter will read."""
         return self._source.size_bytes
@@ -77,7 +77,8 @@ class Workplace:
         return os.path.isdir(self._directory)  # noqa: PTH112 - creating a Path costs more
 
     @property
-    def _inline(self) -> bool:
+    def is_small(self) -> bool:
+        """Whether what a converter will read is small; see `service.blocking`."""
         return self.input_bytes <= INLINE_BYTES
 
     def begin(self, session: Session, drivers: Iterable[str], extra: Mapping[str, str]) -> None:
@@ -87,7 +88,7 @@ class Workplace:
 
     async def clear(self) -> None:
         """Empty the directory and put the input into it, under our names."""
-        await run_blocking(self._clear, inline=self._inline)
+        await run_blocking(self._clear, inline=self.is_small)
 
     def _clear(self) -> None:
         path = self._directory
@@ -151,7 +152,7 @@ class Workplace:
     async def discard(self, *names: str) -> None:
         """Remove the files `names`."""
         for name in names:
-            await run_blocking(partial((self.path / name).unlink, missing_ok=True), inline=self._inline)
+            await run_blocking(partial((self.path / name).unlink, missing_ok=True), inline=self.is_small)
 
     async def list_output(self, stem: str) -> list[str]:
         """The names of the outputs that differ from `stem` only in their extension."""
@@ -160,15 +161,15 @@ class Workplace:
 
     async def has(self, name: str) -> bool:
         """Whether the file `name` exists."""
-        return await run_blocking((self.path / name).is_file, inline=self._inline)
+        return await run_blocking((self.path / name).is_file, inline=self.is_small)
 
     async def rename(self, name: str, new_name: str) -> None:
         """Rename the file `name`."""
-        await run_blocking(lambda: (self.path / name).rename(self.path / new_name), inline=self._inline)
+        await run_blocking(lambda: (self.path / name).rename(self.path / new_name), inline=self.is_small)
 
     async def write_text(self, name: str, text: str) -> None:
         """Write a file for a converter."""
-        await run_blocking(lambda: (self.path / name).write_text(text, encoding="utf-8"), inline=self._inline)
+        await run_blocking(lambda: (self.path / name).write_text(text, encoding="utf-8"), inline=self.is_small)
 
     async def _start(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> Verdict:
         try:

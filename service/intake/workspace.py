@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 import structlog
-from anyio import CancelScope, CapacityLimiter, to_thread
+from anyio import CancelScope, to_thread
 
-from service.blocking import run_blocking
+from service.blocking import Threads, run_blocking
 from service.errors import Overloaded
 from service.intake.areas import claim_area, sweep
 from service.intake.form import MEBIBYTE
@@ -59,7 +59,7 @@ class WorkArea:
     def __init__(self, on_disk: Path, in_memory: Path | None = None) -> None:
         self._on_disk = on_disk
         self._in_memory = in_memory
-        self._threads = CapacityLimiter(DISK_THREADS)
+        self._threads = Threads(DISK_THREADS)
         self.workspaces = 0
         """How many workspaces are open."""
 
@@ -91,7 +91,7 @@ class WorkArea:
 
     async def run_blocking(self, work: Callable[[], _Result], *, inline: bool = False) -> _Result:
         """Run `work`, which accesses the disk, in a thread or `inline`; a cancelled caller waits for its end."""
-        return await run_blocking(work, inline=inline, limiter=self._threads)
+        return await run_blocking(work, inline=inline, threads=self._threads)
 
     async def remove(self, directory: Path, *, inline: bool = False) -> None:
         """Delete a directory of `new_directory` and its contents; `inline` if there is little in it.

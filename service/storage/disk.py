@@ -51,25 +51,32 @@ class Disk:
             if found.st_mtime < oldest:
                 draft.unlink(missing_ok=True)
 
-    def place(self, name: str, output: Path) -> None:
-        """Make the file `output` the object `name`, atomically; it is durable after `sync`."""
+    def place(self, name: str, output: Path) -> int:
+        """Make the file `output` the object `name`, atomically; return its descriptor for `sync`."""
         target = f"{self._shard(name)}/{name}"
         try:
             os.link(output, target, follow_symlinks=False)
         except OSError:  # another file system, one without hard links, or a second attempt
-            self._copy(output, target)
+            return self._copy(output, target)
+        return os.open(target, os.O_RDONLY | os.O_CLOEXEC)
 
-    def sync(self, name: str) -> None:
-        """Make the object `name` durable, or delete it."""
-        shard = self._shard(name)
+    def sync(self, name: str, descriptor: int) -> None:
+        """Make the object `name` durable, or delete it; closes its descriptor."""
         try:
-            _sync(f"{shard}/{name}")
-            _sync(shard)
+            os.fsync(descriptor)
+            _sync(self._shard(name))
         except OSError:
             self.delete([name])
             raise
+        finally:
+            os.close(descriptor)
 
-    def _copy(self, output: Path, target: str) -> None:
+    def store(self, name: str, output: Path) -> None:
+        """Do both."""
+        self.sync(name, self.place(name, output))
+
+    def _copy(self, output: Path, target: str) -> int:
+        """Copy `output`; return the descriptor of the copy."""
         draft = self._draft()
         source = _open_regular(output)
         try:
@@ -77,15 +84,17 @@ class Disk:
             try:
                 while os.sendfile(copy, source, None, COPY_BYTES):
                     pass
-            finally:
+                os.rename(draft, target)  # noqa: PTH104 - creating a Path costs more
+            except BaseException:
                 os.close(copy)
-            os.rename(draft, target)  # noqa: PTH104 - creating a Path costs more
+                raise
         except BaseException:
             with suppress(FileNotFoundError):
                 Path(draft).unlink()
             raise
         finally:
             os.close(source)
+        return copy
 
     def delete(self, names: Sequence[str]) -> None:
         """Delete those of the objects that exist."""

@@ -7,12 +7,13 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 from typing import BinaryIO, TypeVar
 
 import msgspec
-from anyio import CapacityLimiter, fail_after, to_thread
+from anyio import fail_after, to_thread
 
-from service.blocking import INLINE_BYTES
+from service.blocking import INLINE_BYTES, Threads
 from service.clock import Clock, utc_now
 from service.errors import DownloadExpired, ObjectMissing, StorageFault, StorageUnavailable
 from service.storage.disk import SHARDS, Disk, open_output, size_of_output
@@ -78,14 +79,16 @@ class LocalStorage:
         self._signer = signer
         self._clock = clock
         self._min_free_bytes = min_free_bytes
-        self._threads = CapacityLimiter(THREADS)
+        self._threads = Threads(THREADS)
 
     async def put(self, key: ObjectKey, path: Path, *, media_type: str, download_name: str) -> None:  # noqa: ARG002 - the link carries them
         """See `Storage.put`."""
         name = _name(key)
-        inline = size_of_output(path) <= INLINE_BYTES
-        await self.run(partial(self._disk.place, name, path), inline=inline)
-        await self.run(partial(self._disk.sync, name))
+        with _faults():
+            if size_of_output(path) > INLINE_BYTES:
+                await self._threads.run(partial(self._disk.store, name, path))
+            else:  # small files are copied in the event loop, and only waiting for the disk takes a thread
+                await self._threads.run(partial(self._disk.sync, name, self._disk.place(name, path)))
 
     async def link(self, key: ObjectKey, *, expires_at: datetime, download_name: str, media_type: str) -> Link | None:
         """See `Storage.link`; the URL is path-absolute."""
@@ -119,8 +122,8 @@ class LocalStorage:
         """See `Storage.check`; writes and deletes a file, and checks the free space."""
         _require_home(region)
         try:
-            with fail_after(CHECK_SECONDS):
-                free_bytes = await self.run(self._disk.free_bytes, abandon=True)
+            with fail_after(CHECK_SECONDS), _faults():
+                free_bytes = await to_thread.run_sync(self._disk.free_bytes, abandon_on_cancel=True)
         except TimeoutError:
             raise StorageUnavailable("slow", f"the disk did not answer within {CHECK_SECONDS:.0f} s") from None
         if free_bytes < self._min_free_bytes:
@@ -140,17 +143,25 @@ class LocalStorage:
             raise DownloadExpired("This result has been deleted. Convert the file again.")
         return Download(self._disk.path(grant.key), found, f'"{grant.key}"', grant.media_type, grant.download_name)
 
-    async def run(self, work: Callable[[], T], *, abandon: bool = False, inline: bool = False) -> T:
-        """Run blocking work in one of this store's threads, or directly if `inline`, and translate the system's errors.
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run blocking work in one of this store's threads, and translate the system's errors.
 
-        A cancelled caller waits for the thread, so that nothing is written after the caller is gone; `abandon` is for
-        work that writes nothing.
+        A cancelled caller waits for the thread, so that nothing is written after the caller is gone.
         """
-        try:
-            if inline:
-                return work()
-            return await to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=abandon)
-        except OSError as error:
+        with _faults():
+            return await self._threads.run(work)
+
+
+class _faults:  # noqa: N801 - used like a function
+    """Translate the system's errors."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, OSError):
             fault = _FAULTS.get(error.errno or 0, "down")
             raise StorageUnavailable(fault, error.strerror or "input/output error") from error
 

@@ -2,14 +2,12 @@
 
 from functools import partial
 
-import anyio
-
-from service.blocking import INLINE_BYTES, run_blocking
+from service.blocking import INLINE_BYTES, SHARED, Threads, run_blocking
 from service.formats.detect import Source, detect, is_archive
 from service.intake.form import Upload
 
 AT_ONCE = 4
-_unpacking = anyio.CapacityLimiter(AT_ONCE)
+_unpacking = Threads(AT_ONCE)
 
 
 async def detect_format(upload: Upload) -> Source:
@@ -22,5 +20,5 @@ async def detect_format(upload: Upload) -> Source:
     return await run_blocking(
         partial(detect, upload.path, upload.untrusted_name, upload.directory / "unpacked"),
         inline=upload.size_bytes <= INLINE_BYTES and not unpacks,
-        limiter=_unpacking if unpacks else None,
+        threads=_unpacking if unpacks else SHARED,
     )

@@ -5,12 +5,13 @@ from the upload. Any other source or target goes through the converter's work fi
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-import anyio.to_thread
 import msgspec
 
 from sandbox.command import Command
+from service.blocking import run_blocking
 from service.dataloss.warnings import reading_warnings
 from service.engine.convert import UNASKED, Engine
 from service.engine.diagnostics import Subject, require_program_success
@@ -105,7 +106,7 @@ async def scan_document(engine: Engine, run: Run, source: Source, *, seeks_edges
         found = scan_bytes(document, seeks_edges=seeks_edges)
     else:
         await _run_program(engine, run, scan_program.__name__, path, SCAN_FILE, *(EDGES,) * seeks_edges)
-        found = await anyio.to_thread.run_sync(read_scan, path.parent / SCAN_FILE)
+        found = await run_blocking(partial(read_scan, path.parent / SCAN_FILE), inline=False)
     return found.keeping_texts()
 
 
