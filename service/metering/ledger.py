@@ -207,9 +207,8 @@ class Ledger:
     async def _settle_all(self, settlements: Sequence[Settlement]) -> list[Settled | None]:
         """Settle jobs, and flush admissions that are not durable yet."""
         taken_along = self._known.unsure()
-        columns = zip(*map(msgspec.structs.astuple, settlements), strict=True)
         async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["settle"], *columns, taken_along)
+            rows = await connection.fetch(_SQL["settle"], settlements, taken_along)
         settled = {row["id"]: _settled(row) for row in rows if row["settled"]}
         if settled:
             self._known.note(taken_along, {row["id"] for row in rows if not row["settled"]})

@@ -4,16 +4,16 @@ SELECT * FROM admit_uploads($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: settle
 -- Complete jobs and write their ledger rows; a job is skipped unless it is open in this attempt.
--- The balance is stored with each job, because it is part of its response. Also returns which of the jobs in $11 are open;
+-- The balance is stored with each job, because it is part of its response. Also returns which of the jobs in $2 are open;
 -- if anything was settled, their admissions are on disk, too. A skipped job may have been completed by an earlier run of this
 -- statement, on this server only, because a standby did not confirm the commit. The message, which is never read, makes this
 -- commit wait for the standby, too.
 WITH given AS (
-    SELECT unnest($1::uuid[]) AS id, unnest($2::int[]) AS attempt, unnest($3::int[]) AS retention_hours,
-           unnest($4::bigint[]) AS processing_time_ms, unnest($5::bigint[]) AS feature_count,
-           unnest($6::text[]) AS geometry_type, unnest($7::bigint[]) AS output_size_bytes,
-           unnest($8::text[]) AS download_name, unnest($9::text[]) AS media_type, unnest($10::jsonb[]) AS details
-     LIMIT cardinality($1) -- all of them; the planner expects few, and looks each up instead of reading tables whole
+    SELECT *
+      FROM jsonb_to_recordset($1::jsonb) AS settlement(
+               job_id uuid, attempt int, retention_hours int, processing_time_ms bigint, feature_count bigint,
+               geometry_type text, output_size_bytes bigint, download_name text, media_type text, details jsonb)
+     LIMIT jsonb_array_length($1) -- all of them; the planner expects few, and looks each up instead of reading tables whole
 ), done AS (
     UPDATE job j
        SET status = 'Completed', completed_at = service_time(),
@@ -24,7 +24,7 @@ WITH given AS (
                'remaining_conversions', b.remaining_conversions, 'remaining_bytes', b.remaining_bytes,
                'wallet_cents', b.wallet_cents))
       FROM given t CROSS JOIN balance b
-     WHERE j.id = t.id AND j.attempt = t.attempt AND j.completed_at IS NULL AND b.payer_id = j.payer_id
+     WHERE j.id = t.job_id AND j.attempt = t.attempt AND j.completed_at IS NULL AND b.payer_id = j.payer_id
  RETURNING j.id, j.account_id, j.payer_id, j.period, j.input_size_bytes, j.price_cents, j.completed_at, j.expires_at,
            b.period AS used_in, b.used_conversions, b.used_bytes, b.remaining_conversions, b.remaining_bytes, b.wallet_cents
 ), entry AS (
@@ -38,12 +38,12 @@ SELECT id, true AS settled, completed_at, expires_at, used_in AS period, used_co
   FROM done
 UNION ALL
 SELECT id, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-  FROM (SELECT unnest($11::uuid[]) AS id LIMIT cardinality($11)) asked JOIN job USING (id)
+  FROM (SELECT unnest($2::uuid[]) AS id LIMIT cardinality($2)) asked JOIN job USING (id)
  WHERE completed_at IS NULL
 UNION ALL
-SELECT id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT job_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
   FROM given
- WHERE id NOT IN (SELECT id FROM done) AND pg_logical_emit_message(true, 'geomill', '') IS NULL;
+ WHERE job_id NOT IN (SELECT id FROM done) AND pg_logical_emit_message(true, 'geomill', '') IS NULL;
 
 -- name: flush_admissions
 -- Return which of these jobs are open, once they are on disk. Only the commit of a transaction that has written something
