@@ -69,30 +69,29 @@ class Conversation:
         body = question.encode("utf-8", "surrogateescape")
         await self._write(_LENGTH.pack(len(body)) + body)
         while not self._is_over:
-            self._take_reports()
-            if len(self._unread) >= _LENGTH.size:
-                (size,) = _LENGTH.unpack_from(self._unread)
-                if size > MOST_BYTES:
-                    break
-                if len(self._unread) >= (end := _LENGTH.size + size):
-                    answer = bytes(self._unread[_LENGTH.size : end])
-                    del self._unread[:end]
-                    self.share = None
-                    return answer
+            if (size := self._announced()) > MOST_BYTES:
+                break
+            if len(self._unread) >= (end := _LENGTH.size + size):
+                answer = bytes(self._unread[_LENGTH.size : end])
+                del self._unread[:end]
+                self.share = None
+                return answer
             await self._wait()
         return b""
 
-    def _take_reports(self) -> None:
-        """Take the reports off what is unread; a run that sends nothing else is not heard for ever."""
-        taken = 0
-        while len(self._unread) >= taken + _LENGTH.size and self._reports < MOST_REPORTS:
-            (told,) = _LENGTH.unpack_from(self._unread, taken)
-            if not told & _IS_REPORT:
-                break
+    def _announced(self) -> int:
+        """Take the reports off what is unread, and return the size of the answer that follows, 0 if none does yet.
+
+        A run that sends nothing else is not heard for ever: at last a report counts as the size of too large an answer.
+        """
+        while len(self._unread) >= _LENGTH.size:
+            (told,) = _LENGTH.unpack_from(self._unread)
+            if not told & _IS_REPORT or self._reports == MOST_REPORTS:
+                return int(told)
             self.share = min(1.0, (told ^ _IS_REPORT) / _PERMILLE)
             self._reports += 1
-            taken += _LENGTH.size
-        del self._unread[:taken]
+            del self._unread[: _LENGTH.size]
+        return 0
 
     async def _write(self, data: bytes) -> None:
         view = memoryview(data)
@@ -115,8 +114,10 @@ class Conversation:
             self._waiting.set_result(None)
 
     def _receive(self) -> None:
-        with suppress(BlockingIOError):
+        try:
             self._unread += os.read(self._ends[1], _CHUNK)
+        except BlockingIOError:
+            return
         if len(self._unread) > _LENGTH.size + MOST_BYTES:  # more than any answer has, asked for or not
             self._loop.remove_reader(self._ends[1])
             self.end()

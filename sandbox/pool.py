@@ -36,7 +36,7 @@ class ConverterLease:
     def __init__(self, pool: "Pool", ticket: QueueTicket) -> None:
         self._pool = pool
         self._ticket = ticket
-        self._one = anyio.Lock(fast_acquire=True)
+        self._one = asyncio.Lock()
 
     async def run(self, command: Command) -> Verdict:
         """Run a command and return its verdict; never raises for what the command does.

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Annotated, TypeVar
 
+import anyio
 import msgspec
 from msgspec import Meta
 
@@ -56,20 +57,17 @@ class Session:
     def __init__(
         self,
         run: Callable[[Command], Awaitable[Verdict]],
-        tasks: asyncio.TaskGroup,
         drivers: Sequence[str],
         environment: Mapping[str, str],
     ) -> None:
         self._run = run
-        self._tasks = tasks
         self.drivers = tuple(drivers)
         """The drivers to register in addition to those that read the upload; none if no upload is to be held."""
         self.environment = environment
         """What writing and rereading require in addition to reading."""
         self._talk: Conversation | None = None
-        self._over = asyncio.Event()
-        self._verdict = Verdict(ending=Ending.INTERNAL, detail="the run has not ended")
-        self._failure: Exception | None = None
+        self._running: asyncio.Future[Verdict] | None = None
+        self._is_over: asyncio.Future[None]
         self.changes: Mapping[str, Sequence[tuple[int, str, str]]] = {}
         """For each table that is held: the columns that are data, by position, name and type."""
         self.held: Mapping[str, Sequence[tuple[int, str, str]]] = {}
@@ -96,20 +94,21 @@ class Session:
 
     def begin(self, program: str, directory: Path, environment: Mapping[str, str], limits: Limits) -> None:
         """Start the run that is held open, in `directory`."""
-        self._talk = Conversation(str(directory))
-        self._over = asyncio.Event()
+        self._talk = talk = Conversation(str(directory))
+        self._is_over = is_over = asyncio.get_running_loop().create_future()
         argv = (program, "--session", QUESTIONS, ANSWERS)
         command = Command(argv=argv, directory=directory, environment=environment, limits=limits)
-        self._tasks.create_task(self._hold(command, self._talk))
 
-    async def _hold(self, command: Command, talk: Conversation) -> None:
-        try:
-            self._verdict = await self._run(command)
-        except Exception as failure:  # noqa: BLE001 - raised again by `ask` and `finish`
-            self._failure = failure
-        finally:
-            self._over.set()
+        def note(running: "asyncio.Future[Verdict]") -> None:
+            if not running.cancelled():
+                running.exception()  # raised by `_end`, if anybody still waits
+            if not is_over.done():
+                is_over.set_result(None)
             talk.end()
+
+        # `_end` and `cancel` wait for it; a task group would wrap its errors.
+        self._running = asyncio.ensure_future(self._run(command))  # noqa: TID251
+        self._running.add_done_callback(note)
 
     async def ask(self, kind: type[T], *texts: str) -> T:
         """Ask the open run, and return its answer as a record of the type `kind`.
@@ -121,8 +120,7 @@ class Session:
             raise LookupError("no run is open")
         answer = await self._talk.ask(*texts)
         if not answer:
-            await self._end()
-            raise SessionOver(self._verdict)
+            raise SessionOver(await self._end())
         try:
             return msgspec.json.decode(answer, type=kind)
         except (msgspec.ValidationError, msgspec.DecodeError):
@@ -147,7 +145,9 @@ class Session:
         except SessionOver as over:
             return over.verdict
         messages = done.messages.encode()
-        end = ProcessEnd(wait_status=0 if done.ok else FAILED, untrusted_stderr=messages)
+        if done.ok:
+            return Verdict(ending=Ending.OK, exit_code=0, untrusted_stderr=messages)
+        end = ProcessEnd(wait_status=FAILED, untrusted_stderr=messages)
         return Verdict(ending=judge(end), exit_code=end.exit_code, untrusted_stderr=messages)
 
     async def abandon(self) -> None:
@@ -163,9 +163,9 @@ class Session:
         """
         if self._talk is None:
             return
-        await self._end()
-        if self._verdict.ending is not Ending.OK:
-            raise SessionOver(self._verdict)
+        verdict = await self._end()
+        if verdict.ending is not Ending.OK:
+            raise SessionOver(verdict)
 
     def hang_up(self) -> None:
         """Tell the open run that no more questions follow, without waiting for its end."""
@@ -173,13 +173,21 @@ class Session:
             self._talk.close()
             self._talk = None
 
-    async def _end(self) -> None:
+    async def cancel(self) -> None:
+        """End the open run, if there is one, at once; returns when no process of it is left."""
         if self._talk is not None:
             self.hang_up()
-            await self._over.wait()
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        if self._running is not None and not self._running.done():
+            self._running.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait([self._running])
+
+    async def _end(self) -> Verdict:
+        if self._running is None:
+            raise LookupError("no run is open")
+        self.hang_up()
+        await self._is_over  # not the run itself, which would be cancelled with this task, and again while it ends
+        return self._running.result()
 
 
 @asynccontextmanager
@@ -191,21 +199,13 @@ async def session(
     Raises:
         SessionOver: the last open run did not succeed.
     """
-    failure: Exception | None = None
-    async with asyncio.TaskGroup() as tasks:
-        held = Session(run, tasks, drivers, environment)
-        try:
-            yield held
-            await held.finish()
-        except Exception as error:  # noqa: BLE001 - the task group would wrap it
-            failure = error
-            await _abandoned(held)
-        finally:
-            held.hang_up()
-    if failure is not None:
-        raise failure
-
-
-async def _abandoned(held: Session) -> None:
-    with suppress(Exception):  # only the first failure is reported
-        await held.abandon()
+    held = Session(run, drivers, environment)
+    try:
+        yield held
+        await held.finish()
+    except Exception:
+        with suppress(Exception):  # only the first failure is reported
+            await held.abandon()
+        raise
+    finally:
+        await held.cancel()
