@@ -4,6 +4,7 @@ Some occur when GeoJSON is read, whatever the target; the others only if the tar
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 from service.formats.facts import FieldType
 from service.formats.names import listed, shown
@@ -14,29 +15,29 @@ NAMES_SHOWN = 5
 _FieldWarnings = tuple[tuple[Callable[[FieldFindings], int], str], ...]
 _READING: _FieldWarnings = (
     (
-        lambda field: field.kept_texts,
+        attrgetter("kept_texts"),
         "{count} in {fields}: only the start of the text is a date or time, so all dates of the file stay text.",
     ),
     (
-        lambda field: field.rounded_moments,
+        attrgetter("rounded_moments"),
         "{count} in {fields}: times are kept with millisecond precision.",
     ),
 )
 _FIELD_WARNINGS: _FieldWarnings = (
     (
-        lambda field: field.nested,
+        attrgetter("nested"),
         "{count} in {fields}: objects and arrays are written as JSON text.",
     ),
     (
-        lambda field: field.clamped_integers,
+        attrgetter("clamped_integers"),
         "{count} in {fields}: integers beyond 64 bits are clamped to the 64-bit range.",
     ),
     (
-        lambda field: field.inexact_numbers,
+        attrgetter("inexact_numbers"),
         "{count} in {fields}: numbers with more digits than a Shapefile can hold are rounded.",
     ),
     (
-        lambda field: field.infinite_numbers,
+        attrgetter("infinite_numbers"),
         "{count} in {fields}: a Shapefile cannot hold infinite numbers; programs read what is written differently.",
     ),
     (
@@ -44,22 +45,22 @@ _FIELD_WARNINGS: _FieldWarnings = (
         "{count} in {fields}: times are written as text, because a Shapefile has only dates.",
     ),
     (
-        lambda field: field.empty,
+        attrgetter("empty"),
         "{count} in {fields}: a Shapefile cannot tell empty text from a missing value.",
     ),
     (
-        lambda field: field.trailing_blanks,
+        attrgetter("trailing_blanks"),
         "{count} in {fields}: trailing blanks are lost.",
     ),
     (
-        lambda field: field.cut_at_nul,
+        attrgetter("cut_at_nul"),
         "{count} in {fields}: text is cut off at its first NUL character.",
     ),
 )
 
 _SCAN_WARNINGS: tuple[tuple[Callable[[Scan], int], str], ...] = (
-    (lambda scan: scan.null_geometries, "{count} without geometry: the row is written with an empty shape."),
-    (lambda scan: scan.empty_geometries, "{count} with an empty geometry: the row is written with an empty shape."),
+    (attrgetter("null_geometries"), "{count} without geometry: the row is written with an empty shape."),
+    (attrgetter("empty_geometries"), "{count} with an empty geometry: the row is written with an empty shape."),
 )
 
 

@@ -19,8 +19,8 @@ NO_RESULT = "The conversion gave no result: the file holds nothing that could be
 NO_USABLE_RESULT = "The conversion gave no usable result."
 
 
-def open_written(path: PathLike) -> FileIO:
-    """Open the file at `path`, which a converter wrote, for reading.
+def open_written(path: PathLike) -> tuple[int, int]:
+    """Open the file at `path`, which a converter wrote, for reading; return its descriptor and its size in bytes.
 
     Raises:
         Rejection: it does not exist or is not a regular file.
@@ -29,10 +29,11 @@ def open_written(path: PathLike) -> FileIO:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         raise Rejection(NO_RESULT) from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise Rejection(NO_USABLE_RESULT)
-    return FileIO(descriptor)
+    return descriptor, status.st_size
 
 
 def holds_little(path: PathLike) -> bool:
@@ -70,7 +71,8 @@ def read_written(path: Path, limit_bytes: int) -> bytes:
     Raises:
         Rejection: it is not a regular file, or is larger than `limit_bytes`.
     """
-    with open_written(path) as file:
+    descriptor, _ = open_written(path)
+    with FileIO(descriptor) as file:
         content = file.read(limit_bytes + 1)
     if len(content) > limit_bytes:
         raise Rejection("The file has too many layers or columns to be converted.")
@@ -85,12 +87,13 @@ def size_of_written(path: PathLike, trailer: bytes = b"") -> int:
     """
     if not trailer:
         return _status_of_written(path).st_size
-    with open_written(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size:
-            file.seek(max(0, size - TAIL_BYTES))
-            if not file.read().rstrip().endswith(trailer):
-                raise Rejection("The conversion was cut off before its end, so its result was thrown away. Try again.")
+    descriptor, size = open_written(path)
+    try:
+        tail = os.pread(descriptor, TAIL_BYTES, max(0, size - TAIL_BYTES))
+    finally:
+        os.close(descriptor)
+    if size and not tail.rstrip().endswith(trailer):
+        raise Rejection("The conversion was cut off before its end, so its result was thrown away. Try again.")
     return size
 
 

@@ -45,17 +45,12 @@ class Entry(msgspec.Struct, frozen=True):
     name: str
 
 
-class _Member(msgspec.Struct, frozen=True):
-    name: bytes
-    offset: int
+class _Sizes(msgspec.Struct, frozen=True):
+    """What a member's headers say of its content."""
+
     checksum: int
     packed_bytes: int
     bytes: int
-
-    @property
-    def end(self) -> int:
-        """Where the next member begins."""
-        return self.offset + LOCAL.size + len(self.name) + self.packed_bytes
 
 
 def write_zip(target: PathLike, entries: Sequence[Entry]) -> int:
@@ -67,13 +62,15 @@ def write_zip(target: PathLike, entries: Sequence[Entry]) -> int:
         Rejection: an entry is not a regular file, or the result is too large.
     """
     with _opened(target) as output:
-        members: list[_Member] = []
+        headers: list[bytes] = []
         start = 0
         for entry in entries:
-            members.append(_append(output, start, entry))
-            start = members[-1].end
-        directory = b"".join(map(_central, members))
-        end = END.pack(b"PK\x05\x06", 0, 0, len(members), len(members), len(directory), start, 0)
+            name = entry.name.encode()
+            sizes = _append(output, start, name, entry.path)
+            headers.append(_central(name, sizes, start))
+            start += LOCAL.size + len(name) + sizes.packed_bytes
+        directory = b"".join(headers)
+        end = END.pack(b"PK\x05\x06", 0, 0, len(headers), len(headers), len(directory), start, 0)
         output.write(directory + end)
         return start + len(directory) + len(end)
 
@@ -86,63 +83,48 @@ def _opened(target: PathLike) -> BinaryIO:
         return open(target, "xb", buffering=BUFFER)  # noqa: PTH123 - the same
 
 
-def _append(output: BinaryIO, offset: int, entry: Entry) -> _Member:
-    name = entry.name.encode()
-    with open_written(entry.path) as file:
-        size = os.fstat(file.fileno()).st_size
-        chunk = file.read(min(size, CHUNK))  # allocating a mebibyte costs more than packing a small file
-        rest = file.read(CHUNK) if len(chunk) < size else b""
-        if not rest:
-            level = LEVEL_OF_SMALL if size <= SMALL_BYTES else LEVEL
-            packed = igzip_lib.compress(chunk, level, igzip_lib.COMP_DEFLATE)
-            member = _Member(name, offset, zlib.crc32(chunk), len(packed), len(chunk))
-            output.write(_local(member) + packed)
-            return member
-        return _append_streaming(
-            output, offset, name, itertools.chain([chunk, rest], iter(partial(file.read, CHUNK), b""))
-        )
+def _append(output: BinaryIO, start: int, name: bytes, path: PathLike) -> _Sizes:
+    descriptor, size = open_written(path)
+    try:
+        chunk = os.read(descriptor, min(size, CHUNK))  # allocating a mebibyte costs more than packing a small file
+        rest = os.read(descriptor, CHUNK) if len(chunk) < size else b""
+        if rest:
+            chunks = itertools.chain([chunk, rest], iter(partial(os.read, descriptor, CHUNK), b""))
+            return _append_streaming(output, start, name, chunks)
+    finally:
+        os.close(descriptor)
+    level = LEVEL_OF_SMALL if size <= SMALL_BYTES else LEVEL
+    packed = igzip_lib.compress(chunk, level, igzip_lib.COMP_DEFLATE)
+    sizes = _Sizes(zlib.crc32(chunk), len(packed), len(chunk))
+    output.write(_local(name, sizes) + packed)
+    return sizes
 
 
-def _append_streaming(output: BinaryIO, offset: int, name: bytes, chunks: Iterable[bytes]) -> _Member:
+def _append_streaming(output: BinaryIO, start: int, name: bytes, chunks: Iterable[bytes]) -> _Sizes:
     packer = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, -15)
     checksum = size = packed_bytes = 0
-    output.seek(LOCAL.size + len(name), os.SEEK_CUR)
+    content = start + LOCAL.size + len(name)
+    output.seek(content)
     for chunk in chunks:
         checksum, size = zlib.crc32(chunk, checksum), size + len(chunk)
         packed_bytes += output.write(packer.compress(chunk))
     packed_bytes += output.write(packer.flush())
-    member = _Member(name, offset, checksum, packed_bytes, size)
-    if max(member.end, size) > LIMIT_BYTES:
+    end = content + packed_bytes
+    if max(end, size) > LIMIT_BYTES:
         raise Rejection("The result is larger than 4 GiB. Split the file.")
-    output.seek(offset)
-    output.write(_local(member))
-    output.seek(member.end)
-    return member
+    sizes = _Sizes(checksum, packed_bytes, size)
+    output.seek(start)
+    output.write(_local(name, sizes))
+    output.seek(end)
+    return sizes
 
 
-def _local(member: _Member) -> bytes:
-    sizes = (member.checksum, member.packed_bytes, member.bytes)
-    fields = LOCAL.pack(b"PK\x03\x04", VERSION, UTF8, DEFLATE, MIDNIGHT, NEW_YEAR_1980, *sizes, len(member.name), 0)
-    return fields + member.name
+def _local(name: bytes, sizes: _Sizes) -> bytes:
+    fields = (sizes.checksum, sizes.packed_bytes, sizes.bytes, len(name), 0)
+    return LOCAL.pack(b"PK\x03\x04", VERSION, UTF8, DEFLATE, MIDNIGHT, NEW_YEAR_1980, *fields) + name
 
 
-def _central(member: _Member) -> bytes:
-    sizes = (member.checksum, member.packed_bytes, member.bytes)
-    fields = CENTRAL.pack(
-        b"PK\x01\x02",
-        MADE_BY_UNIX,
-        VERSION,
-        UTF8,
-        DEFLATE,
-        MIDNIGHT,
-        NEW_YEAR_1980,
-        *sizes,
-        len(member.name),
-        0,
-        0,
-        0,
-        0,
-        REGULAR_FILE,
-        member.offset,
-    )
-    return fields + member.name
+def _central(name: bytes, sizes: _Sizes, start: int) -> bytes:
+    fields = (sizes.checksum, sizes.packed_bytes, sizes.bytes, len(name), 0, 0, 0, 0, REGULAR_FILE, start)
+    fixed = (MADE_BY_UNIX, VERSION, UTF8, DEFLATE, MIDNIGHT, NEW_YEAR_1980)
+    return CENTRAL.pack(b"PK\x01\x02", *fixed, *fields) + name

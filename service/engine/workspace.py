@@ -55,6 +55,7 @@ class Workplace:
         self._limits = limits
         self._source = source
         self._subject = subject
+        self._job_directory = directory
         self._directory = f"{directory}/{FOLDER}"
         self.session = run if isinstance(run, Session) else None
         """The session, if one run may be held open."""
@@ -64,7 +65,7 @@ class Workplace:
     @cached_property
     def path(self) -> Path:
         """The directory."""
-        return Path(self._directory)
+        return self._job_directory / FOLDER
 
     @cached_property
     def input_bytes(self) -> int:

@@ -65,7 +65,10 @@ def make_datasets(target: Format, stem: str, layers: Sequence[Layer]) -> tuple[D
 
 def needs_splitting(writing: Writing, layer: Layer) -> bool:
     """Whether one dataset of the target cannot hold all of `layer`."""
-    return writing.one_family and (len(layer.families) > 1 or Family.COLLECTION in layer.families)
+    if not writing.one_family:
+        return False
+    families = layer.families
+    return len(families) > 1 or Family.COLLECTION in families
 
 
 def _parts(writing: Writing, layer: Layer, name: str) -> list[Dataset]:

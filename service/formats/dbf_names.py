@@ -34,9 +34,12 @@ def written_names(names: Sequence[str]) -> tuple[str, ...]:
 
     A column whose shortened name is taken gets a number in place of its last letters, so that no column is lost.
     """
-    kept = {shortened(name).casefold() for name in names}
+    short = tuple(map(shortened, names))
+    kept = set(map(str.casefold, short))
+    if len(kept) == len(short):
+        return short
     taken: set[str] = set()
-    return tuple(_claim(shortened(name), taken, kept) for name in names)
+    return tuple(_claim(name, taken, kept) for name in short)
 
 
 def _claim(name: str, taken: set[str], kept: set[str]) -> str:

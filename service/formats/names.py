@@ -45,14 +45,16 @@ def safe_name(untrusted_name: str) -> str:
 
 def unique(names: Sequence[str], limit_bytes: int = XML_NAME_BYTES) -> tuple[str, ...]:
     """`names` made distinct without regard to case, by a number at the end."""
-    wanted = {name.casefold() for name in names}
+    wanted = set(map(str.casefold, names))
     taken: set[str] = set()
     return tuple(_numbered(name, taken, wanted, limit_bytes) for name in names)
 
 
 def shown(untrusted_text: str) -> str:
     """`untrusted_text` as messages show it: printable, on one line, shortened."""
-    text = "".join(character if character.isprintable() else "?" for character in untrusted_text)
+    text = untrusted_text
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() else "?" for character in text)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
@@ -89,15 +91,15 @@ def column_names(rule: ColumnRule, names: Sequence[str], reserved: Sequence[str]
         reserved: names that the target uses itself.
     """
     written = _RULES[rule](names)
-    blocked = {name.casefold() for name in reserved}
-    if not any(name.casefold() in blocked for name in written):
+    blocked = set(map(str.casefold, reserved))
+    if blocked.isdisjoint(map(str.casefold, written)):
         return written
     return unique([f"{name}_" if name.casefold() in blocked else name for name in written])
 
 
 def free_name(candidates: Sequence[str], taken: Sequence[str]) -> str:
     """The first of `candidates` that is not among the columns `taken`, or a numbered one."""
-    used = {name.casefold() for name in taken}
+    used = set(map(str.casefold, taken))
     numbered = (f"{candidates[0]}_{number}" for number in range(1, len(used) + 2))
     return next(name for name in (*candidates, *numbered) if name.casefold() not in used)
 

@@ -5,6 +5,7 @@ warnings describe what the commands do.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -29,7 +30,7 @@ ONE_BY_ONE = frozenset({Writer.PER_LAYER, Writer.WORKBOOK})
 DIRECT_WRITERS = frozenset({Writer.PER_LAYER, Writer.AT_ONCE, Writer.PLACES})
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What to write, and what to report about it. `direct` plans read the upload, others the work file."""
 
     target: Format
@@ -61,7 +62,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """Whether texts have characters that the target cannot hold, of which its driver leaves out only some."""
         return any(_has_control(self.writing, dataset.layer) for dataset in self.datasets)
 
-    @property
+    @cached_property
     def writing(self) -> Writing:
         """How the target is written."""
         return writing_of(self.target)
@@ -137,7 +138,7 @@ def _has_control(writing: Writing, layer: Layer) -> bool:
 
 def _fits(writing: Writing, layer: Layer) -> bool:
     names = [field.name for field in layer.fields]
-    distinct = len({name.casefold() for name in names}) == len(names)
+    distinct = len(set(map(str.casefold, names))) == len(names)
     keeps_names = column_names(writing.column_names, names, writing.reserved_columns) == tuple(names)
     keeps_all = writing.null_geometry or not layer.null_geometries
     whole = keeps_all and not needs_splitting(writing, layer) and not is_cut_blindly(writing, layer)

@@ -204,8 +204,9 @@ def reading_warnings(source: Format, layers: Sequence[Layer]) -> Iterator[str]:
 
 def value_warnings(target: Format, layers: Sequence[Layer]) -> Iterator[str]:
     """A sentence for each kind of value in `layers` that the format `target` changes or leaves out."""
+    changed = writing_of(target).value_losses
     for kind, loss in VALUE_LOSSES.items():
-        if kind in writing_of(target).value_losses and (counts := _counts(loss, layers)):
+        if kind in changed and (counts := _counts(loss, layers)):
             yield loss.sentence.format(target=target.title, values=values_of(counts))
 
 

@@ -39,7 +39,7 @@ class Cursor:
 
     def byte(self) -> bytes:
         """The current byte; empty at the end."""
-        return bytes(self.data[self.position : self.position + 1])
+        return self.data[self.position : self.position + 1]
 
     def skip(self, pattern: re.Pattern[bytes] = SPACE) -> None:
         """Skip what `pattern` matches."""
@@ -60,7 +60,10 @@ class Cursor:
             is_cut_off = _CUT_OFF_NAME.match(self.data, self.position)
             raise Unreadable(Reason.TRUNCATED if is_cut_off else Reason.NOT_JSON)
         self.position = match.end()
-        return str(lenient_decode(text_of(replace_lone(match.group(1))))[0])
+        text = match.group(1)
+        if b"\\" not in text:
+            return text_of(text[1:-1])
+        return str(lenient_decode(text_of(replace_lone(text)))[0])
 
     def last_byte(self) -> int:
         """The position of the last byte of the value that ends here; whitespace may follow it."""

@@ -97,7 +97,9 @@ async def plan(bench: Bench, inspected: Inspected) -> Planned:
     facts, source = inspected.inspection.facts, inspected.inspection.source
     planned = plan_conversion(source, inspected.target, facts, inspected.spec.request, bench.engine.catalogue)
     before = msgspec.structs.asdict(inspected)
-    return Planned(**{**before, "job": _with(inspected.job, planned.converted)}, plan=planned)
+    if planned.converted.layers != facts.layers:
+        before["job"] = _with(inspected.job, planned.converted)
+    return Planned(**before, plan=planned)
 
 
 async def convert(bench: Bench, planned: Planned) -> Converted:
