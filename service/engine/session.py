@@ -106,8 +106,7 @@ class Session:
                 is_over.set_result(None)
             talk.end()
 
-        # `_end` and `cancel` wait for it; a task group would wrap its errors.
-        self._running = asyncio.ensure_future(self._run(command))  # noqa: TID251
+        self._running = asyncio.ensure_future(self._run(command))  # noqa: TID251 -- `_end` and `cancel` wait for it
         self._running.add_done_callback(note)
 
     async def ask(self, kind: type[T], *texts: str) -> T:
