@@ -48,7 +48,7 @@ async def _run(options: argparse.Namespace) -> int:
     )
     async with open_pool(config) as pool:
         if options.report:
-            _tell_report(pool.report())
+            _tell_report(await pool.complete_report())
         return _tell(await _run_once(pool, Command(argv=tuple(options.command), directory=directory)))
 
 

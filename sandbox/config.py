@@ -23,6 +23,7 @@ class LauncherName(StrEnum):
 
     FORK_SERVER = "fork server"
     PYTHON_SERVER = "Python server"
+    RARE_PYTHON_SERVER = "Python server for rare modules"
     EXEC = "plain exec"
 
 
@@ -41,8 +42,8 @@ class Ogr2ogr(msgspec.Struct, frozen=True, kw_only=True):
 class PythonServer(msgspec.Struct, frozen=True, kw_only=True):
     """Python processes that keep modules loaded, for commands of the form `(sys.executable, "-m", module, …)`.
 
-    `rare_modules` are those whose imports take much memory or time: a process of their own imports them when one is
-    needed, and ends once none has been for `idle_seconds`.
+    A process imports `modules` when one is needed, and ends once none has been for `idle_seconds`; another does so for
+    `rare_modules`, whose imports take much memory or time.
 
     `packages` are files and directories that Python programs read in addition to the standard library. Their neighbours
     are not readable, so the directory on PYTHONPATH that contains them must be listed as well.

@@ -6,7 +6,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,11 +16,13 @@ import msgspec
 from sandbox.command import Command
 from sandbox.config import Config, LauncherName
 from sandbox.exposure import exposed
+from sandbox.first_use import FirstUse
 from sandbox.isolation import policy, readable_paths
 from sandbox.isolation.policy import SandboxUnavailable
+from sandbox.launchers.python_server import python_servers
 from sandbox.process.connection import Connection
 from sandbox.queue import AdmissionQueue, QueueFull, QueueTicket, State, TenantLimit
-from sandbox.report import Report
+from sandbox.report import LauncherReport, Report
 from sandbox.selftest import SelfTest
 from sandbox.verdict import Verdict
 
@@ -51,7 +53,7 @@ class Pool:
     """A bounded number of converters behind a bounded queue, fair between tenants."""
 
     def __init__(
-        self, config: Config, connection: Connection, report: Report, on_suspended: Callable[[], None]
+        self, config: Config, connection: Connection, first_use: FirstUse, on_suspended: Callable[[], None]
     ) -> None:
         self.queue = AdmissionQueue(
             converters=config.converters,
@@ -63,7 +65,7 @@ class Pool:
         """Called each time a place becomes free."""
         self._lease_seconds = config.lease_seconds
         self._connection = connection
-        self._report = report
+        self._first_use = first_use
         self._on_suspended = on_suspended
         self._turns: dict[QueueTicket, asyncio.Event] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -100,12 +102,26 @@ class Pool:
     async def run(self, ticket: QueueTicket, command: Command) -> Verdict:
         """Run a command for a ticket that has a converter, at most until its lease ends. Called by `ConverterLease`."""
         await self._turn(ticket)
+        await self._first_use.prepare(command, ticket.slot)
         left = self._lease_seconds - ticket.seconds_run(time.monotonic())
         return await self._connection.run(ticket.slot, _within(command, left))
 
     def report(self) -> Report:
         """The isolation layers and launchers in use, and why others are not."""
-        return self._report
+        return self._first_use.report
+
+    async def complete_report(self) -> Report:
+        """The report after a test of all launchers, also of those that no command has needed yet.
+
+        Raises:
+            TenantLimit, QueueFull: no converter can be had for the test.
+        """
+        [ticket] = self.queue.enqueue("self-test")
+        try:
+            await self.acquire(ticket)
+            return await self._first_use.test_all(ticket.slot)
+        finally:
+            self.release(ticket)
 
     @property
     def is_up(self) -> bool:
@@ -141,8 +157,8 @@ def _within(command: Command, seconds: float) -> Command:
     return msgspec.structs.replace(command, limits=limits)
 
 
-async def _test(config: Config, private: Mapping[str, Path], connection: Connection, report: Report) -> Report:
-    """Run the self-test, choose the launchers, and complete the report.
+async def _test(config: Config, private: Mapping[str, Path], connection: Connection, report: Report) -> FirstUse:
+    """Run the self-test and choose the launchers; returns the test of those that start later.
 
     Raises:
         SandboxUnavailable: in strict mode, the self-test reached something outside.
@@ -151,12 +167,18 @@ async def _test(config: Config, private: Mapping[str, Path], connection: Connect
     async def run(command: Command, launcher: LauncherName | None) -> Verdict:
         return await connection.run(0, command, launcher)
 
-    escapes, tried = await SelfTest(run, config, private).performed()
+    self_test = SelfTest(config, private)
+    escapes, tried = await self_test.performed(run)
     readable = tuple(map(str, readable_paths.everything(config)))
-    complete = msgspec.structs.replace(report, launchers=tried, escapes=escapes, readable=readable)
+    complete = msgspec.structs.replace(report, launchers=(*tried, *_later(config)), escapes=escapes, readable=readable)
     policy.enforce(config.mode, complete)
     connection.use(complete.active_launchers)
-    return complete
+    return FirstUse(config, connection, self_test, complete)
+
+
+def _later(config: Config) -> Iterator[LauncherReport]:
+    reason = "it starts with the first command that needs it, and is tested then"
+    return (LauncherReport(name=kind.name, active=False, reason=reason) for kind in python_servers(config))
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The test at start-up: jailed programs must reach nothing private, and launchers must work like plain exec.
+"""The test before the first run: jailed programs must reach nothing private, and launchers must work like plain exec.
 
 The targets are real: the service's own secrets and files, its process and another run's directory, plus canaries for
 targets that may not exist. The tests run as ordinary commands, so they test exactly what conversions use.
@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -49,41 +50,56 @@ _CONVERTED = 'X,Y,name\n14.45,50.08,"Žižkov ""3"""\n'
 class SelfTest:
     """Attacks on what is private, and conversions to compare, with every configured launcher."""
 
-    def __init__(self, run: RunBy, config: Config, private: Mapping[str, Path]) -> None:
-        self._run = run
+    def __init__(self, config: Config, private: Mapping[str, Path]) -> None:
         self._config = config
         self._private = private
 
-    async def performed(self) -> tuple[tuple[str, ...], tuple[LauncherReport, ...]]:
-        """Run the test; returns the names of what was reached, and a report per launcher.
+    async def performed(self, run: RunBy) -> tuple[tuple[str, ...], tuple[LauncherReport, ...]]:
+        """Test what runs from the start; returns the names of what was reached, and a report per launcher.
 
         If anything was reached, this host must not convert untrusted files.
         """
+        when_up = partial(_run_when_up, run)
+        with self._attack(when_up) as attack, _own_directory(self._other_root) as home:
+            reached = await attack.by_python(LauncherName.EXEC)
+            trial = _Trial(when_up, self._config, home, attack)
+            reports = await trial.reports()
+            return tuple(dict.fromkeys((*reached, *trial.reached))), tuple(reports)
+
+    async def reached_by(self, server: LauncherName, run: RunBy) -> tuple[str, ...]:
+        """What a program reaches that a Python server starts.
+
+        Raises:
+            OSError: the server has not become ready, or this host cannot test it now.
+        """
+
+        async def run_there(command: Command, launcher: LauncherName | None) -> Verdict:
+            verdict = await run(command, launcher)
+            if not verdict.launcher:
+                raise OSError(errno.EAGAIN, verdict.detail)
+            return verdict
+
+        with self._attack(run_there) as attack:
+            return await attack.by_python(server)
+
+    @property
+    def _other_root(self) -> Path:
+        return self._config.memory_root or self._config.work_root
+
+    @contextmanager
+    def _attack(self, run: RunBy) -> Iterator["_Attack"]:
+        work_root = self._config.work_root
         with (
-            _own_directory(self._config.work_root) as home,
-            _own_directory(self._config.memory_root or self._config.work_root) as other_home,
+            _own_directory(work_root) as home,
+            _own_directory(self._other_root) as other_home,
             _directory(other_home) as other_run,
             _canaries() as canaries,
         ):
             _write(other_run / "secret", _CANARY)
-            work_root = self._config.work_root
             # Parents of the work root are visible, but they contain nothing else.
             private = {name: path for name, path in self._private.items() if not work_root.is_relative_to(path)}
             targets = {**private, **_processes(), "another run's directory": other_run}
-            attack = _Attack(self._run, self._config, home, canaries, targets)
-            reached = [*await attack.by_python(LauncherName.EXEC)]
-            trial = _Trial(self._run, self._config, other_home, canaries, attack.files)
-            reports = [*await trial.reports(), await self._report_on_python(attack, reached)]
-            return tuple(dict.fromkeys((*reached, *trial.reached))), tuple(reports)
-
-    async def _report_on_python(self, attack: "_Attack", reached: list[str]) -> LauncherReport:
-        name = LauncherName.PYTHON_SERVER
-        reason = "left out by configuration"
-        if name in self._config.launchers:
-            found = await attack.by_python(name)
-            reached += found
-            reason = f"a program that it started reached {', '.join(found)}" if found else ""
-        return LauncherReport(name=name, active=not reason, reason=reason)
+            yield _Attack(run, self._config, home, canaries, targets)
 
 
 def _processes() -> dict[str, Path]:
@@ -101,33 +117,37 @@ class _Attack:
         self._run = run
         self._config = config
         self._home = home
-        self._canaries = canaries
+        self.canaries = canaries
         self._targets = targets
 
     @property
     def files(self) -> dict[str, Path]:
         """One file of each target that has any, for programs that only read files."""
         found = {name: _file_in(path) for name, path in self._targets.items() if not path.is_relative_to("/proc")}
-        return {name: path for name, path in found.items() if path is not None} | {_OUTSIDE: self._canaries.file}
+        return {name: path for name, path in found.items() if path is not None} | {_OUTSIDE: self.canaries.file}
 
     async def by_python(self, launcher: LauncherName) -> tuple[str, ...]:
-        """What the program reaches when `launcher` starts it."""
+        """What the program reaches when `launcher` starts it.
+
+        Raises:
+            OSError: this host has no space for the test.
+        """
         with _directory(self._home) as directory:
-            paths = {_OUTSIDE: self._canaries.file, f"the listing of {_OUTSIDE}": self._canaries.file.parent}
+            paths = {_OUTSIDE: self.canaries.file, f"the listing of {_OUTSIDE}": self.canaries.file.parent}
             tried = {name: str(path) for name, path in (paths | dict(self._targets)).items()}
-            _write(directory / probe.TARGETS, json.dumps({"paths": tried, **self._canaries.addresses}))
+            _write(directory / probe.TARGETS, json.dumps({"paths": tried, **self.canaries.addresses}))
             exec_only = launcher is LauncherName.EXEC
             # As a script it needs no other file of this package, and no other package.
             how = ("-I", "-S", probe.__file__) if exec_only else ("-P", "-m", probe.MODULE)
             environment = {"LC_ALL": "C.UTF-8"} if exec_only else self._config.python.environment
             command = Command(argv=(sys.executable, *how), directory=directory, environment=environment, limits=_LIMITS)
-            verdict = await _run_when_up(self._run, command, launcher)
+            verdict = await self._run(command, launcher)
             if verdict.ending is Ending.DISK_FULL:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory))
             if verdict.ending is not Ending.OK:
                 return (f"unknown, the probe ended by {verdict.ending} {verdict.detail}".strip(),)
             reached = json.loads(_read(directory / probe.RESULT))
-            return (*reached, *(name for name in self._canaries.heard() if name not in reached))
+            return (*reached, *(name for name in self.canaries.heard() if name not in reached))
 
 
 def _file_in(path: Path) -> Path | None:
@@ -205,14 +225,12 @@ def _unavailable(ogr2ogr: Ogr2ogr, config: Config) -> str:
 class _Trial:
     """Conversions of a sample, to compare with what it must become, and conversions of private files."""
 
-    def __init__(
-        self, run: RunBy, config: Config, directory: Path, canaries: _Canaries, files: Mapping[str, Path]
-    ) -> None:
+    def __init__(self, run: RunBy, config: Config, directory: Path, attack: _Attack) -> None:
         self._run = run
         self._config = config
         self._directory = directory
-        self._canaries = canaries
-        self._files = files
+        self._canaries = attack.canaries
+        self._files = attack.files
         self.reached: list[str] = []
 
     async def reports(self) -> list[LauncherReport]:
@@ -257,11 +275,11 @@ class _Trial:
                 environment={**ogr2ogr.environment, **_NOBODY_ANSWERS},
                 limits=_LIMITS,
             )
-            await _run_when_up(self._run, command, launcher)
+            await self._run(command, launcher)
             return _read(place / "out.csv")
 
 
-async def _run_when_up(run: RunBy, command: Command, launcher: LauncherName) -> Verdict:
+async def _run_when_up(run: RunBy, command: Command, launcher: LauncherName | None) -> Verdict:
     """Run with one launcher, which may still be starting."""
     verdict = Verdict(ending=Ending.INTERNAL)
     with anyio.move_on_after(_STARTING_SECONDS):

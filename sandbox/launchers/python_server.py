@@ -7,8 +7,9 @@ from pathlib import Path
 
 import msgspec
 
+from sandbox import probe
 from sandbox.command import Command
-from sandbox.config import LauncherName
+from sandbox.config import Config, LauncherName
 from sandbox.launchers.environment import Started
 from sandbox.process import wire
 
@@ -25,12 +26,16 @@ class Request(msgspec.Struct, frozen=True):
 class PythonServerKind:
     """Takes `(sys.executable, "-m", module, …)`, with `-P` or PYTHONSAFEPATH, for the modules that it keeps loaded."""
 
-    name = LauncherName.PYTHON_SERVER
-
-    def __init__(self, modules: tuple[str, ...], environment: Mapping[str, str]) -> None:
+    def __init__(self, name: LauncherName, modules: tuple[str, ...], environment: Mapping[str, str]) -> None:
+        self._name = name
         self._environment = environment
         self._started = Started(environment)
         self._modules = modules
+
+    @property
+    def name(self) -> LauncherName:
+        """What reports call it."""
+        return self._name
 
     def takes(self, command: Command) -> bool:
         """Accepts Python with one of the modules, if the environment can be adopted without a new start."""
@@ -49,6 +54,19 @@ class PythonServerKind:
         """One command, packed."""
         module, *arguments = _after_m(command)
         return wire.pack(Request(module, tuple(arguments), dict(command.environment), steps))
+
+
+def python_servers(config: Config) -> tuple[PythonServerKind, ...]:
+    """The servers that a configuration allows. Each can also run the probe, which attacks from it."""
+    python = config.python
+    modules = {LauncherName.PYTHON_SERVER: python.modules}
+    if python.rare_modules:
+        modules[LauncherName.RARE_PYTHON_SERVER] = python.rare_modules
+    return tuple(
+        PythonServerKind(name, (*own, probe.MODULE), python.environment)
+        for name, own in modules.items()
+        if name in config.launchers
+    )
 
 
 def _after_m(command: Command) -> Sequence[str]:

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import msgspec
 
-from sandbox import probe, syscalls
+from sandbox import syscalls
 from sandbox.command import Command
 from sandbox.config import Config, LauncherName
 from sandbox.isolation import policy, rlimits
@@ -26,7 +26,7 @@ from sandbox.launchers import Launcher
 from sandbox.launchers.ogr2ogr_server import Ogr2ogrServerKind
 from sandbox.launchers.on_demand import OnDemandLauncher
 from sandbox.launchers.plain_exec import PlainExec
-from sandbox.launchers.python_server import PythonServerKind
+from sandbox.launchers.python_server import python_servers
 from sandbox.launchers.server import ServerLauncher
 from sandbox.process import orphans
 from sandbox.process.loop import Loop
@@ -251,12 +251,8 @@ def _launchers(config: Config, isolation: IsolationContext, loop: Loop) -> tuple
     commands = config.commands_per_server
     if LauncherName.FORK_SERVER in config.launchers and ogr2ogr is not None and ogr2ogr.fork_server is not None:
         found.append(ServerLauncher(Ogr2ogrServerKind(ogr2ogr), isolation, loop, commands))
-    if LauncherName.PYTHON_SERVER in config.launchers:
-        python = config.python
-        ready = PythonServerKind((*python.modules, probe.MODULE), python.environment)
-        found.append(ServerLauncher(ready, isolation, loop, commands))
-        rare = PythonServerKind(python.rare_modules, python.environment)
-        found.append(OnDemandLauncher(rare, isolation, loop, commands, python.idle_seconds))
+    idle_seconds = config.python.idle_seconds
+    found += (OnDemandLauncher(kind, isolation, loop, commands, idle_seconds) for kind in python_servers(config))
     return (*found, PlainExec(isolation))
 
 

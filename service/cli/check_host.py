@@ -34,7 +34,7 @@ async def check_converter(settings: Settings, role: Role) -> AsyncIterator[Findi
         for finding in _formats(capabilities):
             yield finding
     async with open_converters(settings, capabilities) as pool:
-        report = pool.report()
+        report = await pool.complete_report()
     for layer in report.layers:
         lacking = "Converters run without it; docs/sandbox.md says what it needs."
         yield judged(layer.name, layer.reason or layer.stops, lacking, holds=layer.active)

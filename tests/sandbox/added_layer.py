@@ -47,7 +47,7 @@ async def main(work_root: Path, program: Path, library: Path) -> None:
         converters=1,
         readable=DATA,
         ogr2ogr=Ogr2ogr(program=program, fork_server=library),
-        python=PythonServer(environment=PYTHON),
+        python=PythonServer(rare_modules=("json.tool",), environment=PYTHON),
     )
     convert = (str(program), "-f", "CSV", "out.csv", "in.geojson")
     module = (sys.executable, "-m", probe.MODULE)
@@ -58,7 +58,7 @@ async def main(work_root: Path, program: Path, library: Path) -> None:
         await connection.opened()
         connection.use(list(LauncherName))
         for launcher in LauncherName:
-            is_python = launcher is LauncherName.PYTHON_SERVER
+            is_python = launcher in {LauncherName.PYTHON_SERVER, LauncherName.RARE_PYTHON_SERVER}
             directory = prepared(work_root, launcher)
             command = Command(
                 argv=module if is_python else convert, directory=directory, environment=PYTHON if is_python else {}

@@ -117,7 +117,7 @@ async def test_the_self_test_is_set_upon_what_is_private(
         without=NOTHING,
     )
     async with open_pool(config, {"the key": tree.key, "others": tree.other, "nothing": tree.base / "no"}) as pool:
-        report = pool.report()
+        report = await pool.complete_report()
     (row,) = [row for row in report.launchers if row.name is launcher]
     assert not row.active
     assert "the key" in row.reason

@@ -194,7 +194,7 @@ async def test_it_starts_with_the_first_command_which_it_runs(place: Place) -> N
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one, 0)
             tasks.start_soon(one, 1)
-        assert launchers == [LauncherName.PYTHON_SERVER] * 2
+        assert launchers == [LauncherName.RARE_PYTHON_SERVER] * 2
         assert len(servers()) == 1
 
 
@@ -211,7 +211,7 @@ async def test_a_command_that_waits_for_it_can_be_cancelled(place: Place) -> Non
         assert servers() == {starting}
         (place.path / "modules" / f"{SLOW}.py.go-on").touch()
         verdict = await run(pool, "look")
-        assert (verdict.launcher, verdict.ending) == (LauncherName.PYTHON_SERVER, Ending.OK)
+        assert (verdict.launcher, verdict.ending) == (LauncherName.RARE_PYTHON_SERVER, Ending.OK)
         assert servers() == {starting}
 
 
@@ -241,7 +241,7 @@ async def test_what_it_starts_reaches_nothing_outside(place: Place) -> None:
             attempt()  # everything is there, for this process
         async with on_demand(place, modules=(ATTACKING,)) as pool:
             verdict = await run(pool, json.dumps(targets), module=ATTACKING)
-    assert (verdict.launcher, verdict.ending) == (LauncherName.PYTHON_SERVER, Ending.OK)
+    assert (verdict.launcher, verdict.ending) == (LauncherName.RARE_PYTHON_SERVER, Ending.OK)
     assert json.loads(verdict.untrusted_stderr) == []
 
 
@@ -250,7 +250,7 @@ async def test_it_ends_when_it_is_not_used_and_starts_again(place: Place) -> Non
     async with on_demand(place, idle_seconds=0.2) as pool:
         for _ in range(2):
             verdict = await run(pool, "look")
-            assert (verdict.launcher, verdict.ending) == (LauncherName.PYTHON_SERVER, Ending.OK)
+            assert (verdict.launcher, verdict.ending) == (LauncherName.RARE_PYTHON_SERVER, Ending.OK)
             await none_left()
     assert servers() == set()
 
@@ -284,7 +284,7 @@ async def test_its_loss_costs_no_command_and_no_run(place: Place, loss: signal.S
             os.kill(server, loss)
             assert (await run(pool, "look")).ending is Ending.OK
         assert endings == [Ending.WALL_TIME]
-        assert (await run(pool, "look", launcher=LauncherName.PYTHON_SERVER)).ending is Ending.OK
+        assert (await run(pool, "look", launcher=LauncherName.RARE_PYTHON_SERVER)).ending is Ending.OK
         assert server not in servers()
 
 
@@ -322,9 +322,9 @@ def test_a_child_has_the_limits_of_every_run(
     """Memory, time, files, processes and threads, although its program started before; the server survives them."""
     environment = python_environment(pool.place)
     before = servers()
-    verdict, _ = pool.run(LauncherName.PYTHON_SERVER, argv(how), environment, **limits)
+    verdict, _ = pool.run(LauncherName.RARE_PYTHON_SERVER, argv(how), environment, **limits)
     assert verdict.ending is ending, verdict
-    verdict, _ = pool.run(LauncherName.PYTHON_SERVER, argv("look"), environment)
+    verdict, _ = pool.run(LauncherName.RARE_PYTHON_SERVER, argv("look"), environment)
     assert verdict.ending is Ending.OK
     assert before <= servers()
 
@@ -333,10 +333,10 @@ def test_a_child_has_the_limits_of_every_run(
 def test_a_child_cannot_signal_the_server(pool: SharedPool, number: signal.Signals) -> None:
     """Whatever it sends, the server serves the next command."""
     environment = python_environment(pool.place)
-    pool.run(LauncherName.PYTHON_SERVER, argv("look"), environment)
+    pool.run(LauncherName.RARE_PYTHON_SERVER, argv("look"), environment)
     before = servers()
-    pool.run(LauncherName.PYTHON_SERVER, argv("signal", str(number.value)), environment)
-    verdict, _ = pool.run(LauncherName.PYTHON_SERVER, argv("look"), environment)
+    pool.run(LauncherName.RARE_PYTHON_SERVER, argv("signal", str(number.value)), environment)
+    verdict, _ = pool.run(LauncherName.RARE_PYTHON_SERVER, argv("look"), environment)
     assert verdict.ending is Ending.OK
     assert before == servers()
 
@@ -345,5 +345,5 @@ def test_a_child_finds_nothing_of_the_one_before(pool: SharedPool) -> None:
     """What the modules keep open is an empty device of its own; no flag, value or file is left."""
     environment = python_environment(pool.place)
     for how in ("look", "leave", "look"):
-        verdict, _ = pool.run(LauncherName.PYTHON_SERVER, argv(how), environment)
+        verdict, _ = pool.run(LauncherName.RARE_PYTHON_SERVER, argv(how), environment)
         assert (verdict.ending, verdict.untrusted_stderr) == (Ending.OK, b"")

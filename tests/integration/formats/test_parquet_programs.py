@@ -59,7 +59,7 @@ async def test_a_forked_program_writes_what_a_started_one_writes(converters: Con
     pipeline = Pipeline(converters, recorded.run)
     parquet = (await pipeline.to("GeoParquet", source)).path
     back = await pipeline.to("GeoJson", parquet)
-    assert recorded.launchers == dict.fromkeys(RARE_PROGRAMS, LauncherName.PYTHON_SERVER)
+    assert recorded.launchers == dict.fromkeys(RARE_PROGRAMS, LauncherName.RARE_PYTHON_SERVER)
     assert back.output.path.read_text().count('"Feature"') == len(content)
 
     for module, command in recorded.commands.items():

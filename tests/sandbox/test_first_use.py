@@ -1,0 +1,166 @@
+"""Python servers: none runs a command before a program that it has started has attacked what is private."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from sandbox.command import Command, Limits
+from sandbox.config import Config, LauncherName, Mode, PythonServer
+from sandbox.pool import Pool, open_pool
+from sandbox.report import LauncherReport
+from sandbox.verdict import Ending, Verdict
+from tests.sandbox.processes import command_line, processes_below
+from tests.sandbox.test_exposure import NOTHING
+from tests.support.patience import PATIENCE_SECONDS
+
+SERVERS = {"often_used": LauncherName.PYTHON_SERVER, "rarely_used": LauncherName.RARE_PYTHON_SERVER}
+MODULE = """
+import pathlib
+if __name__ == "__main__": pathlib.Path("done").touch()
+"""
+WAITING = """
+import os, time
+while not os.path.exists(__file__ + ".go-on"): time.sleep(0.02)
+"""
+THREADED = """
+import threading, time
+if __name__ != "__main__": threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+"""
+
+
+class Place:
+    """A work root beside the modules of the servers, which import what a test makes them."""
+
+    def __init__(self, path: Path) -> None:
+        self.work_root, self.modules, self.secret = path / "work", path / "modules", path / "secret"
+        for directory in (self.work_root, self.modules):
+            directory.mkdir()
+        self.secret.write_text("secret")
+        for name in SERVERS:
+            self.write(name, MODULE)
+
+    def write(self, module: str, code: str) -> None:
+        """Make a module."""
+        (self.modules / f"{module}.py").write_text(code)
+
+    def config(self, without: frozenset[str] = frozenset()) -> Config:
+        """A pool, as strict as what it does `without` allows."""
+        path = os.pathsep.join([str(self.modules), *filter(None, sys.path)])
+        often, rarely = SERVERS
+        return Config(
+            work_root=self.work_root,
+            converters=1,
+            mode=Mode.BEST_EFFORT if without else Mode.STRICT,
+            without=without,
+            readable=(self.modules,),
+            python=PythonServer(
+                modules=(often,),
+                rare_modules=(rarely,),
+                environment={"PYTHONPATH": path, "PYTHONSAFEPATH": "1"},
+            ),
+        )
+
+    async def run(self, pool: Pool, module: str) -> Verdict:
+        """Run a module."""
+        directory = Path(tempfile.mkdtemp(dir=self.work_root))
+        command = Command(
+            argv=(sys.executable, "-m", module),
+            directory=directory,
+            environment=self.config().python.environment,
+            limits=Limits(wall_seconds=60),
+        )
+        async with pool.lease("a") as converter:
+            verdict = await converter.run(command)
+        assert (directory / "done").exists() is (verdict.ending is Ending.OK)
+        return verdict
+
+
+@pytest.fixture
+def place(public: Path) -> Place:
+    """A place that other users can pass through."""
+    path = Path(tempfile.mkdtemp(dir=public))
+    path.chmod(0o755)
+    return Place(path)
+
+
+def servers() -> set[int]:
+    """The Python servers below this process."""
+    return {pid for pid in processes_below() if b"launchers.zygote\0" in command_line(pid)}
+
+
+def row(pool: Pool, name: LauncherName) -> LauncherReport:
+    """What the report says of a launcher."""
+    (found,) = [each for each in pool.report().launchers if each.name is name]
+    return found
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for other processes."""
+    with anyio.fail_after(PATIENCE_SECONDS):
+        while not condition():  # noqa: ASYNC110 - other processes
+            await anyio.sleep(0.02)
+
+
+@pytest.mark.parametrize("module", SERVERS)
+async def test_a_server_starts_with_its_first_command_and_is_attacked_from(place: Place, module: str) -> None:
+    """None runs before; the first command is run by a server that has passed, and the report says so."""
+    async with open_pool(place.config(), {"the secret": place.secret}) as pool:
+        assert servers() == set()
+        assert not any(row(pool, name).active for name in SERVERS.values())
+        for _ in range(2):
+            verdict = await place.run(pool, module)
+            assert (verdict.launcher, verdict.ending) == (SERVERS[module], Ending.OK)
+            assert len(servers()) == 1
+        assert [name for name in SERVERS.values() if row(pool, name).active] == [SERVERS[module]]
+        assert pool.report().escapes == ()
+
+
+async def test_the_complete_report_attacks_from_every_server(place: Place) -> None:
+    """Whether or not a command has needed it."""
+    async with open_pool(place.config(), {"the secret": place.secret}) as pool:
+        await place.run(pool, "often_used")
+        report = await pool.complete_report()
+        assert set(report.active_launchers) == {*SERVERS.values(), LauncherName.EXEC}
+        assert report.escapes == ()
+        assert pool.report() == report
+
+
+@pytest.mark.parametrize("module", SERVERS)
+async def test_a_server_whose_program_reaches_something_runs_nothing(place: Place, module: str) -> None:
+    """Plain exec runs its commands; the report names what was reached."""
+    async with open_pool(place.config(without=NOTHING), {"the secret": place.secret}) as pool:
+        for _ in range(2):
+            verdict = await place.run(pool, module)
+            assert (verdict.launcher, verdict.ending) == (LauncherName.EXEC, Ending.OK)
+        assert "the secret" in row(pool, SERVERS[module]).reason
+        assert not row(pool, SERVERS[module]).active
+
+
+async def test_a_command_that_waits_for_the_attack_can_be_cancelled(place: Place) -> None:
+    """The next command has the server attacked from, and is run by it."""
+    place.write("often_used", WAITING + MODULE)
+    async with open_pool(place.config(), {"the secret": place.secret}) as pool:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(place.run, pool, "often_used")
+            await until(servers)
+            tasks.cancel_scope.cancel()
+        assert not row(pool, LauncherName.PYTHON_SERVER).active
+        assert pool.queue.places_taken == 0
+        (place.modules / "often_used.py.go-on").touch()
+        verdict = await place.run(pool, "often_used")
+        assert (verdict.launcher, verdict.ending) == (LauncherName.PYTHON_SERVER, Ending.OK)
+
+
+async def test_a_server_that_does_not_become_ready_holds_nothing_up(place: Place) -> None:
+    """Plain exec runs the commands of a server that cannot hold its modules."""
+    place.write("often_used", THREADED + MODULE)
+    async with open_pool(place.config(), {"the secret": place.secret}) as pool:
+        for _ in range(2):
+            verdict = await place.run(pool, "often_used")
+            assert (verdict.launcher, verdict.ending) == (LauncherName.EXEC, Ending.OK)
+        assert not row(pool, LauncherName.PYTHON_SERVER).active
