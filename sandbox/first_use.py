@@ -52,7 +52,7 @@ class FirstUse:
                 reached = await self._self_test.reached_by(name, partial(self._connection.run, slot))
             except OSError as error:
                 # The next command tries again.
-                log.warning("sandbox.server_untested", server=name, reason=error.strerror)
+                log.warning("sandbox.server_untested", server=name.value, reason=error.strerror)
                 return
             del self._untested[name]
             self._told(name, reached)
@@ -60,7 +60,7 @@ class FirstUse:
     def _told(self, name: LauncherName, reached: tuple[str, ...]) -> None:
         reason = f"a program that it started reached {', '.join(reached)}" if reached else ""
         if reached:
-            log.error("sandbox.server_refused", server=name, reason=reason)
+            log.error("sandbox.server_refused", server=name.value, reason=reason)
         row = LauncherReport(name=name, active=not reached, reason=reason)
         self.report = msgspec.structs.replace(
             self.report,

@@ -137,6 +137,8 @@ def test_gateway_and_keeper_keep_only_what_they_need(tmp_path: Path) -> None:
         require_few_rights(server)
         with embedded_client(server) as client:
             convert(client)
+            client.convert("a.geojson", ONE_POINT, outputFormat="Csv")  # by a Python server, tested with these rights
+            assert server.events("sandbox.server_untested") + server.events("sandbox.server_refused") == []
             for number in (0, 1):
                 before = helpers(server)
                 os.kill(before[number], signal.SIGKILL)
