@@ -23,7 +23,7 @@ enum { MOST_CELLS = 2000, SAMPLE_ROWS = 30, SAMPLE_LINES = 120, SAMPLE_BYTES = 1
 static const char DELIMITERS[] = ",;\t|", NUMBERISH[] = "0123456789+-.,:/eETZ \t\r\n", SPACE[] = " \t\r\n";
 
 /* What cells look like. A column has the kinds of all its cells, and its type follows from them; see places.py. */
-enum kind { TEXT = 1, WHOLE = 2, LONG = 4, DECIMAL = 8, COMMA = 16, GROUPED = 32, DAY = 64, MOMENT = 128 };
+enum kind { TEXT = 1, WHOLE = 2, LONG = 4, DECIMAL = 8, COMMA = 16, GROUPED = 32, DAY = 64, MOMENT = 128, POINTED = 256 };
 enum { WHOLE_DIGITS = 15, MOST_DIGITS = 18, GROUP = 3, MILLI = 3 };
 
 struct cells {
@@ -181,7 +181,7 @@ static enum kind number_kind(const char *text)
         if (end == at + 1 || *past_exponent(end))
             return TEXT;
         int is_group = *text != '0' && digits && digits <= GROUP && end == at + 1 + GROUP && !*end;
-        return *at == '.' ? DECIMAL : is_group ? GROUPED : COMMA;
+        return *at == '.' ? (is_group ? POINTED : DECIMAL) : is_group ? GROUPED : COMMA;
     }
     end = past_exponent(at);
     return digits && end > at && !*end ? DECIMAL : TEXT;
@@ -248,11 +248,13 @@ static int is_finer(const char *text)
     return point && past_digits(digits) > digits + MILLI && is_digit(digits[MILLI + strspn(digits + MILLI, "0")]);
 }
 
-/* Whether the comma of a number may separate thousands, whatever its sign and the space around it. */
+/* Whether the comma of a number may separate thousands, whatever its sign, leading zeros and the space around it. */
 static int may_be_grouped(const char *text)
 {
     const char *at = past_space(text);
     at += *at == '-' || *at == '+';
+    while (*at == '0' && is_digit(at[1]))
+        at++;
     const char *comma = past_digits(at), *end = *comma == ',' ? past_digits(comma + 1) : comma;
     return *at != '0' && comma > at && comma - at <= GROUP && end == comma + 1 + GROUP && !*past_space(end);
 }
@@ -277,7 +279,7 @@ static const char *type_of(const struct table *table, int kinds)
         return "DateTime";
     if (!(kinds & ~(WHOLE | LONG)))
         return "Integer64";
-    return kinds & ~(WHOLE | DECIMAL | COMMA | GROUPED) ? "String" : "Real";
+    return kinds & ~(WHOLE | DECIMAL | POINTED | COMMA | GROUPED) ? "String" : "Real";
 }
 
 static int is_word(char letter)
@@ -498,6 +500,18 @@ static const char *take_header(struct table *table, struct row *row)
     return at;
 }
 
+/* Whether some points may separate thousands, since other numbers have decimal commas. */
+static int has_odd_points(const struct table *table)
+{
+    int all = 0, pointed = 0;
+    for (int number = 0; number < table->width; number++) {
+        int kinds = table->columns[number].kinds;
+        all |= kinds;
+        pointed |= kinds & POINTED && !(kinds & (DECIMAL | TEXT));
+    }
+    return pointed && table->delimiter == ';' && all & COMMA;
+}
+
 static void look(struct table *table)
 {
     struct row row = {.text = malloc((size_t)(table->end - table->start) + 1 + MOST_CELLS)};
@@ -514,6 +528,7 @@ static void look(struct table *table)
         if (!table->is_odd)
             see_row(table, &row);
     }
+    table->is_odd = table->is_odd || has_odd_points(table);
     free(row.text);
 }
 

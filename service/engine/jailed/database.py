@@ -25,6 +25,7 @@ NOT_DATA = re.compile(
 EXPRESSIONS_A_QUERY = 500
 GEOPACKAGE = "geopackage"
 NO_DATE = "{0} NOT GLOB '[0-9][0-9][0-9][0-9][-/][0-9][0-9][-/][0-9][0-9]*'"
+NO_TIME = "{0} NOT GLOB '[01][0-9]:[0-5][0-9]*' AND {0} NOT GLOB '2[0-3]:[0-5][0-9]*'"
 NO_INTEGER, NO_NUMBER = "typeof({0}) NOT IN ('integer', 'null')", "typeof({0}) NOT IN ('real', 'integer', 'null')"
 FIRST = "(SELECT typeof({0}) FROM {1} LIMIT 1)"
 INTEGERS = "INTEGER.*|(TINY|SMALL|MEDIUM|BIG|UNSIGNED BIG )?INT|INT2|INT8|BOOLEAN"
@@ -33,6 +34,7 @@ MISTYPED = (
     ("CHAR|CLOB|TEXT", "typeof({0}) = 'blob'"),
     (rf"^({INTEGERS})$", NO_INTEGER),
     ("^(REAL|FLOAT|DOUBLE( PRECISION)?|NUMERIC|DECIMAL)$", NO_NUMBER),
+    ("^TIME$", f"typeof({{0}}) <> 'null' AND {NO_TIME}"),
     ("^(DATE|DATETIME|TIMESTAMP)$", f"typeof({{0}}) <> 'null' AND {NO_DATE}"),
     ("", f"CASE {FIRST} WHEN 'integer' THEN {NO_INTEGER} WHEN 'real' THEN {NO_NUMBER} ELSE 0 END"),
 )

@@ -32,6 +32,7 @@ SRID_TEXT = re.compile(r"\s*SRID=(\d{1,9});\s*", re.IGNORECASE)
 SRID_BYTES = re.compile(r"\s*(?:01[0-9A-F]{6}[26AE]0([0-9A-F]{8})|00[26AE]0[0-9A-F]{6}([0-9A-F]{8}))", re.IGNORECASE)
 """Extended WKB with a system: four bytes after the type, which has a flag for it; in either byte order."""
 NUMBER = re.compile(r"\s*[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][-+]?\d+)?\s*$")
+LEADING_ZEROS = re.compile(r"(?<![\d,.])0+(?=\d)")
 LINE_ENDS = re.compile(r"[\r\n]+")
 """The driver takes the first one for the end of the header, whatever the quotes."""
 
@@ -49,6 +50,8 @@ class Kind(IntFlag):
     COMMA = auto()
     GROUPED = auto()
     """A number with a comma before its last three digits, which may belong to a decimal or separate thousands."""
+    POINTED = auto()
+    """The same with a point."""
     DAY = auto()
     MOMENT = auto()
 
@@ -56,6 +59,7 @@ class Kind(IntFlag):
 _KINDS = (
     (Kind.WHOLE, re.compile(r"-?(?:0|[1-9]\d{0,14})$")),
     (Kind.LONG, re.compile(r"-?[1-9]\d{15,17}$")),
+    (Kind.POINTED, re.compile(r"-?[1-9]\d{0,2}\.\d{3}$")),
     (Kind.POINT, re.compile(r"-?(?:(?:0|[1-9]\d*)?\.\d+(?:[eE][-+]?\d+)?|(?:0|[1-9]\d*)[eE][-+]?\d+)$")),
     (Kind.GROUPED, re.compile(r"-?[1-9]\d{0,2},\d{3}$")),
     (Kind.COMMA, re.compile(r"-?(?:0|[1-9]\d*)?,\d+(?:[eE][-+]?\d+)?$")),
@@ -73,7 +77,7 @@ _TYPES = (
     ("Date", Kind.DAY),
     ("DateTime", _DATES),
     ("Integer64", Kind.WHOLE | Kind.LONG),
-    ("Real", Kind.WHOLE | Kind.POINT | Kind.COMMA | Kind.GROUPED),
+    ("Real", Kind.WHOLE | Kind.POINT | Kind.POINTED | Kind.COMMA | Kind.GROUPED),
 )
 """Each type with the kinds that it can represent, the narrowest first."""
 DECIMAL_COMMA = ";"
@@ -152,7 +156,7 @@ def look_at_cell(column: Column, cell: str) -> None:
     if column.may_be_coordinate and NUMBER.match(cell):
         column.numbers += 1
         if "," in cell:
-            column.commas |= kind_of_cell(cell.strip().removeprefix("+"))
+            column.commas |= kind_of_cell(LEADING_ZEROS.sub("", cell.strip().removeprefix("+")))
     elif GEOMETRY_TEXT.match(cell):
         column.geometries += 1
         srid = srid_of(cell)
@@ -237,12 +241,16 @@ def kind_of_cell(cell: str) -> Kind:
     return Kind.TEXT if kind & _DATES and not is_in_calendar(cell) else kind
 
 
-def type_of(kinds: Kind, delimiter: str) -> str:
+def type_of(kinds: Kind, delimiter: str, others: Kind = Kind.NONE) -> str:
     """The type of a column with cells of `kinds`; text if a type would change what some of them say.
 
-    A comma before three digits is a decimal's if other cells, or the delimiter, show that decimals have commas.
+    A comma before three digits is a decimal's if other cells, or the delimiter, show that decimals have commas. A point
+    before three digits is a decimal's unless all show that they have commas: the delimiter, and `others`, the kinds of
+    all cells of the table.
     """
-    if not kinds or is_ambiguous(kinds, delimiter):
+    is_pointed = Kind.POINTED in kinds and Kind.POINT not in kinds
+    has_commas = delimiter == DECIMAL_COMMA and Kind.COMMA in others
+    if not kinds or is_ambiguous(kinds, delimiter) or (is_pointed and has_commas):
         return "String"
     return next((name for name, held in _TYPES if kinds in held), "String")
 

@@ -228,6 +228,7 @@ async def test_one_run_is_enough_for_mapinfo_in_wgs_84(ways: Ways, tmp_path: Pat
 
 TABLES: Mapping[str, tuple[str, bool]] = {
     "plain": ("x,y,name,rank\n1.5,2,a,001\n-3,4.25,b,2\n", True),
+    "decimal commas and points": ("x;y;v;name\n1,5;2,5;3.250;a\n3,5;4,5;1.000;b\n", 2),
     "in space": ("x,y,z,name\n1,2,3,a\n4,5,6.5,b\n", True),
     "no places": ("name,rank\na,1\nb,2\n", True),
     "a row without": ("x,y,name\n1,2,a\n,4,b\n", False),
@@ -313,7 +314,7 @@ ROWS = (("name", "easting", "northing"), ("a", "529,090", "179,645"), ("b", "530
 
 
 @pytest.mark.parametrize("kind", [",", "\t", "|", "a sheet"])
-@pytest.mark.parametrize("before", ["", "+", " ", "?"])
+@pytest.mark.parametrize("before", ["", "+", " ", "?", "0", "-00"])
 async def test_thousands_in_coordinates_are_refused_both_ways(ways: Ways, kind: str, before: str) -> None:
     """They would place features a thousand times too close to the origin; also after a cell that is no number."""
     directory = ways.converters.new_directory()

@@ -103,8 +103,25 @@ def test_a_comma_before_three_digits_may_separate_thousands(delimiter: str, valu
     assert made(f"value{delimiter}other\n{rows}".encode())[1] == [kind, "String"]
 
 
+@pytest.mark.parametrize(
+    ("values", "other", "kind"),
+    [
+        (("1.234", "-12.345"), "5,6", "String"),
+        (("1.234", "7"), "5,6", "String"),
+        (("1.234", "5,6"), "a", "String"),
+        (("1.234", "1.5"), "5,6", "Real"),
+        (("1.234", "12.345"), "a", "Real"),
+        (("0.234", "12.345"), "5,6", "Real"),
+    ],
+)
+def test_a_point_before_three_digits_may_separate_thousands(values: tuple[str, ...], other: str, kind: str) -> None:
+    """If other numbers of a file with semicolons have decimal commas, the text is kept."""
+    rows = "".join(f"{value};{other}\n" for value in values)
+    assert made(f"value;other\n{rows}".encode())[1][0] == kind
+
+
 @pytest.mark.parametrize("delimiter", [",", "\t", "|"])
-@pytest.mark.parametrize("cell", ["529,090", " 529,090", "+529,090 ", "-529,090"])
+@pytest.mark.parametrize("cell", ["0529,090", "529,090", " 529,090", "+529,090 ", "-529,090"])
 def test_coordinates_with_such_commas_are_refused(delimiter: str, cell: str) -> None:
     """Read as decimals, they would be elsewhere."""
     rows = [["name", "easting", "northing"], ["a", f'"{cell}"', "179645"], ["b", "?", "179646"]]
