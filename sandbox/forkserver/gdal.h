@@ -95,6 +95,7 @@ GDAL handle OGR_F_GetGeometryRef(handle);
 GDAL handle OGR_F_StealGeometry(handle);
 GDAL int OGR_F_SetGeometryDirectly(handle, handle);
 GDAL int OGR_F_IsFieldSet(handle, int);
+GDAL const char *OGR_F_GetStyleString(handle);
 GDAL int OGR_F_IsFieldSetAndNotNull(handle, int);
 GDAL void OGR_F_SetFieldNull(handle, int);
 GDAL int64_t OGR_F_GetFieldAsInteger64(handle, int);

@@ -472,9 +472,12 @@ static void forget_columns(struct column *columns, int count)
 /* Longitudes may exceed 180 by another turn, so that a geometry can cross the date line in one piece. */
 static const double FARTHEST = 540.0, POLE = 90.001;
 
+/* How the style of a label begins, which alone holds its text in files of this driver. */
+static const char LABEL[] = "LABEL(", LABELLING_DRIVER[] = "MapInfo File";
+
 struct shapes {
-    int64_t features, filled, flat, sloping, unmeasured, first_beyond, counts[TYPES];
-    int has_z, has_m;
+    int64_t features, filled, flat, sloping, unmeasured, first_beyond, labels, counts[TYPES];
+    int has_z, has_m, may_be_labels;
     size_t longest;
     double west, east, south, north;
 };
@@ -519,10 +522,10 @@ static void see_geometry(struct shapes *shapes, handle geometry)
 static void tell_shapes(const struct shapes *shapes)
 {
     put(",\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s,\"longest_geometry_bytes\":%zu,"
-        "\"flat_geometries\":%lld,\"sloping_areas\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,\"codes\":{",
+        "\"flat_geometries\":%lld,\"sloping_areas\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,\"labels\":%lld,\"codes\":{",
         (long long)shapes->features, (long long)shapes->filled, shapes->has_z ? "true" : "false",
         shapes->has_m ? "true" : "false", shapes->longest, (long long)shapes->flat, (long long)shapes->sloping, (long long)shapes->unmeasured,
-        (long long)shapes->first_beyond);
+        (long long)shapes->first_beyond, (long long)shapes->labels);
     for (int type = 0, told = 0; type < TYPES; type++)
         if (shapes->counts[type])
             put("%s\"%d\":%lld", told++ ? "," : "", type, (long long)shapes->counts[type]);
@@ -627,6 +630,10 @@ static void see_feature(struct shapes *shapes, struct column *columns, int count
             columns[field].begins_empty |= shapes->features == 1;
     if (geometry && !OGR_G_IsEmpty(geometry))
         see_geometry(shapes, geometry);
+    if (shapes->may_be_labels) {
+        const char *style = OGR_F_GetStyleString(feature);
+        shapes->labels += style && strncmp(style, LABEL, strlen(LABEL)) == 0;
+    }
 }
 
 /* Whether a copy in memory would differ from a feature: it has no empty geometries, no numbers that are none, and nulls in
@@ -758,6 +765,8 @@ static void load_layer(handle layer, const char *told_system)
     GDALSetMetadata(copy, GDALGetMetadata(layer, NULL), NULL);
     struct shapes shapes = {.west = INFINITY, .south = INFINITY, .east = -INFINITY, .north = -INFINITY};
     struct column *columns = make_columns(definition, copy, count);
+    handle driver = GDALGetDatasetDriver(source);
+    shapes.may_be_labels = driver && strcmp(GDALGetDescription(driver), LABELLING_DRIVER) == 0;
     if (load_features(layer, copy, &shapes, columns, count, may_stay(layer, known))) {
         stayed = layer;
         strcpy(stayed_table, table);

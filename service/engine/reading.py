@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import Annotated, Literal
 
@@ -18,10 +19,13 @@ from service.engine import jailed
 from service.engine.diagnostics import find_renames
 from service.engine.holding import Opening, hold
 from service.engine.jailed import database, delimited, lines, relabel, shape_records, sheets
+from service.engine.jailed import facts as facts_program
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
 from service.engine.mistyped import TypeCheck
 from service.engine.placing import Placing
+from service.engine.seen import SeenLayer
+from service.engine.session import Session
 from service.engine.shape_records import require_match
 from service.engine.tabulating import tabulate
 from service.engine.workbooks import prepare_workbook
@@ -54,6 +58,8 @@ UNGROUPED = (
 )
 """Options for the work file in runs that may skip features, which therefore cannot write them in groups."""
 INTO_WORK_FILE = (*UNGROUPED, "-gt", "unlimited")
+NOTHING_KNOWN = '{"noise": {}, "prefix": "", "guesses_types": false}'
+"""For the program that states the facts about a file that is not an upload."""
 TAIL_BYTES = 4096
 LISTED = 50
 AFTER_THE_END = b" \t\r\n\0\x1a"
@@ -63,6 +69,7 @@ CSV_DRIVER = "CSV"
 DETOUR_DRIVER = "SQLite"
 DETOUR_FILE = "detour.sqlite"
 INTO_DETOUR = ("-f", DETOUR_DRIVER, *INTO_WORK_FILE[2:], "-lco", "LAUNDER=NO")
+LABELS_FILE = "labels.gpkg"
 SHEETS_FILE = "sheets.gpkg"
 TABLES_FILE = "tables.json"
 ROUNDED_FILE = "rounded.json"
@@ -269,16 +276,44 @@ async def _read_parts(place: Workplace, source: Source) -> WorkFile:
         for part, encoding in zip(source.parts, encodings, strict=True)
         if encoding == NO_UNICODE
     )
-    facts = await hold(place, reading, openings)
+    labels = 0
+
+    async def count_labels(_: Session, layers: list[SeenLayer]) -> list[SeenLayer]:
+        nonlocal labels
+        labels = sum(layer.labels for layer in layers)
+        return layers
+
+    facts = await hold(place, reading, openings, count_labels)
     if facts is not None:
-        return WorkFile(warnings, names, facts)
+        return WorkFile((*warnings, *_label_warnings(labels)), names, facts)
     messages = []
     for number, opening in enumerate(openings):
         options = open_options(*opening.options)
         arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, WORK_FILE, opening.name]
         drivers = (*reading.drivers, WORK_DRIVER)
         messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], drivers, reading.environment))
-    return WorkFile((*warnings, *find_renames("\n".join(messages))), names)
+    if reading.has_labels:
+        labels = sum([await _count_labels(place, reading, opening) for opening in openings])
+    return WorkFile((*warnings, *find_renames("\n".join(messages)), *_label_warnings(labels)), names)
+
+
+async def _count_labels(place: Workplace, reading: Reading, opening: Opening) -> int:
+    """How many features of a file are labels, of whose style the work file has nothing."""
+    layer = PurePath(opening.name).stem
+    query = f"SELECT COUNT(*) AS labels FROM {layer} WHERE OGR_STYLE LIKE 'LABEL(%'"  # noqa: S608 -- our name
+    arguments = [*UNGROUPED, *open_options(*opening.options), "-sql", query, LABELS_FILE, opening.name]
+    try:
+        await place.ogr2ogr(arguments, (*reading.drivers, WORK_DRIVER), reading.environment)
+        await place.python(facts_program.__name__, LABELS_FILE, NOTHING_KNOWN, TABLES_FILE)
+        (found,) = (await place.read_json(TABLES_FILE, Facts)).layers
+    finally:
+        await place.discard(LABELS_FILE)
+    return sum(int(field.total or 0) for field in found.fields)
+
+
+def _label_warnings(labels: int) -> Iterator[str]:
+    if labels:
+        yield f"Texts of labels ({labels:,}) were left out; their positions and attributes were kept."
 
 
 async def _encoding(place: Workplace, part: Part) -> str:

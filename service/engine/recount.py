@@ -3,7 +3,7 @@
 from service.engine.arguments import Origin, systems
 from service.engine.diagnostics import REMEDY, UNREACHABLE, UnreachableSystem
 from service.engine.jailed import facts as facts_program
-from service.engine.reading import UNGROUPED, WORK_DRIVER
+from service.engine.reading import NOTHING_KNOWN, UNGROUPED, WORK_DRIVER
 from service.engine.workspace import Workplace
 from service.errors import Rejection
 from service.formats.facts import Facts
@@ -11,7 +11,6 @@ from service.formats.plan import Plan
 
 COUNTED_FILE = "counted.gpkg"
 COUNTS_FILE = "counts.json"
-NOTHING_KNOWN = '{"noise": {}, "prefix": "", "guesses_types": false}'
 
 
 async def count_unreachable(place: Workplace, plan: Plan, origin: Origin, failure: UnreachableSystem) -> Rejection:

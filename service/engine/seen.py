@@ -53,6 +53,8 @@ class Shapes(msgspec.Struct, frozen=True, kw_only=True):
     codes: Annotated[Mapping[Code, Count], Meta(max_length=32)]
     extent: tuple[float, float, float, float] | None
     first_beyond_degrees: Count
+    labels: Count = 0
+    """How many features are labels whose text only their style holds."""
 
 
 class SeenLayer(Shapes, frozen=True, kw_only=True):

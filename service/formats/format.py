@@ -127,6 +127,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Options that make the driver keep text that looks like dates."""
     environment: Mapping[str, str] = MappingProxyType({})
     records_crs: bool = True
+    has_labels: bool = False
+    """Whether features may be labels whose text only their style holds."""
     json: bool = False
     """Whether values may be missing, lists or objects, which only another JSON format preserves."""
     fixed_layers: bool = False

@@ -11,9 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
 from itertools import islice
-from operator import or_
 from pathlib import Path
 from typing import TextIO
 
@@ -126,7 +124,9 @@ def _look(file: TextIO, delimiter: str, wanted: Wanted) -> tuple[list[Column], l
         _take(columns, first)
     for row in rows:
         _take(columns, row)
-    every = reduce(or_, (column.kinds for column in columns), Kind.NONE)
+    every = Kind.NONE
+    for column in columns:
+        every |= column.kinds
     for column in columns:
         column.type = type_of(column.kinds, delimiter, every)
     return columns, header

@@ -84,6 +84,7 @@ MAPINFO = Format(
     reading=Reading(
         drivers=("MapInfo File",),
         reader=Reader.PARTS,
+        has_labels=True,
         bundles=(
             Bundle(".tab", (".dat",), MappingProxyType({".map": NO_MAP, ".id": "", ".ind": ""})),
             Bundle(".mif", (), MappingProxyType({".mid": NO_MID})),

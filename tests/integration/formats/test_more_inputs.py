@@ -422,3 +422,38 @@ async def test_values_of_other_types_in_a_geopackage_are_told(
     told = [warning for warning in done.output.warnings if "are of other types" in warning]
     assert [warning.partition(" are")[0] for warning in told] == ["3 values of 'i', 'r', 'd'"]
     assert (await pipeline.to("Csv", source)).output.warnings == ()
+
+
+MIF = """Version 300
+Charset "WindowsLatin1"
+Delimiter ","
+CoordSys Earth Projection 1, 0
+Columns 1
+  id Integer
+Data
+Point 1 2
+Text "Hello World"
+  1 2 3 4
+Text "Second"
+  1 2 3 4
+"""
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("kind", ["mif", "tab"])
+async def test_texts_of_labels_are_told(
+    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
+) -> None:
+    """The driver tells them in the style of a feature alone."""
+    directory = converters.new_directory()
+    (directory / "a.mif").write_text(MIF)
+    (directory / "a.mid").write_text("1\n2\n3\n")
+    if kind == "tab":
+        assert await converters.ogr2ogr(directory, "-f", "MapInfo File", "b.tab", "a.mif", "-nln", "b")
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as packed:
+        for file in directory.glob("b.*" if kind == "tab" else "a.*"):
+            packed.write(file, file.name)
+    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path)
+    told = [warning for warning in done.output.warnings if "abels" in warning]
+    assert told == ["Texts of labels (2) were left out; their positions and attributes were kept."]

@@ -228,7 +228,6 @@ async def test_one_run_is_enough_for_mapinfo_in_wgs_84(ways: Ways, tmp_path: Pat
 
 TABLES: Mapping[str, tuple[str, bool]] = {
     "plain": ("x,y,name,rank\n1.5,2,a,001\n-3,4.25,b,2\n", True),
-    "decimal commas and points": ("x;y;v;name\n1,5;2,5;3.250;a\n3,5;4,5;1.000;b\n", 2),
     "in space": ("x,y,z,name\n1,2,3,a\n4,5,6.5,b\n", True),
     "no places": ("name,rank\na,1\nb,2\n", True),
     "a row without": ("x,y,name\n1,2,a\n,4,b\n", False),
@@ -262,6 +261,7 @@ SEPARATED: Mapping[str, tuple[str | bytes, int]] = {
     "half of a coordinate": ("lon,lat,n\n1,2,3\n50°30N,4,4\n", 2),
     "a row without": ("x,y,name\n1,2,a\n,4,b\n", 2),
     "decimal commas": ("x;y;v;name\n1,5;2,5;3,25;a\n3,5;4,5;1;b\n", 1),
+    "decimal commas and points": ("x;y;v;name\n1,5;2,5;3.250;a\n3,5;4,5;1.000;b\n", 2),
     "in space": ("x,y,z,name\n1,2,3,a\n4,5,6.5,b\n", 1),
     "two pairs": ("x,y,lon,lat,name\n1,2,3,4,a\n5,6,7,8,b\n", 1),
     "geometries": ('wkt,name\n"POINT (1 2)",a\n"POINT Z (3 4 5)",b\n', 1),
