@@ -29,6 +29,7 @@
 #include "gdal.h"
 #include "progress.h"
 #include "separated.h"
+#include "restyle.h"
 #include "session.h"
 #include "straying.h"
 #include "systems.h"
@@ -831,6 +832,13 @@ static void examine(char **at)
     tell_messages();
 }
 
+static void restyle(char **at)
+{
+    int ok = at[0] && at[1] && at[2] && copy_with_formats(at[0], at[1], at + 2);
+    put("{\"ok\":%s", ok ? "true" : "false");
+    tell_messages();
+}
+
 /* Copy a file of separated values under a new header, and write the types of its columns beside it. */
 static void head(char **at)
 {
@@ -1190,8 +1198,22 @@ static void tally(char **at)
 static const struct {
     const char *name;
     void (*carry_out)(char **);
-} commands[] = {{"open", open_source}, {"look", look}, {"head", head}, {"examine", examine}, {"load", load}, {"alter", alter}, {"place", place},
-                {"translate", translate}, {"count", count}, {"tally", tally}, {"compare", compare}, {"stray", stray}, {"query", query}};
+} commands[] = {
+    {"open", open_source},
+    {"look", look},
+    {"head", head},
+    {"examine", examine},
+    {"restyle", restyle},
+    {"load", load},
+    {"alter", alter},
+    {"place", place},
+    {"query", query},
+    {"stray", stray},
+    {"translate", translate},
+    {"count", count},
+    {"compare", compare},
+    {"tally", tally},
+};
 
 /* ---- the conversation ---- */
 

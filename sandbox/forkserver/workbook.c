@@ -18,10 +18,11 @@
 
 #include "answer.h"
 #include "gdal.h"
+#include "markup.h"
 #include "workbook.h"
 
 enum { CHUNK = 1 << 20, MOST_SCANNED = 256 << 20, MOST_SHEETS = 1000, LONGEST_TAG = 400, LONGEST_PATH = 512 };
-enum { MOST_PLACES = 4096, MOST_NUMBERS = 200, LONGEST_CODE = 255, FEW_DIGITS = 9, NO_NUMBER = -1 };
+enum { MOST_PLACES = 4096, MOST_NUMBERS = 200, LONGEST_CODE = 255, NO_NUMBER = -1 };
 
 struct workbook {
     int is_odd, number_count, numbers[MOST_NUMBERS], is_own[MOST_NUMBERS];
@@ -29,79 +30,6 @@ struct workbook {
     size_t scanned;
     char is_used[MOST_PLACES]; /* formats, by their position */
 };
-
-/* A tag of a text: what is between its name and its end. */
-struct tag {
-    const char *start, *end;
-};
-
-static int is_word(char byte)
-{
-    return isalnum((unsigned char)byte) || byte == '_';
-}
-
-static const char *find(const char *start, const char *end, const char *text)
-{
-    return start < end ? memmem(start, (size_t)(end - start), text, strlen(text)) : NULL;
-}
-
-static int begins(const char *at, const char *end, const char *text)
-{
-    size_t size = strlen(text);
-    return (size_t)(end - at) >= size && memcmp(at, text, size) == 0;
-}
-
-static const char *past_blanks(const char *at, const char *end)
-{
-    while (at < end && isspace((unsigned char)*at))
-        at++;
-    return at;
-}
-
-/* The tag that begins with `name` at `at`; its end is NULL if it has another name, or does not end before the next one. */
-static struct tag tag_at(const char *at, const char *end, const char *name)
-{
-    struct tag tag = {.start = at + strlen(name)};
-    if (!begins(at, end, name) || tag.start == end || is_word(*tag.start))
-        return tag;
-    for (at = tag.start; at < end && *at != '<' && *at != '>'; at++)
-        continue;
-    tag.end = at < end && *at == '>' ? at : NULL;
-    return tag;
-}
-
-/* The value of an attribute of a tag, without its quotes; its end is NULL if there is none. */
-static struct tag attribute(struct tag tag, const char *name)
-{
-    struct tag value = {0};
-    for (const char *at = tag.start; (at = find(at, tag.end, name)); at++) {
-        const char *equals = past_blanks(at + strlen(name), tag.end);
-        if (is_word(at[-1]) || equals == tag.end || *equals != '=')
-            continue;
-        value.start = past_blanks(equals + 1, tag.end);
-        if (value.start < tag.end && (*value.start == '"' || *value.start == '\'')) {
-            value.end = memchr(value.start + 1, *value.start, (size_t)(tag.end - value.start - 1));
-            value.start++;
-            return value;
-        }
-    }
-    return value;
-}
-
-/* The number that an attribute is; `otherwise` if there is none. */
-static int number_of(struct tag tag, const char *name, int otherwise)
-{
-    struct tag value = attribute(tag, name);
-    int64_t number = 0;
-    if (!value.end || value.start == value.end || value.end - value.start > FEW_DIGITS)
-        return otherwise;
-    for (const char *at = value.start; at < value.end; at++) {
-        if (!isdigit((unsigned char)*at))
-            return otherwise;
-        number = 10 * number + *at - '0';
-    }
-    return (int)number;
-}
 
 /* ---- cells ---- */
 
@@ -211,8 +139,7 @@ static void see_sheets(struct workbook *book, const char *file)
 
 /* ---- formats ---- */
 
-/* The text of a part, which ends with a zero; NULL if there is none, or it is long. */
-static char *text_of(const char *file, const char *part, size_t *size)
+char *text_of_part(const char *file, const char *part, size_t *size)
 {
     char path[LONGEST_PATH], *text = malloc(CHUNK);
     snprintf(path, sizeof path, "/vsizip/%s/xl/%s", file, part);
@@ -232,7 +159,7 @@ static char *text_of(const char *file, const char *part, size_t *size)
 static void see_days(struct workbook *book, const char *file)
 {
     size_t size;
-    char *text = text_of(file, "workbook.xml", &size);
+    char *text = text_of_part(file, "workbook.xml", &size);
     book->is_odd |= !text;
     for (const char *at = text; at && (at = find(at, text + size, "date1904")); at++)
         book->is_odd |= strncmp(at, "date1904=\"0\"", 12) != 0 && strncmp(at, "date1904=\"false\"", 16) != 0;
@@ -272,7 +199,7 @@ static void tell_codes(struct workbook *book, const char *text, const char *end)
     for (const char *at = text; (at = find(at, end, "<numFmt")); at++) {
         struct tag format = tag_at(at, end, "<numFmt"), code = attribute(format, "formatCode");
         int number = number_of(format, "numFmtId", NO_NUMBER), known = 0;
-        if (format.start < end && is_word(*format.start)) /* another tag */
+        if (begins(format.start, end, "s")) /* the element around them */
             continue;
         book->is_odd |= !format.end || !code.end || code.end - code.start > LONGEST_CODE || number == NO_NUMBER || told == MOST_NUMBERS;
         while (known < book->number_count && book->numbers[known] != number)
@@ -295,7 +222,7 @@ static void tell_codes(struct workbook *book, const char *text, const char *end)
 static void tell_formats(struct workbook *book, const char *file)
 {
     size_t size;
-    char *text = text_of(file, "styles.xml", &size);
+    char *text = text_of_part(file, "styles.xml", &size);
     book->is_odd |= !text;
     if (!book->is_odd)
         see_numbers(book, text, text + size);

@@ -1,7 +1,7 @@
 """Finds what the driver of workbooks mistakes or leaves out, before it reads one.
 
-The run that will hold the workbook examines it. `jailed.styles` does so where there is no such run, where the two could
-differ, and where the driver would mistake a format of cells: it writes a copy that the driver understands.
+The run that will hold the workbook examines it and, if the driver would mistake formats of cells, writes a copy that it
+understands. `jailed.styles` does both where there is no such run, or the two could differ.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from service.engine.holding import TOO_LONG, begin, can_hold
 from service.engine.jailed import styles
-from service.engine.session import Answer, SessionOver
+from service.engine.session import Answer, Session, SessionOver
 from service.engine.workspace import Workplace
 from service.formats.facts import Count
 from service.formats.format import Reading
@@ -68,33 +68,41 @@ async def prepare_workbook(place: Workplace, file: str, extension: str, reading:
     """
     if not reading.doubts_dates:
         return file, Found()
-    found = await _examined(place, file, reading)
-    if found is not None:
-        return file, found
     plain = f"{PLAIN_FILE}{extension}"
+    found = await _examined(place, file, plain, reading)
+    if found is not None:
+        return found
     await place.python(styles.__name__, file, plain, FOUND_FILE)
-    found = await place.read_json(FOUND_FILE, Found) if await place.has(FOUND_FILE) else Found()
-    return plain if await place.has(plain) else file, found
+    told = await place.read_json(FOUND_FILE, Found) if await place.has(FOUND_FILE) else Found()
+    return plain if await place.has(plain) else file, told
 
 
-async def _examined(place: Workplace, file: str, reading: Reading) -> Found | None:
-    """What the run that will hold the workbook finds; None if `jailed.styles` must look."""
+async def _examined(place: Workplace, file: str, plain: str, reading: Reading) -> tuple[str, Found] | None:
+    """The same by the run that will hold the workbook; None if `jailed.styles` must look."""
     session = place.session
     if session is None or not can_hold(place):
         return None
     try:
         begin(place, session, reading.drivers, reading)
         examined = await session.ask(Examined, "examine", file)
+        name = await _with_plain_formats(session, file, plain, examined)
     except SessionOver as over:
         if over.verdict.ending in TOO_LONG:
             raise
         return None
-    if not examined.ok or examined.messages or _has_doubtful_formats(examined):
+    if name is None:
         await session.abandon()
         return None
-    return Found(uncalculated=examined.uncalculated, escaped=examined.escaped)
+    return name, Found(uncalculated=examined.uncalculated, escaped=examined.escaped)
 
 
-def _has_doubtful_formats(examined: Examined) -> bool:
-    """Whether the driver could mistake a format."""
-    return any(map(styles.is_doubtful, examined.codes)) or any(map(styles.is_east_asian, examined.built_in))
+async def _with_plain_formats(session: Session, file: str, plain: str, examined: Examined) -> str | None:
+    """The workbook, or a copy whose formats the driver understands; None if the run cannot tell or make it."""
+    if not examined.ok or examined.messages or any(map(styles.is_east_asian, examined.built_in)):
+        return None
+    codes = {code: styles.understood(code) for code in examined.codes}
+    doubtful = [text for pair in codes.items() if pair[0] != pair[1] for text in pair]
+    if not doubtful:
+        return file
+    copied = await session.ask(Answer, "restyle", file, plain, *doubtful)
+    return plain if copied.ok else None

@@ -100,9 +100,9 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     Path(found_file).write_text(json.dumps(found), encoding="ascii")
 
 
-def is_doubtful(code: str) -> bool:
-    """Whether the driver could mistake the format `code`, as it is written in XML."""
-    return _understood(code.encode()) != code.encode()
+def understood(code: str) -> str:
+    """The format `code`, as it is written in XML, or a plain one of the same kind if the driver could mistake it."""
+    return _understood(code.encode()).decode()
 
 
 def is_east_asian(number: int) -> bool:

@@ -255,6 +255,16 @@ async def test_workbooks_give_the_same_both_ways(ways: Ways, name: str, *, typed
     assert held == await outcome(ways.filed, directory / "in.xlsx", "GeoPackage")
 
 
+async def test_workbooks_with_dates_need_one_run(ways: Ways, tmp_path: Path) -> None:
+    """Also if their driver would mistake the formats of their cells."""
+    features = [point(number, 2, day="2024-01-02", at="2024-01-02T03:04:05.678") for number in range(3)]
+    source = (await ways.filed.to("Xlsx", write_geojson(tmp_path / "in.geojson", features))).path
+    before = len(ways.runs.commands)
+    held = await outcome(ways.held, source, "GeoPackage")
+    assert len(ways.runs.commands) - before == 1
+    assert held == await outcome(ways.filed, source, "GeoPackage")
+
+
 SEPARATED: Mapping[str, tuple[str | bytes, int]] = {
     "plain": ("x,y,name,rank\n1.5,2,a,001\n-3,4.25,b,2\n", 1),
     "half-numeric": ("lon,lat,n,m\n1,2,3,4\n3,4,n/a,5.5\n", 1),

@@ -11,7 +11,7 @@ import pytest
 from sandbox.command import Limits
 from service.engine.environment import converter_environment
 from service.engine.jailed import cells, styles
-from service.engine.session import Session, session
+from service.engine.session import Answer, Session, session
 from service.engine.workbooks import Examined
 from tests.support.converters import Converters
 
@@ -51,6 +51,12 @@ FORMATS = b"""<styleSheet><numFmts count="4"><numFmt numFmtId="164" formatCode="
 <numFmt formatCode='d&quot;x&quot;"' numFmtId='165'/><numFmt numFmtId="166" formatCode="unused"/></numFmts>
 <cellStyleXfs><xf numFmtId="27"/></cellStyleXfs><cellXfs count="6"><xf numFmtId="0"/><xf numFmtId="164"/>
 <xf numFmtId='165'><alignment/></xf><xf numFmtId="14"/><xf numFmtId="166"/><xf/></cellXfs></styleSheet>"""
+
+
+DATED = b"<row r='1'><c r='A1' s='1'><v>45293.5</v></c><c r='B1' s='2'><v>45293.5</v></c><c r='C1' s='3'/></row>"
+DATES = b"""<styleSheet><numFmts><numFmt numFmtId="164" formatCode="yyyy-mm-dd hh:mm:ss"/>
+<numFmt formatCode='d&quot;x&quot;' numFmtId='165'/><numFmt numFmtId="166" formatCode="0.00"/></numFmts>
+<cellXfs><xf numFmtId="0"/><xf numFmtId="164"/><xf numFmtId="165"/><xf numFmtId="166"/></cellXfs></styleSheet>"""
 
 
 @asynccontextmanager
@@ -104,3 +110,44 @@ async def test_only_the_formats_that_cells_have_are_told(converters: Converters)
         write(directory / "plain.xlsx", {SHEET: b"<c r='A1'><v>1</v></c>", styles.MEMBER: FORMATS})
         found = await held.ask(Examined, "examine", "plain.xlsx")
         assert (found.ok, found.codes, found.built_in) == (True, (), ())
+
+
+async def test_formats_that_the_driver_mistakes_are_replaced_as_by_the_other_program(converters: Converters) -> None:
+    """In a copy in which everything else is as it was."""
+    parts = {styles.MEMBER: DATES, SHEET: DATED, "xl/media/a.bin": bytes(range(256)) * 300}
+    codes = [code for text in ("yyyy-mm-dd hh:mm:ss", "d&quot;x&quot;") for code in (text, styles.understood(text))]
+    async with open_run(converters) as (held, directory):
+        for ending in (b"", b"a remark"):
+            write(directory / "in.xlsx", parts)
+            with zipfile.ZipFile(directory / "in.xlsx", "a") as book:
+                book.comment = ending
+            assert (await held.ask(Answer, "restyle", "in.xlsx", "copy.xlsx", *codes)).ok
+            styles.main(str(directory / "in.xlsx"), str(directory / "other.xlsx"), str(directory / "found.json"))
+            with zipfile.ZipFile(directory / "copy.xlsx") as copy, zipfile.ZipFile(directory / "other.xlsx") as other:
+                assert copy.testzip() is None
+                assert {name: copy.read(name) for name in copy.namelist()} == {
+                    name: other.read(name) for name in other.namelist()
+                }
+                assert sorted(copy.namelist()) == sorted(other.namelist())
+
+
+async def test_an_unusual_archive_is_not_copied(converters: Converters) -> None:
+    """Nor is a file left that could be taken for a copy."""
+    async with open_run(converters) as (held, directory):
+        write(directory / "whole.xlsx", {styles.MEMBER: DATES, SHEET: DATED})
+        whole = (directory / "whole.xlsx").read_bytes()
+        directory_at, size = whole.index(b"PK\1\2"), len(whole)
+        for number, content in enumerate(
+            (
+                b"in front" + whole,
+                whole[:-10],
+                whole[: directory_at + 28] + b"\xff\xff" + whole[directory_at + 30 :],
+                whole[:directory_at] + whole[directory_at:].replace(b"xl/styles.xml", b"xl/stylez.xml"),
+                whole[: size - 22 + 12] + b"\xff" * 8 + whole[size - 2 :],
+                b"PK",
+                b"",
+            )
+        ):
+            (directory / f"in{number}.xlsx").write_bytes(content)
+            assert not (await held.ask(Answer, "restyle", f"in{number}.xlsx", "copy.xlsx", "0.00", "0")).ok, number
+            assert not (directory / "copy.xlsx").exists()
