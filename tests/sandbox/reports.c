@@ -15,11 +15,11 @@ static int look_at_clock(clockid_t clock, struct timespec *now)
 }
 
 #define clock_gettime look_at_clock
-#include "../../sandbox/forkserver/session.c"
+#include "../../sandbox/forkserver/progress.c"
 
 int main(void)
 {
-    answers = STDOUT_FILENO;
+    begin_reports(STDOUT_FILENO);
     while (elapsed_ms < DAY_MS)
         report((double)elapsed_ms / DAY_MS);
     return 0;

@@ -1,0 +1,213 @@
+/* Changes the tables that a session holds: their columns, and points in place of columns. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "altering.h"
+#include "answer.h"
+#include "holding.h"
+#include "messages.h"
+#include "shapes.h"
+
+enum { MOST_AXES = 3 };
+
+static void set_typed(handle feature, int field, const char *text, int type, int subtype)
+{
+    if (subtype == BOOLEAN)
+        OGR_F_SetFieldInteger(feature, field, strcmp(text, "true") == 0);
+    else if (type == INTEGER64)
+        OGR_F_SetFieldInteger64(feature, field, strtoll(text, NULL, 10));
+    else if (type == REAL)
+        OGR_F_SetFieldDouble(feature, field, CPLStrtod(text, NULL));
+    else
+        OGR_F_SetFieldString(feature, field, text);
+}
+
+static int type_of(const char *name, handle field, int *subtype)
+{
+    *subtype = PLAIN;
+    if (strcmp(name, "boolean") == 0)
+        *subtype = BOOLEAN;
+    int type = strcmp(name, "boolean") == 0   ? INTEGER
+               : strcmp(name, "integer") == 0 ? INTEGER64
+               : strcmp(name, "real") == 0    ? REAL
+               : strcmp(name, "date") == 0    ? DATE
+                                              : UNCHANGED;
+    if (type == UNCHANGED) {
+        *subtype = OGR_Fld_GetSubType(field);
+        type = OGR_Fld_GetType(field);
+    }
+    return type;
+}
+
+/* Whether all columns of a table stay in place with their types. */
+static int is_renaming(handle definition, char **at)
+{
+    int number = 0;
+    for (; at[0] && at[1] && at[2]; at += 3, number++)
+        if (atoi(at[0]) != number || strcmp(at[2], "same") != 0)
+            return 0;
+    return number == OGR_FD_GetFieldCount(definition);
+}
+
+static int rename_columns(handle layer, char **at)
+{
+    int ok = 1;
+    for (int number = 0; at[0] && at[1] && at[2]; at += 3, number++) {
+        handle field = OGR_FD_GetFieldDefn(OGR_L_GetLayerDefn(layer), number);
+        if (strcmp(OGR_Fld_GetNameRef(field), at[1]) == 0)
+            continue;
+        handle renamed = OGR_Fld_Create(at[1], OGR_Fld_GetType(field));
+        ok &= OGR_L_AlterFieldDefn(layer, number, renamed, ALTER_NAME) == 0;
+        OGR_Fld_Destroy(renamed);
+    }
+    return ok;
+}
+
+static void make_anew(char **at)
+{
+    const char *table = at[0], *name = at[1];
+    int index = memory_index(table), count = 0, ok = index >= 0, kept = 0;
+    handle old = ok ? GDALDatasetGetLayer(memory, index) : NULL, definition = ok ? OGR_L_GetLayerDefn(old) : NULL, feature;
+    handle made = ok ? GDALDatasetCreateLayer(memory, name, OGR_L_GetSpatialRef(old), OGR_FD_GetGeomType(definition), NULL)
+                     : NULL;
+    struct {
+        int from, type, subtype, is_parsed;
+    } columns[MOST_COLUMNS];
+    int map[MOST_COLUMNS];
+    count = ok ? OGR_FD_GetFieldCount(definition) : 0;
+    for (int field = 0; field < count && field < MOST_COLUMNS; field++)
+        map[field] = -1;
+    for (at += 2; made && at[0] && at[1] && at[2] && kept < MOST_COLUMNS; at += 3, kept++) {
+        int from = atoi(at[0]);
+        if (from < 0 || from >= count)
+            _exit(1);
+        handle field = OGR_FD_GetFieldDefn(definition, from);
+        columns[kept].from = from;
+        columns[kept].type = type_of(at[2], field, &columns[kept].subtype);
+        columns[kept].is_parsed = columns[kept].type != OGR_Fld_GetType(field) || columns[kept].subtype != OGR_Fld_GetSubType(field);
+        if (!columns[kept].is_parsed)
+            map[from] = kept;
+        create_field(made, at[1], columns[kept].type, columns[kept].subtype,
+                     columns[kept].is_parsed ? 0 : OGR_Fld_GetWidth(field));
+    }
+    ok = made != NULL;
+    if (ok) {
+        GDALSetMetadata(made, GDALGetMetadata(old, NULL), NULL);
+        handle own = OGR_L_GetLayerDefn(made);
+        OGR_L_ResetReading(old);
+        while ((feature = OGR_L_GetNextFeature(old))) {
+            handle copy = OGR_F_Create(own), geometry = OGR_F_StealGeometry(feature);
+            OGR_F_SetFromWithMap(copy, feature, 1, map);
+            for (int field = 0; field < kept; field++)
+                if (columns[field].is_parsed) {
+                    if (OGR_F_IsFieldSetAndNotNull(feature, columns[field].from))
+                        set_typed(copy, field, OGR_F_GetFieldAsString(feature, columns[field].from), columns[field].type,
+                                  columns[field].subtype);
+                    else
+                        OGR_F_SetFieldNull(copy, field);
+                }
+            if (geometry)
+                OGR_F_SetGeometryDirectly(copy, geometry);
+            ok &= OGR_L_CreateFeature(made, copy) == 0;
+            OGR_F_Destroy(copy);
+            OGR_F_Destroy(feature);
+        }
+        GDALDatasetDeleteLayer(memory, index);
+    }
+    put("{\"ok\":%s", ok && !has_failed() ? "true" : "false");
+    tell_messages();
+}
+
+/* Give a table the columns at the given positions, with new names and types. It is copied unless only names change,
+ * because a second copy takes as much memory as the first. */
+void alter(char **at)
+{
+    const char *table = at[0], *name = at[1];
+    int found = memory_index(table);
+    bring_in();
+    if (found >= 0 && strcmp(table, name) == 0) {
+        handle layer = GDALDatasetGetLayer(memory, found);
+        if (is_renaming(OGR_L_GetLayerDefn(layer), at + 2)) {
+            put("{\"ok\":%s", rename_columns(layer, at + 2) && !has_failed() ? "true" : "false");
+            tell_messages();
+            return;
+        }
+    }
+    make_anew(at);
+}
+
+/* The point in the columns `axes` of a feature; none if one of them is empty. */
+static handle point_of(handle feature, const int *axes, int count)
+{
+    double at[MOST_AXES] = {0};
+    for (int axis = 0; axis < count; axis++) {
+        if (!OGR_F_IsFieldSetAndNotNull(feature, axes[axis]))
+            return NULL;
+        at[axis] = OGR_F_GetFieldAsDouble(feature, axes[axis]);
+    }
+    handle point = OGR_G_CreateGeometry(count == MOST_AXES ? POINT_IN_SPACE : POINT);
+    if (count == MOST_AXES)
+        OGR_G_SetPoint(point, 0, at[0], at[1], at[2]);
+    else
+        OGR_G_SetPoint_2D(point, 0, at[0], at[1]);
+    return point;
+}
+
+/* Copy all columns except `axes`, and record the new position of each. */
+static void copy_columns(handle definition, handle made, const int *axes, int count, int *map)
+{
+    for (int field = 0, kept = 0; field < OGR_FD_GetFieldCount(definition) && field < MOST_COLUMNS; field++) {
+        handle column = OGR_FD_GetFieldDefn(definition, field);
+        map[field] = kept;
+        for (int axis = 0; axis < count; axis++)
+            if (axes[axis] == field)
+                map[field] = -1;
+        if (map[field] < 0)
+            continue;
+        create_field(made, OGR_Fld_GetNameRef(column), OGR_Fld_GetType(column), OGR_Fld_GetSubType(column),
+                     OGR_Fld_GetWidth(column));
+        kept++;
+    }
+}
+
+/* Copy a table with points in place of the columns at the given positions: x, y and optionally z. */
+void place(char **at)
+{
+    const char *table = *at++;
+    bring_in();
+    int index = memory_index(table), axes[MOST_AXES], count = 0, map[MOST_COLUMNS];
+    handle old = index < 0 ? NULL : GDALDatasetGetLayer(memory, index), feature, point;
+    handle definition = old ? OGR_L_GetLayerDefn(old) : NULL;
+    struct shapes shapes = NO_SHAPES;
+    for (; *at && count < MOST_AXES; at++, count++) {
+        axes[count] = atoi(*at);
+        if (axes[count] < 0 || !old || axes[count] >= OGR_FD_GetFieldCount(definition))
+            _exit(1);
+    }
+    handle made = count < 2 ? NULL
+                            : GDALDatasetCreateLayer(memory, table, NULL, count == MOST_AXES ? POINT_IN_SPACE : POINT, NULL);
+    int ok = made != NULL;
+    if (made) {
+        copy_columns(definition, made, axes, count, map);
+        OGR_L_ResetReading(old);
+        while ((feature = OGR_L_GetNextFeature(old))) {
+            handle copy = OGR_F_Create(OGR_L_GetLayerDefn(made));
+            OGR_F_SetFromWithMap(copy, feature, 1, map);
+            shapes.features++;
+            if ((point = point_of(feature, axes, count))) {
+                see_geometry(&shapes, point);
+                OGR_F_SetGeometryDirectly(copy, point);
+            }
+            ok &= OGR_L_CreateFeature(made, copy) == 0;
+            OGR_F_Destroy(copy);
+            OGR_F_Destroy(feature);
+        }
+        GDALDatasetDeleteLayer(memory, index);
+    }
+    put("{\"layer\":{\"table\":");
+    put_text(table);
+    tell_shapes(&shapes);
+    put("},\"ok\":%s", ok && !has_failed() ? "true" : "false");
+    tell_messages();
+}

@@ -1,0 +1,345 @@
+/* Looks at the values in columns: what some format would change in them, and which types their texts fit. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "answer.h"
+#include "columns.h"
+#include "separated.h"
+
+enum { DBF_BYTES = 254, LEAST_WKB = 18 };
+
+static const char *digits(const char *at, int most)
+{
+    const char *start = at;
+    while (isdigit((unsigned char)*at) && at - start < most)
+        at++;
+    return at;
+}
+
+/* Numbers without leading zeros, with at most 18 digits before the point. */
+static int fits_real(const char *text)
+{
+    text += *text == '-';
+    const char *at = *text == '0' ? text + 1 : digits(text, 18), *next;
+    if (at == text)
+        return 0;
+    if (*at == '.') {
+        if ((next = digits(at + 1, 1 << 20)) == at + 1)
+            return 0;
+        at = next;
+    }
+    if (*at == 'e' || *at == 'E') {
+        at += at[1] == '-' || at[1] == '+' ? 2 : 1;
+        if ((next = digits(at, 1 << 20)) == at)
+            return 0;
+        at = next;
+    }
+    return !*at;
+}
+
+static int fits_integer(const char *text, size_t size)
+{
+    const char *first = text + (*text == '-');
+    int is_plain = *first == '0' ? size == 1 : *first != 0;
+    return is_plain && size <= 18 && first[strspn(first, "0123456789")] == 0 && *first;
+}
+
+/* In `pattern`, 0 matches a digit up to the one that follows it; other characters match themselves. */
+static int looks_like(const char *text, const char *pattern)
+{
+    for (; *pattern; pattern++, text++)
+        if (isdigit((unsigned char)*pattern) ? !isdigit((unsigned char)*text) || *text > *pattern : *text != *pattern)
+            return 0;
+    return 1;
+}
+
+static int fits_date(const char *text, size_t size)
+{
+    return size >= 10 && looks_like(text, "9999-99-99") && is_in_calendar(text);
+}
+
+static int fits_datetime(const char *text, size_t size)
+{
+    if (size < 19 || !fits_date(text, size) || !looks_like(text + 10, "T29:59:59") || (text[11] == '2' && text[12] > '3'))
+        return 0;
+    const char *at = text + 19;
+    if (*at == '.') {
+        const char *end = digits(at + 1, 1 << 20);
+        if (end == at + 1)
+            return 0;
+        at = end;
+    }
+    at += *at == 'Z';
+    return !*at;
+}
+
+static void see_looks(struct column *column, const char *text, size_t size)
+{
+    int fits = column->fits;
+    if (fits & FITS_BOOLEAN && strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+        fits &= ~FITS_BOOLEAN;
+    if (fits & FITS_INTEGER && !fits_integer(text, size))
+        fits &= ~FITS_INTEGER;
+    if (fits & FITS_REAL && !fits_real(text))
+        fits &= ~FITS_REAL;
+    if (fits & FITS_DATE && !(size == 10 && fits_date(text, size)))
+        fits &= ~FITS_DATE;
+    if (fits & FITS_DATETIME && !fits_datetime(text, size))
+        fits &= ~FITS_DATETIME;
+    column->fits = fits;
+}
+
+/* Keep the first few distinct values, and the common prefix of all. */
+static void see_value(struct column *column, const char *text)
+{
+    int number = 0, most = column->distinct < DISTINCT ? column->distinct : DISTINCT;
+    if (!column->prefix)
+        column->prefix = strdup(text);
+    else if (*column->prefix) {
+        char *at = column->prefix;
+        while (*at && *at == *text)
+            at++, text++;
+        text -= at - column->prefix;
+        while ((*at & 0xc0) == 0x80) /* within a character */
+            at--;
+        *at = 0;
+    }
+    if (column->distinct > DISTINCT)
+        return;
+    while (number < most && strcmp(column->values[number], text) != 0)
+        number++;
+    if (number < most)
+        return;
+    if (column->distinct++ < DISTINCT)
+        column->values[number] = strdup(text);
+}
+
+static void see_integer(struct column *column, int64_t value)
+{
+    column->total += fabs((double)value);
+    column->at_32 += value == INT32_MIN || value == INT32_MAX;
+    column->beyond_32 += value < INT32_MIN || value > INT32_MAX;
+    column->beyond_53 += value < -(1LL << 53) || value > 1LL << 53;
+    column->inexact_whole += value < -99999999999999999 || value > 999999999999999999;
+}
+
+static void see_real(struct column *column, double value)
+{
+    double size = fabs(value);
+    column->total += size;
+    column->infinite += isinf(value) != 0;
+    column->tiny += size != 0 && size < 5e-7;
+    column->inexact += size != 0 && !isinf(value) && (size >= 1e23 || size < 5e-7);
+}
+
+/* What a byte may be part of. Most bytes are part of nothing here, so that one look at each is enough. */
+enum { BEYOND_ASCII = 1, CONTROL = 2, RETURN = 4, NO_CHARACTER = 8, BLANK = 16, GEOMETRY = 32 };
+static const unsigned char KINDS_OF_BYTES[256] = {
+    [1 ... 8] = CONTROL, ['\t'] = BLANK, ['\n'] = BLANK, ['\v'] = CONTROL | BLANK, ['\f'] = CONTROL | BLANK,
+    ['\r'] = RETURN | BLANK, [14 ... 31] = CONTROL, [' '] = BLANK, ['0'] = GEOMETRY, ['C'] = GEOMETRY, ['G'] = GEOMETRY,
+    ['L'] = GEOMETRY, ['M'] = GEOMETRY, ['P'] = GEOMETRY, ['S'] = GEOMETRY, ['T'] = GEOMETRY, ['c'] = GEOMETRY,
+    ['g'] = GEOMETRY, ['l'] = GEOMETRY, ['m'] = GEOMETRY, ['p'] = GEOMETRY, ['s'] = GEOMETRY, ['t'] = GEOMETRY,
+    ['{'] = GEOMETRY, [0x80 ... 0xee] = BEYOND_ASCII, [0xef] = BEYOND_ASCII | NO_CHARACTER, [0xf0 ... 0xff] = BEYOND_ASCII,
+};
+
+static unsigned kinds_of(const char *text, size_t size)
+{
+    unsigned kinds = 0;
+    for (size_t at = 0; at < size; at++)
+        kinds |= KINDS_OF_BYTES[(unsigned char)text[at]];
+    return kinds;
+}
+
+/* Whether a text begins like a geometry in WKT, WKB or GeoJSON; some street names do, too. */
+static int may_be_geometry(const char *text)
+{
+    static const char *const words[] = {"srid=", "multi", "point", "linestring", "polygon", "curve", "surface", "tin",
+                                        "geometrycollection", "circularstring", "compoundcurve", "polyhedralsurface",
+                                        "triangle", "{"};
+    while (KINDS_OF_BYTES[(unsigned char)*text] & BLANK)
+        text++;
+    if (!(KINDS_OF_BYTES[(unsigned char)*text] & GEOMETRY))
+        return 0;
+    if (*text == '0' && strlen(text) >= LEAST_WKB) /* each byte is two digits, the first of which says the order */
+        return text[1] == '0' || text[1] == '1';
+    for (size_t number = 0; number < sizeof words / sizeof *words; number++)
+        if (tolower((unsigned char)*text) == *words[number] && strncasecmp(text, words[number], strlen(words[number])) == 0)
+            return 1;
+    return 0;
+}
+
+/* Whether a text has U+FFFE or U+FFFF. */
+static int has_no_character(const char *text)
+{
+    return strstr(text, "\xef\xbf\xbe") || strstr(text, "\xef\xbf\xbf");
+}
+
+/* What some format changes in a text, or mistakes it for. */
+static void see_characters(struct column *column, const char *text, size_t size, unsigned kinds)
+{
+    column->controls += kinds & CONTROL || (kinds & NO_CHARACTER && has_no_character(text));
+    column->returns += (kinds & RETURN) != 0;
+    column->leading += *text == ' ';
+    column->jsons += size > 1 && ((*text == '{' && text[size - 1] == '}') || (*text == '[' && text[size - 1] == ']'));
+    const char *bare = text + strspn(text, "\t\n\r ");
+    column->markup += *bare == '<';
+    column->formulas += strncmp(bare, "of:=", 4) == 0;
+}
+
+static void see_text(struct column *column, const char *text)
+{
+    size_t size = strlen(text);
+    unsigned kinds = kinds_of(text, size);
+    if (kinds & BEYOND_ASCII && !CPLIsUTF8(text, (int)size))
+        refused = "encoding";
+    column->longest = size > column->longest ? size : column->longest;
+    column->over += size > DBF_BYTES;
+    column->empty += size == 0;
+    column->geometries += may_be_geometry(text);
+    see_characters(column, text, size, kinds);
+    column->blanks += size && text[size - 1] == ' ';
+    column->zeros += size > 1 && *text == '0' && text[strspn(text, "0123456789")] == 0;
+    if (column->fits)
+        see_looks(column, text, size);
+    if (column->fits & FITS_INTEGER)
+        see_integer(column, strtoll(text, NULL, 10));
+    else if (column->fits & FITS_REAL)
+        see_real(column, CPLStrtod(text, NULL));
+    see_value(column, text);
+}
+
+/* Whether a date that begins with year and month is one that spreadsheets cannot count from their first day. */
+static int is_before_march_1900(const char *text)
+{
+    int year = strncmp(text, "1900", 4);
+    return year < 0 || (year == 0 && text[4] && text[5] == '0' && text[6] < '3');
+}
+
+static void see_date(struct column *column, const char *text)
+{
+    column->older += *text == '0';
+    column->old += is_before_march_1900(text);
+}
+
+/* See a time as the text that a GeoPackage stores of it, which is to be the same time when it is read. */
+static void see_moment(struct column *column, const struct moment *moment)
+{
+    enum { NO_ZONE = 0, UTC = 100, MOST_QUARTERS = 14 * 4, MINUTES = 15, HOUR = 60 };
+    int east = moment->zone == NO_ZONE ? 0 : moment->zone - UTC, offset = abs(east) * MINUTES;
+    char text[64], seconds[32], zone[16] = "";
+    snprintf(seconds, sizeof seconds, "%06.3f", (double)moment->second);
+    if (east)
+        snprintf(zone, sizeof zone, "%c%02d:%02d", east < 0 ? '-' : '+', offset / HOUR, offset % HOUR);
+    snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%s%s", moment->year, moment->month, moment->day, moment->hour,
+             moment->minute, seconds, moment->zone == UTC ? "Z" : zone);
+    column->early += strcmp(text, "1970-01-01T00:00:00.999Z") <= 0;
+    column->old += is_before_march_1900(text);
+    column->fractions += strcmp(seconds + 2, ".000") != 0;
+    column->zoned += moment->zone != NO_ZONE;
+    column->offsets += east != 0;
+    column->unsteady += moment->year < 0 || moment->year > 9999 || moment->month < 1 || moment->month > 12 ||
+                        moment->day < 1 || moment->day > 31 || moment->hour > 23 || moment->minute > 59 ||
+                        moment->second < 0 || !(CPLStrtod(seconds, NULL) < 60) ||
+                        (float)CPLStrtod(seconds, NULL) != moment->second || abs(east) > MOST_QUARTERS;
+}
+
+void see(struct column *column, handle feature, int field, const union value *value)
+{
+    column->filled++;
+    if (column->type == STRING) {
+        see_text(column, value->string);
+        if (column->fits & FITS_DATE)
+            see_date(column, value->string);
+        return;
+    }
+    if (column->type == DATE)
+        see_date(column, OGR_F_GetFieldAsString(feature, field));
+    if (column->type == DATETIME)
+        see_moment(column, &value->moment);
+    if (column->type == REAL)
+        see_real(column, value->real);
+    else if (column->type == INTEGER64 || (column->type == INTEGER && column->subtype != BOOLEAN))
+        see_integer(column, column->type == INTEGER ? value->integer : value->integer64);
+    if (column->type != BINARY && (column->distinct <= DISTINCT || (column->prefix && *column->prefix)))
+        see_value(column, OGR_F_GetFieldAsString(feature, field));
+}
+
+static const char *type_name(const struct column *column)
+{
+    switch (column->type) {
+    case INTEGER:
+    case INTEGER64:
+        return column->subtype == BOOLEAN ? "boolean" : "integer";
+    case REAL:
+        return "real";
+    case DATE:
+        return "date";
+    case DATETIME:
+        return "datetime";
+    case TIME:
+        return "time";
+    case BINARY:
+        return "binary";
+    default:
+        return "text";
+    }
+}
+
+void tell_column(const struct column *column)
+{
+    static const char *const kinds[] = {"boolean", "integer", "real", "date", "datetime"};
+    int is_whole = column->type == INTEGER || column->type == INTEGER64;
+    int is_number = column->type == REAL || (is_whole && column->subtype != BOOLEAN);
+    if (column->type == STRING) {
+        is_whole = column->fits & FITS_INTEGER;
+        is_number = column->filled && column->fits & (FITS_INTEGER | FITS_REAL);
+    }
+    put("{\"name\":");
+    put_text(column->name);
+    put(",\"type\":\"%s\",\"filled\":%lld,\"longest_bytes\":%zu,\"over_dbf_limit\":%lld,\"empty\":%lld,"
+        "\"trailing_blanks\":%lld,\"leading_blanks\":%lld,\"carriage_returns\":%lld,\"control\":%lld,\"like_json\":%lld,",
+        type_name(column), (long long)column->filled, column->longest, (long long)column->over,
+        (long long)column->empty, (long long)column->blanks, (long long)column->leading, (long long)column->returns,
+        (long long)column->controls, (long long)column->jsons);
+    put("\"like_markup\":%lld,\"like_formulas\":%lld,\"leading_zeros\":%lld,\"infinite\":%lld,\"tiny\":%lld,"
+        "\"at_32_bits\":%lld,\"beyond_32_bits\":%lld,\"beyond_53_bits\":%lld,\"before_1000\":%lld,\"before_march_1900\":%lld,\"until_1970\":%lld,\"fractions\":%lld,\"zoned\":%lld,\"offsets\":%lld,\"unsteady\":%lld,\"inexact_in_dbf\":%lld,\"like_geometries\":%lld,\"begins_empty\":%s,\"total\":",
+        (long long)column->markup, (long long)column->formulas,
+        (long long)column->zeros, (long long)column->infinite, (long long)column->tiny, (long long)column->at_32, (long long)column->beyond_32,
+        (long long)column->beyond_53, (long long)column->older, (long long)column->old, (long long)column->early,
+        (long long)column->fractions, (long long)column->zoned, (long long)column->offsets, (long long)column->unsteady,
+        (long long)(is_whole ? column->inexact_whole : column->inexact), (long long)column->geometries,
+        column->begins_empty ? "true" : "false");
+    put_number(is_number ? column->total : NAN);
+    put(",\"fits\":[");
+    for (int kind = 0, told = 0; kind < 5; kind++)
+        if (column->filled && column->type == STRING && column->fits & 1 << kind)
+            put("%s\"%s\"", told++ ? "," : "", kinds[kind]);
+    put("],\"prefix\":");
+    put_text(column->prefix && strlen(column->prefix) < 512 ? column->prefix : "");
+    put(",\"values\":");
+    if (column->distinct > DISTINCT || (column->type == BINARY && column->filled))
+        put("null");
+    else {
+        put("[");
+        for (int number = 0; number < column->distinct; number++) {
+            put(number ? "," : "");
+            put_text(column->values[number]);
+        }
+        put("]");
+    }
+    put("}");
+}
+
+void forget_columns(struct column *columns, int count)
+{
+    for (int number = 0; number < count; number++) {
+        for (int value = 0; value < DISTINCT; value++)
+            free(columns[number].values[value]);
+        free(columns[number].prefix);
+    }
+    free(columns);
+}

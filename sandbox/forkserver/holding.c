@@ -1,0 +1,336 @@
+/*
+ * Opens a file, looks at everything in it and copies it into memory. Copies lack what only the driver knows (styles, feature
+ * ids), empty geometries become null, and columns are identified by position, never by name. A large layer whose driver makes
+ * features quickly, and which a copy would not change, is not copied but read a second time.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "columns.h"
+#include "holding.h"
+#include "messages.h"
+#include "progress.h"
+#include "question.h"
+#include "shapes.h"
+
+enum { MOST_LAYERS = 1000, LEAST_STAYING = 500 };
+
+handle memory, latest, stayed, stayed_in;
+char stayed_table[TABLE_NAME];
+static handle source;
+static int tables_made;
+static int64_t expected; /* the features of the source; -1 if its driver does not know */
+
+/* How the style of a label begins, which alone holds its text in files of this driver. */
+static const char LABEL[] = "LABEL(", LABELLING_DRIVER[] = "MapInfo File";
+
+int memory_index(const char *table)
+{
+    for (int number = 0, count = memory ? GDALDatasetGetLayerCount(memory) : 0; number < count; number++)
+        if (strcmp(OGR_L_GetName(GDALDatasetGetLayer(memory, number)), table) == 0)
+            return number;
+    return -1;
+}
+
+/* Whether a field of a feature has a value; a number that is none counts as missing. */
+static int is_value(handle feature, int field, int type)
+{
+    return OGR_F_IsFieldSetAndNotNull(feature, field) && !(type == REAL && isnan(OGR_F_GetRawFieldRef(feature, field)->real));
+}
+
+static int is_unlike(handle definition)
+{
+    int count = OGR_FD_GetFieldCount(definition);
+    if (OGR_FD_GetGeomFieldCount(definition) > 1 || count > MOST_COLUMNS)
+        return 1;
+    for (int number = 0; number < count; number++) {
+        handle field = OGR_FD_GetFieldDefn(definition, number);
+        int type = OGR_Fld_GetType(field), is_plain = type == INTEGER || type == REAL || type == STRING || type >= BINARY;
+        if (!is_plain || type > INTEGER64 || OGR_Fld_GetSubType(field) > FLOAT32)
+            return 1;
+    }
+    return 0;
+}
+
+void create_field(handle layer, const char *name, int type, int subtype, int width)
+{
+    handle field = OGR_Fld_Create(name, type);
+    OGR_Fld_SetSubType(field, subtype);
+    if (width && type == STRING)
+        OGR_Fld_SetWidth(field, width);
+    if (OGR_L_CreateField(layer, field, 0) != 0)
+        refused = "memory";
+    OGR_Fld_Destroy(field);
+}
+
+/* The coordinate system as the database has it for the code, and what is known of it. */
+static handle system_of(handle layer, const char *given, const char **known, int *code)
+{
+    handle found = OGR_L_GetSpatialRef(layer), named;
+    *known = "none";
+    *code = atoi(given);
+    if (!*code) {
+        const char *authority = found ? OSRGetAuthorityName(found, NULL) : NULL;
+        const char *number = found ? OSRGetAuthorityCode(found, NULL) : NULL;
+        if (!found)
+            return NULL;
+        *known = "other";
+        if (!authority || strcmp(authority, "EPSG") != 0 || !number || !(*code = atoi(number)))
+            return found;
+    }
+    named = OSRNewSpatialReference(NULL);
+    if (OSRImportFromEPSG(named, *code) != 0) {
+        *known = "other";
+        return found;
+    }
+    OSRSetAxisMappingStrategy(named, TRADITIONAL_ORDER);
+    *known = "code";
+    return named;
+}
+
+static struct column *make_columns(handle definition, handle layer, int count)
+{
+    struct column *columns = calloc((size_t)count + 1, sizeof *columns);
+    if (!columns)
+        _exit(1);
+    for (int number = 0; number < count; number++) {
+        handle field = OGR_FD_GetFieldDefn(definition, number);
+        columns[number] = (struct column){.name = OGR_Fld_GetNameRef(field), .type = OGR_Fld_GetType(field),
+                                          .subtype = OGR_Fld_GetSubType(field), .fits = FITS_ALL};
+        if (layer)
+            create_field(layer, columns[number].name, columns[number].type, columns[number].subtype,
+                         OGR_Fld_GetWidth(field));
+    }
+    return columns;
+}
+
+/* Look at a feature. */
+static void see_feature(struct shapes *shapes, struct column *columns, int count, handle feature)
+{
+    handle geometry = OGR_F_GetGeometryRef(feature);
+    shapes->features++;
+    for (int field = 0; field < count; field++)
+        if (is_value(feature, field, columns[field].type))
+            see(columns + field, feature, field, OGR_F_GetRawFieldRef(feature, field));
+        else
+            columns[field].begins_empty |= shapes->features == 1;
+    if (geometry && !OGR_G_IsEmpty(geometry))
+        see_geometry(shapes, geometry);
+    if (shapes->may_be_labels) {
+        const char *style = OGR_F_GetStyleString(feature);
+        shapes->labels += style && strncmp(style, LABEL, strlen(LABEL)) == 0;
+    }
+}
+
+/* Whether a copy in memory would differ from a feature: it has no empty geometries, no numbers that are none, and nulls in
+ * place of values that are not even that. */
+static int is_changed_by_copying(handle feature, const struct column *columns, int count)
+{
+    handle geometry = OGR_F_GetGeometryRef(feature);
+    int is_changed = geometry && OGR_G_IsEmpty(geometry);
+    for (int field = 0; field < count && !is_changed; field++)
+        is_changed = !OGR_F_IsFieldSet(feature, field) || (columns[field].type == REAL && OGR_F_IsFieldSetAndNotNull(feature, field) &&
+                                                           !is_value(feature, field, REAL));
+    return is_changed;
+}
+
+/* Put a feature into a layer. Its values pass through `carrier`, a feature of the layer, which leaves those of the feature
+ * before in their place to be freed: the layer copies what it is given, and one copy is enough. */
+static void load_feature(handle layer, handle from, handle carrier, const struct column *columns, int count)
+{
+    handle geometry = OGR_F_StealGeometry(from);
+    if (geometry && OGR_G_IsEmpty(geometry)) {
+        OGR_G_DestroyGeometry(geometry);
+        geometry = NULL;
+    }
+    for (int field = 0; field < count; field++)
+        if (is_value(from, field, columns[field].type)) {
+            union value *value = OGR_F_GetRawFieldRef(from, field), *place = OGR_F_GetRawFieldRef(carrier, field), old = *place;
+            *place = *value;
+            *value = old;
+        } else
+            OGR_F_SetFieldNull(carrier, field);
+    OGR_F_SetGeometryDirectly(carrier, geometry);
+    OGR_F_SetFID(carrier, NO_FID);
+    if (OGR_L_CreateFeature(layer, carrier) != 0)
+        refused = "memory";
+}
+
+/* Put the first features of a layer into its copy in memory. */
+static void load_first(handle layer, handle copy, const struct column *columns, int count, int64_t features)
+{
+    handle feature, carrier = OGR_F_Create(OGR_L_GetLayerDefn(copy));
+    OGR_L_ResetReading(layer);
+    while (features-- && !refused && (feature = OGR_L_GetNextFeature(layer))) {
+        load_feature(copy, feature, carrier, columns, count);
+        OGR_F_Destroy(feature);
+    }
+    OGR_F_Destroy(carrier);
+}
+
+/* Look at all features of a layer and put them into its copy in memory. If the layer may stay where it is, copy nothing
+ * before a feature that a copy would change. Returns whether it has stayed. */
+static int load_features(handle layer, handle copy, struct shapes *shapes, struct column *columns, int count, int stays)
+{
+    handle feature, carrier = OGR_F_Create(OGR_L_GetLayerDefn(copy));
+    OGR_L_ResetReading(layer);
+    while (!refused && (feature = OGR_L_GetNextFeature(layer))) {
+        int is_changed = stays && is_changed_by_copying(feature, columns, count);
+        see_feature(shapes, columns, count, feature);
+        if (!stays)
+            load_feature(copy, feature, carrier, columns, count);
+        OGR_F_Destroy(feature);
+        if (is_changed)
+            load_first(layer, copy, columns, count, shapes->features);
+        stays &= !is_changed;
+        report_feature();
+    }
+    OGR_F_Destroy(carrier);
+    return stays;
+}
+
+/* ---- a layer that stays in its file ---- */
+
+static int is_plain_field(handle field)
+{
+    int has_width = OGR_Fld_GetType(field) != STRING && (OGR_Fld_GetWidth(field) || OGR_Fld_GetPrecision(field));
+    const char *domain = OGR_Fld_GetDomainName ? OGR_Fld_GetDomainName(field) : NULL;
+    const char *alias = OGR_Fld_GetAlternativeNameRef ? OGR_Fld_GetAlternativeNameRef(field) : NULL;
+    const char *remark = OGR_Fld_GetComment ? OGR_Fld_GetComment(field) : NULL;
+    int is_unique = OGR_Fld_IsUnique ? OGR_Fld_IsUnique(field) : 0;
+    int has_words = (domain && *domain) || (alias && *alias) || (remark && *remark);
+    return !has_width && !has_words && !is_unique && OGR_Fld_IsNullable(field) && !OGR_Fld_GetDefault(field);
+}
+
+/* Whether a layer need not be copied, because reading it once more takes less than a copy: it is the only one of a large
+ * file whose driver makes features quickly and says nothing of it that a copy would not have. */
+static int may_stay(handle layer, const char *known)
+{
+    static const char *const drivers[] = {"GPKG", "FlatGeobuf"};
+    handle definition = OGR_L_GetLayerDefn(layer), driver = GDALGetDatasetDriver(source);
+    int is_quick = 0, is_plain = tables_made == 1 && GDALDatasetGetLayerCount(source) == 1 && expected >= LEAST_STAYING;
+    char **metadata = GDALGetMetadata(source, NULL);
+    for (size_t number = 0; number < sizeof drivers / sizeof *drivers; number++)
+        is_quick |= strcmp(GDALGetDescription(driver), drivers[number]) == 0;
+    for (int field = 0; field < OGR_FD_GetFieldCount(definition); field++)
+        is_plain &= is_plain_field(OGR_FD_GetFieldDefn(definition, field));
+    return is_quick && is_plain && strcmp(known, "other") != 0 && !(metadata && *metadata);
+}
+
+void bring_in(void)
+{
+    handle layer = stayed, copy;
+    if (!layer)
+        return;
+    stayed = NULL;
+    copy = GDALDatasetGetLayer(memory, memory_index(stayed_table));
+    int count = OGR_FD_GetFieldCount(OGR_L_GetLayerDefn(layer));
+    struct column *columns = make_columns(OGR_L_GetLayerDefn(layer), NULL, count);
+    load_first(layer, copy, columns, count, INT64_MAX);
+    forget_columns(columns, count);
+}
+
+static void load_layer(handle layer, const char *told_system)
+{
+    handle definition = OGR_L_GetLayerDefn(layer);
+    int count = OGR_FD_GetFieldCount(definition), geometry_type = OGR_FD_GetGeomType(definition), code;
+    const char *known;
+    char table[TABLE_NAME];
+    if (is_unlike(definition)) {
+        refused = "columns";
+        return;
+    }
+    handle system = system_of(layer, told_system, &known, &code);
+    snprintf(table, sizeof table, "t%d", tables_made++);
+    handle copy = GDALDatasetCreateLayer(memory, table, system, geometry_type, NULL);
+    if (!copy) {
+        refused = "memory";
+        return;
+    }
+    GDALSetMetadata(copy, GDALGetMetadata(layer, NULL), NULL);
+    struct shapes shapes = NO_SHAPES;
+    struct column *columns = make_columns(definition, copy, count);
+    handle driver = GDALGetDatasetDriver(source);
+    shapes.may_be_labels = driver && strcmp(GDALGetDescription(driver), LABELLING_DRIVER) == 0;
+    if (load_features(layer, copy, &shapes, columns, count, may_stay(layer, known))) {
+        stayed = layer;
+        strcpy(stayed_table, table);
+    }
+    put("{\"name\":");
+    put_text(OGR_L_GetName(layer));
+    put(",\"table\":\"%s\",\"has_geometry_column\":%s,\"system\":\"%s\",\"epsg\":%d", table,
+        geometry_type == NO_GEOMETRY ? "false" : "true", known, code);
+    tell_shapes(&shapes);
+    put(",\"columns\":[");
+    for (int field = 0; field < count; field++) {
+        put(field ? "," : "");
+        tell_column(columns + field);
+    }
+    put("]}");
+    forget_columns(columns, count);
+}
+
+/* ---- commands ---- */
+
+void open_source(char **at)
+{
+    const char *name = *at++;
+    char **drivers = take_list(&at), **open_options = take_list(&at);
+    if (source)
+        GDALClose(source);
+    latest = source = GDALOpenEx(name, OF_VECTOR | OF_VERBOSE, (options)drivers, (options)open_options, NULL);
+    put("{\"ok\":%s", source && !has_failed() ? "true" : "false");
+    tell_messages();
+}
+
+void load(char **at)
+{
+    const char *system = *at ? *at : "";
+    handle driver = GDALGetDriverByName("Memory");
+    driver = driver ? driver : GDALGetDriverByName("MEM");
+    if (!memory && driver)
+        memory = GDALCreate(driver, "", 0, 0, 0, 0, NULL);
+    latest = memory;
+    int count = source && memory ? GDALDatasetGetLayerCount(source) : 0;
+    refused = !memory ? "memory" : count > MOST_LAYERS ? "layers" : NULL;
+    bring_in();
+    expected = begin_reading(refused ? NULL : source);
+    put("{\"layers\":[");
+    for (int number = 0; number < count && !refused; number++) {
+        put(number ? "," : "");
+        load_layer(GDALDatasetGetLayer(source, number), system);
+    }
+    if (refused || has_failed() || !source) {
+        take_back_answer();
+        put("{\"ok\":false,\"layers\":[]");
+    } else
+        put("],\"ok\":true");
+    if (stayed) { /* so that it is not closed when another file is opened */
+        stayed_in = source;
+        source = NULL;
+    }
+    tell_messages();
+}
+
+/* The numbers in the first row of what a query finds in the database that was loaded. */
+void query(char **at)
+{
+    handle database = source ? source : stayed_in, found = NULL, row = NULL;
+    if (database)
+        found = GDALDatasetExecuteSQL(database, at[0], NULL, NULL);
+    if (found)
+        row = OGR_L_GetNextFeature(found);
+    put("{\"numbers\":[");
+    for (int field = 0, count = row ? OGR_FD_GetFieldCount(OGR_L_GetLayerDefn(found)) : 0; field < count; field++)
+        put("%s%.0f", field ? "," : "", OGR_F_GetFieldAsDouble(row, field));
+    put("],\"ok\":%s", row && !has_failed() ? "true" : "false");
+    if (row)
+        OGR_F_Destroy(row);
+    if (found)
+        GDALDatasetReleaseResultSet(database, found);
+    tell_messages();
+}

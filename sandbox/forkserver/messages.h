@@ -1,0 +1,15 @@
+/* What GDAL says while a command of a session is carried out; see messages.c. */
+#pragma GCC visibility push(hidden)
+
+/* Keep a message for the answer; the handler of GDAL's errors. */
+void hear(int kind, int number, const char *text);
+
+void forget_messages(void);
+
+/* Whether one of the messages was a failure. */
+int has_failed(void);
+
+/* End the answer with the messages. */
+void tell_messages(void);
+
+#pragma GCC visibility pop

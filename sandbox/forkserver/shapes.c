@@ -1,0 +1,64 @@
+/* Looks at the geometries of a layer. */
+#include <math.h>
+
+#include "answer.h"
+#include "shapes.h"
+
+enum { BLOB_HEAD = 8, ENVELOPE = 32 };
+
+/* Longitudes may exceed 180 by another turn, so that a geometry can cross the date line in one piece. */
+static const double FARTHEST = 540.0, POLE = 90.001;
+
+/* How many areas of a geometry have points with different elevations. */
+static int count_sloping(handle geometry, int flat)
+{
+    double box[6];
+    int found = 0;
+    if (flat == MULTI_AREA)
+        for (int number = 0, count = OGR_G_GetGeometryCount(geometry); number < count; number++)
+            found += count_sloping(OGR_G_GetGeometryRef(geometry, number), AREA);
+    if (flat != AREA)
+        return found;
+    OGR_G_GetEnvelope3D(geometry, box);
+    return box[4] != box[5];
+}
+
+void see_geometry(struct shapes *shapes, handle geometry)
+{
+    int type = OGR_G_GetGeometryType(geometry), flat = OGR_GT_Flatten(type);
+    double box[4];
+    shapes->filled++;
+    shapes->counts[flat > 0 && flat < TYPES ? flat : 0]++;
+    shapes->has_z |= OGR_GT_HasZ(type);
+    shapes->flat += !OGR_GT_HasZ(type);
+    shapes->sloping += OGR_GT_HasZ(type) ? count_sloping(geometry, flat) : 0;
+    shapes->has_m |= OGR_GT_HasM(type);
+    shapes->unmeasured += !OGR_GT_HasM(type);
+    OGR_G_GetEnvelope(geometry, box);
+    if (!shapes->first_beyond && (fabs(box[0]) > FARTHEST || fabs(box[1]) > FARTHEST || box[2] < -POLE || box[3] > POLE))
+        shapes->first_beyond = shapes->features;
+    shapes->west = fmin(shapes->west, box[0]);
+    shapes->east = fmax(shapes->east, box[1]);
+    shapes->south = fmin(shapes->south, box[2]);
+    shapes->north = fmax(shapes->north, box[3]);
+    size_t envelope = flat == POINT ? 0 : OGR_GT_HasZ(type) ? ENVELOPE + ENVELOPE / 2 : ENVELOPE;
+    size_t size = BLOB_HEAD + envelope + (size_t)OGR_G_WkbSize(geometry);
+    shapes->longest = size > shapes->longest ? size : shapes->longest;
+}
+
+void tell_shapes(const struct shapes *shapes)
+{
+    put(",\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s,\"longest_geometry_bytes\":%zu,"
+        "\"flat_geometries\":%lld,\"sloping_areas\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,\"labels\":%lld,\"codes\":{",
+        (long long)shapes->features, (long long)shapes->filled, shapes->has_z ? "true" : "false",
+        shapes->has_m ? "true" : "false", shapes->longest, (long long)shapes->flat, (long long)shapes->sloping, (long long)shapes->unmeasured,
+        (long long)shapes->first_beyond, (long long)shapes->labels);
+    for (int type = 0, told = 0; type < TYPES; type++)
+        if (shapes->counts[type])
+            put("%s\"%d\":%lld", told++ ? "," : "", type, (long long)shapes->counts[type]);
+    put("},\"extent\":");
+    if (shapes->filled && isfinite(shapes->west + shapes->south + shapes->east + shapes->north))
+        put("[%.17g,%.17g,%.17g,%.17g]", shapes->west, shapes->south, shapes->east, shapes->north);
+    else
+        put("null");
+}

@@ -1,0 +1,27 @@
+/* What is seen of the geometries of a layer; see shapes.c. */
+#pragma once
+#include <math.h>
+#include <stddef.h>
+
+#include "gdal.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { TYPES = 32 };
+
+struct shapes {
+    int64_t features, filled, flat, sloping, unmeasured, first_beyond, labels, counts[TYPES];
+    int has_z, has_m, may_be_labels;
+    size_t longest;
+    double west, east, south, north;
+};
+
+#define NO_SHAPES {.west = INFINITY, .south = INFINITY, .east = -INFINITY, .north = -INFINITY}
+
+/* Look at a geometry that is not empty. */
+void see_geometry(struct shapes *shapes, handle geometry);
+
+/* Put the geometries into the answer, as members of an object. */
+void tell_shapes(const struct shapes *shapes);
+
+#pragma GCC visibility pop
