@@ -318,6 +318,7 @@ async def test_a_phone_in_the_dark_shows_all_of_it(browser: Browser, server: Ser
         await visit.ended("completed")
         await expect(visit.page.locator(".map canvas").first).to_be_attached()
         assert await visit.page.evaluate("document.documentElement.scrollWidth") <= 360
+        assert await visit.page.locator("#history .scroll").evaluate("(node) => node.scrollWidth <= node.clientWidth")
         await visit.shoot("phone-dark")
         await assert_accessible(visit.page)
 
@@ -343,13 +344,15 @@ async def test_losses_are_a_table_and_a_failure_says_why(visit: Visit, client: C
     """A file that cannot be converted has the reason on its card, beside the card of a file that lost something."""
     lossy = collection(feature(point(1, 2), a_very_long_name="x" * 300))
     await visit.open(client.key.api_key)
-    await visit.choose(("lossy.geojson", lossy), ("notes.xyz", b"?"))
+    await visit.choose(("lossy.geojson", lossy), ("notes.xyz", b"?"), ("grid.csv", b"x,y\n500000,5000000\n"))
     await visit.convert("Shapefile")
     await visit.ended("completed")
-    await visit.ended("failed")
+    await visit.ended("failed", 2)
     losses = visit.page.get_by_role("region", name="What the Shapefile could not hold")
     await expect(losses).to_contain_text("a_very_lon")
-    await expect(visit.page.locator(".card .error")).to_contain_text(".xyz cannot be converted")
+    unknown, placeless = (visit.page.get_by_role("article", name=name) for name in ("notes.xyz", "grid.csv"))
+    await expect(unknown.locator(".error")).to_contain_text(".xyz cannot be converted")
+    await expect(placeless.locator(".hint")).to_contain_text("“Coordinate system of the input”")
 
 
 @pytest.fixture
@@ -755,7 +758,9 @@ async def test_an_earlier_conversion_is_opened_again(visit: Visit, client: Clien
 async def test_the_documentation_sends_requests(visit: Visit, server: Server, client: Client) -> None:
     """Under the same policy, except for icons in its style sheet, with a choice of files and formats."""
     page = visit.page
+    await page.emulate_media(color_scheme="dark")
     await page.goto(f"{server.url}/docs")
+    await expect(page.locator("html.dark-mode")).to_be_attached()
     await page.get_by_role("button", name="Authorize").first.click()
     await (
         page.get_by_label("auth-apikey-value").or_(page.locator(".auth-container input")).first.fill(client.key.api_key)

@@ -66,7 +66,8 @@ _TAG_OF = (
 """The tag of each endpoint, by the first of these beginnings that its path has."""
 _LICENSE = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
 _ABOUT = (
-    "Converts any geospatial file into any other format. The response to a valid request has status 200, "
+    "Converts geospatial vector files into other formats and coordinate systems; /api/geo/formats lists the formats of "
+    "this host. The response to a valid request has status 200, "
     "whether or not the file could be converted; see success. Every other status is a problem (RFC 9457)."
 )
 

@@ -11,6 +11,12 @@ function initial(schema) {
   return plain?.default ?? (plain?.type === "array" ? [] : "");
 }
 
+/** Swagger UI is dark where this class is. */
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const paint = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", paint);
+paint();
+
 const place = document.getElementById("interface");
 
 if (window.SwaggerUIBundle) {

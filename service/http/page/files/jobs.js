@@ -2,7 +2,7 @@
 
 import { Refused, call, cancelJob, newIdempotencyKey, patiently, pause, upload } from "./api.js";
 import { button, element, table } from "./dom.js";
-import { bytes, lossRows, texts } from "./texts.js";
+import { bytes, fieldsNamed, lossRows, texts } from "./texts.js";
 
 const WAIT_SECONDS = 2; // so that the stage that is shown is the current one
 const AT_ONCE = 2;
@@ -170,6 +170,8 @@ export class Card {
   refused(job, result) {
     const reason = result.error ?? job.errorMessage;
     const lines = [element("p", { className: "error" }, job.status === "Expired" ? texts.linkExpired : reason)];
+    const named = fieldsNamed(reason);
+    if (named.length) lines.push(element("p", { className: "hint" }, texts.inTheForm(named)));
     if (result.needsUpgrade) lines.push(element("p", { className: "hint" }, texts.upgrade));
     if (result.layers) lines.push(element("p", {}, `${texts.layersFound}:`), element("ul", {}, ...result.layers.map((one) => element("li", {}, `${one.layer}: ${texts.features(one.features)}`))));
     this.body.replaceChildren(...lines);

@@ -35,11 +35,11 @@ export const texts = {
   remove: (name) => `Remove ${name}`,
   zipped: (count) => `${count} parts, zipped here`,
   format: "Convert to",
-  automatic: "Automatic: GeoJSON, or Shapefile from GeoJSON",
+  automatic: "Automatic: GeoJSON or Shapefile",
   unavailable: (title) => `${title} (not available here)`,
   target: "Coordinate system of the result",
   source: "Coordinate system of the input",
-  systemHint: "A name, a place or an EPSG code",
+  systemHint: "Name, place or EPSG code",
   systemsFound: (count) => plural(count, "coordinate system found", "coordinate systems found"),
   noSystems: "No coordinate system found",
   options: "More options",
@@ -54,6 +54,7 @@ export const texts = {
   sourceHint: "if the file records none",
   convert: "Convert",
   noFiles: "Choose a file first.",
+  inTheForm: (labels) => `In the form above: ${labels.map((label) => `“${label}”`).join(", ")}.`,
   chosen: (count) => plural(count, "file", "files"),
 
   results: "Results",
@@ -126,6 +127,20 @@ export const texts = {
   detailsOf: (name) => `Details of ${name}`,
   downloadOf: (name) => `Download the result of ${name}`,
 };
+
+/** The labels of fields that the server's sentences call by the names of the interface. */
+const LABELS = {
+  targetEpsg: texts.target,
+  sourceEpsg: texts.source,
+  xField: texts.xField,
+  yField: texts.yField,
+  zField: texts.zField,
+  wktField: texts.wktField,
+  keepCoordinates: texts.keepCoordinates,
+};
+
+/** Returns the labels of the fields that a sentence of the server names. */
+export const fieldsNamed = (sentence) => Object.keys(LABELS).filter((name) => new RegExp(`\\b${name}\\b`).test(sentence)).map((name) => LABELS[name]);
 
 /** Returns the rows of a data-loss report: kind, place and consequence of each finding. */
 export function lossRows(report) {
