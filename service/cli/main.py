@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import anyio
 
@@ -32,6 +33,7 @@ COMMANDS: tuple[Command, ...] = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code: 0 success, 1 failure, 2 invalid usage."""
+    _open_closed_streams()
     parser = argparse.ArgumentParser(prog="geomill", description="Convert geospatial files, metered, over HTTP.")
     parser.add_argument("--version", action="version", version=f"geomill {VERSION}")
     nouns = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -52,3 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"geomill: {sentence}", file=sys.stderr)
         return 1
     return code
+
+
+def _open_closed_streams() -> None:
+    """Open the standard streams that were closed for this process, so that no other file gets their numbers."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 -- until the process ends

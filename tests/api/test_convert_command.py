@@ -331,3 +331,22 @@ def until(holds: Callable[[], bool]) -> None:
     """Wait until the condition holds."""
     while not holds():
         time.sleep(0.02)
+
+
+@pytest.mark.parametrize("stream", ["2>&1 | true", ">&- 2>&- <&-"], ids=["no reader", "closed"])
+def test_output_that_nobody_reads_ends_no_batch(command: Command, stream: str) -> None:
+    """All files are converted, and the exit code is theirs; a terminal may be gone, or `head` satisfied."""
+    names = [f"{name}.geojson" for name in "abc"]
+    for name in names:
+        (command.directory / name).write_bytes(lakes())
+    line = f'{{ "$0" -m service convert "$@" --to csv; echo $? >code; }} {stream}'
+    run = subprocess.run(
+        ("bash", "-c", line, sys.executable, "none.kml", *names),
+        cwd=command.directory,
+        env=environment_for({"TMPDIR": str(command.temporary)}),
+        capture_output=True,
+        check=False,
+    )
+    assert b"Traceback" not in run.stderr
+    assert (command.directory / "code").read_text() == "1\n", run.stderr  # there is no none.kml
+    assert {"a.csv", "b.csv", "c.csv"} <= command.files()

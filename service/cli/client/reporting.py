@@ -1,6 +1,7 @@
 """What `geomill convert` tells: a bar while it works, a line for each file, and a summary."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -50,11 +51,12 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class ProgressBar:
     """One line on a terminal that shows how many files are done, and what happens to one of the others."""
 
-    def __init__(self, files: int, stream: TextIO = sys.stderr) -> None:
+    def __init__(self, files: int, stream: TextIO | None = None) -> None:
+        """Count to `files` on `stream`, by default the standard error output."""
         self._files = files
         self._done = 0
-        self._stream = stream
-        self.shows = stream.isatty()
+        self._stream = stream or sys.stderr
+        self.shows = self._stream.isatty()
         """Whether there is a terminal to show it on."""
         self._shares: dict[str, float] = {}
 
@@ -96,9 +98,17 @@ class ProgressBar:
 
 
 def _say(text: str, stream: TextIO) -> None:
-    """Print text with a question mark for what the stream cannot encode, such as bytes of a name that are not text."""
+    """Print text with a question mark for what the stream cannot encode, such as bytes of a name that are not text.
+
+    A stream that nobody reads any more gets no text from then on, and files go on being converted.
+    """
     encoding = stream.encoding or "utf-8"
-    print(text.encode(encoding, "replace").decode(encoding), file=stream, flush=True)
+    try:
+        print(text.encode(encoding, "replace").decode(encoding), file=stream, flush=True)
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())  # also for what Python flushes at its end
+        os.close(nowhere)
 
 
 def lines_about(outcome: FileOutcome) -> list[str]:
@@ -138,5 +148,5 @@ class Reporter:
             summary = Summary(converted=converted, failed=len(outcomes) - converted, files=outcomes)
             _say(json.dumps(msgspec.to_builtins(summary), ensure_ascii=False, separators=(",", ":")), sys.stdout)
         elif len(outcomes) > 1:
-            print(f"{converted} of {len(outcomes)} files were converted.")
+            _say(f"{converted} of {len(outcomes)} files were converted.", sys.stdout)
         return len(outcomes) - converted
