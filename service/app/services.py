@@ -84,7 +84,8 @@ async def open_services(
         offer = Offer(capabilities.formats if role != "gateway" else ())
         pool = await stack.enter_async_context(open_converters(settings, capabilities))
         engine = make_engine(settings, capabilities, pool)
-        ledger = Ledger(database, Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib), storage.regions)
+        pricing = Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib)
+        ledger = Ledger(database, pricing, storage.regions, hands_over=role == "gateway")
         jobs = JobRegister(database)
         lease = timedelta(seconds=settings.lease_seconds)
         told = capabilities.formats if is_shared and role != "gateway" else None

@@ -97,11 +97,18 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 class Ledger:
     """Admission and settlement in one database, in as few statements as possible: see `service.db.batching`."""
 
-    def __init__(self, database: Database, pricing: Pricing, regions: Collection[str] = ()) -> None:
-        """Store outputs in any of `regions`; outputs of accounts in other regions go to the home region."""
+    def __init__(
+        self, database: Database, pricing: Pricing, regions: Collection[str] = (), *, hands_over: bool = False
+    ) -> None:
+        """Store outputs in any of `regions`; outputs of accounts in other regions go to the home region.
+
+        If the process `hands_over` all jobs that it admits, the claim of a worker, or the record of where the input is
+        stored, flushes their admissions.
+        """
         self._database = database
         self._pricing = pricing
         self._regions = list(regions)
+        self._hands_over = hands_over
         self._admissions = BatcherByKey(self._admit_all, MOST_ADMISSIONS)
         self._settlements = Batcher(self._settle_all, MOST_SETTLEMENTS)
         self._records = Batcher(self._flush_all, MOST_SETTLEMENTS)
@@ -167,10 +174,11 @@ class Ledger:
     ) -> list[Admission | LimitRefusal | IdempotencyKeyInUse]:
         """Admit files of one account, in order of arrival.
 
-        If no other job is open, the admission is made durable at once, because no settlement is expected to flush it.
+        If no other job is open, the admission is made durable at once, because no other statement is expected to flush
+        it, unless this process hands its jobs over.
         """
         first = requests[0]
-        durable = not self._known or any(request.durable for request in requests)
+        durable = not (self._known or self._hands_over) or any(request.durable for request in requests)
         keys = [request.key for request in requests]
         prices = [self._pricing.price_cents(request.size_bytes) for request in requests]
         async with self._database.connection() as connection:

@@ -185,6 +185,7 @@ class Gateway:
                 await self._claim(self._converter, kept)
             await awaited.event.wait()
             awaited.event = anyio.Event()
+        awaited.event = anyio.Event()  # only its turn has woken it
 
     async def _end_of(self, handover: HandOver, awaited: _Awaited, kept: JobSpec | None) -> Job:
         """Wait for the end of a job; `kept` is its specification until the queue has accepted it, if it may run here.

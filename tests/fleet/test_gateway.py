@@ -34,7 +34,7 @@ from service.jobs.queue_contents import open_contents
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec, SourceSpec, source_spec
 from service.jobs.windows import Windows
-from service.jobs.work_queue import STREAM, WorkQueue, open_work_queue
+from service.jobs.work_queue import STIRRED, STREAM, WorkQueue, open_work_queue
 from service.jobs.workers import MOST_EACH, KnownWorkers
 from service.metering.ledger import AdmissionRequest, Release
 from service.settings import Settings
@@ -65,6 +65,7 @@ LEASE = timedelta(seconds=30)
 SOON = 0.05
 NEVER = 3600.0
 MANY = 100
+ROUNDS = 5
 
 
 @pytest.fixture(scope="module")
@@ -229,6 +230,29 @@ async def test_the_end_of_a_job_is_what_the_database_says(database_url: str, tmp
         await services.ledger.release(Release(job_id=spec.job.id, attempt=1, error_message="no", details={}))
         await here.queue.tell_ended(here.handovers.gateway, spec.job.id)
     assert [(job.status, job.error_message) for job in ends] == [(Status.FAILED, "no")]
+
+
+async def test_a_job_is_announced_once(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
+    """It is offered again only if it has not ended for long: the message has its whole input."""
+    async with opened(database_url, tmp_path, nats, NEVER) as here, await nats_client.connect(nats.url) as worker:
+        spec, services = await here.admit(), here.world.services
+        announced = await worker.subscribe(STIRRED)
+        await worker.flush()
+
+        async def end() -> None:
+            await announced.next_msg(PATIENCE_SECONDS)
+            for _ in range(ROUNDS):  # of what the gateway would do before it offered the job again
+                await here.gateway._find_end(spec.job.id)
+                await here.queue.check()
+            await services.ledger.release(Release(job_id=spec.job.id, attempt=1, error_message="no", details={}))
+            await here.queue.tell_ended(here.handovers.gateway, spec.job.id)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(end)
+            assert (await here.run(spec)).error_message == "no"
+        await here.queue._connection.flush()
+        await worker.flush()
+        assert announced.pending_msgs == 0
 
 
 async def test_a_doubtful_job_that_has_ended_is_not_converted(

@@ -4,25 +4,30 @@ import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import anyio
+import msgspec
 
 from service.accounts.administration import Administration, Terms
 from service.clock import utc_now
 from service.db.migrate import migrate
 from service.db.pool import Database
 from service.errors import DatabaseUnavailable
-from service.ids import AccountId, JobId, uuid7
+from service.ids import AccountId, JobId, ServerId, uuid7
+from service.jobs.leases import Leases
 from service.metering.audit import audit_books
 from service.metering.ledger import Ledger
 from service.metering.pricing import Pricing
 from service.postgres_embedded import embedded_postgres
+from service.storage.port import new_key
 from tests.database import fast_directory
 from tests.integration.metering.test_interleavings import START, application, open_ledger, settlement
 
 T = TypeVar("T")
+LEASE = timedelta(seconds=30)
 
 
 async def once_it_is_back(ask: Callable[[], Awaitable[T]]) -> T:
@@ -111,3 +116,22 @@ async def test_the_settlement_of_one_job_records_the_admissions_of_the_others() 
         assert [await recovered.is_durable(job_id) for job_id in others] == [True] * 4
         assert (await ledger.balance(account_id)).used_conversions == 5
         assert await audit_books(frail_one.database) == []
+
+
+async def test_a_claim_records_the_admission_of_a_gateway() -> None:
+    """Which waits for no flush of its own: until then, a crash undoes it, although no other job is open."""
+    async with frail() as frail_one:
+        database, account_id = frail_one.database, frail_one.account_id
+        ledger = Ledger(database, Pricing(), hands_over=True)
+        undone, claimed = (JobId(uuid7(START)) for _ in range(2))
+        await ledger.admit(application(account_id, 1, undone))
+        await frail_one.crash()
+        assert not await once_it_is_back(lambda: ledger.is_durable(undone))
+
+        gateway = ServerId(uuid7(START))
+        await ledger.admit(msgspec.structs.replace(application(account_id, 1, claimed), server_id=gateway))
+        worker = Leases(database, ServerId(uuid7(START)), LEASE)
+        assert (await worker.claim(claimed, account_id, gateway, new_key())).verdict == "claimed"
+        await frail_one.crash()
+        assert await once_it_is_back(lambda: ledger.is_durable(claimed))
+        assert await audit_books(database) == []
