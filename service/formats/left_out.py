@@ -1,7 +1,7 @@
 """Finds content that a driver drops silently, by words in the text of the file."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from service.errors import Rejection
@@ -21,7 +21,7 @@ def has_features(row: Format, path: Path) -> bool:
         return True
     with path.open("rb") as file:
         is_wide = file.read(2) in UTF16
-    return is_wide or any(_count(path, words))
+    return is_wide or any(word in text for text, _ in _pieces(path) for word in words)
 
 
 def warn_of_left_out(row: Format, paths: Sequence[Path]) -> Mapping[str, str]:
@@ -58,13 +58,19 @@ def _count(path: Path, words: Sequence[bytes], patterns: Sequence[bytes] = ()) -
     """How often each of `words` and `patterns` occurs; not in UTF-16, which does not contain them as such."""
     counts = [0] * (len(words) + len(patterns))
     compiled = [re.compile(pattern) for pattern in patterns]
+    for text, old in _pieces(path):
+        for at, word in enumerate(words):
+            counts[at] += text.count(word, max(0, old - len(word) + 1))
+        for at, pattern in enumerate(compiled, len(words)):
+            counts[at] += sum(match.end() > old for match in pattern.finditer(text))
+    return counts
+
+
+def _pieces(path: Path) -> Iterator[tuple[bytes, int]]:
+    """The content of the file at `path`, and how much of each piece is the end of the one before."""
     tail = b""
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
-            text, old = tail + chunk, len(tail)
-            for at, word in enumerate(words):
-                counts[at] += text.count(word, max(0, old - len(word) + 1))
-            for at, pattern in enumerate(compiled, len(words)):
-                counts[at] += sum(match.end() > old for match in pattern.finditer(text))
+            text = tail + chunk
+            yield text, len(tail)
             tail = text[-LONGEST_MATCH:]
-    return counts
