@@ -148,6 +148,11 @@ class Document:
     def _elements(self) -> Iterator[list[Feature]]:
         """The elements of the array that starts here; advances past it."""
         cursor = self._cursor
+        end = self._end_of_last_member()
+        if end and (features := self._decoded(bytes(cursor.view[cursor.position : end]))) is not None:
+            cursor.position = end
+            yield features
+            return
         cursor.take(b"[")
         if cursor.byte() != b"]":
             yield self._window()
@@ -158,6 +163,17 @@ class Document:
                 cursor.release()
                 cursor.skip()
         cursor.position += 1
+
+    def _end_of_last_member(self) -> int:
+        """Where the array that starts here ends if it is the last member of a document of one window; 0 if not so.
+
+        This is a guess, too: an array that is cut elsewhere does not decode.
+        """
+        cursor = self._cursor
+        if len(cursor.data) > WINDOW_BYTES:
+            return 0
+        end = cursor.data.rfind(b"]") + 1
+        return end if end > cursor.position and cursor.data[end:].strip() == b"}" else 0
 
     def _window(self) -> list[Feature]:
         """The features of one window; advances past it."""

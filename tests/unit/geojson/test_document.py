@@ -210,6 +210,36 @@ def test_windows_change_nothing(monkeypatch: pytest.MonkeyPatch, window: int) ->
     assert sum(found.geometry_types.values()) + found.null_geometries == 200
 
 
+@pytest.mark.parametrize(
+    "after",
+    [
+        b"",
+        b" \r\n\t",
+        b',"bbox":[1,2,3,4]',
+        b',"name":"]"',
+        b',"note":"]}"',
+        b',"a":{"b":[{}]}',
+        b',"a":[{"type":"Feature"}]',
+        b',"a":[]',
+    ],
+)
+def test_what_follows_the_features_changes_nothing(after: bytes) -> None:
+    """Whether or not the last bracket of the document is the end of the features."""
+    features = [feature({"a": number, "text": "]}" * number}) for number in range(3)]
+    alone = scan_bytes(b'{"type":"FeatureCollection","features":' + json.dumps(features).encode() + b"}")
+    followed = scan_bytes(b'{"type":"FeatureCollection","features":' + json.dumps(features).encode() + after + b"}")
+    for name in ("features", "fields", "geometry_types", "kind"):
+        assert getattr(followed, name) == getattr(alone, name)
+    assert alone.features == 3
+
+
+def test_all_members_features_are_read() -> None:
+    """Several of them make one list."""
+    document = b'{"type":"FeatureCollection","features":[%b],"features":[%b]}'
+    one = json.dumps(feature({"a": 1})).encode()
+    assert scan_bytes(document % (one, one)).features == 2
+
+
 def test_a_feature_that_strict_json_refuses_spoils_no_other() -> None:
     """NaN in one feature of many is accepted, and so are control characters in a text."""
     good = [feature({"a": float(number), "t": "x"}) for number in range(500)]
