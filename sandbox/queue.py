@@ -92,6 +92,16 @@ class AdmissionQueue:
         self._suspended: list[QueueTicket] = []
 
     @property
+    def waiting(self) -> int:
+        """How many tickets wait for their first converter."""
+        return sum(map(len, self._waiting.values()))
+
+    @property
+    def running(self) -> int:
+        """How many tickets have had a converter, including suspended ones."""
+        return len(self._running) + len(self._suspended)
+
+    @property
     def suspended(self) -> int:
         """How many tickets are suspended."""
         return len(self._suspended)

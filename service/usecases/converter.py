@@ -57,9 +57,8 @@ async def converter(
     async def run(command: Command) -> Verdict:
         nonlocal lease, has_crashed
         if lease is None:
-            with stage("wait"), metrics.JOBS_WAITING.track_inprogress():
+            with stage("wait"):
                 lease = await pool.acquire(ticket)
-            metrics.JOBS_RUNNING.inc()
             await on_started()
         with traced():
             verdict = await lease.run(command)
@@ -76,6 +75,4 @@ async def converter(
     try:
         yield run
     finally:
-        if lease is not None:
-            metrics.JOBS_RUNNING.dec()
         pool.release(ticket)

@@ -137,6 +137,8 @@ async def measure(services: Services) -> None:
     metrics.TASKS.set(len(anyio.get_running_tasks()))
     queue = services.pool.queue
     metrics.SEATS_TAKEN.set(queue.places_taken)
+    metrics.JOBS_WAITING.set(queue.waiting)
+    metrics.JOBS_RUNNING.set(queue.running)
     metrics.JOBS_SUSPENDED.set(queue.suspended)
     metrics.QUEUE_AGE_SECONDS.set(queue.age(anyio.current_time()))
     if services.siblings.leads:
