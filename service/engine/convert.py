@@ -28,7 +28,7 @@ from service.engine.reading import INTO_WORK_FILE, JAILED, PARQUET_READING, Work
 from service.engine.recorded import recorded_system
 from service.engine.recount import count_unreachable
 from service.engine.rereading import reread, tally
-from service.engine.session import Session, SessionOver, session
+from service.engine.session import Session, SessionOver
 from service.engine.straying import find_strays
 from service.engine.workbooks import JAILED as WORKBOOKS_JAILED
 from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Run, Workplace, staged_names
@@ -220,7 +220,7 @@ class Engine:
             yield run
             return
         try:
-            async with session(run, drivers_for(target), environment_for(target)) as held:
+            async with Session(run, drivers_for(target), environment_for(target)) as held:
                 yield held
         except SessionOver as over:
             require_success(over.verdict, Subject(input=target.title))

@@ -6,10 +6,11 @@ answers are untrusted until they fit their record.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, TypeVar
+from types import TracebackType
+from typing import Annotated, Self, TypeVar
 
 import anyio
 import msgspec
@@ -49,9 +50,10 @@ class SessionOver(Exception):
 
 
 class Session:
-    """Runs commands like any `Run`, and holds one open between them.
+    """Runs commands like any `Run`, and holds one open between them, but none beyond the block in which it is entered.
 
-    Another command can start only when the open run has ended, so it is ended first.
+    Another command can start only when the open run has ended, so it is ended first. At the end of the block it raises
+    `SessionOver` if the last open run did not succeed.
     """
 
     def __init__(
@@ -72,6 +74,21 @@ class Session:
         """For each table that is held: the columns that are data, by position, name and type."""
         self.held: Mapping[str, Sequence[tuple[int, str, str]]] = {}
         """For each table that is held: all its columns, as `alter` would keep them."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                await self.finish()
+            elif isinstance(error, Exception):
+                with suppress(Exception):  # only the first failure is reported
+                    await self.abandon()
+        finally:
+            await self._cancel()
 
     @property
     def is_open(self) -> bool:
@@ -106,7 +123,7 @@ class Session:
                 is_over.set_result(None)
             talk.end()
 
-        self._running = asyncio.ensure_future(self._run(command))  # noqa: TID251 -- `_end` and `cancel` wait for it
+        self._running = asyncio.ensure_future(self._run(command))  # noqa: TID251 -- `_end` and `_cancel` wait for it
         self._running.add_done_callback(note)
 
     async def ask(self, kind: type[T], *texts: str) -> T:
@@ -172,7 +189,7 @@ class Session:
             self._talk.close()
             self._talk = None
 
-    async def cancel(self) -> None:
+    async def _cancel(self) -> None:
         """End the open run, if there is one, at once; returns when no process of it is left."""
         if self._talk is not None:
             self.hang_up()
@@ -187,24 +204,3 @@ class Session:
         self.hang_up()
         await self._is_over  # not the run itself, which would be cancelled with this task, and again while it ends
         return self._running.result()
-
-
-@asynccontextmanager
-async def session(
-    run: Callable[[Command], Awaitable[Verdict]], drivers: Sequence[str], environment: Mapping[str, str]
-) -> AsyncIterator[Session]:
-    """A `Session` on `run`, which leaves no run open at the end; `Session` describes `drivers` and `environment`.
-
-    Raises:
-        SessionOver: the last open run did not succeed.
-    """
-    held = Session(run, drivers, environment)
-    try:
-        yield held
-        await held.finish()
-    except Exception:
-        with suppress(Exception):  # only the first failure is reported
-            await held.abandon()
-        raise
-    finally:
-        await held.cancel()

@@ -11,7 +11,7 @@ import pytest
 from sandbox.command import Limits
 from service.engine.environment import converter_environment
 from service.engine.rereading import Counted, CountedLayer
-from service.engine.session import Session, session
+from service.engine.session import Session
 from tests.support.converters import Converters
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -46,7 +46,7 @@ TYPES = {"measures": "LINESTRINGM", "measures in space": "POINTZM", "in space": 
 async def open_run(converters: Converters) -> AsyncIterator[tuple[Session, Path]]:
     """A run that is held open, and its directory."""
     host, directory = converters.engine.capabilities, converters.new_directory()
-    async with session(converters.run, DRIVERS, {}) as held:
+    async with Session(converters.run, DRIVERS, {}) as held:
         held.begin(host.ogr2ogr, directory, converter_environment(host, DRIVERS), Limits())
         yield held, directory
 

@@ -15,7 +15,7 @@ from service.engine.environment import converter_environment
 from service.engine.jailed import delimited
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.places import Wanted
-from service.engine.session import Session, session
+from service.engine.session import Session
 from service.engine.tabulating import TYPES_OF_OURS, make_table
 from tests.support.converters import Converters
 
@@ -80,7 +80,7 @@ def _written(cell: str, chance: random.Random) -> str:
 async def open_run(converters: Converters) -> AsyncIterator[tuple[Session, Path]]:
     """An open run and its directory."""
     host, directory = converters.engine.capabilities, converters.new_directory()
-    async with session(converters.run, ("CSV",), {}) as held:
+    async with Session(converters.run, ("CSV",), {}) as held:
         held.begin(host.ogr2ogr, directory, converter_environment(host, ("CSV",)), Limits())
         yield held, directory
 

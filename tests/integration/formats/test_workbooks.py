@@ -11,7 +11,7 @@ import pytest
 from sandbox.command import Limits
 from service.engine.environment import converter_environment
 from service.engine.jailed import cells, styles
-from service.engine.session import Answer, Session, session
+from service.engine.session import Answer, Session
 from service.engine.workbooks import Examined
 from tests.support.converters import Converters
 
@@ -63,7 +63,7 @@ DATES = b"""<styleSheet><numFmts><numFmt numFmtId="164" formatCode="yyyy-mm-dd h
 async def open_run(converters: Converters) -> AsyncIterator[tuple[Session, Path]]:
     """A run that is held open, and its directory."""
     host, directory = converters.engine.capabilities, converters.new_directory()
-    async with session(converters.run, ("XLSX",), {}) as held:
+    async with Session(converters.run, ("XLSX",), {}) as held:
         held.begin(host.ogr2ogr, directory, converter_environment(host, ("XLSX",)), Limits())
         yield held, directory
 

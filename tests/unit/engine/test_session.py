@@ -9,7 +9,7 @@ import pytest
 from sandbox.command import Command, Limits
 from sandbox.conversation import ANSWERS, QUESTIONS
 from sandbox.verdict import Ending, Verdict
-from service.engine.session import Answer, Session, SessionOver, session
+from service.engine.session import Answer, Session, SessionOver
 
 pytestmark = pytest.mark.anyio
 NO_ROOM = Verdict(ending=Ending.DISK_FULL)
@@ -50,13 +50,13 @@ async def _endless() -> Verdict:
 
 
 async def _ask(run: _Run, directory: Path) -> None:
-    async with session(run, (), {}) as held:
+    async with Session(run, (), {}) as held:
         _begin(held, directory)
         await held.ask(Answer, "open")
 
 
 async def _fail(run: _Run, directory: Path) -> None:
-    async with session(run, (), {}) as held:
+    async with Session(run, (), {}) as held:
         _begin(held, directory)
         raise LookupError("first")
 
@@ -70,7 +70,7 @@ async def test_a_cancelled_conversion_ends_its_run_first(tmp_path: Path) -> None
 
     async def convert() -> None:
         try:
-            async with session(run, (), {}) as held:
+            async with Session(run, (), {}) as held:
                 _begin(held, tmp_path)
                 asked.set()
                 await held.ask(Answer, "open")
@@ -87,7 +87,7 @@ async def test_a_cancelled_conversion_ends_its_run_first(tmp_path: Path) -> None
 async def test_a_conversion_that_is_cancelled_while_its_run_ends_waits_for_it(tmp_path: Path) -> None:
     run = _Run(_endless)
     with anyio.move_on_after(0.01) as scope:
-        async with session(run, (), {}) as held:
+        async with Session(run, (), {}) as held:
             _begin(held, tmp_path)
             await held.finish()
     assert scope.cancelled_caught
@@ -109,7 +109,7 @@ async def test_a_run_that_nobody_asks_is_not_taken_for_a_success(
     tmp_path: Path, end: Callable[[], Awaitable[Verdict]], kind: type[Exception]
 ) -> None:
     with pytest.raises(kind):
-        async with session(_Run(end), (), {}) as held:
+        async with Session(_Run(end), (), {}) as held:
             _begin(held, tmp_path)
 
 
