@@ -23,7 +23,7 @@ from service.cli.stopping import OPERATORS_CONNECTIONS, Stop, only_error
 from service.cli.worker import run as run_worker
 from service.http.application import Application
 from service.server.gate import Gate
-from service.server.heap import exempt_all, share_one_heap, stay_small
+from service.server.heap import settle, share_one_heap, stay_small
 from service.server.serving import LAST_WORDS_SECONDS, ServerLimits, serve
 from service.settings import Settings
 from service.siblings import Siblings
@@ -86,7 +86,7 @@ async def _serve(
             front = application_for(services, settings)  # a setting without meaning ends the service here
             back = operations_for(services, settings)
             announcement = await prepare_announcement(settings, services, ports)
-            exempt_all()
+            settle()
             tasks.start_soon(stay_small)
             if member is not None:
                 report_ready(member, announcement)

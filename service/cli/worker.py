@@ -16,7 +16,7 @@ from service.cli.command import Command
 from service.cli.ports import open_private_port, url_of
 from service.cli.rights import give_up_rights
 from service.cli.stopping import OPERATORS_CONNECTIONS, Stop, only_error
-from service.server.heap import exempt_all, share_one_heap, stay_small
+from service.server.heap import settle, share_one_heap, stay_small
 from service.server.serving import ServerLimits, serve
 from service.settings import Settings
 from service.telemetry import events
@@ -55,7 +55,7 @@ async def _work(settings: Settings, port: socket.socket | None) -> None:
                 gdal=services.engine.capabilities.version,
                 converters=converters_of(settings),
             )
-            exempt_all()
+            settle()
             tasks.start_soon(stay_small)
             await stop.in_order.wait()
             _log.info(events.SERVER_STOPPING, jobs=len(services.runner.active))

@@ -1,4 +1,4 @@
-"""Returns heap memory to the system after peaks of load, and spares the garbage collector what stays for ever.
+"""Returns heap memory to the system after peaks of load, and treats what stays for ever as such.
 
 Python allocates everything above half a kilobyte with the C library: upload chunks, compression buffers, tables. glibc
 gives threads separate heaps, up to eight per core, and returns memory to the system only from a heap's end. Every
@@ -10,10 +10,14 @@ Other C libraries have neither this behaviour nor these functions, and this modu
 
 import ctypes
 import gc
+from collections.abc import Iterator
+from pathlib import Path
 
 import anyio
 
 EVERY_SECONDS = 10.0
+HUGE_PAGE_BYTES = 2 << 20
+COLLAPSE = 25  # MADV_COLLAPSE of linux/mman.h, since Linux 6.1; earlier systems refuse it
 _ARENA_MAX = -8  # M_ARENA_MAX of malloc.h
 _libc = ctypes.CDLL(None)
 _set_option = getattr(_libc, "mallopt", None)
@@ -26,10 +30,27 @@ def share_one_heap() -> None:
         _set_option(_ARENA_MAX, 1)
 
 
-def exempt_all() -> None:
-    """Exempt the objects that exist now from garbage collection: those of a start live as long as the process."""
+def settle() -> None:
+    """Treat the objects that exist now, those of a start, as what lives as long as the process.
+
+    They are exempt from garbage collection. Where the system can, they move into huge pages: a request uses thousands
+    of them, and translating their addresses in pages of four kibibytes takes a twentieth of its processor time.
+    """
     gc.collect()
     gc.freeze()
+    for start, end in _writable_memory():
+        first, last = -(-start // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES, end // HUGE_PAGE_BYTES * HUGE_PAGE_BYTES
+        if first < last:
+            _libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), COLLAPSE)
+
+
+def _writable_memory() -> Iterator[tuple[int, int]]:
+    """The address ranges of objects: those that belong to no file, without stacks."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        addresses, rights, _, _, _, *name = line.split()
+        if rights == "rw-p" and name in ([], ["[heap]"]):
+            start, _, end = addresses.partition("-")
+            yield int(start, 16), int(end, 16)
 
 
 def give_back() -> None:

@@ -1,11 +1,14 @@
 """How much temporary memory the heap keeps, in separate processes, since a heap's settings are permanent."""
 
 import ctypes
+import mmap
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from service.server.heap import COLLAPSE, HUGE_PAGE_BYTES
 
 ROOT = Path(__file__).parents[3]
 
@@ -43,6 +46,26 @@ give_back()
 print(before - kept, before - resident_bytes("self"))
 """
 
+LASTING = """
+import re
+from pathlib import Path
+from service.server.heap import settle
+lasting = [str(number) for number in range(400_000)]
+settle()
+print(*re.findall(r"AnonHugePages: +([0-9]+) kB", Path("/proc/self/smaps_rollup").read_text()), len(set(lasting)))
+"""
+
+
+def has_huge_pages() -> bool:
+    """Whether this system moves memory into huge pages on request."""
+    with mmap.mmap(-1, 4 * HUGE_PAGE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as area:
+        area.write(bytes(len(area)))
+        try:
+            area.madvise(COLLAPSE)
+        except OSError:
+            return False
+    return True
+
 
 def _printed(program: str) -> list[int]:
     answer = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -60,3 +83,11 @@ def test_memory_below_what_lives_on_is_given_back() -> None:
     kept, given_back = _printed(PEAK)
     assert kept < 10_000_000
     assert given_back > 35_000_000
+
+
+@pytest.mark.skipif(not has_huge_pages(), reason="a system without huge pages on request")
+def test_what_lasts_moves_into_huge_pages() -> None:
+    """The objects of a start, tens of megabytes, stay as they are."""
+    huge_kib, kept = _printed(LASTING)
+    assert huge_kib > 10_000
+    assert kept == 400_000
