@@ -34,7 +34,7 @@ def settle() -> None:
     """Treat the objects that exist now, those of a start, as what lives as long as the process.
 
     They are exempt from garbage collection. Where the system can, they move into huge pages: a request uses thousands
-    of them, and translating their addresses in pages of four kibibytes takes a twentieth of its processor time.
+    of them, and translating their addresses in pages of four kibibytes takes a twentieth of a small one's time.
     """
     gc.collect()
     gc.freeze()
