@@ -250,7 +250,12 @@ def _named(facts: Facts, source: Source, found: WorkFile) -> Facts:
     if len({name.casefold() for name in names}) < len(names):
         names = list(unique(names))
     layers = tuple(
-        msgspec.structs.replace(layer, name=name, is_derived=layer.name in derived)
+        msgspec.structs.replace(
+            layer,
+            name=name,
+            is_derived=layer.name in derived,
+            crs=layer.crs if layer.crs.known else msgspec.structs.replace(layer.crs, claim=found.claim),
+        )
         for layer, name in zip(facts.layers, names, strict=True)
     )
     columns = {field.name for layer in layers for field in layer.fields}

@@ -21,6 +21,7 @@ from service.engine.holding import Opening, hold
 from service.engine.jailed import database, delimited, lines, relabel, shape_records, sheets
 from service.engine.jailed import facts as facts_program
 from service.engine.jailed.gpkg import FID, GEOMETRY
+from service.engine.jailed.place_names import find_pairs
 from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
 from service.engine.mistyped import TypeCheck
 from service.engine.placing import Placing
@@ -34,6 +35,7 @@ from service.errors import Rejection
 from service.formats.crs import MAX_CODE
 from service.formats.dbf_encoding import NO_UNICODE, guess_encoding
 from service.formats.detect import Part, Source
+from service.formats.esri_codes import esri_code
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Name, TableName
 from service.formats.format import Reader, Reading, reading_of
 from service.formats.names import listed, quotes, shown, values_of
@@ -81,6 +83,7 @@ TAKEN_FOR_WINDOWS = (
 )
 LARGEST_WORKBOOK_BYTES = 1 << 20
 """Many larger ones would be read twice, because some of their content must be examined one by one."""
+NO_SYSTEM = re.compile(r"Failed to process SRS")
 ODD_LAYER_NAME = re.compile(r"layer name may not")
 PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -111,6 +114,8 @@ class WorkFile(msgspec.Struct, frozen=True):
     """The facts, if the upload is held in memory; None if there is a work file."""
     cells: Mapping[str, Mapping[str, object]] = MappingProxyType({})
     """For each table with coordinate columns: the CSV that was read, its delimiter, and their original names."""
+    claim: str = ""
+    """The name of the system that the file gives for layers without a known one."""
 
 
 class _Table(msgspec.Struct, frozen=True):
@@ -209,6 +214,21 @@ async def _read_json(place: Workplace, source: Source) -> WorkFile:
     if source.prefix:
         await place.python(lines.__name__, staged_names(source)[0].removeprefix(source.prefix), WORK_FILE)
     return found
+
+
+async def _read_esri_json(place: Workplace, source: Source) -> WorkFile:
+    """Read a document whose system may have a code of Esri's, which the driver takes for one of EPSG's."""
+    code = await run_blocking(partial(esri_code, source.path), inline=place.is_small)
+    if not code:
+        return await _read_single(place, source)
+    system = f"ESRI:{code}"
+    arguments = [*INTO_WORK_FILE, "-a_srs", system, WORK_FILE, staged_names(source)[0]]
+    drivers = (*reading_of(source.format).drivers, WORK_DRIVER)
+    if NO_SYSTEM.search(await place.ogr2ogr(arguments, drivers, tolerated=NO_SYSTEM)):
+        await place.discard(WORK_FILE)
+        read = await _read_document(place, source)
+        return msgspec.structs.replace(read, claim=system)
+    return WorkFile()
 
 
 async def _read_layers(place: Workplace, reading: Reading, origin: str, layers: Sequence[str] = ()) -> WorkFile:
@@ -413,15 +433,30 @@ def _require_places(tables: Sequence[_Table | Table], request: ConversionRequest
     if request.place_fields:
         named = " and ".join(f"{field}={shown(name)!r}" for field, name in request.place_fields.items())
         raise Rejection(f"The table has no such columns: {named}. Its columns are {columns}.")
+    alike = next(_named_like_coordinates(tables), "")
+    remedy = alike or "Name them in xField and yField, or in wktField."
     raise Rejection(
-        "sourceEpsg was sent, but no columns of coordinates were found. Name them in xField and yField, or in "
-        f"wktField; leave sourceEpsg out to convert the table without geometry. The columns are {columns}."
+        f"sourceEpsg was sent, but no columns of coordinates were found. {remedy} Leave sourceEpsg out to convert the "
+        f"table without geometry. The columns are {columns}."
     )
+
+
+def _named_like_coordinates(tables: Sequence[_Table | Table]) -> Iterator[str]:
+    """What to do about columns that would be coordinates by their names, if their cells were numbers."""
+    for table in tables:
+        pairs = [] if table.places else find_pairs(list(enumerate(table.columns)))
+        if pairs:
+            x, y = (repr(shown(table.columns[at])) for at in pairs[0])
+            yield (
+                f"The columns {x} and {y} are named like coordinates, but most of their cells are no decimal numbers, "
+                "so they became no points. Write 50.5 for 50°30'N, and -7.25 for 7°15'W."
+            )
 
 
 def _table_warnings(tables: Sequence[_Table | Table]) -> Iterator[str]:
     if any(table.in_windows_1252 for table in tables):
         yield TAKEN_FOR_WINDOWS.format(what="The file", remedy="Send the file in UTF-8")
+    yield from _named_like_coordinates(tables)
     renamed = [pair for table in tables for pair in table.renamed]
     if renamed:
         pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in renamed], LISTED)
@@ -495,6 +530,7 @@ _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = 
         Reader.DOCUMENTS: _read_documents,
         Reader.DATABASE: _read_database,
         Reader.GEOPACKAGE: _read_geopackage,
+        Reader.ESRI_JSON: _read_esri_json,
     }
 )
 _TABLE_READERS: Mapping[Reader, Callable[[Workplace, Source, ConversionRequest], Awaitable[WorkFile]]] = (

@@ -152,6 +152,7 @@ NOTES = """\
   100 m elsewhere, or because they are farther from its origin than the Earth is long around, are converted, and a
   warning reports their number and the first. Coordinates slightly beyond the area, such as those of a neighboring UTM
   zone, are right.
+- **Esri JSON** may name its system by a code of Esri's, such as 102003, or of EPSG's.
 - **UTF-16** is read in KML, and in CSV and WKT with a byte order mark; other formats and files are refused.
 - **SQLite** is read with all its tables except those of SpatiaLite.
 

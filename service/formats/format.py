@@ -26,6 +26,7 @@ class Reader(StrEnum):
     WORKBOOK = "workbook"
     DATABASE = "database"
     GEOPACKAGE = "geopackage"
+    ESRI_JSON = "esri_json"
     PARTS = "parts"
     """Formats of several files; each set is a layer."""
     DOCUMENTS = "documents"

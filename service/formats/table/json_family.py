@@ -97,6 +97,7 @@ ESRIJSON = Format(
     extensions=(".json",),
     reading=Reading(
         drivers=("ESRIJSON",),
+        reader=Reader.ESRI_JSON,
         unread=NO_UTF_16,
         left_out=(
             LeftOut(

@@ -424,7 +424,7 @@ async def test_values_of_other_types_in_a_geopackage_are_told(
     assert (await pipeline.to("Csv", source)).output.warnings == ()
 
 
-MIF = """Version 300
+LABELS = """Version 300
 Charset "WindowsLatin1"
 Delimiter ","
 CoordSys Earth Projection 1, 0
@@ -446,7 +446,7 @@ async def test_texts_of_labels_are_told(
 ) -> None:
     """The driver tells them in the style of a feature alone."""
     directory = converters.new_directory()
-    (directory / "a.mif").write_text(MIF)
+    (directory / "a.mif").write_text(LABELS)
     (directory / "a.mid").write_text("1\n2\n3\n")
     if kind == "tab":
         assert await converters.ogr2ogr(directory, "-f", "MapInfo File", "b.tab", "a.mif", "-nln", "b")
@@ -457,3 +457,49 @@ async def test_texts_of_labels_are_told(
     done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path)
     told = [warning for warning in done.output.warnings if "abels" in warning]
     assert told == ["Texts of labels (2) were left out; their positions and attributes were kept."]
+
+
+ESRI_CODES = {
+    '{"wkid": 102003}': (-94.8300, 39.2789),
+    '{"latestWkid": 3857, "wkid": 102100}': (0.8983, 1.7964),
+    '{"wkid": 102100}': (0.8983, 1.7964),
+}
+ESRI_POINT = """{"geometryType": "esriGeometryPoint", "spatialReference": SYSTEM, "fields": [{"name": "a", "type":
+"esriFieldTypeInteger"}], "features": [{"attributes": {"a": 1}, "geometry": {"x": 100000, "y": 200000}}]}"""
+
+
+@pytest.mark.parametrize("system", ESRI_CODES)
+async def test_codes_of_esri_are_known(pipeline: Pipeline, tmp_path: Path, system: str) -> None:
+    """The driver takes them for codes of EPSG."""
+    path = tmp_path / "a.json"
+    path.write_text(ESRI_POINT.replace("SYSTEM", system))
+    (row,) = readers.table((await pipeline.to("Csv", path)).path)
+    place = tuple(map(float, row["WKT"].removeprefix("POINT (").removesuffix(")").split()))
+    assert place == pytest.approx(ESRI_CODES[system], abs=1e-3)
+
+
+async def test_an_unknown_code_of_esri_is_named(pipeline: Pipeline, tmp_path: Path) -> None:
+    """What the refusal advises works."""
+    path = tmp_path / "a.json"
+    path.write_text(ESRI_POINT.replace("SYSTEM", '{"wkid": 999999}'))
+    with pytest.raises(Rejection, match=r"in 'ESRI:999999', which is not a known system.*sourceEpsg.*keepCoordinates"):
+        await pipeline.to("Csv", path)
+    assert (await pipeline.to("Csv", path, source_epsg=3857)).facts.feature_count == 1
+    assert (await pipeline.to("Csv", path, keep_coordinates=True)).facts.feature_count == 1
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_degrees_and_minutes_are_told(converters: Converters, tmp_path: Path, *, has_sessions: bool) -> None:
+    """Naming their columns in xField and yField would not help."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = tmp_path / "a.csv"
+    path.write_text("id,lat,lon\n1,50°30N,7°10E\n2,51°30N,7°10E\n", encoding="utf-8")
+    with pytest.raises(Rejection, match=r"'lon' and 'lat' are named like coordinates.*Leave sourceEpsg out") as refusal:
+        await pipeline.to("GeoJson", path, source_epsg=4326)
+    assert "xField" not in str(refusal.value)
+    done = await pipeline.to("GeoJson", path)
+    assert [warning.partition(", but")[0] for warning in done.output.warnings] == [
+        "The columns 'lon' and 'lat' are named like coordinates"
+    ]
+    path.write_text("id,lat,lon\n1,50.5,7.25\n", encoding="utf-8")
+    assert (await pipeline.to("GeoJson", path, source_epsg=4326)).output.warnings == ()
