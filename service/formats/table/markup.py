@@ -24,6 +24,17 @@ BEGINS_BLANK = rb">[ \t]{1,50}[^<\s\d.+-]"
 """A text with blanks at its beginning; those of coordinates and other numbers do not matter."""
 ENDS_BLANK = rb"</(?<=[ \t]</)(?:SimpleData|value|name|description)>"
 """A text with a blank at its end. It begins with fixed bytes, which are found in an eighth of the time of a choice."""
+_GEOMETRY = (
+    rb"(?:\w{1,20}:)?(?:Point|LineString|Polygon|Curve|Surface|Solid"
+    rb"|Multi(?:Point|LineString|Polygon|Curve|Surface|Geometry))"
+)
+SECOND_GEOMETRY = (
+    rb"</"
+    + _GEOMETRY
+    + rb">\s{0,12}</(?!(?:\w{1,20}:)?(?:\w{0,12}[mM]embers?|exterior|interior)>)[\w:.-]{1,40}>\s{0,12}"
+    rb"(?:<[\w:.-]{1,30}>[^<>]{0,30}</[\w:.-]{1,30}>\s{0,12}){0,2}<[\w:.-]{1,40}>\s{0,12}<" + _GEOMETRY + rb"[\s>]"
+)
+"""Two properties of one feature that are geometries, perhaps with short values between them; parts of one are none."""
 _KML_READING = MappingProxyType({"LIBKML_LAUNDER_FIELD_NAMES": "NO"})
 """The driver would replace all but ASCII letters and digits in names, and keep one of those that become the same."""
 _KML_LEFT_OUT = (
@@ -108,6 +119,11 @@ GML = Format(
         environment=MappingProxyType({"GML_FIELDTYPES": "ALWAYS_STRING"}),
         left_out=(
             LeftOut((), "Blanks at the beginning of texts ({count}) were left out.", pattern=BEGINS_BLANK),
+            LeftOut(
+                (),
+                "Further geometries of features ({count}) were left out: of the geometries of a feature, one is read.",
+                pattern=SECOND_GEOMETRY,
+            ),
             LeftOut((b"xlink:href=",), "References to other elements (xlink:href, {count}) were left out."),
         ),
         overflows=frozenset({"infinite"}),

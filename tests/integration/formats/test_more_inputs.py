@@ -503,3 +503,28 @@ async def test_degrees_and_minutes_are_told(converters: Converters, tmp_path: Pa
     ]
     path.write_text("id,lat,lon\n1,50.5,7.25\n", encoding="utf-8")
     assert (await pipeline.to("GeoJson", path, source_epsg=4326)).output.warnings == ()
+
+
+GML_POINT = "<gml:Point srsName='EPSG:4326'>\n<gml:pos>1 2</gml:pos></gml:Point>"
+GML_MEMBERS = "".join(f"<gml:pointMember>{GML_POINT}</gml:pointMember>" for _ in range(3))
+GEOMETRIES_IN_GML = {
+    f"<a:g>{GML_POINT}</a:g>": 0,
+    f"<a:g><gml:MultiPoint srsName='EPSG:4326'>{GML_MEMBERS}</gml:MultiPoint></a:g>": 0,
+    f"<a:g>{GML_POINT}</a:g>\n  <a:h>{GML_POINT}</a:h>": 1,
+    f"<a:g>{GML_POINT}</a:g><a:m>text</a:m>\n<a:h>{GML_POINT}</a:h><a:i>{GML_POINT}</a:i>": 2,
+}
+
+
+@pytest.mark.parametrize("geometries", GEOMETRIES_IN_GML, ids=["one", "parts", "two", "three"])
+async def test_further_geometries_in_gml_are_told(pipeline: Pipeline, tmp_path: Path, geometries: str) -> None:
+    """The driver keeps one of each feature."""
+    path = tmp_path / "a.gml"
+    feature = "<gml:featureMember><a:f><a:n>1</a:n>{}</a:f></gml:featureMember>"
+    path.write_text(
+        '<a:C xmlns:a="http://a" xmlns:gml="http://www.opengis.net/gml">'
+        f"{feature.format(geometries)}{feature.format(f'<a:g>{GML_POINT}</a:g>')}</a:C>"
+    )
+    left_out = GEOMETRIES_IN_GML[geometries]
+    warnings = (await pipeline.to("GeoJson", path)).output.warnings
+    told = f"Further geometries of features ({left_out}) were left out: of the geometries of a feature, one is read."
+    assert warnings == (told,) * (left_out > 0)
