@@ -24,6 +24,12 @@ def document(size_bytes: int) -> bytes:
     return b'{"type": "FeatureCollection", "features": [\n' + ",\n".join([text] * repeats).encode() + b"\n]}\n"
 
 
+@cache
+def points(number: int) -> bytes:
+    """A document of so many points, about 0.2 KB each."""
+    return _document([_feature(random.Random(_SEED), place) for place in range(number)])
+
+
 def write_document(directory: Path, content: bytes, name: str) -> Path:
     """Write a document for bare `ogr2ogr`."""
     path = directory / name
