@@ -70,13 +70,13 @@ class SelfTest:
         """What a program reaches that a Python server starts.
 
         Raises:
-            OSError: the server has not become ready, or this host cannot test it now.
+            OSError: the server has not become ready, or the program has not come to its end: this proves nothing.
         """
 
         async def run_there(command: Command, launcher: LauncherName | None) -> Verdict:
             verdict = await run(command, launcher)
-            if not verdict.launcher:
-                raise OSError(errno.EAGAIN, verdict.detail)
+            if verdict.ending is not Ending.OK:
+                raise OSError(errno.EAGAIN, f"the probe ended by {verdict.ending} {verdict.detail}".strip())
             return verdict
 
         with self._attack(run_there) as attack:

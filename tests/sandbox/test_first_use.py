@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from sandbox import first_use, selftest
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Mode, PythonServer
 from sandbox.pool import Pool, open_pool
@@ -164,3 +165,19 @@ async def test_a_server_that_does_not_become_ready_holds_nothing_up(place: Place
             verdict = await place.run(pool, "often_used")
             assert (verdict.launcher, verdict.ending) == (LauncherName.EXEC, Ending.OK)
         assert not row(pool, LauncherName.PYTHON_SERVER).active
+
+
+async def test_an_attack_that_is_cut_short_is_made_again_later(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It proves nothing; not every command tries, since the start of a server takes long."""
+    async with open_pool(place.config(), {"the secret": place.secret}) as pool:
+        for limits in (Limits(file_bytes=1), selftest._LIMITS):
+            monkeypatch.setattr(selftest, "_LIMITS", limits)
+            verdict = await place.run(pool, "often_used")
+            assert (verdict.launcher, verdict.ending) == (LauncherName.EXEC, Ending.OK)
+        assert "the probe ended by output_size" in row(pool, LauncherName.PYTHON_SERVER).reason
+        verdict = await place.run(pool, "rarely_used")
+        assert (verdict.launcher, verdict.ending) == (LauncherName.RARE_PYTHON_SERVER, Ending.OK)
+        monkeypatch.setattr(first_use, "_PAUSE_SECONDS", 0)
+        verdict = await place.run(pool, "often_used")
+        assert (verdict.launcher, verdict.ending) == (LauncherName.PYTHON_SERVER, Ending.OK)
+        assert pool.report().escapes == ()
