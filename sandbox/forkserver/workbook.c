@@ -1,8 +1,9 @@
 /*
  * Examines the parts of a workbook (XLSX) before its driver reads them: the formats that its cells use, the formulas that
  * have no result, and the characters that are escaped. The counts are those of service/engine/jailed/cells.py. Workbooks
- * that count days from 1904, have prefixes before the names of elements, or are unusual in another way count as odd and are
- * left to service/engine/jailed/styles.py. Whether the driver mistakes a format is for the service to decide.
+ * that count days from 1904, have prefixes before the names of elements, have parts in UTF-16, or are unusual in another way
+ * count as odd and are left to service/engine/jailed/styles.py. Whether the driver mistakes a format is for the service to
+ * decide.
  *
  * Sheets are read in pieces, so that memory is limited; no look at a tag goes beyond the next one, so that the time it takes
  * grows with the text.
@@ -77,6 +78,12 @@ static void see_escapes(struct workbook *book, const char *at, const char *end)
     }
 }
 
+/* Whether a text is in UTF-16, in which each character of a tag has a zero; no other text may contain one. */
+static int is_wide(const char *start, const char *end)
+{
+    return start < end && memchr(start, 0, (size_t)(end - start)) != NULL;
+}
+
 static void see_piece(struct workbook *book, const char *start, const char *end)
 {
     for (const char *at = start; at < end && (at = memchr(at, '<', (size_t)(end - at))); at++) {
@@ -85,7 +92,7 @@ static void see_piece(struct workbook *book, const char *start, const char *end)
             see_cell(book, cell, end);
     }
     see_escapes(book, start, end);
-    book->is_odd |= find(start, end, ":worksheet") != NULL;
+    book->is_odd |= find(start, end, ":worksheet") != NULL || is_wide(start, end);
 }
 
 /* The last place in a text where a cell or a shared text begins, so that no piece ends within one; the rest is short. */
@@ -93,7 +100,7 @@ static const char *last_beginning(const char *start, const char *end)
 {
     const char *least = end - start > CHUNK ? end - CHUNK : start;
     for (const char *at = end; (at = memrchr(least, '<', (size_t)(at - least)));)
-        if (begins(at, end, "<c ") || begins(at, end, "<si"))
+        if (tag_at(at, end, "<c").end || tag_at(at, end, "<si").end)
             return at;
     return least;
 }
@@ -147,7 +154,7 @@ char *text_of_part(const char *file, const char *part, size_t *size)
     *size = opened && text ? VSIFReadL(text, 1, CHUNK, opened) : 0;
     if (opened)
         VSIFCloseL(opened);
-    if (*size && *size < CHUNK) {
+    if (*size && *size < CHUNK && !is_wide(text, text + *size)) {
         text[*size] = 0;
         return text;
     }

@@ -7,7 +7,7 @@
  * its characters are escaped; `ok` is false if another program must look. */
 void examine_workbook(const char *file);
 
-/* The text of a part of a workbook below xl/, which ends with a zero; NULL if there is none, or it is long. */
+/* The text of a part of a workbook below xl/, which ends with a zero; NULL if there is none, it is long or in UTF-16. */
 char *text_of_part(const char *file, const char *part, size_t *size);
 
 #pragma GCC visibility pop

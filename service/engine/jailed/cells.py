@@ -1,14 +1,19 @@
 """Finds what the driver does not tell of the cells of a workbook. Runs in the sandbox, without other packages."""
 
+import codecs
 import re
 import zipfile
 from collections.abc import Iterator
+from functools import partial
+from itertools import chain
 
 MEMBER = re.compile(r"xl/(?:worksheets/[^/]+|sharedStrings)\.xml", re.IGNORECASE)
 MOST_SCANNED = 256 << 20
 CHUNK = 1 << 20
-BEGINNINGS = (b"<c ", b"<si")
-"""Of cells, and of the texts that they share."""
+UP_TO_THE_LAST = re.compile(rb".*(?=<(?:c|si)\b)", re.DOTALL)
+"""What is before the last cell, or the last of the texts that cells share."""
+DECLARED = re.compile(r"\A\ufeff?(?:<\?xml[^>]*\?>)?")
+"""A mark and a declaration of the encoding."""
 FORMULA = b"<f"
 ESCAPE = b"_x"
 UNCALCULATED = re.compile(
@@ -35,16 +40,42 @@ def scan(book: zipfile.ZipFile) -> tuple[int, int]:
     return uncalculated, escaped
 
 
+def pieces(book: zipfile.ZipFile, member: str) -> Iterator[bytes]:
+    """The content of a part of the workbook; as UTF-8 also if it is in UTF-16, which the driver reads too.
+
+    Raises what `zipfile` does if the workbook is damaged.
+    """
+    with book.open(member) as file:
+        chunks = iter(partial(file.read, CHUNK), b"")
+        first = next(chunks, b"")
+        whole: Iterator[bytes] = chain([first], chunks)
+        if encoding := _wide_encoding(first):
+            texts = codecs.iterdecode(whole, encoding, "replace")
+            whole = (DECLARED.sub("", text).encode() for text in texts)
+        yield from whole
+
+
+def _wide_encoding(beginning: bytes) -> str:
+    """UTF-16 as parsers of XML recognize it: by its mark or by a zero, which no other text has."""
+    mark, zero = beginning[:2], beginning[:2].find(0)
+    if mark == codecs.BOM_UTF16_BE or zero == 0:
+        return "utf-16-be"
+    return "utf-16-le" if mark == codecs.BOM_UTF16_LE or zero == 1 else ""
+
+
 def _parts(book: zipfile.ZipFile) -> Iterator[bytes]:
     """The content of the sheets and texts, cut before a cell or text, as far as it is scanned."""
     scanned = 0
     for member in filter(MEMBER.fullmatch, book.namelist()):
-        with book.open(member) as file:
-            rest = b""
-            while scanned < MOST_SCANNED and (chunk := file.read(CHUNK)):
-                scanned += len(chunk)
-                text = rest + chunk
-                end = max(*map(text.rfind, BEGINNINGS), len(text) - CHUNK, 0)
-                yield text[:end]
-                rest = text[end:]
-            yield rest
+        rest = b""
+        for piece in pieces(book, member) if scanned < MOST_SCANNED else ():
+            scanned += len(piece)
+            text = rest + piece
+            least = max(len(text) - CHUNK, 0)
+            last = UP_TO_THE_LAST.match(text, least)
+            end = last.end() if last else least
+            yield text[:end]
+            rest = text[end:]
+            if scanned >= MOST_SCANNED:
+                break
+        yield rest

@@ -15,16 +15,14 @@ import zipfile
 import zlib
 from collections.abc import Container, Iterator, Mapping
 from html import unescape
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
-from typing import IO
 
-from service.engine.jailed.cells import scan
+from service.engine.jailed.cells import CHUNK, pieces, scan
 
 MEMBER = "xl/styles.xml"
 BOOK_MEMBER = "xl/workbook.xml"
 MOST_BYTES = 16 << 20
-CHUNK = 1 << 20
 CODE = re.compile(rb"""(\bformatCode\s*=\s*(?P<quote>["']))(.*?)((?P=quote))""", re.DOTALL)
 SINCE_1904 = re.compile(rb"""\bdate1904\s*=\s*["'](?:1|true)["']""")
 SHEET = re.compile(r"xl/worksheets/[^/]+\.xml", re.IGNORECASE)
@@ -90,10 +88,11 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             is_early = SINCE_1904.search(description) is not None
             largest = _largest(book, _wanted(understood, built_in, is_early=is_early))
             uncalculated, escaped = scan(book)
+            is_whole = book.getinfo(MEMBER).file_size < MOST_BYTES
     except UNREADABLE:
         return  # the driver reports what is wrong
     understood = _with_known_numbers(understood, built_in, largest)
-    if len(content) < MOST_BYTES and understood != content:
+    if is_whole and understood != content:
         _copy_with(understood, workbook, plain)
     early = is_early and any(place in largest for place in _dates(understood))
     found = {"early": early, "uncalculated": uncalculated, "escaped": escaped}
@@ -154,16 +153,15 @@ def _largest(book: zipfile.ZipFile, wanted: Mapping[int, float]) -> dict[int, fl
     left = dict(wanted)
     anything = [place for place, enough in wanted.items() if enough == ANY]
     for name in filter(SHEET.fullmatch, book.namelist()) if left else ():
-        with book.open(name) as sheet:
-            for text in _rows(sheet):
-                for place, value in _numbers_of(text, left):
-                    found[place] = max(found.get(place, 0.0), value)
-                    if found[place] >= left[place]:
-                        del left[place]
-                        while anything:  # one date is enough
-                            left.pop(anything.pop(), None)
-                if not left:
-                    return found
+        for text in _rows(pieces(book, name)):
+            for place, value in _numbers_of(text, left):
+                found[place] = max(found.get(place, 0.0), value)
+                if found[place] >= left[place]:
+                    del left[place]
+                    while anything:  # one date is enough
+                        left.pop(anything.pop(), None)
+            if not left:
+                return found
     return found
 
 
@@ -175,11 +173,11 @@ def _numbers_of(text: bytes, wanted: Container[int]) -> Iterator[tuple[int, floa
             yield place, float(value[1])
 
 
-def _rows(sheet: IO[bytes]) -> Iterator[bytes]:
+def _rows(sheet: Iterator[bytes]) -> Iterator[bytes]:
     """The content of `sheet`, cut between cells."""
     rest = b""
-    while chunk := sheet.read(CHUNK):
-        text = rest + chunk
+    for piece in sheet:
+        text = rest + piece
         end = text.rfind(b"<", 0, max(text.rfind(b"row>"), 0)) + 1
         yield text[:end]
         rest = text[end:]
@@ -208,8 +206,7 @@ def _with_known_numbers(styles: bytes, built_in: Mapping[int, bytes], largest: M
 
 
 def _read(book: zipfile.ZipFile, member: str) -> bytes:
-    with book.open(member) as file:
-        return file.read(MOST_BYTES)
+    return b"".join(islice(pieces(book, member), MOST_BYTES // CHUNK))
 
 
 def _understood(code: bytes) -> bytes:

@@ -345,6 +345,23 @@ async def test_dates_that_are_counted_from_1904_are_told(
     assert [feature["properties"] for feature in found] == [{"at": value, "t": "x"}]
 
 
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_workbooks_in_utf_16_are_looked_at_too(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Their driver reads them: without a look at their styles and days, it would take these dates for numbers."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await _workbook(pipeline, tmp_path, b'formatCode="d/m"')
+    with zipfile.ZipFile(path) as book, zipfile.ZipFile(tmp_path / "wide.xlsx", "w", zipfile.ZIP_DEFLATED) as wide:
+        for name in book.namelist():
+            text = book.read(name).decode().replace("<sheets>", '<workbookPr date1904="1"/><sheets>')
+            is_read = name.startswith("xl/") and name.endswith(".xml")
+            wide.writestr(name, text.replace("UTF-8", "UTF-16").encode("utf-16") if is_read else text)
+    done = await pipeline.to("GeoJson", tmp_path / "wide.xlsx", source_epsg=4326)
+    assert sum("1,462 days (4 years and 1 day) too early" in warning for warning in done.output.warnings) == 1
+    assert [feature["properties"] for feature in readers.geojson(done.path)] == [{"at": "2024-01-02", "t": "x"}]
+
+
 async def test_numbers_are_no_dates_that_are_counted_from_1904(pipeline: Pipeline, tmp_path: Path) -> None:
     """A workbook may have formats of dates that no cell with a number uses."""
     path = await _workbook(pipeline, tmp_path, b'formatCode="YYYY-MM-DD"')

@@ -33,6 +33,7 @@ CELLS: Mapping[str, bytes] = {
     "no end of a formula": b"<c><f>" * REPEATED + UNCALCULATED,
     "no end of a cell": b"<c><f></f> " * REPEATED + UNCALCULATED,
     "several pieces": (UNCALCULATED + b"<c r='A2'><v>1</v></c>_x000D_") * REPEATED,
+    "cells without blanks": (b"<c><f>1+1</f></c><c\nr='A2'><v>1</v></c>") * REPEATED,
     "one piece without cells": b"x_x000D_" * 5 + b" " * (2 << 20) + UNCALCULATED,
 }
 ODD: Mapping[str, Mapping[str, bytes]] = {
@@ -45,6 +46,10 @@ ODD: Mapping[str, Mapping[str, bytes]] = {
     "a format beyond all": {SHEET: b"<c s='4096'/>"},
     "a long format": {styles.MEMBER: b"<styleSheet><numFmt numFmtId='164' formatCode='%s'/>" % (b"0" * 256)},
     "a format without end": {styles.MEMBER: b"<styleSheet><numFmt numFmtId='164' formatCode='0.0"},
+    "a workbook in UTF-16": {styles.BOOK_MEMBER: "<workbook/>".encode("utf-16")},
+    "styles in UTF-16": {styles.MEMBER: "<styleSheet/>".encode("utf-16-be")},
+    "a sheet in UTF-16": {SHEET: "<worksheet/>".encode("utf-16-le")},
+    "texts in UTF-16": {TEXTS: "<sst><si><t>_x000D_</t></si></sst>".encode("utf-16")},
     "a large part": {styles.MEMBER: b"<styleSheet>" + b" " * (1 << 20)},
 }
 FORMATS = b"""<styleSheet><numFmts count="4"><numFmt numFmtId="164" formatCode="0.00"/>

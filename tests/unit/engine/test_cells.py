@@ -49,6 +49,31 @@ def test_formulas_without_results_are_counted(text: bytes) -> None:
         assert cells.scan(book) == (3 * FORMULAS[text], 0)
 
 
+@pytest.mark.parametrize("cell", [b"<c><f>1+1</f></c>", b"<c\nr='A1'><f>1+1</f></c>", b"<c\tr='A1'><f>1+1</f></c>"])
+def test_no_cell_is_cut(cell: bytes) -> None:
+    """Sheets are read in pieces: wherever one ends, every cell is found, however its tag goes on."""
+    with zipfile.ZipFile(workbook(cell * REPEATED)) as book:
+        assert cells.scan(book) == (REPEATED, 0)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_parts_in_utf_16_are_read(tmp_path: Path, encoding: str) -> None:
+    """With a mark or without, as the driver reads them; the styles that are made plain are in UTF-8."""
+    parts = {
+        SHEET: "<row>" + '<c s="0"><f>1</f></c><c s="0"><v>2</v></c><c><v>_x000D_\u017d</v></c>' * 20_000 + "</row>",
+        styles.BOOK_MEMBER: '<workbook><workbookPr date1904="1"/></workbook>',
+        styles.MEMBER: "<styleSheet><numFmt numFmtId='164' formatCode='d/m'/><cellXfs><xf numFmtId='164'/></cellXfs>",
+    }
+    source, plain, found = (tmp_path / name for name in ("a.xlsx", "plain.xlsx", "found.json"))
+    with zipfile.ZipFile(source, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, text in parts.items():
+            packed.writestr(name, ('<?xml version="1.0" encoding="UTF-16"?>' + text).encode(encoding))
+    styles.main(str(source), str(plain), str(found))
+    assert json.loads(found.read_text()) == {"early": True, "uncalculated": 20_000, "escaped": 20_000}
+    with zipfile.ZipFile(plain) as packed:
+        assert packed.read(styles.MEMBER).decode() == parts[styles.MEMBER].replace("d/m", "YYYY-MM-DD")
+
+
 @pytest.mark.parametrize("crafted", [b"<c <f", b"<c><f ", b"<c><f>", b"<c t='s", b"<c><f></f> "])
 def test_tags_that_do_not_end_are_passed_once(crafted: bytes) -> None:
     """The formula after them is found."""
