@@ -7,11 +7,13 @@ the handful of calls that a file of some kilobytes needs.
 import asyncio
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
 
-from anyio import CancelScope
+from service.cancellation import outlast
 
 INLINE_BYTES = 256 * 1024
 """Up to here a file is small: read, written or removed in less time than others notice."""
@@ -25,6 +27,8 @@ class _Call(Generic[_Result]):
 
     def __init__(self, work: Callable[[], _Result]) -> None:
         self._work = work
+        self._context = copy_context()  # what the work logs names the request
+        self._taken = Lock()
         self._loop = asyncio.get_running_loop()
         self._woken = self._loop.create_future()
         self._is_over = False
@@ -32,9 +36,11 @@ class _Call(Generic[_Result]):
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Do the work; for the thread."""
+        """Do the work, unless the caller has withdrawn it."""
+        if not self._take():
+            return
         try:
-            self._result = self._work()
+            self._result = self._context.run(self._work)
         except BaseException as error:  # noqa: BLE001 - raised in the caller
             self._error = error
         try:
@@ -42,30 +48,39 @@ class _Call(Generic[_Result]):
         except RuntimeError:  # the loop has closed, and nobody waits
             return
 
+    def _take(self) -> bool:
+        """Decide what becomes of the work; True for the first who asks, the thread or a cancelled caller."""
+        return self._taken.acquire(blocking=False)
+
     def _tell(self) -> None:
         self._is_over = True
         if not self._woken.done():
             self._woken.set_result(None)
 
     async def outcome(self) -> _Result:
-        """Wait for the end of the work; a cancelled caller waits for it, too, before it is told."""
+        """Wait for the end of the work; a cancelled caller withdraws it, or waits for its end if it has begun."""
+        try:
+            await self._end()
+            if self._error is not None:
+                raise self._error
+            return self._result
+        finally:
+            self._error = None  # its traceback leads back here
+
+    async def _end(self) -> None:
         try:
             await self._woken
         except asyncio.CancelledError:
-            if not self._is_over:
+            if not self._is_over and not self._take():
                 self._woken = self._loop.create_future()
-                with CancelScope(shield=True):
-                    await self._woken
+                await outlast(self._woken)
             raise
-        if self._error is not None:
-            raise self._error
-        return self._result
 
 
 class Threads:
     """Up to `most` threads, started when there is work; they end with this object, or with the process.
 
-    A call costs a third of what anyio's costs, which checks for cancellation three times and copies the context.
+    A call costs a third of what anyio's costs, which checks for cancellation three times.
     """
 
     def __init__(self, most: int = MOST_THREADS) -> None:
@@ -76,17 +91,28 @@ class Threads:
         weakref.finalize(self, self._calls.put, None)
 
     async def run(self, work: Callable[[], _Result]) -> _Result:
-        """Run `work` in a thread; a cancelled caller waits for its end."""
+        """Run `work` in a thread. If its caller is cancelled, it is left undone, or ends first if it has begun.
+
+        Its result is then dropped, so it must not be what only the caller can close. While this host has no thread to
+        spare, not even the first one, the work runs in the event loop.
+        """
         call = _Call(work)
         self._busy += 1
-        if self._busy > self._started and self._started < self._most:
-            self._started += 1
-            Thread(target=_serve, args=(self._calls,), daemon=True, name="files").start()
         try:
-            self._calls.put(call)
+            if self._busy > self._started and self._started < self._most:
+                self._start()
+            if self._started:
+                self._calls.put(call)
+            else:
+                call.run()
             return await call.outcome()
         finally:
             self._busy -= 1
+
+    def _start(self) -> None:
+        with suppress(RuntimeError):  # this host is at its limit of threads; the next call tries again
+            Thread(target=_serve, args=(self._calls,), daemon=True, name="files").start()
+            self._started += 1
 
 
 def _serve(calls: SimpleQueue[_Call[Any] | None]) -> None:
@@ -101,5 +127,5 @@ SHARED = Threads()
 
 
 async def run_blocking(work: Callable[[], _Result], *, inline: bool, threads: Threads = SHARED) -> _Result:
-    """Run blocking work: at once if `inline`, else in one of `threads`; a cancelled caller waits for its end."""
+    """Run blocking work: at once if `inline`, else in one of `threads`; see `Threads.run`."""
     return work() if inline else await threads.run(work)

@@ -90,7 +90,7 @@ class WorkArea:
         return directory.parent == self._in_memory
 
     async def run_blocking(self, work: Callable[[], _Result], *, inline: bool = False) -> _Result:
-        """Run `work`, which accesses the disk, in a thread or `inline`; a cancelled caller waits for its end."""
+        """Run `work`, which accesses the disk, in a thread or `inline`; see `Threads.run`."""
         return await run_blocking(work, inline=inline, threads=self._threads)
 
     async def remove(self, directory: Path, *, inline: bool = False) -> None:

@@ -1,10 +1,15 @@
 """Threads for blocking work: their outcomes, how many there are, and callers that are cancelled."""
 
+import asyncio
 import gc
-from collections.abc import Callable
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Event, Lock, active_count
 
-import anyio
+import anyio.lowlevel
 import pytest
 
 from service.blocking import Threads, run_blocking
@@ -28,6 +33,16 @@ class _Busy:
         with self._lock:
             self.ended += 1
         return self.ended
+
+
+@contextmanager
+def _no_thread() -> Iterator[None]:
+    """No further thread starts meanwhile: there is no room for its stack."""
+    before = threading.stack_size(1 << 60)
+    try:
+        yield
+    finally:
+        threading.stack_size(before)
 
 
 def _fail() -> None:
@@ -89,3 +104,78 @@ async def test_threads_end_with_their_owner() -> None:
     del threads
     gc.collect()
     await _until(lambda: active_count() <= before)
+
+
+async def test_a_host_without_a_thread_to_spare_does_the_work_and_then_starts_threads_again() -> None:
+    threads = Threads(2)
+    with _no_thread():
+        assert [await threads.run(threading.get_ident) for _ in range(3)] == [threading.get_ident()] * 3
+        with pytest.raises(ValueError, match="as expected"):
+            await threads.run(_fail)
+    assert await threads.run(threading.get_ident) != threading.get_ident()
+
+
+async def test_what_no_further_thread_can_do_waits_for_those_that_there_are() -> None:
+    threads, busy = Threads(2), _Busy()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(threads.run, busy)
+        await _until(lambda: busy.begun == 1)
+        with _no_thread():
+            tasks.start_soon(threads.run, lambda: 1)
+            await anyio.lowlevel.checkpoint()
+        busy.let_go.set()
+    assert busy.ended == 1
+
+
+async def test_work_that_has_not_begun_ends_with_its_caller() -> None:
+    threads, busy, done, told = Threads(1), _Busy(), list[int](), list[int]()
+    first = asyncio.ensure_future(threads.run(busy))
+    second = asyncio.ensure_future(threads.run(lambda: done.append(2)))
+    second.add_done_callback(lambda _: told.append(busy.ended))
+    await _until(lambda: busy.begun == 1)
+    second.cancel()
+    await anyio.sleep(0.01)
+    busy.let_go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    await first
+    await threads.run(lambda: done.append(3))
+    assert (done, told) == ([3], [0])
+
+
+async def test_a_caller_that_is_cancelled_again_still_waits_for_its_work() -> None:
+    threads, busy = Threads(1), _Busy()
+    call = asyncio.ensure_future(threads.run(busy))
+    await _until(lambda: busy.begun == 1)
+    for _ in range(3):
+        call.cancel()
+        await anyio.sleep(0.01)
+    assert not call.done()
+    busy.let_go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert busy.ended == 1
+
+
+async def test_work_knows_the_context_of_its_caller() -> None:
+    request = ContextVar("request", default="")
+    request.set("mine")
+    assert await Threads().run(request.get) == "mine"
+
+
+async def test_nothing_of_a_failed_call_is_kept() -> None:
+    class Held:
+        def fail(self) -> None:
+            raise ValueError("as expected")
+
+    held, threads = Held(), Threads(1)
+    gone = weakref.ref(held)
+    gc.disable()
+    try:
+        with pytest.raises(ValueError, match="as expected"):
+            await threads.run(held.fail)
+        del held
+        await threads.run(lambda: None)  # the thread has let go of the first call
+        assert gone() is None
+    finally:
+        gc.enable()
