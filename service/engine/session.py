@@ -12,13 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Self, TypeVar
 
-import anyio
 import msgspec
 from msgspec import Meta
 
 from sandbox.command import Command, Limits
 from sandbox.conversation import ANSWERS, QUESTIONS, Conversation
 from sandbox.verdict import Ending, ProcessEnd, Verdict, judge
+from service.cancellation import outlast
 from service.engine.environment import VIRTUAL_DRIVER
 
 T = TypeVar("T", bound="Answer")
@@ -195,8 +195,7 @@ class Session:
             self.hang_up()
         if self._running is not None and not self._running.done():
             self._running.cancel()
-            with anyio.CancelScope(shield=True):
-                await asyncio.wait([self._running])
+            await outlast(self._running)
 
     async def _end(self) -> Verdict:
         if self._running is None:

@@ -1,5 +1,6 @@
 """A run that is held open: how it ends with the conversion that holds it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -81,6 +82,17 @@ async def test_a_cancelled_conversion_ends_its_run_first(tmp_path: Path) -> None
         tasks.start_soon(convert)
         await asked.wait()
         tasks.cancel_scope.cancel()
+    assert run.has_ended
+
+
+async def test_a_conversion_that_is_cancelled_again_still_waits_for_its_run(tmp_path: Path) -> None:
+    run = _Run(_endless)
+    conversion = asyncio.ensure_future(_ask(run, tmp_path))
+    for _ in range(3):
+        await anyio.sleep(0.001)
+        conversion.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await conversion
     assert run.has_ended
 
 
