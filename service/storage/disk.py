@@ -17,7 +17,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -51,34 +51,46 @@ class Disk:
             if found.st_mtime < oldest:
                 draft.unlink(missing_ok=True)
 
-    def place(self, name: str, output: Path) -> int:
-        """Make the file `output` the object `name`, atomically; return its descriptor for `sync`."""
-        target = f"{self._shard(name)}/{name}"
-        try:
-            os.link(output, target, follow_symlinks=False)
-        except OSError:  # another file system, one without hard links, or a second attempt
-            return self._copy(output, target)
-        return os.open(target, os.O_RDONLY | os.O_CLOEXEC)
+    @contextmanager
+    def placed(self, name: str, output: Path) -> Iterator[int]:
+        """Make the file `output` the object `name`, atomically, for a block that gives its descriptor to `sync`.
 
-    def sync(self, name: str, descriptor: int) -> None:
-        """Make the object `name` durable, or delete it; closes its descriptor."""
+        The object is deleted if that fails.
+        """
+        descriptor = self._place(output, f"{self._shard(name)}/{name}")
         try:
-            os.fsync(descriptor)
-            _sync(self._shard(name))
+            yield descriptor
         except OSError:
             self.delete([name])
             raise
         finally:
             os.close(descriptor)
 
+    def sync(self, name: str, descriptor: int) -> None:
+        """Make the object `name` durable."""
+        os.fsync(descriptor)
+        _sync(self._shard(name))
+
     def store(self, name: str, output: Path) -> None:
         """Do both."""
-        self.sync(name, self.place(name, output))
+        with self.placed(name, output) as descriptor:
+            self.sync(name, descriptor)
 
-    def _copy(self, output: Path, target: str) -> int:
-        """Copy `output`; return the descriptor of the copy."""
+    def _place(self, output: Path, target: str) -> int:
+        """Make `output` the object at `target`; return a descriptor of it."""
+        source = _open_regular(output)  # first: once there is an object, nothing may fail
+        try:
+            os.link(output, target, follow_symlinks=False)
+        except OSError:  # another file system, one without hard links, or a second attempt
+            try:
+                return self._copy(source, target)
+            finally:
+                os.close(source)
+        return source
+
+    def _copy(self, source: int, target: str) -> int:
+        """Copy the open file `source`; return a descriptor of the copy."""
         draft = self._draft()
-        source = _open_regular(output)
         try:
             copy = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
@@ -92,8 +104,6 @@ class Disk:
             with suppress(FileNotFoundError):
                 Path(draft).unlink()
             raise
-        finally:
-            os.close(source)
         return copy
 
     def delete(self, names: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 import errno
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -88,7 +88,8 @@ class LocalStorage:
             if size_of_output(path) > INLINE_BYTES:
                 await self._threads.run(partial(self._disk.store, name, path))
             else:  # small files are copied in the event loop, and only waiting for the disk takes a thread
-                await self._threads.run(partial(self._disk.sync, name, self._disk.place(name, path)))
+                with self._disk.placed(name, path) as descriptor:
+                    await self._threads.run(partial(self._disk.sync, name, descriptor))
 
     async def link(self, key: ObjectKey, *, expires_at: datetime, download_name: str, media_type: str) -> Link | None:
         """See `Storage.link`; the URL is path-absolute."""
@@ -100,12 +101,11 @@ class LocalStorage:
 
     async def read(self, key: ObjectKey) -> AsyncGenerator[bytes]:
         """See `Storage.read`."""
-        file = await self.run(partial(_open, self._disk.path(_name(key))))
-        try:
+        path = self._disk.path(_name(key))
+        with ExitStack() as opened:  # also by a thread whose caller is cancelled meanwhile
+            file = await self.run(lambda: opened.enter_context(_open(path)))
             while content := await self.run(partial(file.read, READ_BYTES)):
                 yield content
-        finally:
-            file.close()
 
     async def delete(self, keys: Sequence[ObjectKey]) -> None:
         """See `Storage.delete`."""
@@ -146,7 +146,7 @@ class LocalStorage:
     async def run(self, work: Callable[[], T]) -> T:
         """Run blocking work in one of this store's threads, and translate the system's errors.
 
-        A cancelled caller waits for the thread, so that nothing is written after the caller is gone.
+        A cancelled caller waits for work that has begun, so that nothing is written after the caller is gone.
         """
         with _faults():
             return await self._threads.run(work)

@@ -1,5 +1,6 @@
 """The local store: its disk, and the endpoint that serves its links."""
 
+import gc
 import os
 import resource
 import signal
@@ -7,14 +8,17 @@ import stat
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import anyio.lowlevel
 import pytest
 
+from service.blocking import INLINE_BYTES
 from service.storage.local import open_local
 from service.storage.port import ObjectKey, new_key
 from tests.support.small_disk import small_disk
@@ -106,6 +110,56 @@ async def test_a_file_beyond_what_the_system_allows_leaves_nothing(
         await copying.storage.put(new_key(), output, media_type="text/csv", download_name="a.csv")
     assert drafts(tmp_path / "store") == []
     assert await copying.keys() == set()
+
+
+@contextmanager
+def no_descriptor() -> Iterator[None]:
+    """No further file opens meanwhile."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("size_bytes", [1, 2 * INLINE_BYTES])
+async def test_an_output_that_cannot_be_opened_leaves_no_object(local: Stage, tmp_path: Path, size_bytes: int) -> None:
+    """This process has as many files open as it may."""
+    output = tmp_path / "output"
+    output.write_bytes(b"x" * size_bytes)
+    with failing("down"), no_descriptor():
+        await local.storage.put(new_key(), output, media_type="text/csv", download_name="a.csv")
+    assert await local.keys() == set()
+
+
+def open_here(path: Path) -> bool:
+    """Whether this process has the file open."""
+    return any(link.samefile(path) for link in Path("/proc/self/fd").iterdir() if link.exists())
+
+
+def block_until_open_here(path: Path) -> None:
+    """Wait for another thread to open the file, and keep the event loop from hearing of it."""
+    while not open_here(path):
+        time.sleep(0.001)
+
+
+async def test_a_reader_that_is_cancelled_while_its_file_opens_leaves_it_closed(local: Stage, tmp_path: Path) -> None:
+    """Not only when the garbage collector finds it, which warns of it."""
+    key = await local.put(CONTENT)
+    (path,) = [path for path in (tmp_path / "store" / "objects").rglob("*") if path.is_file()]
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anext, local.storage.read(key))
+            await anyio.lowlevel.checkpoint()
+            block_until_open_here(path)
+            tasks.cancel_scope.cancel()
+        gc.collect()
+    assert not open_here(path)
+    assert [each for each in heard if each.category is ResourceWarning] == []
 
 
 async def test_readiness_tells_before_the_disk_is_full(tmp_path: Path) -> None:
