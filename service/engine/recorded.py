@@ -5,9 +5,12 @@ transformation from one to the other moves nothing.
 """
 
 import re
+from collections.abc import Mapping, Sequence
+from xml.sax.saxutils import escape
 
 from service.engine.arguments import dataset_name
 from service.engine.diagnostics import UNREACHABLE
+from service.engine.environment import VIRTUAL_DRIVER
 from service.engine.jailed import facts as facts_program
 from service.engine.reading import ADD, NOTHING_KNOWN, UNGROUPED, WORK_DRIVER
 from service.engine.session import Answer, SessionOver
@@ -43,47 +46,68 @@ async def recorded_system(place: Workplace, plan: Plan, how: Reread) -> Recorded
         Rejection: comparing them exceeds the limits.
     """
     spatial = [dataset for dataset in plan.datasets if dataset.layer.is_spatial]
-    if plan.output_epsg is None:
+    if plan.output_epsg is None or not spatial:
         return Recorded()
-    every = [await _compared(place, plan, how, dataset) for dataset in spatial]
-    return Recorded(all(each.is_known for each in every), max((each.moved for each in every), default=0.0))
+    told = await _told_by_session(place, plan, how, spatial)
+    return told or await _compared_in_work_file(place, plan, how, spatial)
 
 
-async def _compared(place: Workplace, plan: Plan, how: Reread, dataset: Dataset) -> Recorded:
-    if place.session is not None and place.session.is_open:
-        try:
-            listed = (dataset_name(plan, dataset), str(plan.output_epsg), *how.drivers, "", *how.options, "")
-            found = await place.session.ask(Compared, "compare", *listed)
-        except SessionOver as over:
-            if not over.is_no_loss:
-                raise
-        else:
-            if found.ok:
-                return Recorded(is_known=found.moved is not None, moved=found.moved or 0.0)
-            await place.session.abandon()
-    return await _compared_in_work_file(place, plan, how, dataset)
-
-
-async def _compared_in_work_file(place: Workplace, plan: Plan, how: Reread, spatial: Dataset) -> Recorded:
+async def _told_by_session(place: Workplace, plan: Plan, how: Reread, spatial: Sequence[Dataset]) -> Recorded | None:
+    """What the run finds that has written the files; None if it is over or cannot tell."""
+    session = place.session
+    if session is None or not session.is_open:
+        return None
+    moved: list[float | None] = []
     try:
-        await _read(place, plan, how, spatial, ("-nln", WRITTEN))
-        to_planned = (*ADD, "-nln", MOVED, "-t_srs", f"EPSG:{plan.output_epsg}")
-        if NOT_THE_SYSTEM.search(await _read(place, plan, how, spatial, to_planned)):
+        for dataset in spatial:
+            listed = (dataset_name(plan, dataset), str(plan.output_epsg), *how.drivers, "", *how.options, "")
+            found = await session.ask(Compared, "compare", *listed)
+            if not found.ok:
+                await session.abandon()
+                return None
+            moved.append(found.moved)
+    except SessionOver as over:
+        if not over.is_no_loss:
+            raise
+        return None
+    return Recorded(None not in moved, max(each or 0.0 for each in moved))
+
+
+async def _compared_in_work_file(place: Workplace, plan: Plan, how: Reread, spatial: Sequence[Dataset]) -> Recorded:
+    """The same by three runs, however many files there are."""
+    files = {dataset_name(plan, dataset): dataset.name for dataset in spatial}
+    try:
+        await _read(place, how, WRITTEN, files)
+        to_planned = (*ADD, "-t_srs", f"EPSG:{plan.output_epsg}")
+        if NOT_THE_SYSTEM.search(await _read(place, how, MOVED, files, to_planned)):
             return Recorded(is_known=False)
         await place.python(facts_program.__name__, COMPARED_FILE, NOTHING_KNOWN, EXTENTS_FILE)
         facts = await place.read_json(EXTENTS_FILE, Facts)
     finally:
         await place.discard(COMPARED_FILE)
-    written, moved = (
-        next((layer.extent for layer in facts.layers if layer.name == name), None) for name in (WRITTEN, MOVED)
+    extents = {layer.name: layer.extent for layer in facts.layers}
+    farthest = 0.0
+    for number in range(len(files)):
+        written, moved = extents.get(f"{WRITTEN}{number}"), extents.get(f"{MOVED}{number}")
+        if written is None:
+            continue  # nothing is anywhere
+        if moved is None:
+            return Recorded(is_known=False)
+        farthest = max(farthest, *(abs(new - old) for old, new in zip(written, moved, strict=True)))
+    return Recorded(moved=farthest)
+
+
+async def _read(
+    place: Workplace, how: Reread, name: str, files: Mapping[str, str], options: tuple[str, ...] = ()
+) -> str:
+    """Read `files`, which have one layer each, into layers called `name` and a number, by way of a list of them."""
+    layers = (
+        f'<OGRVRTLayer name="{name}{number}"><SrcDataSource>{escape(file)}</SrcDataSource>'
+        f"<SrcLayer>{escape(layer)}</SrcLayer></OGRVRTLayer>"
+        for number, (file, layer) in enumerate(files.items())
     )
-    if written is None:
-        return Recorded()  # nothing is anywhere
-    if moved is None:
-        return Recorded(is_known=False)
-    return Recorded(moved=max(abs(new - old) for old, new in zip(written, moved, strict=True)))
-
-
-async def _read(place: Workplace, plan: Plan, how: Reread, dataset: Dataset, options: tuple[str, ...]) -> str:
-    arguments = [*UNGROUPED, *COMPARED, *options, COMPARED_FILE, dataset_name(plan, dataset)]
-    return await place.ogr2ogr(arguments, (*how.drivers, WORK_DRIVER), how.environment, tolerated=NOT_THE_SYSTEM)
+    listed = f"{name}.vrt"
+    await place.write_text(listed, f"<OGRVRTDataSource>{''.join(layers)}</OGRVRTDataSource>")
+    arguments = [*UNGROUPED, *COMPARED, *options, COMPARED_FILE, listed]
+    drivers = (*how.drivers, VIRTUAL_DRIVER, WORK_DRIVER)
+    return await place.ogr2ogr(arguments, drivers, how.environment, tolerated=NOT_THE_SYSTEM)

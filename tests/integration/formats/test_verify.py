@@ -17,6 +17,7 @@ from sandbox.command import Command
 from sandbox.verdict import Verdict
 from service.blocking import INLINE_BYTES
 from service.engine.arguments import dataset_name
+from service.engine.recorded import COMPARED_FILE
 from service.engine.workspace import FOLDER, WORK_FILE
 from service.errors import Rejection
 from service.formats.plan import Plan, plan_conversion
@@ -296,20 +297,29 @@ async def test_a_system_that_a_result_does_not_record_is_told(
 async def test_the_systems_of_all_layers_are_compared(
     converters: Converters, tmp_path: Path, *, has_sessions: bool
 ) -> None:
-    """The first layer records the right one, the second none."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    """The first record the right one, the last none. If the run that wrote is over, three runs read all of them."""
+    commands: list[Command] = []
+
+    async def run(command: Command) -> Verdict:
+        commands.append(command)
+        return await converters.run(command)
+
+    pipeline = Pipeline(converters, run, has_sessions=has_sessions)
     path = write_geojson(tmp_path / "a.geojson", [point(9, 51, name="a")])
-    two = tmp_path / "two.gpkg"
-    for name in ("first", "second"):
-        await run_process(["ogr2ogr", "-f", "GPKG", "-append", two, path, "-nln", name])
+    several, names = tmp_path / "several.gpkg", ["first", "second & <third>", "last"]
+    for name in names:
+        await run_process(["ogr2ogr", "-f", "GPKG", "-append", several, path, "-nln", name])
 
     def damage(folder: Path, plan: Plan) -> None:
-        assert [dataset.name for dataset in plan.datasets] == ["first", "second"]
-        without = ["-f", "MapInfo File", "-a_srs", 'LOCAL_CS["none"]', str(folder / "out/second.tab"), str(path)]
+        assert len(plan.datasets) == len(names)
+        assert plan.datasets[-1].name == "last"
+        without = ["-f", "MapInfo File", "-a_srs", 'LOCAL_CS["none"]', str(folder / "out/last.tab"), str(path)]
         subprocess.run(["ogr2ogr", *without], check=True, capture_output=True)
 
-    assert not await _with_system(pipeline, two, 25832)
-    (told,) = await _with_system(pipeline, two, 25832, damage=damage)
+    assert not await _with_system(pipeline, several, 25832)
+    compared = [command for command in commands if COMPARED_FILE in command.argv]
+    assert len(compared) == (0 if has_sessions else 3)
+    (told,) = await _with_system(pipeline, several, 25832, damage=damage)
     assert "cannot record EPSG:25832: " in told
 
 
@@ -334,7 +344,7 @@ async def test_a_limit_says_nothing_about_the_system_that_a_result_records(
     path = write_geojson(tmp_path / "a.geojson", [point(9, 51, name="a")])
 
     async def run(command: Command) -> Verdict:
-        short = msgspec.structs.replace(command.limits, wall_seconds=0.001) if "moved" in command.argv else None
+        short = msgspec.structs.replace(command.limits, wall_seconds=0.001) if "moved.vrt" in command.argv else None
         return await converters.run(msgspec.structs.replace(command, limits=short) if short else command)
 
     with pytest.raises(Rejection, match="took longer than allowed"):
