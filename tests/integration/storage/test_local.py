@@ -11,15 +11,17 @@ import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any
 
 import anyio.lowlevel
 import pytest
 
 from service.blocking import INLINE_BYTES
-from service.storage.local import open_local
+from service.storage.local import THREADS, open_local
 from service.storage.port import ObjectKey, new_key
 from tests.support.small_disk import small_disk
 
@@ -160,6 +162,23 @@ async def test_a_reader_that_is_cancelled_while_its_file_opens_leaves_it_closed(
         gc.collect()
     assert not open_here(path)
     assert [each for each in heard if each.category is ResourceWarning] == []
+
+
+async def test_a_put_that_is_cancelled_before_a_thread_has_time_for_it_leaves_nothing_open(tmp_path: Path) -> None:
+    """What it has placed already is closed, though no thread has synced it."""
+    output, let_go = tmp_path / "output", Event()
+    output.write_bytes(CONTENT)
+    async with open_local(tmp_path / "store", [SECRET]) as storage, anyio.create_task_group() as others:
+        for _ in range(THREADS):
+            others.start_soon(storage.run, let_go.wait)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(storage.put, media_type="text/csv", download_name="a.csv"), new_key(), output)
+            await anyio.lowlevel.checkpoint()
+            assert open_here(output)
+            tasks.cancel_scope.cancel()
+        is_open = open_here(output)
+        let_go.set()
+    assert not is_open
 
 
 async def test_readiness_tells_before_the_disk_is_full(tmp_path: Path) -> None:
