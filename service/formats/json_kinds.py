@@ -30,15 +30,17 @@ _DOCUMENT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def _nested(levels: int) -> bytes:
-    """The pattern of an object or array nested at most `levels` deep."""
+    """The pattern of an object or array nested at most `levels` deep, whole or cut off."""
     inner = b"|" + _nested(levels - 1) if levels > 1 else b""
-    return rb'[{\[](?:[^"{}\[\]]++|' + _TEXT + inner + rb")*+[}\]]"
+    return rb'[{\[](?:[^"{}\[\]]++|' + _TEXT + inner + rb")*+(?:[}\]]|\Z)"
 
 
 TOKEN = re.compile(_ONE, re.DOTALL)
 INNER = re.compile(_nested(SKIPPED_LEVELS) + b"|" + _ONE, re.DOTALL)
-"""Inside an object, a value that is not deeply nested is one token."""
+"""Inside an object, a value that is not deeply nested is one token, also one that ends beyond the head."""
 OTHERS = tuple(row for row in FORMATS if row.reading is not None and row.reading.told_by)
+TELLING = tuple(f'"{value or name}"'.encode() for other in OTHERS for name, value in reading_of(other).told_by)
+"""Names and values of which every file of another format contains one, and hardly any GeoJSON does."""
 
 
 def head_of(path: Path) -> bytes:
@@ -62,7 +64,7 @@ def kind_of_json(row: Format, head: bytes) -> Format:
     if not reading_of(row).json:
         return row
     head = head[:OUTERMOST_BYTES]
-    members = _whole_members(head) or dict(_members(head))
+    members = _whole_members(head) or (dict(_members(head)) if any(text in head for text in TELLING) else {})
     if TYPE in members:
         candidates = [other for other in OTHERS if (TYPE, members[TYPE]) in reading_of(other).told_by]
     elif COLLECTION in head or FEATURE.search(head):

@@ -418,6 +418,25 @@ def test_the_kind_of_a_document_does_not_depend_on_what_follows(tmp_path: Path, 
     assert detect(tmp_path / "map.json", "map.json", tmp_path / "unpacked").format is by_token("topojson")
 
 
+@pytest.mark.parametrize(
+    ("beginning", "repeated", "kind"),
+    [
+        ('{"type": "Topology", "arcs": [', "[[1, 2], [3, 4]]", "topojson"),
+        ('{"arcs": [[[1, 2]]], "type": "Topology", "objects": {"a": {"geometries": [', '{"arcs": [0]}', "topojson"),
+        ('{"fieldAliases": {"type": 1}, "features": [', '{"attributes": {"type": "Feature "}}', "esrijson"),
+        ('{"type": "FeatureCollection", "features": [', '{"type": "Topology", "geometryType": [[1]]}', "geojson"),
+        ('{"features": [', '{"geometryType": "Topology", "type": "Feature"}', "geojson"),
+    ],
+)
+def test_values_that_go_on_beyond_what_is_examined_hide_their_members(
+    tmp_path: Path, beginning: str, repeated: str, kind: str
+) -> None:
+    """Only members of the outermost object tell the formats apart, wherever the examined part ends."""
+    for spaces in range(len(repeated)):
+        (tmp_path / "map.json").write_text(beginning + " " * spaces + ", ".join([repeated] * 6000))
+        assert detect(tmp_path / "map.json", "map.json", tmp_path / "unpacked").format is by_token(kind)
+
+
 def test_a_document_of_brackets_alone_is_not_a_defect(tmp_path: Path) -> None:
     """Deeper nesting than a decoder follows leaves the format to the extension."""
     (tmp_path / "map.json").write_bytes(b'{"a":' * 10_000)
