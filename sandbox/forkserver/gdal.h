@@ -141,6 +141,8 @@ GDAL void OSRFreeSRSArray(handle *);
 GDAL void OSRDestroySpatialReference(handle);
 GDAL void OSRSetAxisMappingStrategy(handle, int);
 GDAL handle OCTNewCoordinateTransformation(handle, handle);
+GDAL handle OCTClone(handle);
+GDAL handle OCTGetInverse(handle);
 GDAL void OCTDestroyCoordinateTransformation(handle);
 GDAL int OCTTransformEx(handle, int, double *, double *, double *, int *);
 

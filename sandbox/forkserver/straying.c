@@ -31,6 +31,18 @@ static handle system_from(int code)
     return made;
 }
 
+/* Making a transformation takes most of the time. GDAL keeps a destroyed one for the next that needs the same, which is
+ * the conversion; it gets one that has not counted any errors. */
+static void prepare(struct trip *trip, handle from, handle to)
+{
+    handle made = OCTNewCoordinateTransformation(from, to);
+    if (!made)
+        return;
+    trip->there = OCTClone(made);
+    trip->back = OCTGetInverse(made);
+    OCTDestroyCoordinateTransformation(made);
+}
+
 /* How far apart two values of an axis are; at `latitude` if it is a longitude. */
 static double apart(const struct trip *trip, double one, double other, int is_x, double latitude)
 {
@@ -102,8 +114,7 @@ void tell_strays(handle layer, int source, int target)
     struct trip trip = {0};
     CPLPushErrorHandler(CPLQuietErrorHandler);
     if (from && to) {
-        trip.there = OCTNewCoordinateTransformation(from, to);
-        trip.back = OCTNewCoordinateTransformation(to, from);
+        prepare(&trip, from, to);
         trip.in_degrees = OSRIsGeographic(from);
         trip.to_degrees = OSRIsGeographic(to);
         trip.same = trip.in_degrees ? SAME_DEGREES : SAME_METERS / OSRGetLinearUnits(from, NULL);

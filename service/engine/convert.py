@@ -29,7 +29,7 @@ from service.engine.recorded import recorded_system
 from service.engine.recount import count_unreachable
 from service.engine.rereading import reread, tally
 from service.engine.session import Session, SessionOver
-from service.engine.straying import find_strays
+from service.engine.straying import ask_strays, count_strays
 from service.engine.workbooks import JAILED as WORKBOOKS_JAILED
 from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Run, Workplace, staged_names
 from service.engine.writing import JAILED as WRITERS_JAILED
@@ -43,7 +43,7 @@ from service.formats.geometry import Family
 from service.formats.names import unique
 from service.formats.plan import Plan
 from service.formats.request import ConversionRequest
-from service.formats.straying import Strays, that_may_stray
+from service.formats.straying import Astray, that_may_stray
 from service.formats.verify import Verified
 
 __all__ = ["Engine", "Output"]
@@ -101,8 +101,8 @@ class Engine:
         await place.python(facts_program.__name__, WORK_FILE, _tidying(reading_of(source.format), found), FACTS_FILE)
         return _named(await place.read_json(FACTS_FILE, Facts), source, found)
 
-    async def convert(self, run: Run, source: Source, plan: Plan, directory: Path) -> None:
-        """Write the output of `plan`, which `collect` then packs.
+    async def convert(self, run: Run, source: Source, plan: Plan, directory: Path) -> Astray:
+        """Write the output of `plan`, which `collect` then packs; return what strays in it.
 
         Raises:
             Rejection: the data cannot be written as planned, or writing it exceeds the limits.
@@ -121,11 +121,17 @@ class Engine:
         held = await _held(place, plan, source, origin)
         if held is None and not plan.direct:
             await _prepare(place, plan)
+        doubtful = that_may_stray(plan, self.catalogue)
+        astray = None if held is None else await ask_strays(place, plan, held, doubtful)
         try:
             await write(place, plan, held or origin)
         except UnreachableSystem as failure:
             await _let_go(place, plan)
             raise await count_unreachable(place, plan, origin, failure) from None
+        if astray is not None:
+            return astray
+        place = self._place(run, directory, source, Subject(input=source.format.title))
+        return await count_strays(place, plan, origin, doubtful, self.catalogue)
 
     async def read_back(self, run: Run, source: Source, plan: Plan, directory: Path) -> Verified | None:
         """Count in the sandbox what `convert` wrote; None if this host cannot read such results.
@@ -155,18 +161,6 @@ class Engine:
             return False
         is_open = place.session is not None and place.session.is_open
         return is_open or plan.writing.read_back not in READERS
-
-    async def find_strays(self, run: Run, source: Source, plan: Plan, directory: Path) -> list[tuple[Dataset, Strays]]:
-        """How many features have coordinates in the result of `convert` that mean nothing; before it is read back.
-
-        Raises:
-            Rejection: finding them exceeds the limits.
-        """
-        datasets = that_may_stray(plan, self.catalogue)
-        if not datasets:
-            return []
-        place = self._place(run, directory, source, Subject(input=source.format.title))
-        return await find_strays(place, plan, origin_of(source, plan), datasets, self.catalogue)
 
     async def count_odd_times(self, run: Run, source: Source, plan: Plan, directory: Path) -> int:
         """How many times the upload holds in zones that its driver cannot represent; 0 if the plan holds no times.

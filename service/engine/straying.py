@@ -1,4 +1,4 @@
-"""Finds features that stray, in the run that is open or by SQL on the work file (see `service.formats.straying`)."""
+"""Finds features that stray, in the run that is open or by SQL on a copy (see `service.formats.straying`)."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -9,13 +9,13 @@ from service.engine.arguments import Origin
 from service.engine.jailed import facts as facts_program
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.reading import INTO_WORK_FILE, NOTHING_KNOWN, UNGROUPED, WORK_DRIVER
-from service.engine.session import Answer, SessionOver
+from service.engine.session import Answer
 from service.engine.workspace import Workplace
 from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.facts import MAX_LAYERS, Facts
 from service.formats.plan import Plan
-from service.formats.straying import Strays
+from service.formats.straying import Astray, Strays
 
 COPY_FILE = "copy.gpkg"
 COPY = "copy"
@@ -32,25 +32,30 @@ class _Strayed(Answer, frozen=True):
     layers: Annotated[tuple[Strays, ...], Meta(max_length=MAX_LAYERS)]
 
 
-async def find_strays(
-    place: Workplace, plan: Plan, origin: Origin, datasets: Sequence[Dataset], catalogue: CrsCatalogue
-) -> list[tuple[Dataset, Strays]]:
-    """How many features of `datasets`, which may stray, do so in the result of `plan`.
+async def ask_strays(place: Workplace, plan: Plan, origin: Origin, datasets: Sequence[Dataset]) -> Astray:
+    """How many features of `datasets`, which may stray, do so in the result of `plan`; before the open run writes it.
+
+    The run then uses the same transformation for both, and making one takes most of the time of a small conversion.
 
     Raises:
-        Rejection: finding them exceeds the limits.
+        SessionOver: the run ended.
     """
-    session = place.session
-    if session is not None and session.is_open:
-        names = origin.tables(plan, *datasets)
-        try:
-            told = await session.ask(_Strayed, "stray", str(plan.source_epsg or 0), str(plan.output_epsg), *names)
-        except SessionOver as over:
-            if not over.is_no_loss:
-                raise
-        else:
-            return list(zip(datasets, told.layers, strict=False))
-    return [(dataset, await _count(place, plan, origin, dataset, catalogue)) for dataset in datasets]
+    if place.session is None or not datasets:
+        return ()
+    names = origin.tables(plan, *datasets)
+    told = await place.session.ask(_Strayed, "stray", str(plan.source_epsg or 0), str(plan.output_epsg), *names)
+    return tuple(zip(datasets, told.layers, strict=False))
+
+
+async def count_strays(
+    place: Workplace, plan: Plan, origin: Origin, datasets: Sequence[Dataset], catalogue: CrsCatalogue
+) -> Astray:
+    """The same without a run that is open.
+
+    Raises:
+        Rejection: counting them exceeds the limits.
+    """
+    return tuple([(dataset, await _count(place, plan, origin, dataset, catalogue)) for dataset in datasets])
 
 
 async def _count(place: Workplace, plan: Plan, origin: Origin, dataset: Dataset, catalogue: CrsCatalogue) -> Strays:

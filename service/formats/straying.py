@@ -4,7 +4,8 @@ PROJ computes coordinates for most of them without an error. They stray if the w
 or if they are farther from the origin of a projection than the Earth is long around.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import msgspec
 
@@ -20,6 +21,10 @@ class Strays(msgspec.Struct, frozen=True):
 
     count: Count = 0
     first: Count = 0
+
+
+Astray: TypeAlias = tuple[tuple[Dataset, Strays], ...]
+"""What strays, by a dataset of each layer."""
 
 
 def that_may_stray(plan: Plan, catalogue: CrsCatalogue) -> list[Dataset]:
@@ -39,7 +44,7 @@ def _may_stray(plan: Plan, layer: Layer, catalogue: CrsCatalogue) -> bool:
     return layer.extent is None or not catalogue.covers(output, layer.extent)
 
 
-def stray_warnings(plan: Plan, found: Sequence[tuple[Dataset, Strays]], catalogue: CrsCatalogue) -> Iterator[str]:
+def stray_warnings(plan: Plan, found: Astray, catalogue: CrsCatalogue) -> Iterator[str]:
     """What to tell about the features that stray."""
     for dataset, strays in found:
         if strays.count:

@@ -7,7 +7,7 @@ from service.engine.convert import Engine
 from service.engine.workspace import FOLDER, Run
 from service.formats.detect import Part, Source
 from service.formats.plan import Plan
-from service.formats.straying import stray_warnings
+from service.formats.straying import Astray, stray_warnings
 from service.formats.verify import Verified, compare, verified_from
 from service.geojson.refusals import Unreadable
 from service.usecases.inspect_source import scan_document
@@ -19,14 +19,17 @@ ODD_TIMES = (
 )
 
 
-async def verify_output(engine: Engine, run: Run, source: Source, plan: Plan, directory: Path) -> tuple[str, ...]:
+async def verify_output(
+    engine: Engine, run: Run, source: Source, plan: Plan, directory: Path, *, astray: Astray = ()
+) -> tuple[str, ...]:
     """The differences between the result and the plan, as warnings, and what reading and reprojecting have changed.
+
+    `astray` is what `engine.convert` returned.
 
     Raises:
         Rejection: the result is unusable, or reading it exceeds the limits.
     """
-    found_astray = await engine.find_strays(run, source, plan, directory)
-    strays = tuple(stray_warnings(plan, found_astray, engine.catalogue))
+    strays = stray_warnings(plan, astray, engine.catalogue)
     found = await engine.read_back(run, source, plan, directory)
     if found is None and plan.writing.read_back == JSON:
         found = await _scan(engine, run, plan, directory)

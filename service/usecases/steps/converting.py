@@ -11,6 +11,7 @@ from service.formats.facts import Facts
 from service.formats.format import Format
 from service.formats.plan import Plan, plan_conversion
 from service.formats.registry import by_token
+from service.formats.straying import Astray
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec
 from service.usecases.inspect_source import Inspection, inspect_source
@@ -56,7 +57,9 @@ class Planned(Inspected, frozen=True, kw_only=True):
 
 
 class Converted(Planned, frozen=True, kw_only=True):
-    """The output is written."""
+    """The output is written; `astray` are its features with coordinates that mean nothing."""
+
+    astray: Astray
 
 
 class Verified(Converted, frozen=True, kw_only=True):
@@ -108,8 +111,8 @@ async def convert(bench: Bench, planned: Planned) -> Converted:
     Raises:
         Rejection: the data cannot be written as planned, or writing it exceeds the limits.
     """
-    await bench.engine.convert(bench.run, planned.inspection.source, planned.plan, planned.directory)
-    return Converted(**msgspec.structs.asdict(planned))
+    astray = await bench.engine.convert(bench.run, planned.inspection.source, planned.plan, planned.directory)
+    return Converted(**msgspec.structs.asdict(planned), astray=astray)
 
 
 async def verify(bench: Bench, converted: Converted) -> Verified:
@@ -118,8 +121,8 @@ async def verify(bench: Bench, converted: Converted) -> Verified:
     Raises:
         Rejection: the result is unusable, or reading it exceeds the limits.
     """
-    source = converted.inspection.source
-    differences = await verify_output(bench.engine, bench.run, source, converted.plan, converted.directory)
+    source, plan, directory = converted.inspection.source, converted.plan, converted.directory
+    differences = await verify_output(bench.engine, bench.run, source, plan, directory, astray=converted.astray)
     return Verified(**msgspec.structs.asdict(converted), differences=differences)
 
 

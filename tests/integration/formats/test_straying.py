@@ -44,8 +44,8 @@ async def warned(pipeline: Pipeline, path: Path, output: str, **wishes: object) 
     async with pipeline.engine.session(pipeline.run, target) as run:
         found = await inspect_source(pipeline.engine, run, source, target, directory, request=request)
         plan = plan_conversion(found.source, target, found.facts, request, pipeline.engine.catalogue)
-        await pipeline.engine.convert(run, found.source, plan, directory)
-        differences = await verify_output(pipeline.engine, run, found.source, plan, directory)
+        astray = await pipeline.engine.convert(run, found.source, plan, directory)
+        differences = await verify_output(pipeline.engine, run, found.source, plan, directory, astray=astray)
     return [warning for warning in differences if "too far" in warning]
 
 
