@@ -154,7 +154,7 @@ class Leases:
         return await self._secrets.submit(job_id)
 
     async def claim(self, job_id: JobId, account_id: AccountId, gateway: ServerId, new_name: str) -> Claim:
-        """Claim a job for this process. A crash of the database may undo that until `Ledger.is_durable` returns.
+        """Claim a job for this process; it and its admission are durable then.
 
         A job that another process than `gateway` has admitted, or for another account, counts as ended.
         The output of any attempt but the first is to be stored as `new_name`.

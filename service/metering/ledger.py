@@ -12,7 +12,7 @@ from service.db.queries import load
 from service.errors import GeomillError, IdempotencyKeyInUse, LimitRefusal
 from service.ids import AccountId, JobId, ServerId
 from service.metering.balance import Balance, balance_from
-from service.metering.durability import DurabilityTracker, Held
+from service.metering.durability import DurabilityTracker
 from service.metering.limits import Seen, refusal
 from service.metering.plans import PLANS, WALLET_RETENTION_HOURS
 from service.metering.pricing import Pricing
@@ -21,8 +21,6 @@ _SQL = load("metering")
 
 MOST_ADMISSIONS = 64
 MOST_SETTLEMENTS = 64
-_ADMITTED = 1
-"""The attempt of a job that no worker has claimed."""
 _KEY_TAKEN_OVER = "key"
 """The result of `admit_uploads` for a file whose idempotency key no longer names its job."""
 
@@ -129,28 +127,15 @@ class Ledger:
         return admitted
 
     async def is_durable(self, job_id: JobId) -> bool:
-        """Wait until the admission or claim of a job is durable; return False if a crash of the database has undone it.
+        """Wait until the admission of a job is durable; return False if a crash of the database has undone it.
 
         It usually is durable already, because the settlement of another job has flushed it.
         """
-        held = self._known.take(job_id)
-        return held is None or await self._records.submit(held)
+        return self._known.take(job_id) or await self._records.submit(job_id)
 
-    def note_claim(self, job_id: JobId, attempt: int, worker: ServerId) -> bool:
-        """Note that `worker` has claimed a job; return whether no other settlement is expected to flush that."""
-        is_alone = not self._known
-        self._known.add(Held(job_id, attempt, worker), on_disk=False)
-        return is_alone
-
-    async def flush(self) -> None:
-        """Make admissions and claims durable now, so that their jobs need not wait for that later.
-
-        Raises:
-            DatabaseUnavailable: they may be undone.
-        """
-        unsure = self._known.unsure()
-        is_found = await self._flush_all(unsure)
-        self._known.note(unsure, {held.job_id for held, found in zip(unsure, is_found, strict=True) if found})
+    def note_durable(self, job_id: JobId) -> None:
+        """Note that the admission of a job is durable, as one that a worker has claimed is."""
+        self._known.add(job_id, on_disk=True)
 
     def forget(self, job_id: JobId) -> None:
         """Forget what is known of the admission of a job that another process continues."""
@@ -219,7 +204,7 @@ class Ledger:
         for number, request in enumerate(requests):
             refused_by = row["refused_by"][number]
             if refused_by is None:
-                self._known.add(Held(request.job_id, _ADMITTED), on_disk=durable)
+                self._known.add(request.job_id, on_disk=durable)
                 answers.append(_admission(row, request))
             elif refused_by == _KEY_TAKEN_OVER:
                 answers.append(IdempotencyKeyInUse())
@@ -228,20 +213,20 @@ class Ledger:
         return answers
 
     async def _settle_all(self, settlements: Sequence[Settlement]) -> list[Settled | None]:
-        """Settle jobs, and flush admissions and claims that are not durable yet."""
+        """Settle jobs, and flush admissions that are not durable yet."""
         taken_along = self._known.unsure()
         async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["settle"], settlements, *_columns(taken_along))
+            rows = await connection.fetch(_SQL["settle"], settlements, taken_along)
         settled = {row["id"]: _settled(row) for row in rows if row["settled"]}
         if settled:
             self._known.note(taken_along, {row["id"] for row in rows if not row["settled"]})
         return [settled.pop(settlement.job_id, None) for settlement in settlements]
 
-    async def _flush_all(self, held: Sequence[Held]) -> list[bool]:
+    async def _flush_all(self, job_ids: Sequence[JobId]) -> list[bool]:
         async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["flush_admissions"], *_columns(held))
+            rows = await connection.fetch(_SQL["flush_admissions"], job_ids)
         found = {row["id"] for row in rows}
-        return [one.job_id in found for one in held]
+        return [job_id in found for job_id in job_ids]
 
 
 async def publish_plans(database: Database) -> None:
@@ -249,11 +234,6 @@ async def publish_plans(database: Database) -> None:
     async with database.connection() as connection:
         for plan in PLANS:
             await connection.execute(_SQL["publish_plan"], msgspec.structs.asdict(plan))
-
-
-def _columns(held: Sequence[Held]) -> tuple[list[JobId], list[int | None], list[ServerId | None]]:
-    """Jobs as the statements take them."""
-    return [one.job_id for one in held], [one.attempt for one in held], [one.worker for one in held]
 
 
 def _settled(row: Any) -> Settled:

@@ -234,7 +234,6 @@ class Gateway:
         )
         if claim.verdict == "claimed" and claim.attempt is not None and claim.output is not None:
             job = msgspec.structs.replace(spec.job, attempt=claim.attempt)
-            self._parts.ledger.note_claim(job.id, job.attempt, converter.leases.server_id)
             raise _NotQueuedError(msgspec.structs.replace(spec, job=job, object_key=claim.output), converter.run)
 
     async def _find_end(self, job_id: JobId) -> Job | None:

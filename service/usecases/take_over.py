@@ -273,8 +273,7 @@ class Worker:
             RetryableFault: it has not ended; this process stops, or lost it.
         """
         job = handover.job
-        if self._services.ledger.note_claim(job.id, job.attempt, self._services.leases.server_id):
-            self._tasks.start_soon(self._flush)
+        self._services.ledger.note_durable(job.id)
         try:
             submission = await self._submit(handover, claim, ticket)
         except Rejection as rejection:
@@ -286,11 +285,6 @@ class Worker:
             await self._fail(job, error, UNFETCHED)
         else:
             await self._end_of(submission, claim)
-
-    async def _flush(self) -> None:
-        """Make claims durable while their jobs run: they would wait for that before they store their outputs."""
-        with suppress(RetryableFault):
-            await self._services.ledger.flush()
 
     async def _end_of(self, submission: Submission, claim: Claim) -> None:
         """Wait for the end of a job; if its output cannot be stored, this was the last attempt or it is left to others.

@@ -101,10 +101,8 @@ SELECT id, attempt, object_key FROM job
 SELECT id, coalesce(admitted_key, object_key) AS secret FROM job WHERE id = ANY($1) AND completed_at IS NULL;
 
 -- name: claim
--- Give jobs to a worker in new attempts, or say why not; see the function. The commit need not wait for the disk, because
--- nothing is stored before the claim is known to be there, unless a job has failed by it.
-SELECT claims.*, CASE WHEN bool_and(verdict <> 'given up') OVER () THEN set_config('synchronous_commit', 'off', true) END
-  FROM claim_jobs($1, $2, $3, $4, $5, $6, $7, $8) AS claims;
+-- Give jobs to a worker in new attempts, or say why not; see the function.
+SELECT * FROM claim_jobs($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: record_begin
 -- Record that a converter is about to begin on an open job: if the worker dies then, the job may be the cause.
