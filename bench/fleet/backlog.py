@@ -165,9 +165,6 @@ async def _drain_all(site: Bare) -> Drained:
                 ended.append(time.perf_counter())
                 claims.append((ended[-1] - began) * 1000)
                 if claim.attempt is not None:
-                    if ledger.note_claim(handover.job.id, claim.attempt, leases.server_id):
-                        tasks.create_task(ledger.flush())
-                    assert await ledger.is_durable(handover.job.id)  # as before an output is stored
                     assert await ledger.settle(_settlement(handover, claim.attempt))
                 await queue.tell_ended(handover.gateway, handover.job.id)
                 await delivery.acknowledge()
@@ -177,9 +174,7 @@ async def _drain_all(site: Bare) -> Drained:
                 await asyncio.sleep(1.0)
             queue.leave()
 
-        async with asyncio.TaskGroup() as tasks:
-            for work in (leave_when_empty, *[take_one_after_the_other] * EACH):
-                tasks.create_task(work())
+        await asyncio.gather(leave_when_empty(), *(take_one_after_the_other() for _ in range(EACH)))
         used = time.process_time() - started
         return Drained(claims, (ended[0], ended[-1]), (before, _memory(psutil.Process().pid)), used)
 

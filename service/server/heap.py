@@ -18,6 +18,7 @@ import anyio
 EVERY_SECONDS = 10.0
 HUGE_PAGE_BYTES = 2 << 20
 COLLAPSE = 25  # MADV_COLLAPSE of linux/mman.h, since Linux 6.1; earlier systems refuse it
+_MAPS = Path("/proc/self/maps")
 _ARENA_MAX = -8  # M_ARENA_MAX of malloc.h
 _libc = ctypes.CDLL(None)
 _set_option = getattr(_libc, "mallopt", None)
@@ -45,8 +46,8 @@ def settle() -> None:
 
 
 def _writable_memory() -> Iterator[tuple[int, int]]:
-    """The address ranges of objects: those that belong to no file, without stacks."""
-    for line in Path("/proc/self/maps").read_text().splitlines():
+    """The address ranges that belong to no file; none where the system does not tell."""
+    for line in _MAPS.read_text().splitlines() if _MAPS.exists() else ():
         addresses, rights, _, _, _, *name = line.split()
         if rights == "rw-p" and name in ([], ["[heap]"]):
             start, _, end = addresses.partition("-")

@@ -123,10 +123,10 @@ class Site:
 
     def _sweep(self) -> None:
         """End connections that have been idle for too long."""
+        self._sweeping = self.loop.call_later(self._between_sweeps, self._sweep)  # whatever becomes of this one
         now = self.loop.time()
         for connection in [each for each in self.connections if each.due <= now]:
             connection.end_idleness()
-        self._sweeping = self.loop.call_later(self._between_sweeps, self._sweep)
 
 
 async def serve(

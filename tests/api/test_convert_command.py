@@ -333,7 +333,9 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("stream", ["2>&1 | true", ">&- 2>&- <&-"], ids=["no reader", "closed"])
+@pytest.mark.parametrize(
+    "stream", ["2>&1 | true", ">&- 2>&- <&-", ">/dev/full 2>&1"], ids=["no reader", "closed", "full"]
+)
 def test_output_that_nobody_reads_ends_no_batch(command: Command, stream: str) -> None:
     """All files are converted, and the exit code is theirs; a terminal may be gone, or `head` satisfied."""
     names = [f"{name}.geojson" for name in "abc"]

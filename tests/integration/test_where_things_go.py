@@ -112,7 +112,7 @@ async def job_count(request, caller):
 
 ROUTE = """    Keyed(
         method="GET",
-        path=f"{API}/convert/jobs/count",
+        path=f"{JOBS}/count",
         name="jobCount",
         handler=job_count,
         summary="Count jobs",
@@ -179,7 +179,7 @@ ADDITIONS = (
         row="an endpoint",
         inserted={
             "service/http/routes.py": (
-                ('    Keyed(\n        method="GET",\n        path=f"{API}/convert/jobs",', ROUTE),
+                ('    Keyed(\n        method="GET",\n        path=JOBS,', ROUTE),
                 (
                     "from service.http.endpoints.jobs import",
                     "from service.http.endpoints.job_count import JobCount, job_count\n",

@@ -42,6 +42,7 @@ async def watched(directory: Path) -> AsyncIterator[set[str]]:
 async def test_a_small_file_is_converted_in_memory_and_a_larger_one_on_disk(database_url: str, tmp_path: Path) -> None:
     """The request's declared length decides."""
     async with world(database_url, tmp_path) as here:
+        await here.services.pool.complete_report()  # testing a server at its first use needs directories, too
         async with watched(tmp_path) as seen:
             await here.convert()
         assert seen == {"memory"}

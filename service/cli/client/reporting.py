@@ -85,27 +85,32 @@ class ProgressBar:
     def clear(self) -> None:
         """Remove the bar."""
         if self.shows:
-            self._stream.write(_CLEAR)
-            self._stream.flush()
+            _write(_CLEAR, self._stream)
 
     def _draw(self, text: str) -> None:
         if self.shows:
             share = min(1.0, (self._done + sum(self._shares.values())) / self._files)
             filled = round(share * _WIDTH)
             bar = "#" * filled + "-" * (_WIDTH - filled)
-            self._stream.write(f"{_CLEAR}[{bar}] {self._done}/{self._files} {text}"[:120])
-            self._stream.flush()
+            _write(f"{_CLEAR}[{bar}] {self._done}/{self._files} {text}"[:120], self._stream)
 
 
 def _say(text: str, stream: TextIO) -> None:
-    """Print text with a question mark for what the stream cannot encode, such as bytes of a name that are not text.
-
-    A stream that nobody reads any more gets no text from then on, and files go on being converted.
-    """
+    """Print a line, with a question mark for what the stream cannot encode, as bytes of a name that are not text."""
     encoding = stream.encoding or "utf-8"
+    _write(text.encode(encoding, "replace").decode(encoding) + "\n", stream)
+
+
+def _write(text: str, stream: TextIO) -> None:
+    """Write text at once.
+
+    A stream that cannot be written, since nobody reads it any more or its disk is full, gets no text from then on, and
+    files go on being converted.
+    """
     try:
-        print(text.encode(encoding, "replace").decode(encoding), file=stream, flush=True)
-    except BrokenPipeError:
+        stream.write(text)
+        stream.flush()
+    except OSError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())  # also for what Python flushes at its end
         os.close(nowhere)
