@@ -2,18 +2,19 @@
 
 import asyncio
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from sandbox.command import Command
+from sandbox.command import Command, Limits
 from sandbox.pool import Pool
 from sandbox.verdict import Ending, Verdict
 from service.app.converters import WORK, look_at_host, open_converters
 from service.engine.convert import Engine
-from service.engine.environment import prepared_environment
+from service.engine.environment import converter_environment, prepared_environment
+from service.engine.session import Session
 from service.settings import Settings
 
 
@@ -43,6 +44,14 @@ class Converters:
         argv = (host.ogr2ogr, *arguments)
         verdict = await self.run(Command(argv=argv, directory=directory, environment=prepared_environment(host)))
         return verdict.ending is Ending.OK
+
+    @asynccontextmanager
+    async def open_run(self, drivers: Sequence[str]) -> AsyncIterator[tuple[Session, Path]]:
+        """A run with `drivers` that is held open, and its directory."""
+        host, directory = self.engine.capabilities, self.new_directory()
+        async with Session(self.run, drivers, {}) as held:
+            held.begin(host.ogr2ogr, directory, converter_environment(host, drivers), Limits())
+            yield held, directory
 
     def new_directory(self) -> Path:
         """Create a directory for one job."""

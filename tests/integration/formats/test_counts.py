@@ -1,15 +1,12 @@
 """What is counted in the bytes or the columns of a result is what its driver reads in its features."""
 
 import shutil
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from sandbox.command import Limits
-from service.engine.environment import converter_environment
 from service.engine.rereading import Counted, CountedLayer
 from service.engine.session import Session
 from tests.support.converters import Converters
@@ -40,15 +37,6 @@ IN_FLATGEOBUF: Mapping[str, tuple[str, str]] = {
 
 TYPES = {"measures": "LINESTRINGM", "measures in space": "POINTZM", "in space": "POINTZ", "curves": "GEOMETRY"}
 """The types of layers that FlatGeobuf has to be told."""
-
-
-@asynccontextmanager
-async def open_run(converters: Converters) -> AsyncIterator[tuple[Session, Path]]:
-    """A run that is held open, and its directory."""
-    host, directory = converters.engine.capabilities, converters.new_directory()
-    async with Session(converters.run, DRIVERS, {}) as held:
-        held.begin(host.ogr2ogr, directory, converter_environment(host, DRIVERS), Limits())
-        yield held, directory
 
 
 async def write(
@@ -87,7 +75,7 @@ async def test_a_shapefile_is_counted_in_its_bytes(converters: Converters) -> No
     written = converters.new_directory()
     for number, geometries in enumerate(IN_SHAPEFILE.values()):
         await write(converters, geometries, written / f"in{number}.shp", "ESRI Shapefile")
-    async with open_run(converters) as (held, directory):
+    async with converters.open_run(DRIVERS) as (held, directory):
         for number, name in enumerate(IN_SHAPEFILE):
             for part in parts(written / f"in{number}.shp"):
                 shutil.copy(part, directory)
@@ -104,7 +92,7 @@ async def test_a_shapefile_with_something_unexpected_is_left_to_its_driver(conve
     written, contents = converters.new_directory(), {"elevations": IN_SPACE, "deleted": IN_SHAPEFILE["points"]}
     for name, geometries in contents.items():
         await write(converters, geometries, written / f"{name}.shp", "ESRI Shapefile")
-    async with open_run(converters) as (held, directory):
+    async with converters.open_run(DRIVERS) as (held, directory):
         for name in contents:
             for part in parts(written / f"{name}.shp"):
                 shutil.copy(part, directory)
@@ -128,7 +116,7 @@ async def test_flatgeobuf_is_counted_in_its_columns(converters: Converters) -> N
         for extension, driver in {".fgb": "FlatGeobuf", ".gpkg": "GPKG"}.items():
             path = written / f"in{number}{extension}"
             await write(converters, geometries, path, driver, *kind, skipped=NO_GEOMETRY)
-    async with open_run(converters) as (held, directory):
+    async with converters.open_run(DRIVERS) as (held, directory):
         for number, name in enumerate(IN_FLATGEOBUF):
             for extension in (".fgb", ".gpkg"):
                 shutil.copy(written / f"in{number}{extension}", directory)
@@ -146,7 +134,7 @@ async def test_times_of_a_flatgeobuf_are_left_to_features(converters: Converters
     options = ["-oo", "X_POSSIBLE_NAMES=x", "-oo", "Y_POSSIBLE_NAMES=y", "-f", "FlatGeobuf"]
     assert await converters.ogr2ogr(written, *options, "times.fgb", "in.csv")
     assert await converters.ogr2ogr(written, *options, "-select", "yes", "flags.fgb", "in.csv")
-    async with open_run(converters) as (held, directory):
+    async with converters.open_run(DRIVERS) as (held, directory):
         for name in ("times.fgb", "flags.fgb"):
             shutil.copy(written / name, directory)
         assert (await count(held, "times.fgb", "FlatGeobuf", 0)).columns is None
@@ -174,7 +162,7 @@ async def test_a_record_that_contradicts_itself_is_left_to_its_driver(converters
     start = content.index(b"0.5") if extension == "dbf" else 100 + 8
     content[start + at : start + at + len(odd)] = odd
     changed.write_bytes(content)
-    async with open_run(converters) as (held, directory):
+    async with converters.open_run(DRIVERS) as (held, directory):
         for part in parts(written / "in.shp"):
             shutil.copy(part, directory)
         assert (await count(held, "in.shp", "ESRI Shapefile", 0)).columns is None
@@ -184,7 +172,7 @@ async def test_an_empty_flatgeobuf_is_counted(converters: Converters) -> None:
     """Some versions of its driver never stop handing over batches without a row."""
     written = converters.new_directory()
     await write(converters, IN_FLATGEOBUF["points"], written / "in.fgb", "FlatGeobuf", "-where", "n > 1000")
-    async with open_run(converters) as (held, directory):
+    async with converters.open_run(DRIVERS) as (held, directory):
         shutil.copy(written / "in.fgb", directory)
         counted = await count(held, "in.fgb", "FlatGeobuf")
         assert (counted.features, counted.geometries) == (0, 0)

@@ -2,16 +2,13 @@
 
 import random
 import shutil
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from sandbox.command import Limits
-from service.engine.environment import converter_environment
 from service.engine.jailed import delimited
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.places import Wanted
@@ -76,15 +73,6 @@ def _written(cell: str, chance: random.Random) -> str:
     return '"' + cell.replace('"', '""') + '"' if chance.random() < 0.4 else cell
 
 
-@asynccontextmanager
-async def open_run(converters: Converters) -> AsyncIterator[tuple[Session, Path]]:
-    """An open run and its directory."""
-    host, directory = converters.engine.capabilities, converters.new_directory()
-    async with Session(converters.run, ("CSV",), {}) as held:
-        held.begin(host.ogr2ogr, directory, converter_environment(host, ("CSV",)), Limits())
-        yield held, directory
-
-
 Seen = tuple[object, bytes, bytes]
 """What a table is, the table of ours and its types."""
 
@@ -120,7 +108,7 @@ async def test_the_open_run_sees_what_the_program_sees(
     """Columns, types, positions, names and the table itself, in files of every kind, many of which the run reads."""
     monkeypatch.chdir(tmp_path)
     seen = 0
-    async with open_run(converters) as (held, directory):
+    async with converters.open_run(("CSV",)) as (held, directory):
         for number, text in enumerate(texts()):
             if not text.strip("\ufeff\r\n"):
                 continue
@@ -137,7 +125,7 @@ async def test_what_it_cannot_judge_is_left_to_the_program(
 ) -> None:
     """Unusual line ends, digits and letters of other scripts, and geometries that name their system."""
     monkeypatch.chdir(tmp_path)
-    async with open_run(converters) as (held, directory):
+    async with converters.open_run(("CSV",)) as (held, directory):
         content = f'x,y,name\n1,2,"{cell}"\n3,4,b\n'.encode()
         found, _ = await seen_both_ways(held, directory, tmp_path, content, Wanted())
     assert found is None

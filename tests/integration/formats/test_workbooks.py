@@ -2,16 +2,13 @@
 
 import shutil
 import zipfile
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from sandbox.command import Limits
-from service.engine.environment import converter_environment
 from service.engine.jailed import cells, styles
-from service.engine.session import Answer, Session
+from service.engine.session import Answer
 from service.engine.workbooks import Examined
 from tests.support.converters import Converters
 
@@ -64,15 +61,6 @@ DATES = b"""<styleSheet><numFmts><numFmt numFmtId="164" formatCode="yyyy-mm-dd h
 <cellXfs><xf numFmtId="0"/><xf numFmtId="164"/><xf numFmtId="165"/><xf numFmtId="166"/></cellXfs></styleSheet>"""
 
 
-@asynccontextmanager
-async def open_run(converters: Converters) -> AsyncIterator[tuple[Session, Path]]:
-    """A run that is held open, and its directory."""
-    host, directory = converters.engine.capabilities, converters.new_directory()
-    async with Session(converters.run, ("XLSX",), {}) as held:
-        held.begin(host.ogr2ogr, directory, converter_environment(host, ("XLSX",)), Limits())
-        yield held, directory
-
-
 def write(path: Path, parts: Mapping[str, bytes]) -> None:
     """A workbook with `parts`, and others that say nothing."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
@@ -83,7 +71,7 @@ def write(path: Path, parts: Mapping[str, bytes]) -> None:
 
 async def test_cells_are_counted_as_by_the_other_program(converters: Converters) -> None:
     """Also in texts that several cells share, and in sheets that were made to take long."""
-    async with open_run(converters) as (held, directory):
+    async with converters.open_run(("XLSX",)) as (held, directory):
         for number, (name, text) in enumerate(CELLS.items()):
             write(directory / f"in{number}.xlsx", {SHEET: text, TEXTS: b"<si><t>_x000D_</t></si>"})
             with zipfile.ZipFile(directory / f"in{number}.xlsx") as book:
@@ -97,7 +85,7 @@ async def test_cells_are_counted_as_by_the_other_program(converters: Converters)
 async def test_unusual_workbooks_are_left_to_the_other_program(converters: Converters) -> None:
     """Rather than judged differently. One that lacks a part is damaged, as its driver will say."""
     lacking = {f"no {name}": {name: b""} for name in PLAIN}
-    async with open_run(converters) as (held, directory):
+    async with converters.open_run(("XLSX",)) as (held, directory):
         for number, (name, parts) in enumerate({**ODD, **lacking}.items()):
             write(directory / f"in{number}.xlsx", parts)
             assert not (await held.ask(Examined, "examine", f"in{number}.xlsx")).ok, name
@@ -108,7 +96,7 @@ async def test_unusual_workbooks_are_left_to_the_other_program(converters: Conve
 async def test_only_the_formats_that_cells_have_are_told(converters: Converters) -> None:
     """As they are written; a workbook may define many that no cell has."""
     used = b"<c r='A1' s='1'/><c s = \"2\" r='B1'/><c r='C1' s='3'><v>1</v></c><c r='D1' s='5'/><c r='E1' s='99'/><c/>"
-    async with open_run(converters) as (held, directory):
+    async with converters.open_run(("XLSX",)) as (held, directory):
         write(directory / "in.xlsx", {SHEET: used, styles.MEMBER: FORMATS})
         found = await held.ask(Examined, "examine", "in.xlsx")
         assert (found.ok, found.codes, found.built_in) == (True, ("0.00", 'd&quot;x&quot;"'), (14, 0))
@@ -121,7 +109,7 @@ async def test_formats_that_the_driver_mistakes_are_replaced_as_by_the_other_pro
     """In a copy in which everything else is as it was."""
     parts = {styles.MEMBER: DATES, SHEET: DATED, "xl/media/a.bin": bytes(range(256)) * 300}
     codes = [code for text in ("yyyy-mm-dd hh:mm:ss", "d&quot;x&quot;") for code in (text, styles.understood(text))]
-    async with open_run(converters) as (held, directory):
+    async with converters.open_run(("XLSX",)) as (held, directory):
         for ending in (b"", b"a remark"):
             write(directory / "in.xlsx", parts)
             with zipfile.ZipFile(directory / "in.xlsx", "a") as book:
@@ -138,7 +126,7 @@ async def test_formats_that_the_driver_mistakes_are_replaced_as_by_the_other_pro
 
 async def test_an_unusual_archive_is_not_copied(converters: Converters) -> None:
     """Nor is a file left that could be taken for a copy."""
-    async with open_run(converters) as (held, directory):
+    async with converters.open_run(("XLSX",)) as (held, directory):
         write(directory / "whole.xlsx", {styles.MEMBER: DATES, SHEET: DATED})
         whole = (directory / "whole.xlsx").read_bytes()
         directory_at, size = whole.index(b"PK\1\2"), len(whole)
