@@ -7,7 +7,7 @@ from types import MappingProxyType
 import msgspec
 
 from service.engine.jailed.gpkg import GEOMETRY, quoted
-from service.engine.reading import WORK_DRIVER, open_options
+from service.engine.reading.work_file import WORK_DRIVER, open_options
 from service.engine.workspace import OUT, WORK_FILE, staged_names
 from service.formats.datasets import Dataset
 from service.formats.detect import Source

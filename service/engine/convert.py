@@ -24,7 +24,9 @@ from service.engine.jailed.zones import count_odd_times
 from service.engine.output import Output, collect
 from service.engine.preview import JAILED as PREVIEW_JAILED
 from service.engine.preview import write_preview
-from service.engine.reading import INTO_WORK_FILE, JAILED, PARQUET_READING, WorkFile, read_into_work_file
+from service.engine.reading.readers import JAILED, read_into_work_file
+from service.engine.reading.tables import PARQUET_READING
+from service.engine.reading.work_file import INTO_WORK_FILE, WorkFile
 from service.engine.recorded import recorded_system
 from service.engine.recount import count_unreachable
 from service.engine.rereading import reread, tally

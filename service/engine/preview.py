@@ -7,7 +7,7 @@ import msgspec
 from service.engine.diagnostics import UNREACHABLE
 from service.engine.jailed import preview as preview_program
 from service.engine.jailed.gpkg import quoted
-from service.engine.reading import WORK_DRIVER
+from service.engine.reading.work_file import WORK_DRIVER
 from service.engine.workspace import WORK_FILE, Workplace
 from service.formats.crs import WGS84
 from service.formats.facts import Facts, Layer

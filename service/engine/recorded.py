@@ -12,7 +12,7 @@ from service.engine.arguments import dataset_name
 from service.engine.diagnostics import UNREACHABLE
 from service.engine.environment import VIRTUAL_DRIVER
 from service.engine.jailed import facts as facts_program
-from service.engine.reading import ADD, NOTHING_KNOWN, UNGROUPED, WORK_DRIVER
+from service.engine.reading.work_file import ADD, NOTHING_KNOWN, UNGROUPED, WORK_DRIVER
 from service.engine.session import Answer, SessionOver
 from service.engine.workspace import Workplace
 from service.formats.datasets import Dataset

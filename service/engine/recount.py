@@ -3,7 +3,7 @@
 from service.engine.arguments import Origin, systems
 from service.engine.diagnostics import REMEDY, UNREACHABLE, UnreachableSystem
 from service.engine.jailed import facts as facts_program
-from service.engine.reading import NOTHING_KNOWN, UNGROUPED, WORK_DRIVER
+from service.engine.reading.work_file import NOTHING_KNOWN, UNGROUPED, WORK_DRIVER
 from service.engine.workspace import Workplace
 from service.errors import Rejection
 from service.formats.facts import Facts

@@ -10,7 +10,7 @@ from service.engine.arguments import dataset_name, result_name
 from service.engine.environment import MEMORY_DRIVERS
 from service.engine.jailed import facts as facts_program
 from service.engine.jailed.readback import MOST_CELLS
-from service.engine.reading import INTO_WORK_FILE, NOTHING_KNOWN, WORK_DRIVER, open_options
+from service.engine.reading.work_file import INTO_WORK_FILE, NOTHING_KNOWN, WORK_DRIVER, open_options
 from service.engine.session import Answer, Session, SessionOver
 from service.engine.workspace import Workplace
 from service.errors import Rejection

@@ -8,7 +8,7 @@ from msgspec import Meta
 from service.engine.arguments import Origin
 from service.engine.jailed import facts as facts_program
 from service.engine.jailed.gpkg import FID, GEOMETRY
-from service.engine.reading import INTO_WORK_FILE, NOTHING_KNOWN, UNGROUPED, WORK_DRIVER
+from service.engine.reading.work_file import INTO_WORK_FILE, NOTHING_KNOWN, UNGROUPED, WORK_DRIVER
 from service.engine.session import Answer
 from service.engine.workspace import Workplace
 from service.formats.crs import CrsCatalogue

@@ -28,7 +28,8 @@ from service.engine.arguments import (
 from service.engine.environment import VIRTUAL_DRIVER
 from service.engine.jailed import declare, gather, wktlines
 from service.engine.jailed.gpkg import FID, GEOMETRY, quoted
-from service.engine.reading import ADD, CSV_DRIVER, WORK_DRIVER
+from service.engine.reading.tables import CSV_DRIVER
+from service.engine.reading.work_file import ADD, WORK_DRIVER
 from service.engine.workspace import OUT, VERIFIED_FILE, WORK_FILE, Workplace
 from service.formats.datasets import Dataset
 from service.formats.facts import FieldType

@@ -1,0 +1,184 @@
+"""Reads files whose layers their drivers report: one file, several with layers of their own, or one layer each."""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import PurePath
+
+import msgspec
+
+from service.blocking import run_blocking
+from service.engine.diagnostics import find_renames
+from service.engine.holding import Opening, hold
+from service.engine.jailed import facts as facts_program
+from service.engine.jailed import lines
+from service.engine.reading.work_file import (
+    ADD,
+    INTO_WORK_FILE,
+    NOTHING_KNOWN,
+    TABLES_FILE,
+    TAKEN_FOR_WINDOWS,
+    UNGROUPED,
+    WORK_DRIVER,
+    WorkFile,
+    add_relabelled,
+    open_options,
+    read_layers,
+)
+from service.engine.seen import SeenLayer
+from service.engine.session import Session
+from service.engine.shape_records import require_match
+from service.engine.workspace import WORK_FILE, Workplace, staged_names
+from service.errors import Rejection
+from service.formats.dbf_encoding import NO_UNICODE, guess_encoding
+from service.formats.detect import Part, Source
+from service.formats.esri_codes import esri_code
+from service.formats.facts import Facts
+from service.formats.format import Reading, reading_of
+from service.formats.names import shown
+
+TAIL_BYTES = 4096
+AFTER_THE_END = b" \t\r\n\0\x1a"
+"""White space, and characters with which old systems end texts."""
+NO_SYSTEM = re.compile(r"Failed to process SRS")
+LABELS_FILE = "labels.gpkg"
+
+
+async def read_single(place: Workplace, source: Source) -> WorkFile:
+    """Read one file, and hold it in memory if possible."""
+    reading = reading_with_options(source)
+    await run_blocking(partial(_require_end, source), inline=place.is_small)
+    facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)])
+    return await read_document(place, source) if facts is None else WorkFile(facts=facts)
+
+
+async def read_document(place: Workplace, source: Source) -> WorkFile:
+    """Read one file with the layers that its driver reports."""
+    await run_blocking(partial(_require_end, source), inline=place.is_small)
+    return await read_layers(place, reading_with_options(source), staged_names(source)[0])
+
+
+def _require_end(source: Source) -> None:
+    """Refuse a truncated file if its format marks the end and the driver would not notice. Blocking."""
+    trailer = reading_of(source.format).trailer
+    if not trailer:
+        return
+    with source.path.open("rb") as file:
+        file.seek(max(0, source.path.stat().st_size - TAIL_BYTES))
+        tail = file.read().rstrip(AFTER_THE_END)
+    if not tail.endswith(trailer):
+        title = source.format.title
+        raise Rejection(
+            f"The file is not a valid {title} file: the mark {trailer.decode()} at its end is missing, so it is "
+            "truncated, or of another kind than its extension says. Send the whole file."
+        )
+
+
+def reading_with_options(source: Source) -> Reading:
+    """How to read the file, with the options for this one."""
+    reading = reading_of(source.format)
+    return msgspec.structs.replace(reading, options=(*reading.options, *source.options))
+
+
+async def read_json(place: Workplace, source: Source) -> WorkFile:
+    """Read a document, or a sequence and check that no line is missing."""
+    if not source.prefix:
+        return await read_single(place, source)
+    found = await read_document(place, source)
+    if source.prefix:
+        await place.python(lines.__name__, staged_names(source)[0].removeprefix(source.prefix), WORK_FILE)
+    return found
+
+
+async def read_esri_json(place: Workplace, source: Source) -> WorkFile:
+    """Read a document whose system may have a code of Esri's, which the driver takes for one of EPSG's."""
+    code = await run_blocking(partial(esri_code, source.path), inline=place.is_small)
+    if not code:
+        return await read_single(place, source)
+    system = f"ESRI:{code}"
+    arguments = [*INTO_WORK_FILE, "-a_srs", system, WORK_FILE, staged_names(source)[0]]
+    drivers = (*reading_of(source.format).drivers, WORK_DRIVER)
+    if NO_SYSTEM.search(await place.ogr2ogr(arguments, drivers, tolerated=NO_SYSTEM)):
+        await place.discard(WORK_FILE)
+        read = await read_document(place, source)
+        return msgspec.structs.replace(read, claim=system)
+    return WorkFile()
+
+
+async def read_documents(place: Workplace, source: Source) -> WorkFile:
+    """Several files, each with layers of its own, of which some may have the same name."""
+    if len(source.parts) == 1:
+        return await read_single(place, source)
+    reading = reading_with_options(source)
+    facts = await hold(place, reading, [Opening(name, reading.options) for name in staged_names(source)])
+    if facts is not None:
+        return WorkFile(facts=facts)
+    read = WorkFile()
+    for name in staged_names(source):
+        added = await add_relabelled(place, reading, name, before=read.names)
+        read = WorkFile((*read.warnings, *added.warnings), added.names)
+    return read
+
+
+async def read_parts(place: Workplace, source: Source) -> WorkFile:
+    """Read several files, each as a layer."""
+    reading = reading_of(source.format)
+    names = {f"t{number}": part.layer for number, part in enumerate(source.parts)}
+    for part, name in zip(source.parts, staged_names(source), strict=True):
+        await require_match(place, part, name)
+    encodings = [await _encoding(place, part) for part in source.parts]
+    openings = [
+        Opening(name, (*reading.options, *([f"ENCODING={encoding}"] if encoding else [])))
+        for name, encoding in zip(staged_names(source), encodings, strict=True)
+    ]
+    warnings = tuple(
+        TAKEN_FOR_WINDOWS.format(what=repr(shown(part.layer)), remedy="Send a .cpg with the name of its encoding")
+        for part, encoding in zip(source.parts, encodings, strict=True)
+        if encoding == NO_UNICODE
+    )
+    labels = 0
+
+    async def count_labels(_: Session, layers: list[SeenLayer]) -> list[SeenLayer]:
+        nonlocal labels
+        labels = sum(layer.labels for layer in layers)
+        return layers
+
+    facts = await hold(place, reading, openings, count_labels)
+    if facts is not None:
+        return WorkFile((*warnings, *_label_warnings(labels)), names, facts)
+    messages = []
+    for number, opening in enumerate(openings):
+        options = open_options(*opening.options)
+        arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, WORK_FILE, opening.name]
+        drivers = (*reading.drivers, WORK_DRIVER)
+        messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], drivers, reading.environment))
+    if reading.has_labels:
+        labels = sum([await _count_labels(place, reading, opening) for opening in openings])
+    return WorkFile((*warnings, *find_renames("\n".join(messages)), *_label_warnings(labels)), names)
+
+
+async def _count_labels(place: Workplace, reading: Reading, opening: Opening) -> int:
+    """How many features of a file are labels, of whose style the work file has nothing."""
+    layer = PurePath(opening.name).stem
+    query = f"SELECT COUNT(*) AS labels FROM {layer} WHERE OGR_STYLE LIKE 'LABEL(%'"  # noqa: S608 -- our name
+    arguments = [*UNGROUPED, *open_options(*opening.options), "-sql", query, LABELS_FILE, opening.name]
+    try:
+        await place.ogr2ogr(arguments, (*reading.drivers, WORK_DRIVER), reading.environment)
+        await place.python(facts_program.__name__, LABELS_FILE, NOTHING_KNOWN, TABLES_FILE)
+        (found,) = (await place.read_json(TABLES_FILE, Facts)).layers
+    finally:
+        await place.discard(LABELS_FILE)
+    return sum(int(field.total or 0) for field in found.fields)
+
+
+def _label_warnings(labels: int) -> Iterator[str]:
+    if labels:
+        yield f"Texts of labels ({labels:,}) were left out; their positions and attributes were kept."
+
+
+async def _encoding(place: Workplace, part: Part) -> str:
+    """The encoding of a shapefile that does not record it, or may record a wrong one; "" if it is to be trusted."""
+    dbf = part.files.get(".dbf")
+    if dbf is None or ".cpg" in part.files:
+        return ""
+    return await run_blocking(partial(guess_encoding, dbf), inline=place.is_small)

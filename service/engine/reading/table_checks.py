@@ -1,0 +1,91 @@
+"""What is refused of tables, and what is told of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from service.engine.jailed.place_names import find_pairs
+from service.engine.jailed.places import Table, X, Y
+from service.engine.reading.work_file import LISTED, TAKEN_FOR_WINDOWS
+from service.errors import Rejection
+from service.formats.crs import MAX_CODE
+from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
+from service.formats.names import listed, quotes, shown, values_of
+from service.formats.request import ConversionRequest
+
+
+class WrittenTable(msgspec.Struct, frozen=True):
+    """A table that one of our programs in the sandbox made. It is untrusted, so its position names its file."""
+
+    name: Name
+    places: Literal["", "xy", "xyz", "wkt"]
+    delimiter: Annotated[str, Meta(min_length=1, max_length=1)]
+    columns: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)]
+    originals: Mapping[Literal["__x", "__y", "__z", "__wkt"], Name]
+    others: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
+    srid: Annotated[int, Meta(ge=1, le=MAX_CODE)] | None
+    renamed: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
+    finer: Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
+    in_windows_1252: bool
+
+
+Tables = Annotated[tuple[WrittenTable, ...], Meta(max_length=MAX_LAYERS)]
+
+
+def require_places(tables: Sequence[WrittenTable | Table], request: ConversionRequest) -> None:
+    """Refuse tables without geometry columns if the request implies that there are some."""
+    if any(table.places for table in tables) or not (request.place_fields or request.source_epsg is not None):
+        return
+    columns = listed(quotes(name for table in tables for name in table.columns), LISTED)
+    if request.place_fields:
+        named = " and ".join(f"{field}={shown(name)!r}" for field, name in request.place_fields.items())
+        raise Rejection(f"The table has no such columns: {named}. Its columns are {columns}.")
+    alike = next(_named_like_coordinates(tables), "")
+    remedy = alike or "Name them in xField and yField, or in wktField."
+    raise Rejection(
+        f"sourceEpsg was sent, but no columns of coordinates were found. {remedy} Leave sourceEpsg out to convert the "
+        f"table without geometry. The columns are {columns}."
+    )
+
+
+def _named_like_coordinates(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
+    """What to do about columns that would be coordinates by their names, if their cells were numbers."""
+    for table in tables:
+        pairs = [] if table.places else find_pairs(list(enumerate(table.columns)))
+        if pairs:
+            x, y = (repr(shown(table.columns[at])) for at in pairs[0])
+            yield (
+                f"The columns {x} and {y} are named like coordinates, but most of their cells are no decimal numbers, "
+                "so they became no points. Write 50.5 for 50°30'N, and -7.25 for 7°15'W."
+            )
+
+
+def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
+    """What is told of tables that were read."""
+    if any(table.in_windows_1252 for table in tables):
+        yield TAKEN_FOR_WINDOWS.format(what="The file", remedy="Send the file in UTF-8")
+    yield from _named_like_coordinates(tables)
+    renamed = [pair for table in tables for pair in table.renamed]
+    if renamed:
+        pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in renamed], LISTED)
+        yield f"Names of columns are repeated in the header, or have line ends: {pairs}."
+    yield from rounded_warnings({name: count for table in tables for name, count in table.finer.items()})
+    for table in tables:
+        if table.others:
+            x, y = (shown(name) for ours, name in table.originals.items() if ours in {X, Y})
+            others = ", ".join(f"{shown(a)!r} and {shown(b)!r}" for a, b in table.others[:LISTED])
+            yield (
+                f"The coordinates were taken from {x!r} and {y!r}. {others} could be coordinates too and stayed data; "
+                "send xField and yField to choose."
+            )
+
+
+def rounded_warnings(rounded: Mapping[str, int]) -> Iterator[str]:
+    """What is told of columns with values that were rounded, by how many."""
+    if rounded:
+        yield (
+            f"{values_of(rounded, LISTED)} lost digits: times are kept with "
+            "millisecond precision, decimal numbers to the fifteenth digit."
+        )

@@ -1,0 +1,154 @@
+"""Reads files whose geometry may be in ordinary columns: delimited text, workbooks, and Parquet without its driver."""
+
+import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from service.engine import jailed
+from service.engine.diagnostics import find_renames
+from service.engine.holding import Opening, hold
+from service.engine.jailed import delimited, sheets
+from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
+from service.engine.placing import Placing
+from service.engine.reading.files import read_document, reading_with_options
+from service.engine.reading.table_checks import Tables, WrittenTable, require_places, rounded_warnings, table_warnings
+from service.engine.reading.work_file import (
+    ADD,
+    INTO_WORK_FILE,
+    TABLES_FILE,
+    WORK_DRIVER,
+    WorkFile,
+    open_options,
+    read_layers,
+)
+from service.engine.tabulating import tabulate
+from service.engine.workbooks import prepare_workbook
+from service.engine.workspace import WORK_FILE, Workplace, staged_names
+from service.errors import Rejection
+from service.formats.detect import Source
+from service.formats.facts import MAX_COLUMNS, Count, Name
+from service.formats.format import Reading, reading_of
+from service.formats.request import ConversionRequest
+
+CSV_DRIVER = "CSV"
+SHEETS_FILE = "sheets.gpkg"
+ROUNDED_FILE = "rounded.json"
+PARQUET_READING = f"{jailed.__name__}.parquet_reading"
+"""Named, not imported: it needs optional packages."""
+LARGEST_WORKBOOK_BYTES = 1 << 20
+"""Many larger ones would be read twice, because some of their content must be examined one by one."""
+PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "": ("EMPTY_STRING_AS_NULL=YES",),
+        "xy": (f"X_POSSIBLE_NAMES={X}", f"Y_POSSIBLE_NAMES={Y}", "KEEP_GEOM_COLUMNS=NO", "EMPTY_STRING_AS_NULL=YES"),
+        "xyz": (
+            f"X_POSSIBLE_NAMES={X}",
+            f"Y_POSSIBLE_NAMES={Y}",
+            f"Z_POSSIBLE_NAMES={Z}",
+            "KEEP_GEOM_COLUMNS=NO",
+            "EMPTY_STRING_AS_NULL=YES",
+        ),
+        "wkt": (f"GEOM_POSSIBLE_NAMES={WKT}", "KEEP_GEOM_COLUMNS=NO", "EMPTY_STRING_AS_NULL=YES"),
+    }
+)
+"""The open options with which the CSV driver finds the geometry."""
+OURS = Reading(drivers=(CSV_DRIVER,))
+"""How normalized tables are read."""
+Rounded = Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)]
+
+
+async def read_delimited(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
+    """Normalize the table in the run that will hold it, or else in a Python program."""
+    file, delimiter = staged_names(source)[0], reading_of(source.format).delimiter
+    table = await tabulate(place, file, Wanted(**_wanted_columns(request)), delimiter, OURS)
+    if table is not None:
+        return await _read_tables(place, request, [table])
+    await place.python(delimited.__name__, file, TABLES_FILE, _wanted(request), delimiter)
+    return await _read_written_tables(place, request)
+
+
+async def read_workbook(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
+    """Convert sheets to tables, and find the geometry of the tables."""
+    reading = reading_with_options(source)
+    file, found = await prepare_workbook(place, staged_names(source)[0], source.parts[0].extension, reading)
+    told = tuple(found.warnings())
+    if place.input_bytes <= LARGEST_WORKBOOK_BYTES:
+        placing = Placing(Wanted(**_wanted_columns(request)))
+        facts = await hold(place, reading, [Opening(file)], placing)
+        if facts is not None:
+            require_places(placing.tables, request)
+            return WorkFile((*told, *table_warnings(placing.tables)), facts=facts)
+    elif place.session is not None:
+        await place.session.abandon()
+    read = await read_layers(place, reading, file)
+    await place.rename(WORK_FILE, SHEETS_FILE)
+    tables = await _read_sheets(place, request)
+    names = {table: read.names.get(name, name) for table, name in tables.names.items()}
+    return msgspec.structs.replace(tables, warnings=(*told, *read.warnings, *tables.warnings), names=names)
+
+
+async def _read_sheets(place: Workplace, request: ConversionRequest) -> WorkFile:
+    await place.python(sheets.__name__, SHEETS_FILE, TABLES_FILE, _wanted(request))
+    return await _read_written_tables(place, request)
+
+
+def _wanted(request: ConversionRequest) -> str:
+    """The columns that the request names, for the programs in the sandbox."""
+    return json.dumps(_wanted_columns(request))
+
+
+def _wanted_columns(request: ConversionRequest) -> dict[str, str]:
+    return {field.removesuffix("Field"): name for field, name in request.place_fields.items()}
+
+
+async def _read_written_tables(place: Workplace, request: ConversionRequest) -> WorkFile:
+    """Read the tables that a program in the sandbox has written."""
+    tables = await place.read_json(TABLES_FILE, Tables)
+    if not tables:
+        raise Rejection("The file holds no table, so there is nothing to convert.")
+    return await _read_tables(place, request, tables)
+
+
+async def _read_tables(
+    place: Workplace, request: ConversionRequest, tables: Sequence[WrittenTable | Table]
+) -> WorkFile:
+    """Read the normalized tables, in which the columns with the geometry have fixed names."""
+    require_places(tables, request)
+    names = {f"t{number}": table.name for number, table in enumerate(tables)}
+    openings = [
+        Opening(f"t{number}.csv", PLACES[table.places], table.srid, is_placed=bool(table.places))
+        for number, table in enumerate(tables)
+    ]
+    facts = await hold(place, OURS, openings)
+    if facts is not None:
+        return WorkFile(tuple(table_warnings(tables)), names, facts)
+    messages = []
+    for number, opening in enumerate(openings):
+        options = open_options(*opening.options)
+        system = ("-a_srs", f"EPSG:{opening.srid}") if opening.srid is not None else ()
+        arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, *system, WORK_FILE, opening.name]
+        messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], (CSV_DRIVER, WORK_DRIVER)))
+    return WorkFile(
+        (*table_warnings(tables), *find_renames("\n".join(messages))),
+        names,
+        None,
+        {
+            f"t{number}": {"file": f"t{number}.csv", "delimiter": table.delimiter, "originals": dict(table.originals)}
+            for number, table in enumerate(tables)
+            if table.places
+        },
+    )
+
+
+async def read_parquet(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
+    """Read the file by its driver, or where GDAL lacks that, by a Python program."""
+    if set(reading_of(source.format).drivers) & set(place.host.drivers):
+        return await read_document(place, source)
+    await place.python(PARQUET_READING, staged_names(source)[0], WORK_FILE, SHEETS_FILE, ROUNDED_FILE)
+    rounded = tuple(rounded_warnings(await place.read_json(ROUNDED_FILE, Rounded)))
+    found = WorkFile() if await place.has(WORK_FILE) else await _read_sheets(place, request)
+    return msgspec.structs.replace(found, warnings=(*rounded, *found.warnings))

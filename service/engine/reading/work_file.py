@@ -1,0 +1,108 @@
+"""The work file: a GeoPackage that holds an upload whatever its format was, and how layers get into it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from service.engine.diagnostics import find_renames
+from service.engine.jailed import relabel
+from service.engine.jailed.gpkg import FID, GEOMETRY
+from service.engine.workspace import WORK_FILE, Workplace
+from service.formats.facts import MAX_LAYERS, Facts, Name, TableName
+from service.formats.format import Reading
+
+WORK_DRIVER = "GPKG"
+TEXT_FOR_LISTS = "IntegerList=String,Integer64List=String,RealList=String,StringList=String"
+UNGROUPED = (
+    "-f",
+    WORK_DRIVER,
+    "-unsetFid",
+    "-forceNullable",
+    "-unsetDefault",
+    "-lco",
+    "SPATIAL_INDEX=NO",
+    "-lco",
+    f"FID={FID}",
+    "-lco",
+    f"GEOMETRY_NAME={GEOMETRY}",
+    "-mapFieldType",
+    TEXT_FOR_LISTS,
+)
+"""Options for the work file in runs that may skip features, which therefore cannot write them in groups."""
+INTO_WORK_FILE = (*UNGROUPED, "-gt", "unlimited")
+NOTHING_KNOWN = '{"noise": {}, "prefix": "", "guesses_types": false}'
+"""For the program that states the facts about a file that is not an upload."""
+ADD = ("-update",)
+TABLES_FILE = "tables.json"
+DETOUR_DRIVER = "SQLite"
+DETOUR_FILE = "detour.sqlite"
+INTO_DETOUR = ("-f", DETOUR_DRIVER, *INTO_WORK_FILE[2:], "-lco", "LAUNDER=NO")
+ODD_LAYER_NAME = re.compile(r"layer name may not")
+LISTED = 50
+"""How many names a message lists."""
+TAKEN_FOR_WINDOWS = (
+    "{what} does not say in which encoding its text is, and it is not UTF-8: Windows-1252 was assumed. {remedy} if "
+    "letters are wrong."
+)
+LayerNames = Annotated[dict[TableName, Name], Meta(max_length=MAX_LAYERS)]
+
+
+class WorkFile(msgspec.Struct, frozen=True):
+    """What the facts do not contain: warnings, and the names of layers by table where they differ."""
+
+    warnings: tuple[str, ...] = ()
+    names: Mapping[str, str] = MappingProxyType({})
+    facts: Facts | None = None
+    """The facts, if the upload is held in memory; None if there is a work file."""
+    cells: Mapping[str, Mapping[str, object]] = MappingProxyType({})
+    """For each table with coordinate columns: the CSV that was read, its delimiter, and their original names."""
+    claim: str = ""
+    """The name of the system that the file gives for layers without a known one."""
+
+
+def open_options(*options: str) -> list[str]:
+    """The driver's open options as arguments."""
+    return [argument for option in options for argument in ("-oo", option)]
+
+
+async def read_layers(place: Workplace, reading: Reading, origin: str, layers: Sequence[str] = ()) -> WorkFile:
+    """Read the layers of a file of ours or the client's, all or those named.
+
+    Raises:
+        Rejection: the file cannot be read.
+    """
+    arguments = [*INTO_WORK_FILE, *open_options(*reading.options), WORK_FILE, origin, *layers]
+    drivers = (*reading.drivers, WORK_DRIVER)
+    messages = await place.ogr2ogr(arguments, drivers, reading.environment, tolerated=ODD_LAYER_NAME)
+    if not ODD_LAYER_NAME.search(messages):
+        return WorkFile(tuple(find_renames(messages)))
+    return await _read_odd_layers(place, reading, origin, layers)
+
+
+async def _read_odd_layers(place: Workplace, reading: Reading, origin: str, layers: Sequence[str]) -> WorkFile:
+    """Read layers whose names a GeoPackage refuses."""
+    await place.discard(WORK_FILE)
+    return await add_relabelled(place, reading, origin, layers)
+
+
+async def add_relabelled(
+    place: Workplace,
+    reading: Reading,
+    origin: str,
+    layers: Sequence[str] = (),
+    before: Mapping[str, str] = MappingProxyType({}),
+) -> WorkFile:
+    """Add layers to the work file, after those `before`, by way of plain SQLite, in which they are renamed."""
+    arguments = [*INTO_DETOUR, *open_options(*reading.options), DETOUR_FILE, origin, *layers]
+    messages = await place.ogr2ogr(arguments, (*reading.drivers, DETOUR_DRIVER), reading.environment)
+    await place.python(relabel.__name__, DETOUR_FILE, TABLES_FILE, str(len(before)))
+    names = await place.read_json(TABLES_FILE, LayerNames)
+    if names:
+        into = [*INTO_WORK_FILE, *(ADD if before else ()), "-oo", "LIST_ALL_TABLES=YES", WORK_FILE, DETOUR_FILE]
+        await place.ogr2ogr([*into, *names], (DETOUR_DRIVER, WORK_DRIVER))
+    await place.discard(DETOUR_FILE)
+    return WorkFile(tuple(find_renames(messages)), {**before, **names})
