@@ -3,8 +3,7 @@
 If PROMETHEUS_MULTIPROC_DIR is set, every process writes its metrics there and exposes the sum. When a process ends, its
 counters stay in the sum; its live gauges, such as the number of converters, are removed.
 
-The library's writer forms each line anew from its labels, which takes most of the time. Here the start of each line,
-all but its value, is kept.
+The text is written between requests: after a number of samples, the event loop serves them.
 """
 
 import math
@@ -12,29 +11,30 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 import anyio
 import anyio.lowlevel
-from anyio import to_thread
-from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, REGISTRY, Metric
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
-from prometheus_client.utils import floatToGoString
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
+from prometheus_client.multiprocess import mark_process_dead
 
+from service.telemetry import metrics
+from service.telemetry.histogram import Histogram
+from service.telemetry.lines import Piece, whole
 from service.telemetry.shared_directory import has_number, shared_directory
+from service.telemetry.sums import Sums
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 OLD_SECONDS: Final = 1.0
 """How old metrics may be while the service has more to do than it can."""
-TURN_SECONDS: Final = 0.001
-"""How long the event loop may be busy with metrics before it serves requests; one family may take longer."""
-_ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+TURN_SAMPLES: Final = 300
+"""How many samples are read or written before requests are served: less than a millisecond."""
+_COLLECTORS: Final = (GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, *metrics.FAMILIES)
 
 
 class Exposition:
-    """The metrics as text: written one family after another, between requests, and for one reader at a time."""
+    """The metrics as text: written between requests, for one reader at a time."""
 
     def __init__(self) -> None:
         self._one = anyio.Lock(fast_acquire=True)
@@ -51,34 +51,20 @@ class Exposition:
 
     async def _now(self) -> bytes:
         directory = shared_directory()
-        if directory is not None:
-            return await to_thread.run_sync(_sums, directory)
-        text, since = [], time.perf_counter()
-        for family in REGISTRY.collect():
-            text.append(_text(family))
-            if time.perf_counter() - since > TURN_SECONDS:
+        text, samples = [], 0
+        for piece in Sums().pieces(directory) if directory is not None else _own():
+            text.append(piece.text)
+            samples += piece.samples
+            if samples >= TURN_SAMPLES:
                 await anyio.lowlevel.checkpoint()
-                since = time.perf_counter()
+                samples = 0
         return "".join(text).encode()
 
 
-def _text(family: Metric) -> str:
-    name = f"{family.name}_total" if family.type == "counter" else family.name
-    lines = [f"# HELP {name} {family.documentation}\n# TYPE {name} {family.type}\n"]
-    lines += [f"{_series(each.name, *each.labels.items())} {floatToGoString(each.value)}\n" for each in family.samples]
-    return "".join(lines)
-
-
-@lru_cache(maxsize=8192)
-def _series(name: str, *labels: tuple[str, str]) -> str:
-    """The name of a series with its labels, whose values are from closed sets and of few kinds (`metrics`)."""
-    pairs = [f'{label}="{value.translate(_ESCAPES)}"' for label, value in sorted(labels)]
-    return f"{name}{{{','.join(pairs)}}}" if pairs else name
-
-
-def _sums(directory: Path) -> bytes:
-    """The sums over all processes; reading their files takes longer than a turn of the event loop."""
-    return "".join(map(_text, MultiProcessCollector(None, str(directory)).collect())).encode()
+def _own() -> Iterator[Piece]:
+    """The metrics of this process, in the library's order."""
+    for each in _COLLECTORS:
+        yield from each.pieces() if isinstance(each, Histogram) else map(whole, each.collect())
 
 
 @contextmanager

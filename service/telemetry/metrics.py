@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TypeVar
 
-from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client import Counter, Gauge, disable_created_metrics
 
 from service.telemetry.build import VERSION
+from service.telemetry.histogram import Histogram
 from service.telemetry.shared_directory import prepare
 
 Metric = TypeVar("Metric", Counter, Histogram)
@@ -102,6 +103,11 @@ STORAGE_SECONDS = Histogram(
     "geomill_storage_seconds", "Duration of operations of the store of results.", ["operation"], buckets=_WAIT
 )
 STORAGE_FAILURES = Counter("geomill_storage_failures", "Failures of the store of results.", ["fault"])
+
+FAMILIES: tuple[Counter | Gauge | Histogram, ...] = tuple(
+    each for each in tuple(globals().values()) if isinstance(each, Counter | Gauge | Histogram)
+)
+"""Everything above."""
 
 
 def start_at_zero(counter: Counter, values: Iterable[str]) -> None:
