@@ -1,24 +1,44 @@
 """The database: the configured one, or the embedded one."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 
-from service.db.migrate import migrate, require_schema
+import structlog
+
+from service.db.migrate import Schema, migrate, require_schema
 from service.db.pool import Database, open_pool
 from service.metering.ledger import publish_plans
 from service.postgres_embedded import EmbeddedPostgresError, embedded_postgres, has_database
 from service.settings import Settings
+from service.telemetry import events
 from service.telemetry.metrics import observe_statement
+
+_log = structlog.get_logger()
+
+
+def _log_schema(schema: Schema) -> None:
+    if schema.applied:
+        _log.info(events.DATABASE_MIGRATED, migrations=schema.applied)
+    if schema.newer:
+        _log.info(events.DATABASE_NEWER, migrations=schema.newer)
 
 
 @asynccontextmanager
-async def make_database(settings: Settings) -> AsyncIterator[Database]:
-    """Open the configured database, or the embedded one, made if need be, with its schema and plans up to date."""
+async def make_database(settings: Settings, tell: Callable[[Schema], None] = _log_schema) -> AsyncIterator[Database]:
+    """Open the configured database, or the embedded one, made if need be, with its schema and plans up to date.
+
+    If a newer version has migrated it, its plans are that version's. `tell` is called once with what the migration did.
+
+    Raises:
+        EmbeddedPostgresError, MigrationError, DatabaseUnavailable: there is no database to work with.
+    """
     async with _reach_database(settings) as dsn:
-        await migrate(dsn)
+        schema = await migrate(dsn)
+        tell(schema)
         async with open_pool(dsn, watch=observe_statement) as database:
-            await publish_plans(database)
+            if not schema.newer:
+                await publish_plans(database)
             yield database
 
 

@@ -18,7 +18,7 @@ from service.cli.finding import Finding, State, judged
 from service.cli.processes import process_count
 from service.clock import utc_now
 from service.db import queries
-from service.db.migrate import SchemaBehind
+from service.db.migrations import SchemaAhead, SchemaBehind
 from service.postgres_embedded import has_database, installed_major
 from service.settings import Settings
 from service.storage.port import Link, ObjectKey, Storage, new_key
@@ -94,8 +94,8 @@ async def check_database(settings: Settings, role: Role) -> AsyncIterator[Findin
             row = await connection.fetchrow(statements["look"])
             found = dict(row or {})
             after = utc_now()
-    except SchemaBehind as behind:
-        yield Finding("schema", "warn", str(behind))
+    except (SchemaBehind, SchemaAhead) as other:
+        yield Finding("schema", "warn", str(other))
         return
     version = int(found["version_number"])
     yield judged(

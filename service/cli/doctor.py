@@ -11,7 +11,7 @@ from service.cli.check_host import check_converter, check_space
 from service.cli.check_parts import check_database, check_queue, check_settings, check_storage
 from service.cli.command import JSON, Command, argument
 from service.cli.finding import Check, Finding
-from service.db.migrate import MigrationError
+from service.db.migrations import MigrationError
 from service.engine.capabilities import ConverterMissing
 from service.errors import DatabaseUnavailable, QueueUnavailable, StorageUnavailable
 from service.postgres_embedded import EmbeddedPostgresError

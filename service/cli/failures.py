@@ -7,7 +7,7 @@ from typing import Any
 from sandbox.pool import SandboxUnavailable
 from service.accounts.administration import AdministrationError
 from service.cli.command import CommandError
-from service.db.migrate import MigrationError
+from service.db.migrations import MigrationError
 from service.engine.capabilities import ConverterMissing
 from service.errors import DatabaseUnavailable, GeomillError, QueueUnavailable, StorageUnavailable
 from service.postgres_embedded import EmbeddedPostgresError

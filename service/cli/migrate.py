@@ -2,16 +2,37 @@
 
 import argparse
 
+import msgspec
+
 from service.app.database import make_database
-from service.cli.command import Command
+from service.cli.command import JSON, Command
+from service.db.migrate import Schema
 from service.settings import Settings
 
 
-async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
-    """Apply the missing migrations; safe to run repeatedly and concurrently."""
-    async with make_database(settings):
-        print("The database is up to date.")
-    return 0
+async def run(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Apply the missing migrations and say which; safe to run repeatedly and concurrently."""
+
+    def tell(schema: Schema) -> None:
+        print(msgspec.json.encode(schema).decode() if arguments.json else "\n".join(_lines(schema)))
+
+    async with make_database(settings, tell):
+        return 0
 
 
-COMMAND = Command(name="migrate", help="migrate the database to this version's schema", run=run)
+def _lines(schema: Schema) -> list[str]:
+    applied = [f"Applied {name}." for name in schema.applied]
+    newer = [
+        f"The database also has {name}, which this version does not know and can serve with." for name in schema.newer
+    ]
+    return [*applied, *(newer or ["The schema is current."])]
+
+
+COMMAND = Command(
+    name="migrate",
+    help="migrate the database to this version's schema",
+    description="Apply the migrations that the database lacks, create it if there is none, and print what was applied. "
+    "Servers of the version before keep serving meanwhile. Exits with 0 if this version can serve afterwards.",
+    run=run,
+    arguments=(JSON,),
+)

@@ -1,11 +1,9 @@
 """Migration of a database to the schema of this version.
 
-A migration is a file `NNNN_what_it_does.sql`; numbers run from 0001 without a gap. Each is applied once, in a
-transaction, and recorded with its checksum. There are no down migrations: an older version refuses a newer database.
+Each migration is applied once, in a transaction, and recorded with its checksum. There are no down migrations: an older
+version serves with a newer schema, unless that lacks what it uses (see `migrations`).
 """
 
-import hashlib
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -16,32 +14,22 @@ import msgspec
 from service.db import queries
 from service.db.connection import open_connection
 from service.db.faults import LOST
+from service.db.migrations import Migration, MigrationError, SchemaAhead, SchemaBehind, read_migrations, unknown_to
 
 LOCK_SECONDS = 60
 """How long a migration waits for another migration, or for a session that uses a table which it changes."""
 
 _Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
-_FILE_NAME = re.compile(r"(?P<number>\d{4})_[a-z0-9_]+\.sql")
 
 
-class MigrationError(Exception):
-    """The database cannot be migrated to the schema of this version; the message says why and what to do."""
+class Schema(msgspec.Struct, frozen=True):
+    """What a migration found and did, as names of files; `newer` are applied ones that this version does not know."""
+
+    applied: list[str]
+    newer: list[str]
 
 
-class SchemaBehind(MigrationError):
-    """The database has no schema yet, or an older one: a migration brings it to this version."""
-
-
-class Migration(msgspec.Struct, frozen=True):
-    """One numbered file."""
-
-    number: int
-    name: str
-    checksum: bytes
-    script: str = ""
-
-
-async def migrate(dsn: str, directory: Path | None = None) -> list[str]:
+async def migrate(dsn: str, directory: Path | None = None) -> Schema:
     """Apply the missing migrations to the database `dsn`, in order.
 
     Safe to run repeatedly and concurrently: other processes wait, then find nothing left to do. The lock belongs to the
@@ -52,40 +40,31 @@ async def migrate(dsn: str, directory: Path | None = None) -> list[str]:
         directory: the directory of the files; default: `migrations` in the project's SQL.
 
     Returns:
-        The names of the files that were applied by this call.
+        What was applied by this call, and what had been applied by a newer version.
 
     Raises:
-        MigrationError: the database is newer than the files, an applied file was changed, a statement failed, or
-            a lock could not be acquired in time.
+        MigrationError: a newer version took away what this one uses, an applied file was changed, a statement failed,
+            or a lock could not be acquired in time.
         DatabaseUnavailable: the database is unreachable.
     """
     known = read_migrations(directory or queries.sql_directory() / "migrations")
     async with open_connection(dsn) as connection:
-        return await _apply_missing(connection, known)
-
-
-def read_migrations(directory: Path) -> list[Migration]:
-    """Read the migrations in `directory`, in order.
-
-    Raises:
-        MigrationError: the name or number of a file is invalid.
-    """
-    files = sorted(directory.glob("*.sql"))
-    return [_read(path, number) for number, path in enumerate(files, start=1)]
-
-
-def _read(path: Path, number: int) -> Migration:
-    match = _FILE_NAME.fullmatch(path.name)
-    if match is None or int(match["number"]) != number:
-        raise MigrationError(f"{path.name}: expected a name of the form {number:04}_what_it_does.sql.")
-    content = path.read_bytes()
-    return Migration(number, path.name, hashlib.sha256(content).digest(), content.decode())
+        applied = await _apply_missing(connection, known)
+        newer = unknown_to(known, await _applied(connection))
+    return Schema(applied, [migration.name for migration in newer])
 
 
 async def _apply_missing(connection: _Connection, known: Sequence[Migration]) -> list[str]:
     names: list[str] = []
-    while (name := await _apply_next(connection, known)) is not None:
-        names.append(name)
+    try:
+        while (name := await _apply_next(connection, known)) is not None:
+            names.append(name)
+    except MigrationError as error:
+        if names:
+            raise MigrationError(
+                f"{error} Before that, {', '.join(names)} had been applied, which stays so."
+            ) from error
+        raise
     return names
 
 
@@ -103,8 +82,8 @@ async def _apply_next(connection: _Connection, known: Sequence[Migration]) -> st
             ) from None
         await connection.execute(statements["create_table"])
         applied = await _applied(connection)
-        _check(applied, known)
-        if len(applied) == len(known):
+        unknown_to(known, applied)
+        if len(applied) >= len(known):
             return None
         await _apply(connection, known[len(applied)])
     return known[len(applied)].name
@@ -114,7 +93,8 @@ async def require_schema(dsn: str) -> None:
     """Check that the database `dsn` has the schema of this version, and change nothing.
 
     Raises:
-        MigrationError: it has no schema, an older one, or a newer one.
+        MigrationError: it has no schema, an older one (SchemaBehind), or a newer one (SchemaAhead, if this version
+            can serve with it).
         DatabaseUnavailable: the database is unreachable.
     """
     known = read_migrations(queries.sql_directory() / "migrations")
@@ -125,7 +105,11 @@ async def require_schema(dsn: str) -> None:
                 "or name the right one in GEOMILL_DATABASE_URL."
             )
         applied = await _applied(connection)
-    _check(applied, known)
+    if newer := unknown_to(known, applied):
+        raise SchemaAhead(
+            f"The database is newer than this version of Geomill: it has {newer[-1].name}. This version can only serve "
+            "with it; for other commands, run the version that made it, or a later one."
+        )
     if len(applied) < len(known):
         raise SchemaBehind(
             f"This database lacks {known[len(applied)].name}, which this version of Geomill needs. "
@@ -136,21 +120,6 @@ async def require_schema(dsn: str) -> None:
 async def _applied(connection: _Connection) -> list[Migration]:
     rows = await connection.fetch(queries.load("migrations")["applied"])
     return [Migration(*row.values()) for row in rows]
-
-
-def _check(applied: Sequence[Migration], known: Sequence[Migration]) -> None:
-    """Refuse a database whose applied migrations are not the first ones of `known`."""
-    for past, file in zip(applied, known, strict=False):
-        if (past.name, past.checksum) != (file.name, file.checksum):
-            raise MigrationError(
-                f"{file.name} is not what was applied to this database as {past.name}. "
-                "An applied migration must never change; put the change into a new one."
-            )
-    if len(applied) > len(known):
-        raise MigrationError(
-            f"The database is newer than this version of Geomill: it has {applied[-1].name}. "
-            "Run the version that made it, or a later one."
-        )
 
 
 async def _apply(connection: _Connection, migration: Migration) -> None:

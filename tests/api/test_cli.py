@@ -148,8 +148,10 @@ def test_the_books_agree_while_the_server_runs(geomill: Geomill) -> None:
 
 
 def test_migrations_may_be_applied_again(geomill: Geomill) -> None:
-    """The second run has nothing to do."""
-    assert geomill("migrate").returncode == 0
+    """The second run has nothing to do, and says so."""
+    again = geomill("migrate")
+    assert (again.returncode, again.stdout, again.stderr) == (0, "The schema is current.\n", "")
+    assert geomill.json("migrate") == {"applied": [], "newer": []}
 
 
 def test_the_version_is_the_packages(embedded: Server, geomill: Geomill) -> None:
@@ -197,7 +199,10 @@ def test_migrate_makes_a_database_and_doctor_does_not(tmp_path: Path) -> None:
     assert before.returncode == 0, before.stdout + before.stderr
     assert "creates a database" in before.stdout
     assert not (tmp_path / "postgres").exists()
-    assert geomill("migrate").returncode == 0
+    migrated = geomill("migrate")
+    assert (migrated.returncode, migrated.stderr) == (0, "")
+    every = sorted(path.name for path in FIRST_MIGRATION.parent.glob("*.sql"))
+    assert migrated.stdout.splitlines() == [*(f"Applied {name}." for name in every), "The schema is current."]
     assert geomill.json("audit") == {"differences": []}
 
 

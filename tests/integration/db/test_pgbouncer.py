@@ -45,7 +45,7 @@ async def test_migrations_leave_no_lock_behind(port: int, empty_database_url: st
             async with anyio.create_task_group() as tasks:
                 for _ in range(2 * SERVERS):
                     tasks.start_soon(migrate, pooled)
-        assert await migrate(empty_database_url) == []
+        assert (await migrate(empty_database_url)).applied == []
     async with open_connection(empty_database_url) as connection:
         assert await connection.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0
 
@@ -98,7 +98,7 @@ async def test_a_migration_that_cannot_begin_says_so(empty_database_url: str, mo
         await other.execute("SELECT pg_advisory_xact_lock(hashtextextended('geomill.migrations', 0))")
         with pytest.raises(Exception, match="Another process has been migrating this database"), anyio.fail_after(30):
             await migrate(empty_database_url)
-    assert await migrate(empty_database_url)
+    assert (await migrate(empty_database_url)).applied
 
 
 async def test_a_table_that_is_held_does_not_stop_a_migration_for_ever(
@@ -113,4 +113,4 @@ async def test_a_table_that_is_held_does_not_stop_a_migration_for_ever(
         await other.execute("LOCK TABLE first IN ACCESS SHARE MODE")
         with pytest.raises(Exception, match=r"0002_second\.sql waited 1 seconds for a table"), anyio.fail_after(30):
             await migrate(empty_database_url, tmp_path)
-    assert await migrate(empty_database_url, tmp_path) == ["0002_second.sql"]
+    assert (await migrate(empty_database_url, tmp_path)).applied == ["0002_second.sql"]

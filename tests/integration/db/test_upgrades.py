@@ -106,7 +106,7 @@ async def test_jobs_and_keys_of_the_version_before_go_on(empty_database_url: str
             await connection.execute(OLD_CLAIM, account_id, "has jobs", living, [settled, released])
             await connection.execute(OLD_CLAIM, account_id, "has none yet", living, [late])
 
-        assert await migrate(empty_database_url)
+        assert (await migrate(empty_database_url)).applied
         ledger, register = Ledger(database, Pricing()), JobRegister(database)
         keys = IdempotencyKeys(database, LEASE)
 
@@ -189,7 +189,7 @@ async def test_the_previous_version_serves_while_the_database_is_migrated(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(convert_on)
             await begun.wait()
-            assert await migrate(empty_database_url)
+            assert (await migrate(empty_database_url)).applied
             after = len(done)
             migrated.set()
         assert set(done) == {"Completed", "Failed"}
@@ -206,5 +206,5 @@ async def test_jobs_can_be_read_while_they_are_indexed_for_a_fleet(empty_databas
     async with open_pool(empty_database_url) as database, database.transaction() as reader:
         assert await reader.fetch(indexes) == []
         await reader.execute("SELECT FROM job")
-        assert await migrate(empty_database_url, until_then) == ["0009_indexes_of_the_fleet.sql"]
+        assert (await migrate(empty_database_url, until_then)).applied == ["0009_indexes_of_the_fleet.sql"]
         assert len(await reader.fetch(indexes)) == 2
