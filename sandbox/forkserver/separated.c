@@ -27,14 +27,14 @@ enum kind { TEXT = 1, WHOLE = 2, LONG = 4, DECIMAL = 8, COMMA = 16, GROUPED = 32
 enum { WHOLE_DIGITS = 15, MOST_DIGITS = 18, GROUP = 3, MILLI = 3 };
 
 struct cells {
-    int kinds;
+    int kinds, is_pointed; /* whether points in it may separate thousands */
     int64_t filled, numbers, geometries, finer;
 };
 
 struct table {
     const char *start, *end; /* without a byte order mark */
     char delimiter;
-    int is_odd, width, first_width, has_header;
+    int is_odd, width, first_width, has_header, has_commas;
     const char *data; /* what follows the header */
     struct cells columns[MOST_CELLS];
 };
@@ -248,15 +248,15 @@ static int is_finer(const char *text)
     return point && past_digits(digits) > digits + MILLI && is_digit(digits[MILLI + strspn(digits + MILLI, "0")]);
 }
 
-/* Whether the comma of a number may separate thousands, whatever its sign, leading zeros and the space around it. */
-static int may_be_grouped(const char *text)
+/* Whether the comma or point of a number may separate thousands, whatever its sign, leading zeros and the space around it. */
+static int may_be_grouped(const char *text, char separator)
 {
     const char *at = past_space(text);
     at += *at == '-' || *at == '+';
     while (*at == '0' && is_digit(at[1]))
         at++;
-    const char *comma = past_digits(at), *end = *comma == ',' ? past_digits(comma + 1) : comma;
-    return *at != '0' && comma > at && comma - at <= GROUP && end == comma + 1 + GROUP && !*past_space(end);
+    const char *middle = past_digits(at), *end = *middle == separator ? past_digits(middle + 1) : middle;
+    return *at != '0' && middle > at && middle - at <= GROUP && end == middle + 1 + GROUP && !*past_space(end);
 }
 
 static enum kind kind_of(const char *text)
@@ -450,7 +450,11 @@ static void see_cell(struct table *table, struct cells *column, const char *cell
     column->numbers += number;
     column->geometries += geometry;
     table->is_odd |= geometry == UNSURE || (number && geometry) || is_odd_cell(cell);
-    table->is_odd |= table->delimiter != ';' && may_be_grouped(cell);
+    if (table->delimiter == ';') {
+        table->has_commas |= number && strchr(cell, ',');
+        column->is_pointed |= number && may_be_grouped(cell, '.');
+    } else
+        table->is_odd |= may_be_grouped(cell, ',');
 }
 
 static void see_row(struct table *table, const struct row *row)
@@ -503,13 +507,10 @@ static const char *take_header(struct table *table, struct row *row)
 /* Whether some points may separate thousands, since other numbers have decimal commas. */
 static int has_odd_points(const struct table *table)
 {
-    int all = 0, pointed = 0;
-    for (int number = 0; number < table->width; number++) {
-        int kinds = table->columns[number].kinds;
-        all |= kinds;
-        pointed |= kinds & POINTED && !(kinds & (DECIMAL | TEXT));
-    }
-    return pointed && table->delimiter == ';' && all & COMMA;
+    int is_pointed = 0;
+    for (int number = 0; number < table->width; number++)
+        is_pointed |= table->columns[number].is_pointed && !(table->columns[number].kinds & DECIMAL);
+    return is_pointed && table->has_commas;
 }
 
 static void look(struct table *table)

@@ -131,6 +131,9 @@ _EXITS = {
     "system, and send each file on its own.",
     Exit.AMBIGUOUS_COMMAS: "The commas in the coordinates, as in 529,090, may be decimal commas or separate thousands. "
     "Save the file without separators of thousands and with decimal points.",
+    Exit.AMBIGUOUS_POINTS: "The points in the coordinates, as in 529.090, may be decimal points or separate thousands: "
+    "other numbers in the file have decimal commas. Save the file without separators of thousands, and with points or "
+    "commas in all decimals.",
 }
 _RENAMED = re.compile(r"Field '(?P<old>[^'\n]{1,200})' already exists\. Renaming it as '(?P<new>[^'\n]{1,200})'")
 MAX_RENAMES = 20

@@ -118,7 +118,7 @@ NOTES = """\
   so do columns with days or hours that do not exist, whole numbers of more than 15 digits beside decimals, or commas
   before three digits that may separate thousands. Coordinates with such commas are refused, also in sheets; in a file
   with semicolons, they are decimal commas. There, points before three digits may separate thousands if other numbers
-  have decimal commas; such columns stay text.
+  have decimal commas; such columns stay text, and such coordinates are refused.
 - **Time zones** are kept in quarters of an hour. CSV and GeoJSON keep times in others, such as +05:07, as texts. GPX,
   KML, GeoPackage, SQLite and FlatGeobuf are read without their minutes, or without these zones; a warning reports it.
 - **XLSX** says by the format of a cell whether a number is a date (a day, month or year) or a time of day (an hour).

@@ -31,7 +31,7 @@ from service.engine.jailed.places import (
     kind_of_cell,
     look_at_cell,
     renames,
-    require_clear_commas,
+    require_clear_decimals,
     strip_srids,
     type_of,
     types_of,
@@ -63,7 +63,7 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
         delimiter = known_delimiter or declared or _delimiter(file)
         columns, header = _look(file, delimiter, asked)
         places, others = find_places(columns, asked)
-        require_clear_commas(columns, places, delimiter)
+        require_clear_decimals(columns, places, delimiter)
         table = describe(OURS, "", columns, (places, others))
         names = [places.get(at, column.name) for at, column in enumerate(columns)]
         file.seek(start)

@@ -16,3 +16,4 @@ class Exit(IntEnum):
     NOT_UTF8 = 47
     SEVERAL_SYSTEMS = 48
     AMBIGUOUS_COMMAS = 49
+    AMBIGUOUS_POINTS = 50

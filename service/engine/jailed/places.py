@@ -116,8 +116,8 @@ class Column:
     srids: set[int] = field(default_factory=set)
     """The systems that its geometries name."""
     may_be_coordinate: bool = False
-    commas: Kind = Kind.NONE
-    """What its numbers with commas look like, if it may hold coordinates."""
+    decimals: Kind = Kind.NONE
+    """What its numbers with commas or points look like, if it may hold coordinates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +155,8 @@ def look_at_cell(column: Column, cell: str) -> None:
     """Count whether a filled `cell` is a geometry or, if its column may hold coordinates, a number."""
     if column.may_be_coordinate and NUMBER.match(cell):
         column.numbers += 1
-        if "," in cell:
-            column.commas |= kind_of_cell(LEADING_ZEROS.sub("", cell.strip().removeprefix("+")))
+        if "," in cell or "." in cell:
+            column.decimals |= kind_of_cell(LEADING_ZEROS.sub("", cell.strip().removeprefix("+")))
     elif GEOMETRY_TEXT.match(cell):
         column.geometries += 1
         srid = srid_of(cell)
@@ -201,10 +201,13 @@ def find_places(columns: Sequence[Column], wanted: Wanted) -> tuple[dict[int, st
     return {x: X, y: Y} | ({} if z is None else {z: Z}), pairs[1:]
 
 
-def require_clear_commas(columns: Sequence[Column], places: Mapping[int, str], delimiter: str) -> None:
-    """Exit if commas in coordinates may separate thousands: read as decimals, they would be elsewhere."""
-    if any(is_ambiguous(columns[at].commas, delimiter) for at in places):
+def require_clear_decimals(columns: Sequence[Column], places: Mapping[int, str], delimiter: str) -> None:
+    """Exit if commas or points in coordinates may separate thousands: read as decimals, they would be elsewhere."""
+    if any(is_ambiguous(columns[at].decimals, delimiter) for at in places):
         sys.exit(Exit.AMBIGUOUS_COMMAS)
+    has_commas = any((column.kinds | column.decimals) & (Kind.COMMA | Kind.GROUPED) for column in columns)
+    if delimiter == DECIMAL_COMMA and has_commas and any(_is_pointed(columns[at].decimals) for at in places):
+        sys.exit(Exit.AMBIGUOUS_POINTS)
 
 
 def describe(
@@ -248,9 +251,8 @@ def type_of(kinds: Kind, delimiter: str, others: Kind = Kind.NONE) -> str:
     before three digits is a decimal's unless all show that they have commas: the delimiter, and `others`, the kinds of
     all cells of the table.
     """
-    is_pointed = Kind.POINTED in kinds and Kind.POINT not in kinds
     has_commas = delimiter == DECIMAL_COMMA and Kind.COMMA in others
-    if not kinds or is_ambiguous(kinds, delimiter) or (is_pointed and has_commas):
+    if not kinds or is_ambiguous(kinds, delimiter) or (_is_pointed(kinds) and has_commas):
         return "String"
     return next((name for name, held in _TYPES if kinds in held), "String")
 
@@ -258,6 +260,11 @@ def type_of(kinds: Kind, delimiter: str, others: Kind = Kind.NONE) -> str:
 def is_ambiguous(kinds: Kind, delimiter: str) -> bool:
     """Whether commas in the cells of a column may be those of decimals or separate thousands."""
     return Kind.GROUPED in kinds and Kind.COMMA not in kinds and delimiter != DECIMAL_COMMA
+
+
+def _is_pointed(kinds: Kind) -> bool:
+    """Whether all points in the cells of a column may separate thousands."""
+    return Kind.POINTED in kinds and Kind.POINT not in kinds
 
 
 def is_in_calendar(text: str) -> bool:

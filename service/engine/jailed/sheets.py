@@ -23,7 +23,7 @@ from service.engine.jailed.places import (
     kind_of_cell,
     look_at_cell,
     renames,
-    require_clear_commas,
+    require_clear_decimals,
     strip_srids,
     type_of,
     types_of,
@@ -64,7 +64,7 @@ def _write(connection: sqlite3.Connection, table: str, number: int, wanted: Want
     for column, (original, _) in zip(seen, declared, strict=True):
         _look(connection, table, original, column)
     places, others = find_places(seen, wanted)
-    require_clear_commas(seen, places, "")
+    require_clear_decimals(seen, places, "")
     path = Path(f"t{number}.csv")
     found = describe(path.name, table, seen, (places, others))
     found = replace(found, renamed=renames([name for name, _ in declared], found.columns))

@@ -341,6 +341,16 @@ async def test_thousands_in_coordinates_are_refused_both_ways(ways: Ways, kind: 
         assert "may be decimal commas or separate thousands" in str(said)
 
 
+@pytest.mark.parametrize("cells", ["529.090;179.645;1,5", "?;?;1,5\nb; 0529.090;179.645;2"])
+async def test_points_in_coordinates_beside_decimal_commas_are_refused_both_ways(ways: Ways, cells: str) -> None:
+    """They would place features a thousand times too close to the origin; also after a cell that is no number."""
+    path = ways.converters.new_directory() / "in.csv"
+    path.write_text(f"name;easting;northing;height\na;{cells}\n")
+    for way in (ways.held, ways.filed):
+        (said,) = await outcome(way, path, "GeoJson", source_epsg=27700)
+        assert "may be decimal points or separate thousands" in str(said)
+
+
 @pytest.mark.parametrize("layers", [("points", "lines in space"), ("points", "")])
 async def test_sheets_of_several_layers(ways: Ways, tmp_path: Path, layers: tuple[str, str]) -> None:
     """Each with its geometry as columns, including an empty layer, which only the work file can hold."""

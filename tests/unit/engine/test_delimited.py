@@ -130,6 +130,21 @@ def test_coordinates_with_such_commas_are_refused(delimiter: str, cell: str) -> 
     assert left.value.code == Exit.AMBIGUOUS_COMMAS
 
 
+@pytest.mark.parametrize("height", ["1,5", "4,500"])
+@pytest.mark.parametrize("cell", ["0529.090", "529.090", " 529.090", "+529.090 ", "-529.090"])
+def test_coordinates_with_points_beside_decimal_commas_are_refused(cell: str, height: str) -> None:
+    """A table with semicolons and decimal commas may separate thousands by points."""
+    with pytest.raises(SystemExit) as left:
+        made(f"easting;northing;height\n?;179645;2\n{cell};179646;{height}\n".encode())
+    assert left.value.code == Exit.AMBIGUOUS_POINTS
+
+
+@pytest.mark.parametrize("rows", ["13.405;52.125;a", "13.405;52.125;1.5", "13.4;52.125;1,5\n13.405;52.1;2"])
+def test_clear_points_in_coordinates_are_decimal(rows: str) -> None:
+    """No commas, or other cells of the column, show it."""
+    assert made(f"lon;lat;c\n{rows}\n".encode())[2] == "xy"
+
+
 def test_clear_commas_in_coordinates_are_decimal() -> None:
     """The delimiter, or other cells, show it."""
     assert made(b"name;easting;northing\na;529,090;179,645\n")[2] == "xy"
