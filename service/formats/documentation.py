@@ -92,8 +92,8 @@ NOTES = """\
   without attributes. TopoJSON and Esri JSON are detected by their members, whatever their extension.
 - **Numbers** that exceed the type with which they are read become infinite, or in KML the largest whole number of 32
   bits; a warning reports them. Text formats are written with 15 significant digits, GeoJSON with 7 decimals of a
-  degree. Blanks around texts are lost when KML is read, those at the beginning when GML is, and those around names of
-  columns when CSV is.
+  degree. Blanks around values of typed columns are lost when KML is read, those at the beginning of texts when GML is,
+  and those around names of columns when CSV is.
 - **KML** is read without styles, altitude modes, network links and images of overlays; a warning reports each.
 - **Tables with coordinates**: CSV, XLSX and ODS store a layer of points in the columns `X`, `Y` (and `Z`), all other
   layers in a column `WKT`. When they are read, a column of WKT, hexadecimal WKB or GeoJSON is found by its values, or a

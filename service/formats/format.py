@@ -113,7 +113,7 @@ class LeftOut(msgspec.Struct, frozen=True):
     is_content: bool = False
     """Whether it is content that cannot be converted, so that a file with nothing else is refused."""
     pattern: bytes = b""
-    """A regular expression that reveals it as well; it matches at most 500 bytes."""
+    """A regular expression that reveals it as well; it takes linear time, and matches 16 KiB at most in real files."""
     column: str = ""
     """The column in which newer versions of the driver report it; the warning is given only without that column."""
 

@@ -8,7 +8,7 @@ from service.errors import Rejection
 from service.formats.format import Format, LeftOut, reading_of
 
 CHUNK = 1 << 20
-LONGEST_MATCH = 500
+LONGEST_MATCH = 16 << 10
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 """What a text of two bytes a letter begins with."""
 

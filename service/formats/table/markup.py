@@ -20,23 +20,42 @@ _KML_NOISE = MappingProxyType(
         "id": ("{layer}.*",),
     }
 )
-BEGINS_BLANK = rb">[ \t]{1,50}[^<\s\d.+-]"
-"""A text with blanks at its beginning; those of coordinates and other numbers do not matter."""
-ENDS_BLANK = rb"</(?<=[ \t]</)(?:SimpleData|value|name|description)>"
-"""A text with a blank at its end. It begins with fixed bytes, which are found in an eighth of the time of a choice."""
+BEGINS_BLANK = rb">(?:<!\[CDATA\[)?\s++(?:[^<\s\d.+-]|[\d.+-][\d.,eE+\-\s]*+[^<\d.,eE+\-\s])"
+"""A text with blanks or line ends at its beginning; those of coordinates and other numbers do not matter."""
+SIMPLE_BEGINS_BLANK = rb"<SimpleData[^<>]*+>(?:<!\[CDATA\[)?\s++[^<\s]"
+SIMPLE_ENDS_BLANK = rb"</(?:(?<= </)|(?<= \]\]></))SimpleData>"
+"""A value with a blank at its end. It begins with fixed bytes, which are found in an eighth of the time of a choice."""
+EMPTY_IN_GML = rb"<(?!gml:)([\w:.-]++)(?:\s?/>|></\1>)"
+EMPTY_IN_GPX = rb"<(?!(?:gpx|metadata|author|copyright|rte|trk|trkseg|extensions)\b)([\w:.-]++)(?:\s?/>|></\1>)"
+"""An element without content; those with attributes may hold something there."""
+LINES_IN_GPX = (
+    rb">(?:<!\[CDATA\[)?+(?!\s*+<)[^<>\n]*+\n[^<>]*+>?+"
+    rb"</(?!(?:name|cmt|desc|src|sym|type|text|author|keywords|email|urlname)>)[\w:.-]++>"
+)
+"""A text with line ends in an extension, of which the driver joins the lines."""
+NESTED_IN_GPX = rb"<[\w.-]++:[\w.-]++(?:\s[^<>]*+)?(?<!/)>\s*+<[\w.-]++:"
+"""Elements in an element of another namespace."""
 _GEOMETRY = (
     rb"(?:\w{1,20}:)?(?:Point|LineString|Polygon|Curve|Surface|Solid"
     rb"|Multi(?:Point|LineString|Polygon|Curve|Surface|Geometry))"
 )
+_START, _END = rb"<[\w:.-]++(?:\s[^<>]*+)?(?<!/)>\s*+", rb"</[\w:.-]++>\s*+"
+_VALUE, _EMPTY = _START + rb"[^<>]*+" + _END, rb"<[\w:.-]++(?:\s[^<>]*+(?<=/)|/)>\s*+"
 SECOND_GEOMETRY = (
     rb"</"
     + _GEOMETRY
-    + rb">\s{0,12}</(?!(?:\w{1,20}:)?(?:\w{0,12}[mM]embers?|exterior|interior)>)[\w:.-]{1,40}>\s{0,12}"
-    rb"(?:<[\w:.-]{1,30}>[^<>]{0,30}</[\w:.-]{1,30}>\s{0,12}){0,2}<[\w:.-]{1,40}>\s{0,12}<" + _GEOMETRY + rb"[\s>]"
+    + rb">\s*+</(?!(?:\w{1,20}:)?(?:\w{0,12}[mM]embers?|exterior|interior)>)[\w:.-]++>\s*+(?:"
+    + rb"|".join((_VALUE, _EMPTY, _START + rb"(?:" + _VALUE + rb"|" + _EMPTY + rb")*+" + _END))
+    + rb")*+"
+    + _START
+    + rb"<"
+    + _GEOMETRY
+    + rb"[\s>]"
 )
-"""Two properties of one feature that are geometries, perhaps with short values between them; parts of one are none."""
+"""Two properties of one feature that are geometries, perhaps with values between them; parts of one are none."""
 _KML_READING = MappingProxyType({"LIBKML_LAUNDER_FIELD_NAMES": "NO"})
 """The driver would replace all but ASCII letters and digits in names, and keep one of those that become the same."""
+NOTHING_HELD = "Empty elements ({count}) became missing values; columns that hold nothing else were left out."
 _KML_LEFT_OUT = (
     LeftOut(
         (b"<NetworkLink>", b"<NetworkLink "),
@@ -50,16 +69,8 @@ _KML_LEFT_OUT = (
     ),
     LeftOut((b"<gx:Tour", b"<Model>", b"<Model "), "Tours and models ({count}) were left out.", is_content=True),
     LeftOut((b"<Placemark id=",), "Ids of features ({count}) were left out.", column="id"),
-    LeftOut(
-        (),
-        "Blanks at the beginning of texts ({count}) were left out.",
-        pattern=BEGINS_BLANK,
-    ),
-    LeftOut(
-        (),
-        "Blanks at the end of texts ({count}) were left out.",
-        pattern=ENDS_BLANK,
-    ),
+    LeftOut((), "Blanks and line ends at the beginning of texts ({count}) were left out.", pattern=SIMPLE_BEGINS_BLANK),
+    LeftOut((), "Blanks at the end of texts ({count}) were left out.", pattern=SIMPLE_ENDS_BLANK),
     LeftOut((b"<Style", b"<styleUrl"), "Styles, such as colours and icons, were left out."),
     LeftOut(
         (b">relativeToGround<", b">clampToGround<", b">relativeToSeaFloor<", b">clampToSeaFloor<"),
@@ -118,7 +129,10 @@ GML = Format(
         options=("WRITE_GFS=NO",),
         environment=MappingProxyType({"GML_FIELDTYPES": "ALWAYS_STRING"}),
         left_out=(
-            LeftOut((), "Blanks at the beginning of texts ({count}) were left out.", pattern=BEGINS_BLANK),
+            LeftOut(
+                (), "Blanks and line ends at the beginning of texts ({count}) were left out.", pattern=BEGINS_BLANK
+            ),
+            LeftOut((), NOTHING_HELD, pattern=EMPTY_IN_GML),
             LeftOut(
                 (),
                 "Further geometries of features ({count}) were left out: of the geometries of a feature, one is read.",
@@ -177,6 +191,19 @@ GPX = Format(
         zoned_texts=True,
         unread=NO_UTF_16,
         environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}),
+        left_out=(
+            LeftOut((), NOTHING_HELD, pattern=EMPTY_IN_GPX),
+            LeftOut(
+                (),
+                "Line ends in texts of extensions ({count}) were left out; words beside them may have been joined.",
+                pattern=LINES_IN_GPX,
+            ),
+            LeftOut(
+                (),
+                "Elements within elements of extensions ({count}) were not read; their columns are 0, or hold XML.",
+                pattern=NESTED_IN_GPX,
+            ),
+        ),
         fixed_layers=True,
         derived_layers=frozenset({"route_points", "track_points"}),
         derived_columns=frozenset(

@@ -512,10 +512,11 @@ GEOMETRIES_IN_GML = {
     f"<a:g><gml:MultiPoint srsName='EPSG:4326'>{GML_MEMBERS}</gml:MultiPoint></a:g>": 0,
     f"<a:g>{GML_POINT}</a:g>\n  <a:h>{GML_POINT}</a:h>": 1,
     f"<a:g>{GML_POINT}</a:g><a:m>text</a:m>\n<a:h>{GML_POINT}</a:h><a:i>{GML_POINT}</a:i>": 2,
+    f"<a:g>{GML_POINT}</a:g><a:m>{'long ' * 99}</a:m>\n<a:h>{GML_POINT}</a:h>": 1,
 }
 
 
-@pytest.mark.parametrize("geometries", GEOMETRIES_IN_GML, ids=["one", "parts", "two", "three"])
+@pytest.mark.parametrize("geometries", GEOMETRIES_IN_GML, ids=["one", "parts", "two", "three", "long"])
 async def test_further_geometries_in_gml_are_told(pipeline: Pipeline, tmp_path: Path, geometries: str) -> None:
     """The driver keeps one of each feature."""
     path = tmp_path / "a.gml"

@@ -506,8 +506,13 @@ KML = """<kml xmlns="http://www.opengis.net/kml/2.2"><Document>
 <Point><coordinates> 1,2</coordinates></Point></Placemark></Document></kml>"""
 GML = """<f:FeatureCollection xmlns:f="http://ogr.maptools.org/" xmlns:gml="http://www.opengis.net/gml/3.2">
 <gml:featureMember><f:a gml:id="a.1"><f:geometryProperty><gml:Point srsName="urn:ogc:def:crs:EPSG::4326">
-<gml:pos> 1 2</gml:pos></gml:Point></f:geometryProperty><f:r>1.8e308</f:r><f:s>  text</f:s></f:a>
+<gml:pos> 1 2</gml:pos></gml:Point></f:geometryProperty><f:r>1.8e308</f:r><f:s>
+  text</f:s><f:e/><f:e></f:e></f:a>
 </gml:featureMember></f:FeatureCollection>"""
+GPX = """<gpx version="1.1" creator="a" xmlns="http://www.topografix.com/GPX/1/1" xmlns:o="http://o">
+<wpt lat="1" lon="2"><name/><desc></desc><extensions><o:a>two
+lines</o:a><o:b>
+<o:c>5</o:c></o:b></extensions></wpt></gpx>"""
 READ = {
     "a.kml": (
         KML,
@@ -516,7 +521,8 @@ READ = {
         "beginning of texts (1)",
         "end of texts (1)",
     ),
-    "a.gml": (GML, "1 value of 'r' became infinite", "beginning of texts (1)"),
+    "a.gml": (GML, "1 value of 'r' became infinite", "beginning of texts (1)", "Empty elements (2)"),
+    "a.gpx": (GPX, "Empty elements (2)", "Line ends in texts of extensions (1)", "elements of extensions (1)", "'o_b'"),
     "a.csv": ("id,x,y,r\n1,1,2,1e400\n2,1,2,1.5\n", "1 value of 'r' became infinite"),
     "a.geojson": (
         '{"type": "Feature", "properties": {"r": 1e400}, "geometry": {"type": "Point", "coordinates": [1, 2]}}',
@@ -531,7 +537,7 @@ READ = {
 async def test_what_reading_changes_is_told(
     converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
 ) -> None:
-    """Numbers that exceed their type, and blanks around texts; those around coordinates do not matter."""
+    """Numbers that exceed their type, blanks around texts but not coordinates, and elements that are not read."""
     content, *told = READ[name]
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")

@@ -8,8 +8,43 @@ from service.formats.left_out import CHUNK, LONGEST_MATCH, has_features, warn_of
 from service.formats.registry import find_output
 
 KML = find_output("Kml")
-ENDS = (b"a </name>", b"a\t</description>", b"a </SimpleData>", b"\t</value>")
-NO_ENDS = (b"a</name>", b"a\n</name>", b" </Placemark>", b" <name>", b" </ name>")
+ENDS = (b"a </SimpleData>", b"a ]]></SimpleData>", b"  </SimpleData>")
+NO_ENDS = (b"a</SimpleData>", b"a\n</SimpleData>", b"a\t</SimpleData>", b" </Placemark>", b" </name>", b" </value>")
+EMPTY = "Empty elements (1) became missing values; columns that hold nothing else were left out."
+BLANKS = "Blanks and line ends at the beginning of texts (1) were left out."
+LINES = "Line ends in texts of extensions (1) were left out; words beside them may have been joined."
+NESTED = "Elements within elements of extensions (1) were not read; their columns are 0, or hold XML."
+GEOMETRIES = "Further geometries of features (1) were left out: of the geometries of a feature, one is read."
+PLACE = "<gml:Point><gml:pos>1 2</gml:pos></gml:Point>"
+PARTS = {
+    "Gml": {
+        "<a:n/>": (EMPTY,),
+        "<a:n></a:n>": (EMPTY,),
+        "<a:n> </a:n><gml:boundedBy/><a:m xsi:nil='true'/>": (),
+        "<a:n>\n  text</a:n>": (BLANKS,),
+        "<a:n>\r\ntext\r\n</a:n>": (BLANKS,),
+        "<a:n> 5th</a:n>": (BLANKS,),
+        "<a:n><![CDATA[ text]]></a:n>": (BLANKS,),
+        "<gml:pos>\n  1.5 -2e3\n</gml:pos>\n  <a:n>text\n</a:n><a:m>\t7 </a:m>": (),
+        f"<a:g>{PLACE}</a:g><a:n>{'long ' * 99}</a:n><a:h>{PLACE}</a:h>": (GEOMETRIES,),
+        f"<a:g>{PLACE}</a:g>{'<a:n>1</a:n>' * 9}<a:h>{PLACE}</a:h>": (GEOMETRIES,),
+        f"<a:g>{PLACE}</a:g><a:n xsi:nil='true'/><a:n><a:m>1</a:m></a:n><a:h srs='1'>{PLACE}</a:h>": (GEOMETRIES,),
+        f"<a:g>{PLACE}</a:g><a:n>1</a:n></a:f>\n<a:f><a:g>{PLACE}</a:g><a:n>1</a:n>": (),
+    },
+    "Gpx": {
+        "<name/>": (EMPTY,),
+        "<desc></desc>": (EMPTY,),
+        "<extensions><o:a/></extensions>": (EMPTY,),
+        "<extensions/><trk><trkseg/></trk><trkpt lat='1' lon='2'/>": (),
+        "<extensions><o:a>two\nlines</o:a></extensions>": (LINES,),
+        "<extensions>\n<a>\r\nlines</a>\n</extensions>": (LINES,),
+        "<extensions><o:a><![CDATA[two\nlines]]></o:a></extensions>": (LINES,),
+        "<name>two\nlines</name>\n<desc>\nlines\n</desc>": (),
+        "<extensions><o:a>\n <o:b>1</o:b><o:c>2</o:c></o:a></extensions>": (NESTED,),
+        "<extensions><o:a>1</o:a>\n<o:b>2</o:b></extensions>": (),
+    },
+}
+"""Pieces of documents, and what is said of them."""
 
 
 @pytest.mark.parametrize("before", [0, *range(CHUNK - 16, CHUNK + 1), CHUNK + LONGEST_MATCH])
@@ -19,6 +54,15 @@ def test_blanks_at_the_ends_of_texts_are_counted_once(tmp_path: Path, before: in
     path.write_bytes(b"<Placemark>".ljust(before, b"x") + b"".join((*ENDS, *NO_ENDS)))
     told = [warning for warning in warn_of_left_out(KML, [path]) if "at the end" in warning]
     assert told == [f"Blanks at the end of texts ({len(ENDS)}) were left out."]
+
+
+@pytest.mark.parametrize(("name", "part"), [(name, part) for name, parts in PARTS.items() for part in parts])
+@pytest.mark.parametrize("before", [0, CHUNK - 50])
+def test_what_the_driver_leaves_out_is_counted(tmp_path: Path, name: str, part: str, before: int) -> None:
+    """What it keeps is not, however similar it is."""
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * before + part.encode())
+    assert tuple(warn_of_left_out(find_output(name), [path])) == PARTS[name][part]
 
 
 @pytest.mark.parametrize("before", [0, CHUNK - 5, CHUNK, 3 * CHUNK])
