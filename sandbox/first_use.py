@@ -49,8 +49,9 @@ class FirstUse:
     async def prepare(self, command: Command, slot: int) -> None:
         """Test the server that will start `command`, unless it has been; its other commands wait meanwhile.
 
-        The test runs in the slot of the command, in which nothing else may run. If it cannot be made, a command that
-        comes a minute later or more tries again.
+        The test runs in the slot of the command, in which nothing else may run. It goes on if the slot is suspended:
+        those in whose favor it is may wait for the same test. If it cannot be made, a command that comes a minute later
+        or more tries again.
         """
         for server in [server for server in self._untested.values() if server.kind.takes(command)]:
             await self._test(server, slot)
@@ -67,7 +68,8 @@ class FirstUse:
             if name not in self._untested or not server.is_due:
                 return
             try:
-                reached = await self._self_test.reached_by(name, partial(self._connection.run, slot))
+                with self._connection.exempt(slot):
+                    reached = await self._self_test.reached_by(name, partial(self._connection.run, slot))
             except OSError as error:
                 server.failed_at = time.monotonic()
                 log.warning("sandbox.server_untested", server=name.value, reason=error.strerror)

@@ -2,7 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import anyio
 import structlog
@@ -39,6 +40,7 @@ class Connection:
         self._numbers = itertools.count(1)
         self._helper: Helper | None = None
         self._suspended: set[int] = set()
+        self._exempt: set[int] = set()
         self._up = anyio.Event()
         self._first_answer = anyio.Event()
         self._refusal: Exception | None = None
@@ -94,13 +96,27 @@ class Connection:
     def suspend(self, slot: int) -> None:
         """Suspend what runs in a slot, now or later; the time does not count towards its limits."""
         self._suspended.add(slot)
-        self._send(Suspend(slot=slot))
+        if slot not in self._exempt:
+            self._send(Suspend(slot=slot))
 
     def resume(self, slot: int) -> None:
         """Resume what runs in a slot, if it was suspended."""
         if slot in self._suspended:
             self._suspended.remove(slot)
             self._send(Resume(slot=slot))
+
+    @contextmanager
+    def exempt(self, slot: int) -> Iterator[None]:
+        """Let what runs in a slot inside the block go on, even if the slot is suspended; what comes later is not."""
+        self._exempt.add(slot)
+        if slot in self._suspended:
+            self._send(Resume(slot=slot))
+        try:
+            yield
+        finally:
+            self._exempt.remove(slot)
+            if slot in self._suspended:
+                self._send(Suspend(slot=slot))
 
     def _send(self, message: ToSpawner) -> None:
         if self._helper is not None:
@@ -126,7 +142,7 @@ class Connection:
             if report is not None:
                 self._came_up(helper, report)
                 self.use(self._launchers)
-                for slot in self._suspended:
+                for slot in self._suspended - self._exempt:
                     helper.send(Suspend(slot=slot))
                 await helper.listen(self._hand_out)
         finally:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
 from sandbox import first_use, selftest
@@ -66,7 +67,7 @@ class Place:
             ),
         )
 
-    async def run(self, pool: Pool, module: str) -> Verdict:
+    async def run(self, pool: Pool, module: str, tenant: str = "a") -> Verdict:
         """Run a module."""
         directory = Path(tempfile.mkdtemp(dir=self.work_root))
         command = Command(
@@ -75,7 +76,7 @@ class Place:
             environment=self.config().python.environment,
             limits=Limits(wall_seconds=60),
         )
-        async with pool.lease("a") as converter:
+        async with pool.lease(tenant) as converter:
             verdict = await converter.run(command)
         assert (directory / "done").exists() is (verdict.ending is Ending.OK)
         return verdict
@@ -155,6 +156,24 @@ async def test_a_command_that_waits_for_the_attack_can_be_cancelled(place: Place
         (place.modules / "often_used.py.go-on").touch()
         verdict = await place.run(pool, "often_used")
         assert (verdict.launcher, verdict.ending) == (LauncherName.PYTHON_SERVER, Ending.OK)
+
+
+async def test_a_test_goes_on_although_its_command_is_suspended(place: Place) -> None:
+    """It was suspended in favor of a command that waits for the same test, as does all else that has a converter."""
+    place.write("often_used", WAITING + MODULE)
+    config = msgspec.structs.replace(place.config(), converters=2, suspended=1)
+    verdicts: list[Verdict] = []
+    async with open_pool(config, {"the secret": place.secret}) as pool:
+
+        async def run(tenant: str) -> None:
+            verdicts.append(await place.run(pool, "often_used", tenant))
+
+        async with anyio.create_task_group() as tasks:
+            for tenant in ("a", "a", "b"):
+                tasks.start_soon(run, tenant)
+            await until(lambda: pool.queue.suspended == 1)
+            (place.modules / "often_used.py.go-on").touch()
+    assert [verdict.ending for verdict in verdicts] == [Ending.OK] * 3
 
 
 async def test_a_server_that_does_not_become_ready_holds_nothing_up(place: Place) -> None:
