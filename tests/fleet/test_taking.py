@@ -57,10 +57,12 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NatsServ
 
 
 @asynccontextmanager
-async def working(here: World, server: NatsServer, lease_seconds: float = 30.0) -> AsyncIterator[WorkQueue]:
-    """A worker with one converter, and its queue."""
+async def working(
+    here: World, server: NatsServer, lease_seconds: float = 30.0, converters: int = 1
+) -> AsyncIterator[WorkQueue]:
+    """A worker with so many converters, and its queue."""
     async with open_work_queue(server.url, lease_seconds) as queue, anyio.create_task_group() as tasks:
-        worker = Worker(queue, converters=1, lease_seconds=lease_seconds)
+        worker = Worker(queue, converters=converters, lease_seconds=lease_seconds)
         tasks.start_soon(worker.work, here.services)
         with anyio.fail_after(PATIENCE_SECONDS):
             yield queue
@@ -70,6 +72,8 @@ async def working(here: World, server: NatsServer, lease_seconds: float = 30.0) 
 async def admitted(here: World, content: bytes | None) -> HandOver:
     """A job with a reservation that another process hands over; without `content`, its input does not exist."""
     job_id, told = JobId(uuid7(utc_now())), handover(content)
+    gateway = Leases(here.services.database, told.gateway, timedelta(seconds=30))
+    await gateway.beat()  # until the job is handed over, it would fail without its gateway
     admission = await here.services.ledger.admit(
         AdmissionRequest(
             job_id=job_id,
@@ -86,6 +90,7 @@ async def admitted(here: World, content: bytes | None) -> HandOver:
     async with here.services.database.connection() as connection:  # so that it survives who admitted it
         missing = new_key() if content is None else None
         await connection.execute("UPDATE job SET handover = '', input_key = $2 WHERE id = $1", job_id, missing)
+    await gateway.give_up()
     job = msgspec.structs.replace(told.job, id=job_id)
     return sealed(msgspec.structs.replace(told, job=job, account_id=here.account.account_id), key)
 
