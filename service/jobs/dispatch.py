@@ -159,19 +159,21 @@ class JobRunner:
             TooManyRequests: the account has reached its limit of files in progress.
             Overloaded: the queue has no place for them, or the service is shutting down.
         """
-        return self._ask(self._pool.queue.enqueue, account_id, files)
+        return self._ask(self._pool.queue.enqueue, str(account_id), files)
 
-    def readmit(self, account_id: AccountId) -> QueueTicket:
+    def readmit(self, account_id: AccountId, *, is_large: bool) -> QueueTicket:
         """Take a place for a claimed job, however many are taken: a worker bounds the number that it claims.
+
+        Jobs with large inputs take turns with the others of their account as if they were those of another one.
 
         Raises:
             Overloaded: the service is shutting down.
         """
-        return self._ask(self._pool.queue.readmit, account_id)
+        return self._ask(self._pool.queue.readmit, f"{account_id}/large" if is_large else str(account_id))
 
     def refuse_if_full(self, account_id: AccountId) -> None:
         """Refuse a request before its body is read, if it would be refused afterwards; raises what `enqueue` raises."""
-        self._ask(self._pool.queue.require, account_id)
+        self._ask(self._pool.queue.require, str(account_id))
 
     @contextmanager
     def admitting(self, job_id: JobId) -> Iterator[None]:
@@ -227,12 +229,12 @@ class JobRunner:
         for handle in self._handles.values():
             handle.cancel()
 
-    def _ask(self, question: Callable[..., _Answer], account_id: AccountId, *counts: int) -> _Answer:
+    def _ask(self, question: Callable[..., _Answer], tenant: str, *counts: int) -> _Answer:
         """Ask the queue, turning its refusals into errors for the client; refuse at once while draining."""
         if self.draining:
             raise Overloaded(RESTARTING, RETRY_AFTER_SECONDS)
         try:
-            return question(str(account_id), *counts)
+            return question(tenant, *counts)
         except TenantLimit as limit:
             message = (
                 f"This account has {limit.taken} files in progress; its limit is {self._pool.queue.per_tenant}. "

@@ -38,6 +38,7 @@ from service.usecases.company import Company, Displaced
 from service.usecases.detect_format import detect_format
 from service.usecases.ending import details_of, retry_while_unavailable
 from service.usecases.fitness import Fitness, probe_means
+from service.usecases.large_inputs import LargeInputs
 from service.usecases.services import Services
 
 _log = structlog.get_logger()
@@ -79,7 +80,7 @@ class Worker:
         self._queue = queue
         self._converters = converters
         self._sign_seconds = lease_seconds / 3
-        self._large = 0
+        self._large = LargeInputs(converters, converters * PLACES_EACH)
         self.fitness = Fitness(lambda: probe_means(self._services))
         self._company = Company(self._let_go)
         self._tickets: dict[JobId, QueueTicket] = {}
@@ -133,24 +134,24 @@ class Worker:
         await self._finished.wait()
 
     async def _take_one_after_the_other(self) -> None:
-        while delivery := await self._queue.take(self._may_take_large, self._room):
-            self._large += delivery.is_large
+        while delivery := await self._queue.take(self._large.may_take, self._room):
             metrics.FLEET_DELIVERIES.labels(_FIRST if delivery.is_first else _AGAIN).inc()
-            try:
-                await self._see_to(delivery)
-            except BaseException as error:
-                _report(error)
-                self.fitness.note_failure(error)
-                with anyio.CancelScope(shield=True):  # others may have at once what this worker leaves behind
-                    await delivery.give_back(0.0 if self._lets_go else LATER_SECONDS)
-                if not isinstance(error, Exception):  # one job must not end the others
-                    raise
-            finally:
-                self._large -= delivery.is_large
+            with self._large.counted(delivery):
+                try:
+                    await self._see_to(delivery)
+                except BaseException as error:
+                    _report(error)
+                    self.fitness.note_failure(error)
+                    with anyio.CancelScope(shield=True):  # others may have at once what this worker leaves behind
+                        await delivery.give_back(0.0 if self._lets_go else LATER_SECONDS)
+                    if not isinstance(error, Exception):  # one job must not end the others
+                        raise
+            if delivery.is_large:
+                self._queue.wake()  # another one may come
 
     def note_release(self) -> None:
-        """Note that a converter may be idle now."""
-        if self.runner is not None:
+        """Note that a converter may be idle now: what waits for a place elsewhere may come."""
+        if self.runner is not None or self._large:
             self._queue.wake()
 
     def _room(self) -> int:
@@ -158,10 +159,6 @@ class Worker:
         if self._company.is_reserved or not self.fitness.is_fit:
             return 0
         return MOST_AT_ONCE if self.runner is None else int(self._services.pool.queue.is_idle)
-
-    def _may_take_large(self) -> bool:
-        """Whether small inputs have a converter left then, if there are several."""
-        return self._large < max(1, self._converters - 1)
 
     async def _see_to(self, delivery: Delivery) -> None:
         """Run the job of a message to its end, or return the message."""
@@ -186,7 +183,7 @@ class Worker:
         """Claim a job and run it to its end, or return the message."""
         if self._lets_go:
             raise Displaced
-        with self._place(handover) as ticket:
+        with self._place(delivery, handover) as ticket:
             claim = await self._services.leases.claim(handover.job.id, handover.account_id, handover.gateway, new_key())
             if claim.verdict == "ended":
                 await delivery.acknowledge()
@@ -232,9 +229,10 @@ class Worker:
         return any(can(formats, source, target) for formats in await self._services.leases.offers())
 
     @contextmanager
-    def _place(self, handover: HandOver) -> Iterator[QueueTicket]:
+    def _place(self, delivery: Delivery, handover: HandOver) -> Iterator[QueueTicket]:
         """Take a place before the job is claimed; the run of the job releases it if there is one."""
-        ticket = self._runner.readmit(handover.account_id)
+        ticket = self._runner.readmit(handover.account_id, is_large=delivery.is_large)
+        self._large.note_ticket(delivery, ticket)
         try:
             yield ticket
         finally:

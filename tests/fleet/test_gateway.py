@@ -585,7 +585,7 @@ async def test_own_and_claimed_jobs_end_by_the_same_time(database_url: str, tmp_
         services = msgspec.structs.replace(services, runner=own, fleet=fleet)
         for runner in services.runners:
             spec = await here.admit()
-            runner.submit(spec, services.work_area.new_directory(), runner.readmit(spec.account_id))
+            runner.submit(spec, services.work_area.new_directory(), runner.readmit(spec.account_id, is_large=False))
         begin_shutdown(services, SOON)
         with anyio.fail_after(PATIENCE_SECONDS):
             await end_jobs(services, NEVER)
