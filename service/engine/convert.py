@@ -30,7 +30,7 @@ from service.engine.reading.work_file import INTO_WORK_FILE, WorkFile
 from service.engine.recorded import recorded_system
 from service.engine.recount import count_unreachable
 from service.engine.rereading import reread, tally
-from service.engine.session import Session, SessionOver
+from service.engine.session import Session, SessionOver, Traced, untraced
 from service.engine.straying import ask_strays, count_strays
 from service.engine.workbooks import JAILED as WORKBOOKS_JAILED
 from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Run, Workplace, staged_names
@@ -205,8 +205,10 @@ class Engine:
         return await run_blocking(partial(collect, place, plan, is_little=is_little), inline=is_little)
 
     @asynccontextmanager
-    async def session(self, run: Run, target: Format) -> AsyncIterator[Run]:
+    async def session(self, run: Run, target: Format, traced: Traced = untraced) -> AsyncIterator[Run]:
         """A `Run` for one conversion into `target` that may hold one converter open over several steps.
+
+        `traced` is called with each question that it asks that one, and entered until the answer.
 
         Raises:
             Rejection: the last converter exceeded its limits.
@@ -216,7 +218,7 @@ class Engine:
             yield run
             return
         try:
-            async with Session(run, drivers_for(target), environment_for(target)) as held:
+            async with Session(run, drivers_for(target), environment_for(target), traced) as held:
                 yield held
         except SessionOver as over:
             require_success(over.verdict, Subject(input=target.title))

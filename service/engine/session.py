@@ -7,7 +7,7 @@ answers are untrusted until they fit their record.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Self, TypeVar
@@ -24,6 +24,14 @@ from service.engine.environment import VIRTUAL_DRIVER
 T = TypeVar("T", bound="Answer")
 FAILED = 1 << 8
 """The wait status of a process that exits with code 1."""
+Traced = Callable[[str], AbstractContextManager[object]]
+"""Returns what is entered while a question of this name is answered."""
+_NOT_TRACED = nullcontext()
+
+
+def untraced(_question: str) -> AbstractContextManager[object]:
+    """Trace nothing."""
+    return _NOT_TRACED
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -61,8 +69,10 @@ class Session:
         run: Callable[[Command], Awaitable[Verdict]],
         drivers: Sequence[str],
         environment: Mapping[str, str],
+        traced: Traced = untraced,
     ) -> None:
         self._run = run
+        self._traced = traced
         self.drivers = tuple(drivers)
         """The drivers to register in addition to those that read the upload; none if no upload is to be held."""
         self.environment = environment
@@ -134,7 +144,8 @@ class Session:
         """
         if self._talk is None:
             raise LookupError("no run is open")
-        answer = await self._talk.ask(*texts)
+        with self._traced(texts[0]):
+            answer = await self._talk.ask(*texts)
         if not answer:
             raise SessionOver(await self._end())
         try:

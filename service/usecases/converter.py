@@ -34,7 +34,7 @@ async def _nothing() -> None:
     pass
 
 
-def _run_span() -> AbstractContextManager[object]:
+def _run_span(_command: Command) -> AbstractContextManager[object]:
     return span("run")
 
 
@@ -43,7 +43,7 @@ async def converter(
     pool: Pool,
     ticket: QueueTicket,
     on_started: Callable[[], Awaitable[None]] = _nothing,
-    traced: Callable[[], AbstractContextManager[object]] = _run_span,
+    traced: Callable[[Command], AbstractContextManager[object]] = _run_span,
 ) -> AsyncIterator[Run]:
     """Use a converter; yields a function that runs a command. The first command waits for its turn.
 
@@ -60,7 +60,7 @@ async def converter(
             with stage("wait"):
                 lease = await pool.acquire(ticket)
             await on_started()
-        with traced():
+        with traced(command):
             verdict = await lease.run(command)
         metrics.labelled(metrics.CONVERTER_RUNS, verdict.ending).inc()
         if verdict.ending in _MAY_BE_THE_HOSTS and not has_crashed:

@@ -52,6 +52,8 @@ class Step(msgspec.Struct, frozen=True):
     """Whether the store may contain an output once this step has begun."""
     stage: Stage = "waiting"
     """What happens to the job meanwhile, in the words of the interface."""
+    part: str = ""
+    """Its span within that of `convert`."""
 
 
 _REFUSED = Failure(raised=Rejection, outcome="refused")
@@ -66,10 +68,10 @@ ACCEPT = (
 """Bound to the request: until the job is submitted, a client that disconnects leaves nothing behind."""
 
 CONVERT = (
-    Step(inspect, (_REJECTED,), stage="reading"),
-    Step(plan, (_REJECTED,), stage="reading"),
-    Step(convert, (_REJECTED,), stage="converting"),
-    Step(verify, (_REJECTED,), stage="verifying"),
+    Step(inspect, (_REJECTED,), stage="reading", part="inspecting"),
+    Step(plan, (_REJECTED,), stage="reading", part="planning"),
+    Step(convert, (_REJECTED,), stage="converting", part="converting"),
+    Step(verify, (_REJECTED,), stage="verifying", part="verifying"),
 )
 """Bound to the job, with a converter from the first command to the last."""
 
@@ -114,6 +116,10 @@ class Progress(Generic[_Record]):
     def stage(self) -> Stage:
         """Return what happens to the job now."""
         return self.step.stage if self.step else "waiting"
+
+    def part(self) -> str:
+        """Return the span of the current step within that of `convert`; empty if it has none."""
+        return self.step.part if self.step else ""
 
     def situation(self) -> Situation:
         """Return what happens to the job now, and how much of that is done."""

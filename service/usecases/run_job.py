@@ -95,7 +95,7 @@ async def _convert(
     If memory does not suffice or a run crashes, start over in a new directory on disk.
     """
     progress.record = begun = start(progress.record.spec, progress.record.directory)
-    with SpentTime(progress.stage) as spent:
+    with SpentTime(progress.part) as spent:
         progress.on_step = spent.enter_part
 
         async def on_started() -> None:
@@ -109,7 +109,8 @@ async def _convert(
             while True:
                 in_memory = parts.work_area.is_in_memory(progress.record.directory)
                 try:
-                    async with parts.engine.session(_in_memory(run) if in_memory else run, begun.target) as session:
+                    limited = _in_memory(run) if in_memory else run
+                    async with parts.engine.session(limited, begun.target, spent.ask) as session:
                         bench = Bench(parts.engine, session)
                         progress.share = bench.share
                         await progress.through(CONVERT, bench)

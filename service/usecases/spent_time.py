@@ -1,25 +1,29 @@
 """What a job spends its time with a converter on, for metrics and traces: `convert`, its parts, and runs beside them.
 
-A run may be held open for several parts, and begin in a task of its own, so that no span here is the current one.
+A run may be held open for several parts, and begin in a task of its own, so that no span here is the current one but
+those of the questions that it is asked.
 """
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import PurePath
 from typing import Self
 
-from service.jobs.lifecycle import Stage
+from sandbox.command import Command
 from service.telemetry.stage import OpenStage, open_stage
 from service.telemetry.tracing import OpenSpan
 
+_NOWHERE = nullcontext()
+
 
 class SpentTime:
-    """The time with a converter of one job, until the end of the block; `now` returns what happens to the job."""
+    """The time with a converter of one job, until the end of the block; `now` names the part that the job is in."""
 
-    def __init__(self, now: Callable[[], Stage]) -> None:
+    def __init__(self, now: Callable[[], str]) -> None:
         self._now = now
         self._whole: OpenStage | None = None
         self._part: OpenSpan | None = None
-        self._stage: Stage = "waiting"
+        self._name = ""
 
     def __enter__(self) -> Self:
         return self
@@ -37,17 +41,29 @@ class SpentTime:
 
     def enter_part(self) -> None:
         """Note that another step has begun."""
-        if self._whole is None or self._now() == self._stage:
+        if self._whole is None or self._now() == self._name:
             return
         self._leave_part(failed=False)
-        self._stage = self._now()
-        self._part = self._whole.span.open(self._stage, {})
+        self._name = self._now()
+        self._part = self._whole.span.open(self._name, {})
 
-    def run(self) -> AbstractContextManager[object]:
-        """Trace the block as a run of the converter, which says in which part it began."""
-        return nullcontext() if self._whole is None else self._whole.span.span("run", {"stage": self._stage})
+    def run(self, command: Command) -> AbstractContextManager[object]:
+        """Trace the block as a run of the converter, which says its program and in which part it began."""
+        if self._whole is None:
+            return _NOWHERE
+        return self._whole.span.span("run", {"program": _program(command), "part": self._name})
+
+    def ask(self, question: str) -> AbstractContextManager[object]:
+        """Trace the block as a question to a run that is held open."""
+        return _NOWHERE if self._part is None else self._part.span("ask", {"question": question})
 
     def _leave_part(self, *, failed: bool) -> None:
         if self._part is not None:
             self._part.end(failed=failed)
             self._part = None
+
+
+def _program(command: Command) -> str:
+    """Return the name of the program, or of the module that Python runs."""
+    program, *arguments = command.argv
+    return arguments[1].rpartition(".")[2] if arguments[:1] == ["-m"] else PurePath(program).name

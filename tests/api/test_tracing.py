@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from opentelemetry.proto.trace.v1.trace_pb2 import Status
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from service.accounts.administration import Terms
 from tests.support.collector import Collector, attributes_of, running_collector
@@ -83,19 +83,47 @@ def test_a_collector_is_sent_what_a_conversion_spent_its_time_on(
     request = spans.pop("POST /api/geo/convert/file")
     assert request.parent_span_id.hex() == CALLER
     assert response.headers["traceparent"] == f"00-{TRACE}-{request.span_id.hex()}-01"
-    within = {name: spans.pop(name) for name in ("reading", "converting", "verifying", "run")}
-    assert set(spans) == {"receive", "admit", "wait", "convert", "store", "settle"}
+    del spans["ask"]
+    within = {name: spans.pop(name) for name in ("inspecting", "planning", "converting", "verifying", "run")}
+    assert set(spans) == {"receive", "detect", "admit", "wait", "convert", "pack", "secure", "store", "settle"}
     assert {span.parent_span_id for span in spans.values()} == {request.span_id}
     assert {span.parent_span_id for span in within.values()} == {spans["convert"].span_id}
     about_job = {"job_id": response.json()["jobId"]}
     assert attributes_of(spans.pop("receive")) == {}  # which precedes the job
     assert attributes_of(spans.pop("convert")) == about_job | {"input": "csv", "output": "geojson"}
-    assert attributes_of(within.pop("run")) == about_job | {"stage": "reading"}
+    assert attributes_of(within.pop("run")) == about_job | {"program": "ogr2ogr", "part": "inspecting"}
     assert all(attributes_of(span) == about_job for span in (*spans.values(), *within.values()))
     failed = [one for one in collector.spans if attributes_of(one).get("job_id") == broken["jobId"]]
     states = {span.name: span.status.code == Status.STATUS_CODE_ERROR for span in failed}
     assert states["convert"]
-    assert states["reading"]
+    assert states["inspecting"]
+
+
+def test_a_trace_names_what_a_conversion_asked_and_ran(tmp_path: Path, database_url: str, collector: Collector) -> None:
+    """Questions to a run that is held open are within the part that asks them, and each run names its program."""
+    settings = {"GEOMILL_TRACES_URL": collector.url}
+    with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
+        workbook = client.convert("a.csv", POINTS, sourceEpsg="4326", outputFormat="Xlsx")["jobId"]
+        columns = client.convert("a.geojson", lakes(), outputFormat="GeoParquet")["jobId"]
+        assert server.stop() == 0
+    assert {("inspecting", "load"), ("converting", "translate"), ("verifying", "count")} <= questions(
+        collector, workbook
+    )
+    ran = {(run["program"], run["part"]) for run in map(attributes_of, spans_of(collector, columns, "run"))}
+    assert ("ogr2ogr", "inspecting") in ran
+    assert ("parquet_writing", "converting") in ran
+
+
+def spans_of(collector: Collector, job_id: str, name: str) -> list[Span]:
+    """The spans of a job that have this name."""
+    return [span for span in collector.spans if span.name == name and attributes_of(span).get("job_id") == job_id]
+
+
+def questions(collector: Collector, job_id: str) -> set[tuple[str, str | int]]:
+    """What runs were asked for a job, and the name of the span within which they were."""
+    named = {span.span_id: span.name for span in collector.spans}
+    asked = spans_of(collector, job_id, "ask")
+    return {(named[span.parent_span_id], attributes_of(span)["question"]) for span in asked}
 
 
 def test_a_collector_that_is_away_stops_nothing(tmp_path: Path, database_url: str) -> None:

@@ -10,7 +10,10 @@ from tests.support.collector import Collector, attributes_of
 pytestmark = pytest.mark.xdist_group("fleet")
 CALLER = "00f067aa0ba902b7"
 POINTS = b"name,lon,lat\nLadoga,31,60\n"
-ON_WORKER = {"job", "wait", "convert", "reading", "converting", "verifying", "run", "store", "settle"}
+ON_WORKER = {
+    *("job", "wait", "convert", "inspecting", "planning", "converting", "verifying", "run", "ask"),
+    *("pack", "secure", "store", "settle"),
+}
 
 
 def sent(collector: Collector, trace: str) -> dict[str, Span]:

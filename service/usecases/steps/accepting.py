@@ -17,6 +17,7 @@ from service.jobs.records import Job
 from service.metering.ledger import Admission, AdmissionRequest
 from service.storage.port import new_key
 from service.telemetry.stage import stage
+from service.telemetry.tracing import span
 from service.usecases.detect_format import detect_format
 from service.usecases.services import Services
 
@@ -86,7 +87,8 @@ async def detect(desk: Desk, received: Received) -> Detected:
         raise Rejection(
             f"The file exceeds {ceiling} MB, the largest size that the service accepts. Split it into smaller files."
         )
-    source = await detect_format(upload)
+    with span("detect", job_id=str(received.job.id)):
+        source = await detect_format(upload)
     job = msgspec.structs.replace(received.job, input_format=source.format.token)
     return Detected(order=received.order, job=job, source=source)
 

@@ -18,6 +18,7 @@ from service.storage.observed import observed
 from service.storage.port import ObjectKey
 from service.telemetry import events, metrics
 from service.telemetry.stage import stage
+from service.telemetry.tracing import span
 from service.usecases.ending import JobParts, end_on_record, retry_while_unavailable
 from service.usecases.steps.converting import Verified
 
@@ -58,7 +59,8 @@ async def pack(outbound: Outbound, verified: Verified) -> Packed:
     Raises:
         Rejection: a planned file is missing, truncated or not a regular file.
     """
-    output = await outbound.parts.engine.collect(verified.plan, verified.directory)
+    with span("pack"):
+        output = await outbound.parts.engine.collect(verified.plan, verified.directory)
     return Packed(
         **msgspec.structs.asdict(verified),
         output=output,
@@ -73,7 +75,9 @@ async def secure(outbound: Outbound, packed: Packed) -> Packed:
     Raises:
         ForgottenError: a crash of the database has undone the admission.
     """
-    if not await retry_while_unavailable(lambda: outbound.parts.ledger.is_durable(packed.job.id)):
+    with span("secure"):
+        is_durable = await retry_while_unavailable(lambda: outbound.parts.ledger.is_durable(packed.job.id))
+    if not is_durable:
         raise ForgottenError
     return packed
 
