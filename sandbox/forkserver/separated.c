@@ -24,7 +24,7 @@ static const char DELIMITERS[] = ",;\t|", NUMBERISH[] = "0123456789+-.,:/eETZ \t
 
 /* What cells look like. A column has the kinds of all its cells, and its type follows from them; see places.py. */
 enum kind { TEXT = 1, WHOLE = 2, LONG = 4, DECIMAL = 8, COMMA = 16, GROUPED = 32, DAY = 64, MOMENT = 128, POINTED = 256 };
-enum { WHOLE_DIGITS = 15, MOST_DIGITS = 18, GROUP = 3, MILLI = 3 };
+enum { WHOLE_DIGITS = 15, MOST_DIGITS = 18, GROUP = 3, MILLI = 3, YEAR_DIGITS = 4 };
 
 struct cells {
     int kinds, is_pointed; /* whether points in it may separate thousands */
@@ -425,17 +425,24 @@ static void find_delimiter(struct table *table, struct row *row)
 
 /* ---- the whole ---- */
 
+static int is_year(const char *cell)
+{
+    return (*cell == '1' || *cell == '2') && past_digits(cell) == cell + YEAR_DIGITS && !cell[YEAR_DIGITS];
+}
+
 /* Whether the first row is data and not a header; if that is unclear, the table is odd. */
 static int holds_data(struct table *table, const struct row *row)
 {
-    int found = 0;
+    int found = 0, years = 0;
     for (int number = 0; number < row->count; number++) {
         const char *cell = row->cells[number];
-        found |= is_number(cell);
+        found += is_number(cell);
+        years += is_year(cell);
         int may_be_value = strchr(cell, '(') || strcasestr(cell, "empty");
         table->is_odd |= *cell && (is_odd_cell(cell) || (may_be_value && is_geometry(cell)));
     }
-    return found;
+    table->is_odd |= years > 1 && years == found; /* they may be names */
+    return found > 0;
 }
 
 static void see_cell(struct table *table, struct cells *column, const char *cell)

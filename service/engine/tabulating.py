@@ -21,6 +21,7 @@ from service.engine.jailed.places import (
     describe,
     expect,
     find_places,
+    lacks_names,
     renames,
     types_of,
     unique_names,
@@ -97,7 +98,8 @@ async def make_table(session: Session, file: str, wanted: Wanted, delimiter: str
         return None
     table = describe(OURS, "", columns, (places, others))
     repeated = renames(looked.header, table.columns)
-    return replace(table, delimiter=looked.delimiter, renamed=repeated)
+    unnamed = lacks_names(looked.header, columns)
+    return replace(table, delimiter=looked.delimiter, renamed=repeated, lacks_names=unnamed)
 
 
 def columns_of(looked: Looked, wanted: Wanted) -> Sequence[Column]:

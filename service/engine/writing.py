@@ -47,7 +47,7 @@ SHEETS_FILE = "sheets.vrt"
 TRACKS_FILE = "tracks.vrt"
 REPROJECTED_FILE = "reprojected.gpkg"
 PLAIN_CSV = ("-f", CSV_DRIVER, "-unsetFid", "-lco", "STRING_QUOTING=IF_NEEDED")
-NO_PLACES = MappingProxyType({"GEOM_POSSIBLE_NAMES": "__none__", "EMPTY_STRING_AS_NULL": "YES"})
+NO_PLACES = MappingProxyType({"HEADERS": "YES", "GEOM_POSSIBLE_NAMES": "__none__", "EMPTY_STRING_AS_NULL": "YES"})
 CSV_TYPES: Mapping[FieldType, str] = MappingProxyType(
     {
         FieldType.INTEGER: "Integer64",

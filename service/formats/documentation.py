@@ -113,7 +113,8 @@ NOTES = """\
 - **Unknown systems**: a file that records no system, or GeoJSON whose member `crs` names one that is not known, is
   refused unless `sourceEpsg` says which it is; `keepCoordinates=true` writes coordinates unchanged if the output does
   not require a system.
-- **CSV** may be in UTF-8, UTF-16 or Windows-1252, with comma, semicolon, tab or bar, with or without a header. Types
+- **CSV** may be in UTF-8, UTF-16 or Windows-1252, with comma, semicolon, tab or bar, with or without a header. A first
+  row with numbers counts as data, unless they are years in turn (2019, 2020) above other numbers. Types
   follow from all rows; values with leading zeros or more than 18 digits stay text, and
   so do columns with days or hours that do not exist, whole numbers of more than 15 digits beside decimals, or commas
   before three digits that may separate thousands. Coordinates with such commas are refused, also in sheets; in a file

@@ -11,7 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TextIO
 
@@ -29,6 +29,7 @@ from service.engine.jailed.places import (
     expect,
     find_places,
     kind_of_cell,
+    lacks_names,
     look_at_cell,
     renames,
     require_clear_decimals,
@@ -48,6 +49,9 @@ NO_UNICODE = "cp1252"
 """The encoding that all text is taken for that is neither UTF-8 nor UTF-16."""
 DECLARED = re.compile(r'"?sep=([,;\t|])"?\r?\n', re.IGNORECASE)
 """A first line with which spreadsheet programs declare the delimiter."""
+YEAR = re.compile(r"[12]\d{3}$")
+STEPS = frozenset({1, 2, 5, 10})
+"""How far apart years beside each other are."""
 SAMPLE_ROWS = 30
 SAMPLE_CHARACTERS = 1 << 20
 MAX_COLUMNS = 2000
@@ -72,7 +76,8 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
     Path(OURS).with_suffix(".csvt").write_text(types_of(columns, places), encoding="ascii")
     repeated = renames(header, [column.name for column in columns])
     is_guess = encoding == NO_UNICODE
-    write_tables(tables_file, [replace(table, delimiter=written, renamed=repeated, in_windows_1252=is_guess)])
+    finished = replace(table, delimiter=written, renamed=repeated, in_windows_1252=is_guess)
+    write_tables(tables_file, [replace(finished, lacks_names=lacks_names(header, columns))])
 
 
 def _encoding(path: str) -> str:
@@ -117,12 +122,11 @@ def _look(file: TextIO, delimiter: str, wanted: Wanted) -> tuple[list[Column], l
         sys.exit(Exit.NOT_A_TABLE)
     if len(first) > MAX_COLUMNS:
         sys.exit(Exit.TOO_MANY_COLUMNS)
-    header = [] if any(map(_is_data, first)) else first
+    second = next(rows, [])
+    header = first if _is_header(first, second) else []
     columns = [Column(name) for name in unique_names(header or [""] * len(first))]
     expect(columns, wanted)
-    if not header:
-        _take(columns, first)
-    for row in rows:
+    for row in chain([second] if header else [first, second], rows):
         _take(columns, row)
     every = Kind.NONE
     for column in columns:
@@ -130,6 +134,20 @@ def _look(file: TextIO, delimiter: str, wanted: Wanted) -> tuple[list[Column], l
     for column in columns:
         column.type = type_of(column.kinds, delimiter, every)
     return columns, header
+
+
+def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether the first row is a header: all its cells are names, or some are years in turn above other numbers."""
+    data = [at for at, cell in enumerate(first) if _is_data(cell)]
+    if not data:
+        return True
+    below = [second[at] for at in data if at < len(second) and second[at]]
+    is_numeric = any(map(NUMBER.match, below)) and all(map(NUMBER.match, below)) and not all(map(YEAR.match, below))
+    if len(data) == sum(map(bool, first)) or not is_numeric or not all(YEAR.match(first[at]) for at in data):
+        return False
+    years = [int(first[at]) for at in data]
+    steps = {later - earlier for earlier, later in pairwise(years)}
+    return len(steps) == 1 and not STEPS.isdisjoint(map(abs, steps))
 
 
 def _is_data(cell: str) -> bool:

@@ -139,6 +139,8 @@ class Table:
     """Columns whose name is repeated, or has line ends, and their new names."""
     finer: Mapping[str, int] = field(default_factory=dict)
     """How many times in each of the columns of times have fractions of milliseconds, which are lost."""
+    lacks_names: bool = False
+    """Whether its first row counts as data, although it may be a header in which a name is a number."""
     in_windows_1252: bool = False
     """Whether its text was taken for Windows-1252, because it is not in a Unicode encoding."""
 
@@ -294,6 +296,11 @@ def unique_names(names: Sequence[str]) -> list[str]:
 def renames(names: Sequence[str], written: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Which of `names` were changed in `written` because they were repeated, or had line ends."""
     return tuple((old.strip(), new) for old, new in zip(names, written, strict=False) if old.strip() not in {"", new})
+
+
+def lacks_names(header: Sequence[str], columns: Iterable[Column]) -> bool:
+    """Whether a table without a `header` has texts, so that its first row may be one."""
+    return not header and any(column.type == "String" and not column.geometries for column in columns)
 
 
 def types_of(columns: Sequence[Column], places: dict[int, str]) -> str:

@@ -28,6 +28,7 @@ class WrittenTable(msgspec.Struct, frozen=True):
     srid: Annotated[int, Meta(ge=1, le=MAX_CODE)] | None
     renamed: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
     finer: Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
+    lacks_names: bool
     in_windows_1252: bool
 
 
@@ -67,6 +68,11 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
     if any(table.in_windows_1252 for table in tables):
         yield TAKEN_FOR_WINDOWS.format(what="The file", remedy="Send the file in UTF-8")
     yield from _named_like_coordinates(tables)
+    if any(table.lacks_names for table in tables):
+        yield (
+            "The first row holds numbers, so it counts as data, and the columns are called field_1, field_2 and so on. "
+            "If it is a header, change the names that are numbers."
+        )
     renamed = [pair for table in tables for pair in table.renamed]
     if renamed:
         pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in renamed], LISTED)

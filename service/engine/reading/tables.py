@@ -41,21 +41,18 @@ PARQUET_READING = f"{jailed.__name__}.parquet_reading"
 """Named, not imported: it needs optional packages."""
 LARGEST_WORKBOOK_BYTES = 1 << 20
 """Many larger ones would be read twice, because some of their content must be examined one by one."""
+_OF_OURS = ("HEADERS=YES", "EMPTY_STRING_AS_NULL=YES", "KEEP_GEOM_COLUMNS=NO")
+"""The driver would take a header in which a name is a number for data."""
+_XY = (f"X_POSSIBLE_NAMES={X}", f"Y_POSSIBLE_NAMES={Y}")
 PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "": ("EMPTY_STRING_AS_NULL=YES",),
-        "xy": (f"X_POSSIBLE_NAMES={X}", f"Y_POSSIBLE_NAMES={Y}", "KEEP_GEOM_COLUMNS=NO", "EMPTY_STRING_AS_NULL=YES"),
-        "xyz": (
-            f"X_POSSIBLE_NAMES={X}",
-            f"Y_POSSIBLE_NAMES={Y}",
-            f"Z_POSSIBLE_NAMES={Z}",
-            "KEEP_GEOM_COLUMNS=NO",
-            "EMPTY_STRING_AS_NULL=YES",
-        ),
-        "wkt": (f"GEOM_POSSIBLE_NAMES={WKT}", "KEEP_GEOM_COLUMNS=NO", "EMPTY_STRING_AS_NULL=YES"),
+        "": _OF_OURS,
+        "xy": (*_OF_OURS, *_XY),
+        "xyz": (*_OF_OURS, *_XY, f"Z_POSSIBLE_NAMES={Z}"),
+        "wkt": (*_OF_OURS, f"GEOM_POSSIBLE_NAMES={WKT}"),
     }
 )
-"""The open options with which the CSV driver finds the geometry."""
+"""The open options with which the CSV driver finds the header and the geometry."""
 OURS = Reading(drivers=(CSV_DRIVER,))
 """How normalized tables are read."""
 Rounded = Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)]

@@ -6,8 +6,14 @@ from types import MappingProxyType
 from service.formats.format import ColumnRule, Format, Reader, Reading, Reread, Writer, Writing
 from service.formats.unread import ENCRYPTED_WORKBOOK, UTF_16_WITHOUT_MARK
 
-CSV_PLACES = ("X_POSSIBLE_NAMES=X", "Y_POSSIBLE_NAMES=Y", "Z_POSSIBLE_NAMES=Z", "GEOM_POSSIBLE_NAMES=WKT")
-"""The columns that hold the geometry in a CSV file that the service wrote."""
+CSV_PLACES = (
+    "HEADERS=YES",
+    "X_POSSIBLE_NAMES=X",
+    "Y_POSSIBLE_NAMES=Y",
+    "Z_POSSIBLE_NAMES=Z",
+    "GEOM_POSSIBLE_NAMES=WKT",
+)
+"""The header and the columns that hold the geometry in a CSV file that the service wrote."""
 
 CSV = Format(
     name="Csv",

@@ -284,6 +284,8 @@ SEPARATED: Mapping[str, tuple[str | bytes, int]] = {
     "repeated names": ("x,y,name,name,Name,\n1,2,a,b,c,d\n", 1),
     "no names": ("1,2,a\n3,4,b\n", 1),
     "no places": ("name,rank\na,1\nb,2\n", 1),
+    "years as names": ("name,x,y,2019,2020\na,1,2,5,6\n", 2),
+    "years as data": ("name,x,y,2019,2020\na,1,2,2021,2022\n", 2),
     "rows of other widths": ("x,y,name\n1,2,a,more,5\n3,4\n5,6,b,,\n", 1),
     "lines that are empty": ("\n\nx,y,name\n\n1,2,a\n\n\n3,4,b\n", 1),
     "quoted": ('"x","y","na""me"\n1,2,"a, ""b""\nc"\n3,4,"it\'s"\n', 1),

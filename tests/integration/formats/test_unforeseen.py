@@ -109,6 +109,33 @@ async def test_a_text_that_looks_like_markup_leaves_the_document_well_formed(
     assert texts == ["'<b>bold</b>"]
 
 
+@pytest.mark.parametrize("target", ["Csv", "Xlsx", "Ods"])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_columns_of_tables_may_have_numbers_as_names(
+    converters: Converters, tmp_path: Path, target: str, *, has_sessions: bool
+) -> None:
+    """The driver of CSV, by way of which workbooks are written and read, would take the header for data."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    rows = [{"2020": 5, "country": "a", "7.5": "b"}, {"2020": 6, "country": "c", "7.5": "d"}]
+    source = write_geojson(tmp_path / "a.geojson", [feature(None, **row) for row in rows])
+    written = await pipeline.to(target, source)
+    assert written.output.warnings == ()
+    if target == "Csv":
+        assert readers.table(written.path)[0] == {"2020": "5", "country": "a", "7.5": "b"}
+        return
+    for output in ("GeoJson", "Csv", "GeoPackage"):
+        done = await pipeline.to(output, written.path)
+        assert (done.facts.feature_count, [field.name for field in done.facts.layers[0].fields]) == (2, list(rows[0]))
+
+
+async def test_years_as_names_of_workbooks_with_coordinates(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Also if some coordinates cannot be read, so that a program of ours has to look."""
+    rows = [point(1, 2, **{"2019": 5, "name": "a"}), feature(None, **{"2019": 6, "name": "b"})]
+    written = await pipeline.to("Xlsx", write_geojson(tmp_path / "a.geojson", rows))
+    done = await pipeline.to("GeoJson", written.path, source_epsg=4326)
+    assert [row["properties"] for row in readers.geojson(done.path)] == [row["properties"] for row in rows]
+
+
 ODD = "a\x01b\ufffec\uffffd"
 
 

@@ -50,6 +50,28 @@ def test_a_column_of_geometry_is_found_by_its_values(value: str) -> None:
     assert (kind, text.splitlines()[0], types[1]) == ("wkt", "name,__wkt", "String")
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "is_header"),
+    [
+        ("country,2019,2020", "DE,5,7", True),
+        ("2030,2020,2010,country", "1.5,,2,DE", True),
+        ("country,2019,2020", "DE,,", False),
+        ("country,2019,2020", "DE,many,7", False),
+        ("country,2019,5", "DE,5,7", False),
+        ("country,2019", "DE,5", False),
+        ("built in,1850,1993", "sold in,12,7", False),
+        ("1850,1851", "5,7", False),
+        ("a,1850,1851", "b,1900,1902", False),
+    ],
+)
+def test_years_in_turn_above_other_numbers_are_names(first: str, second: str, *, is_header: bool) -> None:
+    """A first row with other numbers is data, and the service says so if it could be a header."""
+    text = made(f"{first}\n{second}\n".encode())[0]
+    assert (text.splitlines()[0] == first) is is_header
+    (table,) = json.loads(Path("tables.json").read_text())
+    assert table["lacks_names"] is (not is_header and any(map(str.isalpha, first)))
+
+
 def test_other_text_called_geom_hides_no_coordinates() -> None:
     """The values decide."""
     text, _, kind = made(b"geom,x,y\nhill,1,2\n")
