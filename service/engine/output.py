@@ -65,7 +65,10 @@ def _entries(place: str, plan: Plan) -> list[Entry]:
         for dataset in plan.datasets:
             size_of_written(f"{place}/{dataset_name(plan, dataset)}", plan.writing.trailer)
             _require_crs(place, plan, dataset)
-        return [Entry(file.path, file.name) for file in written_files(f"{place}/{OUT}")]
+        return [
+            Entry(file.path, file.name, plan.writing.endings.get(file.name[file.name.rfind(".") :], b""))
+            for file in written_files(f"{place}/{OUT}")
+        ]
     folder = f"{place}/{result_name(plan)}"
     name = folder.rpartition("/")[2]
     return [Entry(file.path, f"{name}/{file.name}") for file in written_files(folder)]

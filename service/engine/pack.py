@@ -8,7 +8,6 @@ below 4 GiB.
 import itertools
 import os
 import struct
-import zlib
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import BinaryIO
@@ -43,6 +42,8 @@ class Entry(msgspec.Struct, frozen=True):
 
     path: PathLike
     name: str
+    ending: bytes = b""
+    """What follows the content of the file."""
 
 
 class _Sizes(msgspec.Struct, frozen=True):
@@ -66,7 +67,7 @@ def write_zip(target: PathLike, entries: Sequence[Entry]) -> int:
         start = 0
         for entry in entries:
             name = entry.name.encode()
-            sizes = _append(output, start, name, entry.path)
+            sizes = _append(output, start, name, entry)
             headers.append(_central(name, sizes, start))
             start += LOCAL.size + len(name) + sizes.packed_bytes
         directory = b"".join(headers)
@@ -83,19 +84,20 @@ def _opened(target: PathLike) -> BinaryIO:
         return open(target, "xb", buffering=BUFFER)  # noqa: PTH123 - the same
 
 
-def _append(output: BinaryIO, start: int, name: bytes, path: PathLike) -> _Sizes:
-    descriptor, size = open_written(path)
+def _append(output: BinaryIO, start: int, name: bytes, entry: Entry) -> _Sizes:
+    descriptor, size = open_written(entry.path)
     try:
         chunk = os.read(descriptor, min(size, CHUNK))  # allocating a mebibyte costs more than packing a small file
         rest = os.read(descriptor, CHUNK) if len(chunk) < size else b""
         if rest:
-            chunks = itertools.chain([chunk, rest], iter(partial(os.read, descriptor, CHUNK), b""))
+            chunks = itertools.chain([chunk, rest], iter(partial(os.read, descriptor, CHUNK), b""), [entry.ending])
             return _append_streaming(output, start, name, chunks)
     finally:
         os.close(descriptor)
+    chunk += entry.ending
     level = LEVEL_OF_SMALL if size <= SMALL_BYTES else LEVEL
     packed = igzip_lib.compress(chunk, level, igzip_lib.COMP_DEFLATE)
-    sizes = _Sizes(zlib.crc32(chunk), len(packed), len(chunk))
+    sizes = _Sizes(isal_zlib.crc32(chunk), len(packed), len(chunk))
     output.write(_local(name, sizes) + packed)
     return sizes
 
@@ -106,7 +108,7 @@ def _append_streaming(output: BinaryIO, start: int, name: bytes, chunks: Iterabl
     content = start + LOCAL.size + len(name)
     output.seek(content)
     for chunk in chunks:
-        checksum, size = zlib.crc32(chunk, checksum), size + len(chunk)
+        checksum, size = isal_zlib.crc32(chunk, checksum), size + len(chunk)
         packed_bytes += output.write(packer.compress(chunk))
     packed_bytes += output.write(packer.flush())
     end = content + packed_bytes

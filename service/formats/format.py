@@ -290,6 +290,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """The maximum length of a layer's name, in characters."""
     trailer: bytes = b""
     """How a complete file ends, apart from white space."""
+    endings: Mapping[str, bytes] = MappingProxyType({})
+    """What packing adds to files of an extension, because the driver takes long to write it."""
     z_options: tuple[str, ...] = ()
     """Options that make the driver keep elevations."""
     environment: Mapping[str, str] = MappingProxyType({})

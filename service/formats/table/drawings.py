@@ -60,7 +60,9 @@ SHAPEFILE = Format(
         member=".shp",
         crs_member=".prj",
         delivery=Delivery.ARCHIVE,
-        options=("-lco", "ENCODING=UTF-8", "-mapFieldType", TEXT_FOR_TIMES),
+        # the driver would write the mark after each row, and go back over it for the next one by four system calls
+        options=("-lco", "ENCODING=UTF-8", "-lco", "DBF_EOF_CHAR=NO", "-mapFieldType", TEXT_FOR_TIMES),
+        endings=MappingProxyType({".dbf": b"\x1a"}),
         multi_layer=True,
         one_file_per_layer=True,
         loss_report=True,

@@ -182,6 +182,20 @@ async def test_both_ways_give_the_same_for_large_files(ways: Ways, kind: str, na
         assert held == await outcome(ways.filed, source, output), output
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3 * MANY])
+async def test_a_shapefile_is_the_one_that_ogr2ogr_writes(ways: Ways, rows: int) -> None:
+    """Byte for byte, with the mark at the end of its table, although the driver was told not to write one."""
+    features = [point(n % 90, n % 80, name=f"p{n}" * n if n < 9 else "\x1a", n=n % 3 or None) for n in range(rows)]
+    source = await as_source(ways, "gpkg", features)
+    assert source is not None
+    directory = source.parent.parent
+    assert await ways.converters.ogr2ogr(directory, *SOURCES["zip"], "own", "gpkg/in.gpkg")
+    own = {file.name: _dateless(file.name, file.read_bytes()) for file in sorted((directory / "own").iterdir())}
+    assert own["in.dbf"].endswith(b"\x1a")
+    for way in (ways.held, ways.filed):
+        assert content((await way.to("Shapefile", source)).path) == own
+
+
 @pytest.mark.parametrize("name", ["-makevalid", "-2019 roads", "-sql", "t0"])
 async def test_the_name_of_a_layer_is_no_option(ways: Ways, name: str) -> None:
     """A large layer that is read again in its file is converted as it is, whatever it is called."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.engine.files import open_written, read_written, size_of_written, written_files
-from service.engine.pack import Entry, write_zip
+from service.engine.pack import CHUNK, Entry, write_zip
 from service.errors import Rejection
 
 
@@ -28,6 +28,18 @@ def test_every_unzipper_reads_it(tmp_path: Path) -> None:
         assert archive.testzip() is None
         assert {name: archive.read(f"dir/{name}") for name in contents} == contents
         assert {info.external_attr >> 16 for info in archive.infolist()} == {0o100644}
+
+
+@pytest.mark.parametrize("size", [0, 20, CHUNK, CHUNK + 1, 2 * CHUNK])
+def test_an_ending_follows_the_content(tmp_path: Path, size: int) -> None:
+    """Whether a file is packed at once or in pieces, its sizes and its checksum include what is added."""
+    (tmp_path / "a.dbf").write_bytes(b"a" * size)
+    target = tmp_path / "out.zip"
+    write_zip(target, [Entry(tmp_path / "a.dbf", "a.dbf", b"\x1a"), Entry(tmp_path / "a.dbf", "b.dbf")])
+    with zipfile.ZipFile(target) as archive:
+        assert archive.testzip() is None
+        assert archive.read("a.dbf") == b"a" * size + b"\x1a"
+        assert archive.read("b.dbf") == b"a" * size
 
 
 def test_the_same_files_make_the_same_bytes(tmp_path: Path) -> None:
