@@ -1,6 +1,7 @@
 """Finds content that a driver drops silently, by words in the text of the file."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -21,13 +22,13 @@ def has_features(row: Format, path: Path) -> bool:
         return True
     with path.open("rb") as file:
         is_wide = file.read(2) in UTF16
-    return is_wide or any(word in text for text, _ in _pieces(path) for word in words)
+    return is_wide or _has_word(path, words)
 
 
 def warn_of_left_out(row: Format, paths: Sequence[Path]) -> Mapping[str, str]:
     """Warnings about what is left out of the files at `paths`, each with the column that makes it obsolete, or "".
 
-    Blocking; takes half a second for 100 MB.
+    Blocking; takes a third of a second for 100 MB.
 
     Raises:
         Rejection: the files contain nothing else.
@@ -35,14 +36,13 @@ def warn_of_left_out(row: Format, paths: Sequence[Path]) -> Mapping[str, str]:
     reading = reading_of(row)
     if not reading.left_out:
         return {}
-    words = [reading.feature_word, *(word for entry in reading.left_out for word in entry.words)]
-    patterns = [entry.pattern for entry in reading.left_out if entry.pattern]
-    by_path = (_count(path, words, patterns) for path in paths)
-    counts = {word: sum(found) for word, *found in zip((*words, *patterns), *by_path, strict=True)}
+    counts: Counter[bytes] = Counter()
+    for path in paths:
+        counts.update(_count(path, reading.left_out))
     found = {entry: count for entry in reading.left_out if (count := _total(entry, counts))}
-    if not counts[reading.feature_word] and any(entry.is_content for entry in found):
-        listed = " ".join(_sentence(entry, count) for entry, count in found.items() if entry.is_content)
-        raise Rejection(f"The {row.title} holds no features that could be converted. {listed}")
+    content = " ".join(_sentence(entry, count) for entry, count in found.items() if entry.is_content)
+    if content and not any(_has_word(path, [reading.feature_word]) for path in paths):
+        raise Rejection(f"The {row.title} holds no features that could be converted. {content}")
     return {_sentence(entry, count): entry.column for entry, count in found.items()}
 
 
@@ -54,16 +54,31 @@ def _sentence(entry: LeftOut, count: int) -> str:
     return entry.sentence.format(count=f"{count:,}")
 
 
-def _count(path: Path, words: Sequence[bytes], patterns: Sequence[bytes] = ()) -> list[int]:
-    """How often each of `words` and `patterns` occurs; not in UTF-16, which does not contain them as such."""
-    counts = [0] * (len(words) + len(patterns))
-    compiled = [re.compile(pattern) for pattern in patterns]
+def _count(path: Path, entries: Sequence[LeftOut]) -> Counter[bytes]:
+    """How often each word and pattern of `entries` occurs; not in UTF-16, which does not contain them as such."""
+    counts: Counter[bytes] = Counter()
+    words = _searches([word for entry in entries for word in entry.words])
+    patterns = {entry.pattern: re.compile(entry.pattern) for entry in entries if entry.pattern}
     for text, old in _pieces(path):
-        for at, word in enumerate(words):
-            counts[at] += text.count(word, max(0, old - len(word) + 1))
-        for at, pattern in enumerate(compiled, len(words)):
-            counts[at] += sum(match.end() > old for match in pattern.finditer(text))
+        for search in words:
+            counts.update(search.findall(text))
+            counts.subtract(search.findall(text, 0, old))
+        for pattern, search in patterns.items():
+            counts[pattern] += sum(match.end() > old for match in search.finditer(text))
     return counts
+
+
+def _searches(words: Sequence[bytes]) -> list[re.Pattern[bytes]]:
+    """Regular expressions that find `words`: those that begin with the same byte together.
+
+    To look for each by itself takes several times as long.
+    """
+    together = {word[:1]: [re.escape(other[1:]) for other in words if other[:1] == word[:1]] for word in words}
+    return [re.compile(re.escape(first) + b"(?:%b)" % b"|".join(ends)) for first, ends in together.items()]
+
+
+def _has_word(path: Path, words: Sequence[bytes]) -> bool:
+    return any(word in text for text, _ in _pieces(path) for word in words)
 
 
 def _pieces(path: Path) -> Iterator[tuple[bytes, int]]:

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from service.formats.format import Format, reading_of
 from service.formats.left_out import CHUNK, LONGEST_MATCH, has_features, warn_of_left_out
 from service.formats.registry import find_output
+from service.formats.table import FORMATS
 
-KML = find_output("Kml")
+KML, GML, ESRI_JSON = (next(row for row in FORMATS if row.token == token) for token in ("kml", "gml", "esrijson"))
 ENDS = (b"a </SimpleData>", b"a ]]></SimpleData>", b"  </SimpleData>")
 NO_ENDS = (b"a</SimpleData>", b"a\n</SimpleData>", b"a\t</SimpleData>", b" </Placemark>", b" </name>", b" </value>")
 EMPTY = "Empty elements (1) became missing values; columns that hold nothing else were left out."
@@ -63,6 +65,18 @@ def test_what_the_driver_leaves_out_is_counted(tmp_path: Path, name: str, part: 
     path = tmp_path / "a"
     path.write_bytes(b"x" * before + part.encode())
     assert tuple(warn_of_left_out(find_output(name), [path])) == PARTS[name][part]
+
+
+@pytest.mark.parametrize("row", [KML, GML, ESRI_JSON], ids=lambda row: row.token)
+@pytest.mark.parametrize("before", [0, *range(CHUNK - 20, CHUNK + 1, 3), CHUNK + LONGEST_MATCH])
+def test_every_word_is_counted_for_its_own_warning(tmp_path: Path, row: Format, before: int) -> None:
+    """Words that begin with the same byte are looked for together."""
+    path = tmp_path / "a"
+    for entry in reading_of(row).left_out:
+        for word in entry.words:
+            path.write_bytes(b"Placemark".ljust(before, b"x") + word * 3)
+            told = [sentence for sentence in warn_of_left_out(row, [path]) if not sentence.startswith("Empty")]
+            assert told == [entry.sentence.format(count=3)]
 
 
 @pytest.mark.parametrize("before", [0, CHUNK - 5, CHUNK, 3 * CHUNK])
