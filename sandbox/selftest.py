@@ -219,7 +219,7 @@ def _was_reached(listener: socket.socket) -> bool:
 def _unavailable(ogr2ogr: Ogr2ogr, config: Config) -> str:
     if LauncherName.FORK_SERVER not in config.launchers:
         return "left out by configuration"
-    return "" if ogr2ogr.fork_server else "its library is not built: that takes a C compiler"
+    return "" if ogr2ogr.fork_server else "its library is not built from these sources: that takes a C compiler"
 
 
 class _Trial:

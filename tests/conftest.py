@@ -39,7 +39,7 @@ default.create_ssl_context = cache(default.create_ssl_context)  # type: ignore[a
 for phase in ("connect", "read", "write", "pool"):
     setattr(DEFAULT_TIMEOUT_CONFIG, phase, PATIENCE_SECONDS)
 
-pytest_plugins = ["tests.database", "tests.support.order", "tests.support.skips"]
+pytest_plugins = ["tests.database", "tests.support.order", "tests.support.setup", "tests.support.skips"]
 
 # An example takes as long as the host takes, so none is held to a time.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -12,6 +12,8 @@ _COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-fstack-protector-strong")
 _LIBRARIES = ("-ldl", "-lm")
 
+STALE = "The fork server's library was built from other sources than these and is not used: run `./just setup`."
+
 
 class BuildError(RuntimeError):
     """The library could not be built; the message gives the reason."""
@@ -28,6 +30,11 @@ def built(cache: Path = BESIDE_SOURCE) -> Path | None:
     """The library in `cache` that was built from exactly this source, or None."""
     path = library(cache)
     return path if path.exists() else None
+
+
+def is_stale(cache: Path = BESIDE_SOURCE) -> bool:
+    """Whether `cache` holds only libraries that were built from other sources than these, which are never used."""
+    return built(cache) is None and any(cache.glob("forkserver-*.so"))
 
 
 def compilation(compiler: str, output: Path) -> list[str]:

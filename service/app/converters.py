@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
+import structlog
 
 from sandbox import forkserver
 from sandbox.command import Limits
@@ -24,9 +25,11 @@ from service.formats.offer import Offer
 from service.intake.memory import memory_root
 from service.intake.workspace import WorkArea, open_work_area
 from service.settings import Settings
-from service.telemetry import metrics
+from service.telemetry import events, metrics
 from service.usecases import inspect_source
 from service.usecases.convert_local import LocalParts
+
+_log = structlog.get_logger()
 
 WORK = "work"
 UPLOADS = "uploads"
@@ -105,6 +108,8 @@ async def open_local_converter(settings: Settings) -> AsyncIterator[LocalParts]:
 
 def make_engine(settings: Settings, capabilities: Capabilities, pool: Pool) -> Engine:
     """Return the engine that converts with the converters of `pool`."""
+    if capabilities.ogr2ogr and forkserver.is_stale():
+        _log.warning(events.FORK_SERVER_STALE, advice=forkserver.STALE)
     has_sessions = LauncherName.FORK_SERVER in pool.report().active_launchers
     return Engine(capabilities, _conversion_limits(settings), has_sessions=has_sessions)
 

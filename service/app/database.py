@@ -19,7 +19,7 @@ _log = structlog.get_logger()
 
 def _log_schema(schema: Schema) -> None:
     if schema.applied:
-        _log.info(events.DATABASE_MIGRATED, migrations=schema.applied)
+        _log.info(events.DATABASE_MIGRATED, migrations=len(schema.applied), last=schema.applied[-1])
     if schema.newer:
         _log.info(events.DATABASE_NEWER, migrations=schema.newer)
 

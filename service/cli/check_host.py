@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+from sandbox import forkserver
+from sandbox.config import LauncherName
 from service.app.converters import converters_of, look_at_gateway, look_at_host, open_converters
 from service.cli.finding import Finding, judged
 from service.engine.capabilities import Capabilities
@@ -39,7 +41,8 @@ async def check_converter(settings: Settings, role: Role) -> AsyncIterator[Findi
         lacking = "Converters run without it; docs/sandbox.md says what it needs."
         yield judged(layer.name, layer.reason or layer.stops, lacking, holds=layer.active)
     for launcher in report.launchers:
-        yield Finding(launcher.name, "ok", launcher.reason or "starts converters")
+        is_stale = launcher.name is LauncherName.FORK_SERVER and forkserver.is_stale()
+        yield judged(launcher.name, launcher.reason or "starts converters", forkserver.STALE, holds=not is_stale)
     yield Finding("runs read", "ok", ", ".join(_in_short(report.readable)))
     found = f"a sandboxed probe reached {', '.join(report.escapes) or 'nothing'}"
     yield judged("self-test", found, "Do not serve: report this.", holds=not report.escapes, otherwise="fail")
