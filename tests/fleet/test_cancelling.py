@@ -1,0 +1,53 @@
+"""A job is cancelled through any gateway: the client that waits at another one hears of it, and its worker stops."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from service.usecases.delete_job import CANCELLED
+from tests.fleet.site import GATEWAY, Site, wait_until
+from tests.support.data import lengthy
+from tests.support.server import Client, Server
+
+pytestmark = pytest.mark.xdist_group("fleet")
+
+LONG = lengthy(80_000)
+_STATUS = "SELECT id::text, status, server_id FROM job WHERE account_id = $1"
+
+
+@pytest.fixture
+def other(fleet: Site) -> Iterator[Server]:
+    """A second gateway."""
+    gateway = fleet.start("other-gateway", GATEWAY)
+    yield gateway
+    gateway.stop()
+
+
+@pytest.mark.parametrize("status", ["Pending", "Processing"])
+def test_a_job_is_cancelled_through_another_gateway(fleet: Site, other: Server, status: str) -> None:
+    """At no charge, whether it waits in the queue or a worker is converting it."""
+    with fleet.client("business") as client, Client(other, client.account, client.key) as elsewhere:
+        account = client.account.account_id
+        with ThreadPoolExecutor(1) as threads:
+            if status == "Processing":
+                waiting = threads.submit(client.convert, "a.geojson", LONG, outputFormat="csv")
+                wait_until(lambda: [job["status"] for job in fleet.rows(_STATUS, account)] == [status])
+            with fleet.frozen_workers():
+                if status == "Pending":
+                    waiting = threads.submit(client.convert, "a.geojson", LONG, outputFormat="csv")
+                    wait_until(fleet.messages)
+                [job] = fleet.rows(_STATUS, account)
+                assert job["status"] == status
+                assert elsewhere.get(f"/api/geo/convert/jobs/{job['id']}/status").json()["status"] == status
+                elsewhere.delete(f"/api/geo/convert/jobs/{job['id']}").raise_for_status()
+                answer = waiting.result()
+        assert (answer["jobId"], answer["success"], answer["error"]) == (job["id"], False, CANCELLED)
+        assert elsewhere.wait_for(job["id"])["errorMessage"] == CANCELLED
+        assert client.usage() == (0, 0)
+        wait_until(lambda: not fleet.messages())
+        for worker in fleet.workers:
+            assert worker.wait_until_idle() == []
+        assert client.convert("b.geojson", lengthy(10), outputFormat="csv")["success"]
+    assert fleet.rows("SELECT FROM ledger WHERE job_id::text = $1", job["id"]) == []
+    wait_until(fleet.is_clean)
