@@ -17,7 +17,7 @@ from nats.aio.msg import Msg
 from bench.fleet.conversions import verdict_below
 from bench.fleet.hosts import LOOPBACK
 from bench.fleet.site import WholeFleet, whole_fleet
-from service.jobs.work_queue import STIRRED
+from service.jobs.deliveries import STIRRED
 from service.usecases.take_over import PLACES_EACH
 from tests.fleet.site import WORKER, wait_until
 from tests.support.data import lengthy

@@ -14,8 +14,10 @@ from nats.js.errors import NotFoundError
 from service.errors import QueueUnavailable
 from service.ids import JobId
 from service.jobs.handover import HandOver
+from service.jobs.queue_faults import ANSWER_SECONDS, RETRY_AFTER_SECONDS
 from service.jobs.queue_state import connected
-from service.jobs.work_queue import ANSWER_SECONDS, ANY_JOB, RETRY_AFTER_SECONDS, STREAM, WorkQueue
+from service.jobs.stream import ANY_JOB, STREAM
+from service.jobs.work_queue import WorkQueue
 
 _NO_STREAM: Final = 404
 LIST_SECONDS: Final = 60.0

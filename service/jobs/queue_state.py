@@ -12,7 +12,8 @@ from nats.js.errors import NotFoundError
 
 from service.errors import QueueUnavailable
 from service.jobs.handover import LANES, SIZES
-from service.jobs.work_queue import ANSWER_SECONDS, CONNECT_SECONDS, REFUSED, RETRY_AFTER_SECONDS, STREAM, is_refusal
+from service.jobs.queue_faults import ANSWER_SECONDS, CONNECT_SECONDS, REFUSED, RETRY_AFTER_SECONDS, is_refusal
+from service.jobs.stream import STREAM
 
 MESSAGE_BYTES = 8192
 """More than a message usually contains besides an input."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sandbox.queue import QueueTicket, State
-from service.jobs.work_queue import Delivery
+from service.jobs.deliveries import Delivery
 
 QUIET_SECONDS = 2.0
 """How long no small input must have come before large ones may have the last converter."""

@@ -22,12 +22,13 @@ from service.formats.offer import Offer, can
 from service.formats.target import choose_target
 from service.ids import JobId
 from service.intake.form import Upload
+from service.jobs.deliveries import MOST_AT_ONCE, Delivery
 from service.jobs.dispatch import JobRunner, Submission
 from service.jobs.handover import HandOver, is_sealed, read_handover
 from service.jobs.leases import Claim
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec, source_spec
-from service.jobs.work_queue import MOST_AT_ONCE, Delivery, WorkQueue
+from service.jobs.work_queue import WorkQueue
 from service.metering.ledger import Release
 from service.storage.observed import copy_observed
 from service.storage.port import ObjectKey, new_key
@@ -96,7 +97,7 @@ class Worker:
         if not await self._queue.connected():
             self._finished.set()
             return
-        await self._queue.listen()
+        await self._queue.deliveries.listen()
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             for topic, answer in _ANSWERS.items():
@@ -134,7 +135,7 @@ class Worker:
         await self._finished.wait()
 
     async def _take_one_after_the_other(self) -> None:
-        while delivery := await self._queue.take(self._large.may_take, self._room):
+        while delivery := await self._queue.deliveries.take(self._large.may_take, self._room):
             metrics.FLEET_DELIVERIES.labels(_FIRST if delivery.is_first else _AGAIN).inc()
             with self._large.counted(delivery):
                 try:
@@ -147,12 +148,12 @@ class Worker:
                     if not isinstance(error, Exception):  # one job must not end the others
                         raise
             if delivery.is_large:
-                self._queue.wake()  # another one may come
+                self._queue.deliveries.wake()  # another one may come
 
     def note_release(self) -> None:
         """Note that a converter may be idle now: what waits for a place elsewhere may come."""
         if self.runner is not None or self._large:
-            self._queue.wake()
+            self._queue.deliveries.wake()
 
     def _room(self) -> int:
         """How many jobs this process may take now."""

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from service.cli import main
+from service.jobs.deliveries import Delivery
 from service.jobs.leases import Leases
 from service.jobs.register import JobRegister
-from service.jobs.work_queue import Delivery
 from service.metering.ledger import Ledger
 from service.storage.observed import copy_observed
 from service.storage.s3 import S3Storage

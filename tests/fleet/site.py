@@ -19,7 +19,7 @@ from service.db.pool import Database, open_pool
 from service.jobs.queue_contents import open_contents
 from service.jobs.queue_state import look_at_queue
 from service.jobs.register import JobRegister
-from service.jobs.work_queue import STREAM
+from service.jobs.stream import STREAM
 from service.settings import Settings
 from service.storage.port import ObjectKey, Storage
 from service.usecases.audit import audit

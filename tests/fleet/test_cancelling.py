@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.support.server import Client, Server
 pytestmark = pytest.mark.xdist_group("fleet")
 
 LONG = lengthy(80_000)
-_STATUS = "SELECT id::text, status, server_id FROM job WHERE account_id = $1"
+_STATUS = "SELECT id::text, status FROM job WHERE account_id = $1"
 
 
 @pytest.fixture
@@ -29,19 +30,17 @@ def test_a_job_is_cancelled_through_another_gateway(fleet: Site, other: Server, 
     """At no charge, whether it waits in the queue or a worker is converting it."""
     with fleet.client("business") as client, Client(other, client.account, client.key) as elsewhere:
         account = client.account.account_id
-        with ThreadPoolExecutor(1) as threads:
+        with ThreadPoolExecutor(1) as threads, ExitStack() as stack:
+            if status == "Pending":
+                stack.enter_context(fleet.frozen_workers())
+            waiting = threads.submit(client.convert, "a.geojson", LONG, outputFormat="csv")
+            wait_until(lambda: [job["status"] for job in fleet.rows(_STATUS, account)] == [status] and fleet.messages())
             if status == "Processing":
-                waiting = threads.submit(client.convert, "a.geojson", LONG, outputFormat="csv")
-                wait_until(lambda: [job["status"] for job in fleet.rows(_STATUS, account)] == [status])
-            with fleet.frozen_workers():
-                if status == "Pending":
-                    waiting = threads.submit(client.convert, "a.geojson", LONG, outputFormat="csv")
-                    wait_until(fleet.messages)
-                [job] = fleet.rows(_STATUS, account)
-                assert job["status"] == status
-                assert elsewhere.get(f"/api/geo/convert/jobs/{job['id']}/status").json()["status"] == status
-                elsewhere.delete(f"/api/geo/convert/jobs/{job['id']}").raise_for_status()
-                answer = waiting.result()
+                stack.enter_context(fleet.frozen_workers())
+            [job] = fleet.rows(_STATUS, account)
+            assert elsewhere.get(f"/api/geo/convert/jobs/{job['id']}/status").json()["status"] == status
+            elsewhere.delete(f"/api/geo/convert/jobs/{job['id']}").raise_for_status()
+            answer = waiting.result()
         assert (answer["jobId"], answer["success"], answer["error"]) == (job["id"], False, CANCELLED)
         assert elsewhere.wait_for(job["id"])["errorMessage"] == CANCELLED
         assert client.usage() == (0, 0)

@@ -25,6 +25,7 @@ from service.formats.offer import Offer
 from service.formats.request import ConversionRequest
 from service.ids import JobId, ServerId, uuid7
 from service.intake.form import Upload
+from service.jobs.deliveries import STIRRED
 from service.jobs.dispatch import JobRunner, Submission
 from service.jobs.handover import HandOver
 from service.jobs.handovers import HandOvers
@@ -33,8 +34,9 @@ from service.jobs.lifecycle import Status
 from service.jobs.queue_contents import open_contents
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec, SourceSpec, source_spec
+from service.jobs.stream import STREAM
 from service.jobs.windows import Windows
-from service.jobs.work_queue import STIRRED, STREAM, WorkQueue, open_work_queue
+from service.jobs.work_queue import WorkQueue, open_work_queue
 from service.jobs.workers import MOST_EACH, KnownWorkers
 from service.metering.ledger import AdmissionRequest, Release
 from service.settings import Settings

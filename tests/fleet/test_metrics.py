@@ -77,11 +77,11 @@ async def test_what_a_dead_worker_leaves_behind_is_counted(
             await until_empty(queue)
     async with open_work_queue(server.url, 30.0) as queue:
         await queue.offer(handover())
-        returned = await queue.take(lambda: True)
+        returned = await queue.deliveries.take(lambda: True)
         assert returned is not None
         assert returned.is_first
         await returned.give_back()
-        delivered = await queue.take(lambda: True)
+        delivered = await queue.deliveries.take(lambda: True)
         assert delivered is not None
         assert not delivered.is_first
     after = counted("suspects"), counted("deliveries", delivery="first"), counted("deliveries", delivery="again")

@@ -17,11 +17,12 @@ from service.clock import utc_now
 from service.errors import StorageUnavailable, TooManyRequests
 from service.formats.offer import Availability
 from service.ids import JobId, ServerId, uuid7
-from service.jobs import work_queue
+from service.jobs import deliveries
 from service.jobs.handover import HandOver, sealed, write_handover
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
-from service.jobs.work_queue import STREAM, WorkQueue, open_work_queue
+from service.jobs.stream import STREAM
+from service.jobs.work_queue import WorkQueue, open_work_queue
 from service.metering.ledger import AdmissionRequest
 from service.settings import Settings
 from service.storage.port import new_key
@@ -49,7 +50,7 @@ WAITING = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() A
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NatsServer]:
     """A server with an empty stream, in which workers look more often than usual."""
-    monkeypatch.setattr(work_queue, "LOOK_AGAIN_SECONDS", 0.2)
+    monkeypatch.setattr(deliveries, "LOOK_AGAIN_SECONDS", 0.2)
     monkeypatch.setattr(take_over, "MOST_ATTEMPTS", ATTEMPTS)
     (tmp_path / "nats").mkdir()
     with nats_server(tmp_path / "nats") as running:

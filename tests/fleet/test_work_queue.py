@@ -17,10 +17,11 @@ from structlog.testing import capture_logs
 
 from service.errors import QueueUnavailable
 from service.ids import JobId
-from service.jobs import work_queue
+from service.jobs import deliveries
 from service.jobs.handover import LANES, SIZES, read_handover
 from service.jobs.queue_contents import QueueContents
-from service.jobs.work_queue import STREAM, WorkQueue, open_work_queue
+from service.jobs.stream import ALL_LANES, STREAM
+from service.jobs.work_queue import WorkQueue, open_work_queue
 from tests.fleet.nats import NatsServer, nats_server
 from tests.support.patience import looks
 from tests.support.pgbouncer import free_port
@@ -65,7 +66,7 @@ async def test_lanes_that_are_missing_are_created_by_the_next_check(server: Nats
         await operator.delete_consumer(STREAM, offered.lane.replace(".", "-"))
         assert await queue.check() == 1
         assert (await operator.stream_info(STREAM)).state.consumer_count == LANES * len(SIZES)
-        delivery = await queue.take(lambda: True)
+        delivery = await queue.deliveries.take(lambda: True)
         assert delivery is not None
         await delivery.acknowledge()
 
@@ -125,7 +126,7 @@ async def publish(server: NatsServer, queue: WorkQueue, subjects: Sequence[str])
 
 async def test_an_empty_queue_is_asked_as_a_whole(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that waits for jobs asks whether there are any, and looks into each lane only once, at the beginning."""
-    monkeypatch.setattr(work_queue, "LOOK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(deliveries, "LOOK_AGAIN_SECONDS", 0.0)
     lanes, asked, many_asked = LANES * len(SIZES), list[str](), anyio.Event()
 
     async def note(message: Msg) -> None:
@@ -137,7 +138,7 @@ async def test_an_empty_queue_is_asked_as_a_whole(server: NatsServer, monkeypatc
         await listener.subscribe("$JS.API.>", cb=note)
         await listener.flush()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(queue.take, lambda: True)
+            tasks.start_soon(queue.deliveries.take, lambda: True)
             await many_asked.wait()
             tasks.cancel_scope.cancel()
     assert sum(".MSG.NEXT." in subject for subject in asked) <= lanes
@@ -145,7 +146,7 @@ async def test_an_empty_queue_is_asked_as_a_whole(server: NatsServer, monkeypatc
 
 async def test_only_lanes_that_have_jobs_are_asked(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Again and again, because what another worker has may be delivered again, which nobody announces."""
-    monkeypatch.setattr(work_queue, "LOOK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(deliveries, "LOOK_AGAIN_SECONDS", 0.0)
     asked, many_asked = list[str](), anyio.Event()
 
     async def note(message: Msg) -> None:
@@ -161,10 +162,10 @@ async def test_only_lanes_that_have_jobs_are_asked(server: NatsServer, monkeypat
         await listener.subscribe("$JS.API.CONSUMER.MSG.NEXT.>", cb=note)
         await listener.flush()
         await other.offer(offered := handover())
-        assert await other.take(lambda: True)
+        assert await other.deliveries.take(lambda: True)
         asked.clear()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(queue.take, lambda: True)
+            tasks.start_soon(queue.deliveries.take, lambda: True)
             await many_asked.wait()
             tasks.cancel_scope.cancel()
     assert set(asked[-MANY:]) == {offered.lane.replace(".", "-")}
@@ -172,7 +173,7 @@ async def test_only_lanes_that_have_jobs_are_asked(server: NatsServer, monkeypat
 
 async def test_what_comes_back_is_taken_in_its_turn(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another worker has returned it, which nobody announces; this one always has something to do in another lane."""
-    monkeypatch.setattr(work_queue, "LOOK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(deliveries, "LOOK_AGAIN_SECONDS", 0.0)
     async with fresh_queue(server) as (queue, _), open_work_queue(server.url, 30.0) as other:
         returned = elsewhere = handover()
         while elsewhere.lane == returned.lane:
@@ -184,7 +185,7 @@ async def test_what_comes_back_is_taken_in_its_turn(server: NatsServer, monkeypa
             return await taken(queue)
 
         await queue.offer(returned)
-        delivery = await other.take(lambda: True)
+        delivery = await other.deliveries.take(lambda: True)
         assert delivery is not None
         await queue.offer(elsewhere)
         for _ in range(2):
@@ -211,7 +212,7 @@ async def test_those_who_wait_get_jobs_of_several_lanes_at_once(server: NatsServ
         taken_by: list[list[JobId]] = [[] for _ in range(SOME)]
 
         async def take_all(own: list[JobId]) -> None:
-            while sum(map(len, taken_by)) < len(offered) and (delivery := await queue.take(lambda: True)):
+            while sum(map(len, taken_by)) < len(offered) and (delivery := await queue.deliveries.take(lambda: True)):
                 told = read_handover(delivery.data)
                 assert told is not None
                 own.append(told.job.id)
@@ -231,9 +232,9 @@ async def test_a_stray_message_is_no_answer(server: NatsServer) -> None:
     async with fresh_queue(server) as (queue, operator):
         await queue.offer(handover())
         await taken(queue)
-        assert queue._answers is not None
+        assert queue.deliveries._answers is not None
         for reply in ("", "geomill.reply"):
-            await operator._nc.publish(queue._answers.subject, b"stray", reply=reply)
+            await operator._nc.publish(queue.deliveries._answers.subject, b"stray", reply=reply)
         await operator._nc.flush()
         assert await queue.offer(offered := handover())
         assert await taken(queue) == offered.job.id
@@ -245,7 +246,7 @@ async def test_a_question_that_was_sent_in_part_is_forgotten(
     """Its answers, which nobody has waited for, are not taken for those to the next question."""
     async with fresh_queue(server) as (queue, _):
         publish, asked, offered = queue._connection.publish, list[str](), handover()
-        other = next(lane for lane in work_queue._LANES if lane != offered.lane)
+        other = next(lane for lane in ALL_LANES if lane != offered.lane)
 
         async def publish_once(subject: str, *arguments: Any, **named: Any) -> None:
             asked.append(subject)
@@ -255,19 +256,20 @@ async def test_a_question_that_was_sent_in_part_is_forgotten(
 
         monkeypatch.setattr(queue._connection, "publish", publish_once)
         with pytest.raises(QueueUnavailable):
-            await queue._look_into({offered.lane: 1, other: 1})
+            await queue.deliveries._look_into({offered.lane: 1, other: 1})
         monkeypatch.undo()
-        await queue._look_into({offered.lane: 1})  # the queue answers in order: it has no older question any more
-        assert not queue._found
+        # The queue answers in order: it has no older question any more.
+        await queue.deliveries._look_into({offered.lane: 1})
+        assert not queue.deliveries._found
         await queue.offer(offered)
-        await queue._look_into({offered.lane: 1})
-        assert [delivery.lane for delivery in queue._found] == [offered.lane]
-        await queue._found.popleft().acknowledge()
+        await queue.deliveries._look_into({offered.lane: 1})
+        assert [delivery.lane for delivery in queue.deliveries._found] == [offered.lane]
+        await queue.deliveries._found.popleft().acknowledge()
 
 
 async def taken(queue: WorkQueue) -> JobId:
     """Take a job and end it; its id."""
-    delivery = await queue.take(lambda: True)
+    delivery = await queue.deliveries.take(lambda: True)
     assert delivery is not None
     await delivery.acknowledge()
     told = read_handover(delivery.data)
@@ -295,7 +297,7 @@ async def test_a_server_that_has_vanished_without_a_word_is_left(server: NatsSer
     ):
         assert await queue.offer(handover())
         relay.silence(new=False)
-        delivery = await queue.take(lambda: True)
+        delivery = await queue.deliveries.take(lambda: True)
         assert delivery is not None
         await delivery.acknowledge()
 

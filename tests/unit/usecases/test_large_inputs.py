@@ -6,7 +6,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from sandbox.queue import AdmissionQueue
-from service.jobs.work_queue import Delivery
+from service.jobs.deliveries import Delivery
 from service.usecases.large_inputs import QUIET_SECONDS, LargeInputs
 
 CONVERTERS, PLACES = 2, 4

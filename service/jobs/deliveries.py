@@ -1,0 +1,216 @@
+"""What a worker takes from the queue: it looks into the lanes in turn, as far as they may contain a job."""
+
+import math
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+import anyio
+import msgspec
+import nats.errors
+from anyio.lowlevel import checkpoint_if_cancelled
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.js import api
+
+from service.errors import QueueUnavailable
+from service.jobs.lanes import Lanes, is_large
+from service.jobs.queue_faults import ANSWER_SECONDS, translated
+from service.jobs.stream import ALL_LANES, LIST_LANES, lane_in, name_of, next_of
+
+STIRRED: Final = "geomill.stirred"
+"""The subject on which lanes are announced that have a job to take."""
+MOST_AT_ONCE: Final = 64
+"""The most jobs that a worker asks for at once."""
+LOOK_AGAIN_SECONDS: Final = 1.0
+"""How often a worker checks all lanes, however much it finds in some: redelivered messages are not announced."""
+
+
+class _Consumer(msgspec.Struct, frozen=True):
+    """What waits in one lane, and what workers have of it, which may be delivered again."""
+
+    name: str
+    num_pending: int = 0
+    num_ack_pending: int = 0
+
+
+class _Consumers(msgspec.Struct, frozen=True):
+    """What the server says of the lanes."""
+
+    consumers: list[_Consumer] = []
+
+
+class Delivery:
+    """A message that only this worker has, until it acknowledges or returns it or stops sending signs of life."""
+
+    def __init__(self, message: Msg, announce: Callable[[str], Awaitable[None]]) -> None:
+        """`announce` tells workers that there is a job in a lane."""
+        self.is_first = message.metadata.num_delivered == 1
+        self.is_followed = message.metadata.num_pending > 0 or not self.is_first
+        """Whether its lane may have more: the server does not count those that it delivers again."""
+        self.lane = lane_in(message.subject)
+        self.is_large = is_large(self.lane)
+        self.data = message.data
+        self._message = message
+        self._announce = announce
+
+    async def acknowledge(self) -> None:
+        """Remove it from the queue. If this is lost, the message is delivered again."""
+        with suppress(nats.errors.Error):
+            await self._message.ack()
+
+    async def give_back(self, seconds: float = 0.0) -> None:
+        """Return it to the queue, to be delivered again after `seconds`."""
+        with suppress(nats.errors.Error):
+            await self._message.nak(delay=seconds or None)
+            if not seconds:
+                await self._announce(self.lane)
+
+    async def keep(self) -> None:
+        """Tell the queue that this worker still works on the message."""
+        with suppress(nats.errors.Error):
+            await self._message.in_progress()
+
+
+class Deliveries:
+    """The messages of the queue as one worker takes them."""
+
+    def __init__(
+        self, connection: Client, require_connection: Callable[[], None], check: Callable[[], Awaitable[int]]
+    ) -> None:
+        """`check` returns how many jobs are in the queue; both functions raise the errors of an unreachable server."""
+        self._connection = connection
+        self._require_connection = require_connection
+        self._check = check
+        self._lanes = Lanes()
+        self._looked_at = -math.inf
+        self._looking = anyio.Lock()
+        self._stirred = anyio.Event()
+        self._answers: Subscription | None = None
+        self._takers = 0
+        self._found: deque[Delivery] = deque()
+        self.is_left = False
+        """Whether no further jobs are taken."""
+
+    async def listen(self) -> None:
+        """Subscribe to announcements of jobs in lanes."""
+        await self._connection.subscribe(STIRRED, cb=self._stir)
+
+    async def announce(self, lane: str) -> None:
+        """Tell workers that there is a job in a lane."""
+        await self._connection.publish(STIRRED, lane.encode())
+
+    def leave(self) -> None:
+        """Take no further jobs."""
+        self.is_left = True
+        self._stirred.set()
+
+    def wake(self) -> None:
+        """Make those who wait for a job look again: something has changed that decides whether they may."""
+        self._stirred.set()
+
+    async def take(
+        self, may_be_large: Callable[[], bool], room: Callable[[], int] = lambda: MOST_AT_ONCE
+    ) -> Delivery | None:
+        """Wait for a job from the next lane that has one; jobs with large inputs only if `may_be_large`.
+
+        Takes none while `room` is 0, and no more of them at once than it says; callers that wait get those of one
+        request. None once the queue is left.
+        """
+        self._takers += 1
+        try:
+            async with self._looking:
+                while not self.is_left:
+                    if self._found:
+                        return self._found.popleft()
+                    self._stirred = anyio.Event()
+                    with suppress(QueueUnavailable):
+                        if (most := min(self._takers, room())) and await self._look_round(most, may_be_large):
+                            continue
+                    with anyio.move_on_after(LOOK_AGAIN_SECONDS):
+                        await self._stirred.wait()
+        finally:
+            self._takers -= 1
+            if not self._takers or self.is_left:
+                await self._give_all_back()
+        return None
+
+    async def _look_round(self, most: int, may_be_large: Callable[[], bool]) -> bool:
+        """Look for jobs in one lane after the other; return whether there were any."""
+        if time.monotonic() - self._looked_at >= LOOK_AGAIN_SECONDS:
+            self._looked_at = time.monotonic()
+            if await self._check():  # one question instead of one for each lane
+                for lane in await self._occupied():
+                    self._lanes.stir(lane)
+        while lanes := self._next_lanes(most, may_be_large=may_be_large()):
+            each, rest = divmod(most, len(lanes))
+            shares = {lane: each + (place < rest) for place, lane in enumerate(lanes)}
+            await self._look_into({lane: 1 if is_large(lane) else share for lane, share in shares.items()})
+            if self._found:
+                return True
+        return False
+
+    async def _occupied(self) -> list[str]:
+        """Return the lanes that have jobs, including those that workers have."""
+        with translated():
+            answer = await self._connection.request(LIST_LANES, timeout=ANSWER_SECONDS)
+        known = {name_of(lane): lane for lane in ALL_LANES}
+        consumers = msgspec.json.decode(answer.data, type=_Consumers).consumers
+        return [known[one.name] for one in consumers if one.name in known and (one.num_pending or one.num_ack_pending)]
+
+    def _next_lanes(self, most: int, *, may_be_large: bool) -> list[str]:
+        """The next lanes that may contain jobs; of those with large inputs, one at a time."""
+        lanes: list[str] = []
+        while len(lanes) < most and (lane := self._lanes.next(may_be_large=may_be_large)):
+            lanes.append(lane)
+            may_be_large = may_be_large and not is_large(lane)
+        return lanes
+
+    async def _give_all_back(self) -> None:
+        """Return what nobody waits for any more."""
+        with anyio.CancelScope(shield=True):
+            while self._found:
+                await self._found.popleft().give_back()
+
+    async def _look_into(self, lanes: Mapping[str, int]) -> None:
+        """Ask for as many jobs of each lane as are given, and note those that there are."""
+        # What is asked for arrives: it would be nobody's for a lease.
+        with anyio.CancelScope(shield=True), translated():
+            self._require_connection()
+            await self._ask(dict(lanes))
+        await checkpoint_if_cancelled()
+
+    async def _ask(self, left: dict[str, int]) -> None:
+        """Ask for jobs of lanes, and count down how many are left that each lane does not have."""
+        if self._answers is None:
+            self._answers = await self._connection.subscribe(self._connection.new_inbox())
+        empty = 0
+        try:
+            for lane, most in left.items():
+                question = b'{"batch":%d,"no_wait":true}' % most
+                subject = next_of(lane)
+                await self._connection.publish(subject, question, reply=self._answers.subject)
+            while empty < sum(missing > 0 for missing in left.values()):
+                answer = await self._answers.next_msg(ANSWER_SECONDS)
+                if answer.headers and api.Header.STATUS in answer.headers:
+                    empty += 1
+                    continue
+                with suppress(nats.errors.NotJSMessageError):  # a stray message: anyone may send to the subject
+                    if (delivery := Delivery(answer, self.announce)).lane in left:
+                        self._found.append(delivery)
+                        left[delivery.lane] -= 1
+                        if not left[delivery.lane] and delivery.is_followed:
+                            self._lanes.stir(delivery.lane)
+        except nats.errors.Error:  # a late answer must not be taken for that to another question
+            stale, self._answers = self._answers, None
+            with suppress(nats.errors.Error):
+                await stale.unsubscribe()
+            if not self._found:
+                raise
+
+    async def _stir(self, message: Msg) -> None:
+        self._lanes.stir(message.data.decode())
+        self._stirred.set()

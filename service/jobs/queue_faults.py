@@ -1,0 +1,30 @@
+"""What goes wrong between this process and the queue, and how long it waits for the server."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import nats.errors
+
+from service.errors import QueueUnavailable
+
+CONNECT_SECONDS: Final = 5.0
+ANSWER_SECONDS: Final = 5.0
+RETRY_AFTER_SECONDS: Final = 5
+REFUSED: Final = "Check the user and the password, or the token, in GEOMILL_NATS_URL, and what NATS allows them."
+"""What to do if the server refuses the credentials."""
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether the server refuses credentials: the client has no class of its own for all its sentences."""
+    return isinstance(error, nats.errors.AuthorizationError) or "authorization" in str(error).lower()
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise `QueueUnavailable` for whatever the client of the queue raises in the block."""
+    try:
+        yield
+    except (nats.errors.Error, OSError, TimeoutError) as error:
+        message = "The service cannot reach its converters at the moment. Send the request again later."
+        raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from error

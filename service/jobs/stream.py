@@ -1,0 +1,63 @@
+"""The stream of NATS JetStream between gateways and workers: its subjects, its consumers and how they are configured.
+
+Each job has a subject of its own, of which the stream keeps one message; each lane has a consumer.
+"""
+
+from typing import Final
+
+from nats.js import api
+
+from service.ids import JobId
+from service.jobs.handover import LANES, SIZES
+
+STREAM: Final = "GEOMILL"
+_JOBS: Final = "geomill.convert"
+ANY_JOB: Final = f"{_JOBS}.>"
+"""The subjects of all jobs."""
+ALL_LANES: Final = [f"{size}.{number}" for size in SIZES for number in range(LANES)]
+LIST_LANES: Final = f"$JS.API.CONSUMER.LIST.{STREAM}"
+"""The subject on which the server tells of all consumers."""
+MOST_UNACKNOWLEDGED: Final = 100_000
+_SAME_NAME_SECONDS: Final = 5.0
+
+CONFIG: Final = api.StreamConfig(
+    name=STREAM,
+    subjects=[ANY_JOB],
+    retention=api.RetentionPolicy.WORK_QUEUE,
+    storage=api.StorageType.FILE,
+    discard=api.DiscardPolicy.NEW,
+    discard_new_per_subject=True,
+    max_msgs_per_subject=1,
+    duplicate_window=_SAME_NAME_SECONDS,
+)
+
+
+def consumer(lane: str, lease_seconds: float) -> api.ConsumerConfig:
+    """Return the configuration of the consumer of a lane: what shows no sign of life for a lease is delivered again."""
+    return api.ConsumerConfig(
+        durable_name=name_of(lane),
+        filter_subject=f"{_JOBS}.{lane}.*",
+        ack_policy=api.AckPolicy.EXPLICIT,
+        ack_wait=lease_seconds,
+        max_ack_pending=MOST_UNACKNOWLEDGED,
+    )
+
+
+def name_of(lane: str) -> str:
+    """Return the name of the consumer of a lane."""
+    return lane.replace(".", "-")
+
+
+def next_of(lane: str) -> str:
+    """Return the subject on which the server is asked for the next messages of a lane."""
+    return f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{name_of(lane)}"
+
+
+def subject_of(lane: str, job_id: JobId) -> str:
+    """Return the subject of a job."""
+    return f"{_JOBS}.{lane}.{job_id}"
+
+
+def lane_in(subject: str) -> str:
+    """Return the lane of the job with this subject."""
+    return subject.removeprefix(f"{_JOBS}.").rpartition(".")[0]
