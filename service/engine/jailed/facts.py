@@ -24,10 +24,10 @@ from service.engine.jailed.gpkg import (
     columns,
     has_geometry,
     has_measures,
-    is_no_system,
     open_work_file,
     quoted,
     split_code,
+    system_of,
     tables,
     wkb_offset,
 )
@@ -96,7 +96,7 @@ def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying, cells: 
         "fields": list(_fields(connection, table)),
     }
     if has_geometry(connection, table):
-        facts |= _geometry_facts(connection, table, features) | {"crs": _crs(connection, table)}
+        facts |= _geometry_facts(connection, table, features) | {"crs": system_of(connection, table)}
     return facts
 
 
@@ -196,20 +196,6 @@ def _envelope(head: bytes) -> tuple[float, ...]:
         return 0.0, 0.0, 0.0, 0.0
     x, y = struct.unpack_from("<2d" if head[at] else ">2d", head, at + 5)
     return x, y, x, y
-
-
-def _crs(connection: sqlite3.Connection, table: str) -> dict[str, object]:
-    query = """
-        SELECT s.srs_id, s.organization, s.organization_coordsys_id, s.definition
-        FROM gpkg_geometry_columns g JOIN gpkg_spatial_ref_sys s USING (srs_id) WHERE g.table_name = ?
-    """
-    row = connection.execute(query, (table,)).fetchone()
-    if row is None or row[0] in {0, -1}:
-        return {"known": False}
-    _, organization, code, definition = row
-    if str(organization).upper() == "EPSG" and code > 0:
-        return {"known": True, "epsg": code}
-    return {"known": not is_no_system(definition)}
 
 
 def _fields(connection: sqlite3.Connection, table: str) -> Iterator[dict[str, object]]:

@@ -57,11 +57,6 @@ def has_measures(code: int) -> bool:
     return bool(code & 0x40000000) or (code & 0xFFFF) // 1000 in {2, 3}
 
 
-def is_no_system(definition: object) -> bool:
-    """Whether the definition of a coordinate system says that none is known."""
-    return str(definition).upper().lstrip().startswith(NO_SYSTEM)
-
-
 def open_work_file(path: str) -> sqlite3.Connection:
     """Open the work file for reading and writing, without a journal: a crash ends the job anyway."""
     connection = sqlite3.connect(f"file:{path}?mode=rw", uri=True, isolation_level=None)
@@ -95,3 +90,21 @@ def has_geometry(connection: sqlite3.Connection, table: str) -> bool:
     """Whether `table` has a geometry column."""
     query = "SELECT 1 FROM gpkg_geometry_columns WHERE table_name = ?"
     return connection.execute(query, (table,)).fetchone() is not None
+
+
+def system_of(connection: sqlite3.Connection, table: str) -> dict[str, object]:
+    """Whether the coordinate system of `table` is known, and its EPSG code if it has one.
+
+    A system with three axes has its code, and no definition in the column that all readers know.
+    """
+    query = """
+        SELECT s.srs_id, s.organization, s.organization_coordsys_id, s.definition
+        FROM gpkg_geometry_columns g JOIN gpkg_spatial_ref_sys s USING (srs_id) WHERE g.table_name = ?
+    """
+    row = connection.execute(query, (table,)).fetchone()
+    if row is None or row[0] in {0, -1}:
+        return {"known": False}
+    _, organization, code, definition = row
+    if str(organization).upper() == "EPSG" and code > 0:
+        return {"known": True, "epsg": code}
+    return {"known": not str(definition).upper().lstrip().startswith(NO_SYSTEM)}

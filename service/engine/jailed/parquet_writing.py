@@ -21,7 +21,7 @@ from pyogrio.raw import open_arrow
 
 from service.engine.jailed.arrow_columns import storage
 from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
-from service.engine.jailed.gpkg import WKB_TYPES, columns, is_no_system, quoted, split_code
+from service.engine.jailed.gpkg import WKB_TYPES, columns, quoted, split_code, system_of
 from service.engine.jailed.parquet_readback import count
 
 VERSION = "1.1.0"
@@ -29,8 +29,6 @@ BATCH_ROWS = 16_384
 WITH_OFFSET = "*[+-][0-9][0-9]:[0-9][0-9]"
 UTC = "coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', {0}), substr({0}, 1, 19) || 'Z')"
 """A time without a four-digit year in UTC keeps its digits: such times stand for the distant past or future."""
-UNKNOWN_SYSTEMS = {-1, 0}
-
 
 MALFORMED = (pa.ArrowException, OSError, ValueError, LookupError)
 
@@ -79,9 +77,8 @@ def _document(geometry: str, column: dict[str, Any]) -> str:
 
 def _system_is_known(gpkg: str) -> bool:
     with closing(sqlite3.connect(f"file:{gpkg}?mode=ro", uri=True)) as connection:
-        query = "SELECT srs_id, definition FROM gpkg_geometry_columns JOIN gpkg_spatial_ref_sys USING (srs_id)"
-        found = connection.execute(query).fetchone()
-    return found is not None and found[0] not in UNKNOWN_SYSTEMS and not is_no_system(found[1])
+        (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
+        return bool(system_of(connection, table)["known"])
 
 
 def _count_beyond_utc(gpkg: str) -> dict[str, tuple[int, int]]:
