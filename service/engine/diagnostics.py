@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
@@ -136,7 +137,12 @@ _EXITS = {
     "commas in all decimals.",
 }
 _RENAMED = re.compile(r"Field '(?P<old>[^'\n]{1,200})' already exists\. Renaming it as '(?P<new>[^'\n]{1,200})'")
-MAX_RENAMES = 20
+MISREAD = re.compile(
+    r"Value '(?P<value>[^'\n]{1,200})' of field (?P<column>[^\n]{1,400}) parsed incompletely to "
+    r"(?:integer(?: 64)?|real) (?P<number>\S{1,30}?)\.?(?:\n|$)"
+)
+"""A text that is no number, in a column that the file declares as numbers: only what it begins with is kept."""
+MAX_FOUND = 20
 
 
 def require_success(verdict: Verdict, subject: Subject) -> str:
@@ -182,13 +188,20 @@ def explain(messages: str, subject: Subject) -> str:
     return _filled(_INVALID if blames_target else words, subject)
 
 
-def find_renames(messages: str) -> Iterator[str]:
-    """Warnings about columns that the converter renamed because their names differed only in case."""
-    for number, found in enumerate(_RENAMED.finditer(messages)):
-        if number == MAX_RENAMES:
-            return
+def find_changes(messages: str) -> Iterator[str]:
+    """Warnings about columns that the converter renamed and values that it changed while it read the file."""
+    for found in islice(_RENAMED.finditer(messages), MAX_FOUND):
         old, new = shown(found["old"]), shown(found["new"])
         yield f"The column {old!r} differs from another only in case and became {new!r}."
+    misread: dict[str, re.Match[str]] = {}
+    for found in MISREAD.finditer(messages):
+        misread.setdefault(found["column"].rpartition(".")[2], found)
+    for column, found in islice(misread.items(), MAX_FOUND):
+        value = shown(found["value"])
+        yield (
+            f"Values of {shown(column)!r} were read as numbers, as the file declares: {value!r} became "
+            f"{found['number']}. Declare the column as text (string) to keep them."
+        )
 
 
 def _filled(words: str, subject: Subject) -> str:

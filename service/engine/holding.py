@@ -6,7 +6,7 @@ from types import MappingProxyType
 import msgspec
 
 from sandbox.verdict import Ending
-from service.engine.diagnostics import INCOMPLETE, EngineDefect
+from service.engine.diagnostics import INCOMPLETE, MISREAD, EngineDefect
 from service.engine.environment import MEMORY_DRIVERS, VIRTUAL_DRIVER
 from service.engine.seen import SAME, Seen, SeenLayer, changes_of, facts_of
 from service.engine.session import Session, SessionOver
@@ -114,7 +114,8 @@ async def _load(session: Session, reading: Reading, openings: Sequence[Opening])
         if not opened.ok:
             return None
         seen = await session.ask(Seen, "load", str(opening.srid or ""))
-        if not seen.ok or INCOMPLETE.search(opened.messages + seen.messages):
+        messages = opened.messages + seen.messages
+        if not seen.ok or INCOMPLETE.search(messages) or MISREAD.search(messages):
             return None
         if opening.is_placed and any(layer.geometries != layer.features for layer in seen.layers):
             return None

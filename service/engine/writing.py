@@ -7,6 +7,7 @@ import csv
 import io
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 from xml.sax.saxutils import escape, quoteattr
 
@@ -25,12 +26,14 @@ from service.engine.arguments import (
     systems,
     table_of,
 )
+from service.engine.bounds import bounds_of
 from service.engine.environment import VIRTUAL_DRIVER
 from service.engine.jailed import declare, gather, wktlines
 from service.engine.jailed.gpkg import FID, GEOMETRY, quoted
 from service.engine.reading.tables import CSV_DRIVER
 from service.engine.reading.work_file import ADD, WORK_DRIVER
 from service.engine.workspace import OUT, VERIFIED_FILE, WORK_FILE, Workplace
+from service.errors import Rejection
 from service.formats.datasets import Dataset
 from service.formats.facts import FieldType
 from service.formats.format import Writer
@@ -41,6 +44,11 @@ JAILED = (wktlines.__name__, gather.__name__, declare.__name__)
 PARQUET_WRITING = f"{jailed.__name__}.parquet_writing"
 """Named, not imported: it needs optional packages."""
 UNENCODABLE = re.compile(r"couldn't be converted correctly")
+OUT_OF_BOUNDS = re.compile(r"written outside of the file's predefined bounds")
+OUT_OF_BOUNDS_WORDS = (
+    "Some coordinates are larger than {target} can store. Choose another targetEpsg, such as 4326, or another "
+    "outputFormat, such as GeoPackage."
+)
 LINES_FILE = "lines.geojsonl"
 UNDECLARED_FILE = "undeclared.xml"
 SHEETS_FILE = "sheets.vrt"
@@ -74,26 +82,42 @@ async def _write_per_layer(place: Workplace, plan: Plan, origin: Origin) -> None
         await _write_gathered(place, plan, origin)
         return
     writing = plan.writing
-    degrees = writing.degree_options if plan.within_datelines else ()
     for number, dataset in enumerate(plan.datasets):
         adds = ADD if number and not writing.one_file_per_layer else ()
-        arguments = [*opening(plan), *adds, *degrees, *added_columns(plan), *declared(writing, dataset)]
+        arguments = [*opening(plan), *adds, *added_columns(plan), *declared(writing, dataset)]
         tables = () if writing.attributes is not None else origin.tables(plan, dataset)
         arguments += [*systems(plan, [dataset]), *selection(plan, dataset), *origin.options]
         arguments += [dataset_name(plan, dataset), origin.name, *tables, "-nln", dataset.name]
-        await _run_encoded(place, plan, origin, dataset, arguments)
+        await _run_fitting(place, plan, origin, dataset, arguments)
 
 
-async def _run_encoded(
+async def _run_fitting(
     place: Workplace, plan: Plan, origin: Origin, dataset: Dataset, arguments: Sequence[str]
 ) -> None:
-    """Write in the target's preferred encoding, and again in UTF-8 if that lacks a character."""
-    encoding = plan.writing.first_encoding
-    chosen = ("-lco", f"ENCODING={encoding}") if encoding else ()
-    messages = await _run(place, plan, origin, [*chosen, *arguments])
-    if encoding and UNENCODABLE.search(messages):
+    """Write with the encoding and the area that the target prefers, and again without those that turn out not to fit.
+
+    Raises:
+        Rejection: coordinates lie outside of the driver's own area as well.
+    """
+    preferred = _preferences(plan, dataset)
+    while True:
+        messages = await _run(place, plan, origin, [*chain.from_iterable(preferred.values()), *arguments])
+        unfit = [pattern for pattern in preferred if pattern.search(messages)]
+        if not unfit:
+            break
+        for pattern in unfit:
+            del preferred[pattern]
         await place.discard(*(f"{OUT}/{name}" for name in await place.list_output(dataset.name)))
-        await _run(place, plan, origin, arguments)
+    if plan.writing.bounds_option and OUT_OF_BOUNDS.search(messages):
+        raise Rejection(OUT_OF_BOUNDS_WORDS.format(target=plan.target.title))
+
+
+def _preferences(plan: Plan, dataset: Dataset) -> dict[re.Pattern[str], tuple[str, str]]:
+    """Options by the message that says that they do not fit."""
+    encoding, option = plan.writing.first_encoding, plan.writing.bounds_option
+    area = bounds_of(plan, dataset) if option else None
+    chosen = {UNENCODABLE: ("-lco", f"ENCODING={encoding}")} if encoding else {}
+    return chosen | ({OUT_OF_BOUNDS: ("-lco", option.format(*area))} if area is not None else {})
 
 
 async def _write_gathered(place: Workplace, plan: Plan, origin: Origin) -> None:

@@ -143,8 +143,9 @@ NOTES = """\
   changed.
 - **FlatGeobuf** sorts features by location, for its index; dates become dates with times.
 - **MapInfo TAB** cannot record every coordinate system; a warning says if a result records none, or another one.
-  It rounds coordinates to 2e-7 degrees or 1 cm. Text is Windows-1252 if that can represent it, otherwise UTF-8,
-  which the format cannot declare.
+  It rounds coordinates to 2e-7 degrees or 2 cm, and to less if they need not be transformed; coordinates that are too
+  large for that are refused. Text is Windows-1252 if that can represent it, otherwise UTF-8, which the format cannot
+  declare.
 - **GML** is 3.2 without a schema file; types follow from the values when it is read.
 - **Wkt** is one geometry per line, `GEOMETRYCOLLECTION EMPTY` for a feature without geometry.
 - **DXF** without `EOF` at its end is incomplete and refused; so is binary DXF.

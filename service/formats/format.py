@@ -251,8 +251,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """The only attributes that are kept; None for all."""
     first_encoding: str = ""
     """The encoding to use if it can represent all text, for readers that do not know UTF-8."""
-    degree_options: tuple[str, ...] = ()
-    """Options that keep the precision of degrees within the date lines."""
+    bounds_option: str = ""
+    """The option for the area outside of which the driver keeps no coordinates."""
     live_text: str = ""
     """A beginning that text must not have, perhaps after blanks: a program would execute it, or take it for markup."""
     elevation_column: str = ""

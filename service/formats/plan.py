@@ -48,6 +48,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Whether geometries must be cut at the date line."""
     gathers_lines: bool = False
     """Whether the document is joined from lines, which preserves collections and Multi geometries."""
+    in_degrees: bool = False
     within_datelines: bool = False
     """Whether the output is in degrees that are all within 180 degrees of Greenwich."""
 
@@ -164,6 +165,7 @@ def _with_dateline(plan: Plan, layers: Sequence[Layer], catalogue: CrsCatalogue)
         plan,
         wraps=plan.writing.wraps_dateline and any(map(is_to_be_cut, spatial)),
         gathers_lines=bool(plan.writing.lines_driver) and any(map(is_harmed_by_cutting, spatial)),
+        in_degrees=in_degrees,
         within_datelines=in_degrees and all(map(is_within_datelines, spatial)),
     )
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from service.engine import jailed
-from service.engine.diagnostics import find_renames
+from service.engine.diagnostics import find_changes
 from service.engine.holding import Opening, hold
 from service.engine.jailed import delimited, sheets
 from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
@@ -130,7 +130,7 @@ async def _read_tables(
         arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, *system, WORK_FILE, opening.name]
         messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], (CSV_DRIVER, WORK_DRIVER)))
     return WorkFile(
-        (*table_warnings(tables), *find_renames("\n".join(messages))),
+        (*table_warnings(tables), *find_changes("\n".join(messages))),
         names,
         None,
         {

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.engine.diagnostics import find_renames
+from service.engine.diagnostics import find_changes
 from service.engine.jailed import relabel
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.workspace import WORK_FILE, Workplace
@@ -79,7 +79,7 @@ async def read_layers(place: Workplace, reading: Reading, origin: str, layers: S
     drivers = (*reading.drivers, WORK_DRIVER)
     messages = await place.ogr2ogr(arguments, drivers, reading.environment, tolerated=ODD_LAYER_NAME)
     if not ODD_LAYER_NAME.search(messages):
-        return WorkFile(tuple(find_renames(messages)))
+        return WorkFile(tuple(find_changes(messages)))
     return await _read_odd_layers(place, reading, origin, layers)
 
 
@@ -105,4 +105,4 @@ async def add_relabelled(
         into = [*INTO_WORK_FILE, *(ADD if before else ()), "-oo", "LIST_ALL_TABLES=YES", WORK_FILE, DETOUR_FILE]
         await place.ogr2ogr([*into, *names], (DETOUR_DRIVER, WORK_DRIVER))
     await place.discard(DETOUR_FILE)
-    return WorkFile(tuple(find_renames(messages)), {**before, **names})
+    return WorkFile(tuple(find_changes(messages)), {**before, **names})

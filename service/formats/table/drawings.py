@@ -110,7 +110,7 @@ MAPINFO = Format(
         max_record_bytes=32_767,
         widths=MAPINFO_WIDTHS,
         text_bytes=VALUE_BYTES,
-        degree_options=("-lco", "BOUNDS=-180,-90,180,90"),
+        bounds_option="BOUNDS={:.17g},{:.17g},{:.17g},{:.17g}",
         splits=frozenset({"MultiPoint", "GeometryCollection"}),
         max_text_bytes=VALUE_BYTES,
     ),

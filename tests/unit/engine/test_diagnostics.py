@@ -7,7 +7,7 @@ from service.engine.diagnostics import (
     EngineDefect,
     Subject,
     explain,
-    find_renames,
+    find_changes,
     require_program_success,
     require_success,
 )
@@ -126,7 +126,7 @@ def test_a_program_of_ours_that_fails_otherwise_is_a_defect() -> None:
 def test_columns_renamed_by_the_converter_are_told() -> None:
     """The converter considers names equal that differ only in case."""
     messages = "Warning 1: Field 'Name' already exists. Renaming it as 'Name2'\n"
-    (warning,) = find_renames(messages)
+    (warning,) = find_changes(messages)
     assert "'Name'" in warning
     assert "'Name2'" in warning
 

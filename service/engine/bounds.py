@@ -1,0 +1,27 @@
+"""The area that a driver divides into whole numbers, by which it stores coordinates: beyond it, it keeps none. Pure."""
+
+from service.formats.datasets import Dataset
+from service.formats.plan import Plan
+
+Area = tuple[float, float, float, float]
+"""West, south, east, north, in the units of the result."""
+DEGREES: Area = (-180.0, -90.0, 180.0, 90.0)
+PLANE: Area = (-21e6, -21e6, 21e6, 21e6)
+"""As far as Mercator's projection of the world, in steps of 2 cm; some drivers' own areas are smaller and coarser."""
+
+
+def bounds_of(plan: Plan, dataset: Dataset) -> Area | None:
+    """The area to divide; None if the driver's own suits the coordinates best."""
+    if plan.within_datelines:
+        return DEGREES
+    if plan.in_degrees:
+        return None
+    layer = dataset.layer
+    moves = not plan.keeps_coordinates and plan.output_epsg != (plan.source_epsg or layer.crs.epsg)
+    return PLANE if layer.extent is None or moves else _around(*layer.extent)
+
+
+def _around(west: float, south: float, east: float, north: float) -> Area:
+    """A square with some space around the coordinates, because curves may bulge, and a point has no extent."""
+    reach = max(east - west, north - south) or max(abs(east), abs(north)) / 1000 or 1.0
+    return west - reach, south - reach, east + reach, north + reach

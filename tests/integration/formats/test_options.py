@@ -1,0 +1,106 @@
+"""Coordinate systems and layers that a request asks for: the result holds them, or the request is refused."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from service.errors import Rejection
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
+from tests.integration.formats.samples import point
+from tests.support.converters import Converters
+
+
+def points_of(done: Converted) -> list[readers.Point]:
+    """The positions of the points in a result."""
+    return readers.read_content(done.plan.target.token, done.path).points or []
+
+
+@pytest.mark.parametrize("epsg", [4979, 4937, 7415, 4258])
+async def test_geoparquet_records_every_system_that_was_asked_for(
+    pipeline: Pipeline, tmp_path: Path, epsg: int
+) -> None:
+    """Systems with three axes as well."""
+    path = write_geojson(tmp_path / "a.geojson", [point(5, 52, a=1)])
+    done = await pipeline.to("GeoParquet", path, target_epsg=epsg)
+    metadata = pq.ParquetFile(done.path).metadata.metadata
+    assert json.loads(metadata[b"geo"])["columns"]["geometry"]["crs"]["id"] == {"authority": "EPSG", "code": epsg}
+
+
+PLACES = {
+    "beyond the driver's area": (3857, (179.9, 84.9)),
+    "in steps of a decimeter": (21781, (7.5, 47.1)),
+    "in feet": (2263, (-74.01, 40.7)),
+    "with the number of its zone": (4526, (114.1, 34.2)),
+}
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("place", PLACES)
+async def test_mapinfo_keeps_coordinates_of_projections(
+    converters: Converters, tmp_path: Path, place: str, *, has_sessions: bool
+) -> None:
+    """Its driver would give coordinates outside of an area of its own those of its edge."""
+    epsg, position = PLACES[place]
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = write_geojson(tmp_path / "a.geojson", [point(*position, a=1)])
+    table = await pipeline.to("Csv", path, target_epsg=epsg)
+    (exact,) = points_of(table)
+    for source, source_epsg, steps in (path, 4326, 0.016), (table.path, epsg, 0.001):
+        (written,) = points_of(await pipeline.to("MapInfo", source, source_epsg=source_epsg, target_epsg=epsg))
+        assert written == pytest.approx(exact, abs=steps)
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_mapinfo_keeps_coordinates_of_a_drawing_in_its_own_scale(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """A plan of a room is not rounded to the steps of a map of the world, nor cut off at its edge."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = tmp_path / "a.csv"
+    for expected in [(0.123456, 0.234567), (5e7, 4e7)], [(0.00123456, 3e-5)]:
+        rows = "".join(f"1,{x},{y}\n" for x, y in expected)
+        path.write_text(f"n,x,y\n{rows}")
+        written = points_of(await pipeline.to("MapInfo", path, keep_coordinates=True))
+        widest = max(max(place) for place in expected)
+        for place, found in zip(expected, written, strict=True):
+            assert found == pytest.approx(place, abs=widest * 1e-8)
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_coordinates_that_mapinfo_cannot_store_are_refused(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """They came out as others; what the error advises works."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = write_geojson(tmp_path / "a.geojson", [point(10, 50, a=1), point(10, 89.9, a=2)])
+    with pytest.raises(Rejection, match=r"larger than MapInfo TAB can store\. Choose another targetEpsg, such as 4326"):
+        await pipeline.to("MapInfo", path, target_epsg=3857)
+    assert len(points_of(await pipeline.to("MapInfo", path))) == 2
+    kept = await pipeline.to("GeoPackage", path, target_epsg=3857)
+    assert readers.read_content("gpkg", kept.path).features == 2
+
+
+TYPED = """<kml xmlns="http://www.opengis.net/kml/2.2"><Document>
+<Schema name="s" id="s"><SimpleField name="flag" type="bool"/><SimpleField name="length" type="double"/></Schema>
+<Placemark><ExtendedData><SchemaData schemaUrl="#s"><SimpleData name="flag">{}</SimpleData>
+<SimpleData name="length">{}</SimpleData></SchemaData></ExtendedData><Point><coordinates>1,2</coordinates></Point>
+</Placemark></Document></kml>"""
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_values_that_do_not_fit_the_type_that_kml_declares_are_told(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """The driver knows booleans only as 0 and 1."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = tmp_path / "a.kml"
+    path.write_text(TYPED.format("true", "1,5"))
+    assert [warning.partition(". ")[0] for warning in (await pipeline.to("Csv", path)).plan.warnings] == [
+        "Values of 'flag' were read as numbers, as the file declares: 'true' became 0",
+        "Values of 'length' were read as numbers, as the file declares: '1,5' became 1",
+    ]
+    path.write_text(TYPED.format("1", "1.5"))
+    assert (await pipeline.to("GeoPackage", path)).plan.warnings == ()
