@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include <ctype.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,11 +26,18 @@
 enum { CHUNK = 1 << 20, MOST_SCANNED = 256 << 20, MOST_SHEETS = 1000, LONGEST_TAG = 400, LONGEST_PATH = 512 };
 enum { MOST_PLACES = 4096, MOST_NUMBERS = 200, LONGEST_CODE = 255, NO_NUMBER = -1 };
 
+/* Numbers in cells of a format that matter if it is one of dates or times: those that the driver takes for the next second,
+ * and those in the first row. */
+struct moments {
+    int64_t late, named;
+};
+
 struct workbook {
     int is_odd, number_count, numbers[MOST_NUMBERS], is_own[MOST_NUMBERS];
     int64_t uncalculated, escaped;
     size_t scanned;
     char is_used[MOST_PLACES]; /* formats, by their position */
+    struct moments by_place[MOST_PLACES], by_number[MOST_NUMBERS];
 };
 
 /* ---- cells ---- */
@@ -54,6 +62,40 @@ static int lacks_result(const char *at, const char *end)
            (result.end && past_blanks(result.start, result.end) == result.end - 1 && result.end[-1] == '/');
 }
 
+/* The number in a cell, from the end of its start tag, past a formula; NULL if there is none. */
+static const char *number_in(const char *at, const char *end)
+{
+    at = past_blanks(at, end);
+    struct tag formula = tag_at(at, end, "<f"), value;
+    if (formula.end && formula.end[-1] == '/')
+        at = past_blanks(formula.end + 1, end);
+    else if (formula.end) {
+        at = memchr(formula.end, '<', (size_t)(end - formula.end));
+        if (!at || !begins(at, end, "</f>"))
+            return NULL;
+        at = past_blanks(at + strlen("</f>"), end);
+    }
+    value = tag_at(at, end, "<v");
+    return value.end && value.end[-1] != '/' ? value.end + 1 : NULL;
+}
+
+/* See cells.py for the fractions of seconds that the driver rounds. */
+static void see_number_in(struct moments *moments, struct tag cell, const char *end)
+{
+    enum { LONGEST_NUMBER = 40 };
+    char copy[LONGEST_NUMBER] = "", *last;
+    const char *at = number_in(cell.end + 1, end);
+    struct tag reference = attribute(cell, "r");
+    if (!at)
+        return;
+    memcpy(copy, at, end - at < LONGEST_NUMBER ? (size_t)(end - at) : LONGEST_NUMBER - 1);
+    double seconds = strtod(copy, &last) * 86400, fraction = seconds - floor(seconds);
+    if (last == copy)
+        return;
+    moments->late += fraction >= 0.99899 && fraction < 0.9995;
+    moments->named += reference.end && reference.end - reference.start > 1 && reference.end[-1] == '1' && isalpha((unsigned char)reference.end[-2]);
+}
+
 static void see_cell(struct workbook *book, struct tag cell, const char *end)
 {
     struct tag kind = attribute(cell, "t");
@@ -62,6 +104,8 @@ static void see_cell(struct workbook *book, struct tag cell, const char *end)
     book->is_odd |= cell.end - cell.start > LONGEST_TAG || place >= MOST_PLACES;
     if (place >= 0 && place < MOST_PLACES)
         book->is_used[place] = 1;
+    if (place >= 0 && place < MOST_PLACES && (!kind.end || begins(kind.start, kind.end, "n")))
+        see_number_in(book->by_place + place, cell, end);
     book->uncalculated += !is_text && lacks_result(cell.end + 1, end);
 }
 
@@ -173,16 +217,18 @@ static void see_days(struct workbook *book, const char *file)
     free(text);
 }
 
-static void see_number(struct workbook *book, int number)
+static void see_number(struct workbook *book, int number, struct moments moments)
 {
     int known = 0;
     while (known < book->number_count && book->numbers[known] != number)
         known++;
-    if (known < book->number_count)
-        return;
     book->is_odd |= known == MOST_NUMBERS;
-    if (!book->is_odd)
+    if (book->is_odd)
+        return;
+    if (known == book->number_count)
         book->numbers[book->number_count++] = number;
+    book->by_number[known].late += moments.late;
+    book->by_number[known].named += moments.named;
 }
 
 /* The numbers of the formats that cells use. */
@@ -194,14 +240,14 @@ static void see_numbers(struct workbook *book, const char *text, const char *end
     for (const char *at = last ? first : NULL; at && (at = memchr(at, '<', (size_t)(last - at))); at++) {
         struct tag format = tag_at(at, last, "<xf");
         if (format.end && place < MOST_PLACES && book->is_used[place++])
-            see_number(book, number_of(format, "numFmtId", 0));
+            see_number(book, number_of(format, "numFmtId", 0), book->by_place[place - 1]);
     }
 }
 
 /* The codes of the formats that the workbook defines itself, if cells use them. */
 static void tell_codes(struct workbook *book, const char *text, const char *end)
 {
-    int told = 0;
+    int told = 0, order[MOST_NUMBERS];
     put(",\"codes\":[");
     for (const char *at = text; (at = find(at, end, "<numFmt")); at++) {
         struct tag format = tag_at(at, end, "<numFmt"), code = attribute(format, "formatCode");
@@ -216,13 +262,20 @@ static void tell_codes(struct workbook *book, const char *text, const char *end)
         char copy[LONGEST_CODE + 1] = "";
         memcpy(copy, code.start, (size_t)(code.end - code.start));
         book->is_own[known] = 1;
+        order[told] = known;
         put(told++ ? "," : "");
         put_text(copy);
     }
     put("],\"built_in\":[");
     for (int number = 0, listed = 0; number < book->number_count; number++)
-        if (!book->is_own[number])
+        if (!book->is_own[number] && told < MOST_NUMBERS) {
             put("%s%d", listed++ ? "," : "", book->numbers[number]);
+            order[told++] = number;
+        }
+    put("],\"moments\":[");
+    for (int number = 0; number < told; number++)
+        put("%s[%lld,%lld]", number ? "," : "", (long long)book->by_number[order[number]].late,
+            (long long)book->by_number[order[number]].named);
     put("]");
 }
 

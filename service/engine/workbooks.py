@@ -28,6 +28,11 @@ UNCALCULATED = (
     "spreadsheet program, which calculates them, and send it again."
 )
 ESCAPED = "Characters that the workbook writes as escapes, such as _x000D_ ({count:,}), may have stayed escapes."
+LATE = "Times with 0.999 s ({count:,}) may have become the next second, as the workbook was read."
+NAMED = (
+    "Cells of the first row that are dates or times ({count:,}) became names of columns as numbers, such as 45293. "
+    "Write them as texts."
+)
 JAILED = (styles.__name__,)
 
 
@@ -37,6 +42,8 @@ class Found(msgspec.Struct, frozen=True):
     early: bool = False
     uncalculated: Count = 0
     escaped: Count = 0
+    late: Count = 0
+    named: Count = 0
 
     def warnings(self) -> Iterator[str]:
         """The sentences for the client."""
@@ -46,6 +53,10 @@ class Found(msgspec.Struct, frozen=True):
             yield UNCALCULATED.format(count=self.uncalculated)
         if self.escaped:
             yield ESCAPED.format(count=self.escaped)
+        if self.late:
+            yield LATE.format(count=self.late)
+        if self.named:
+            yield NAMED.format(count=self.named)
 
 
 class Examined(Answer, frozen=True):
@@ -55,8 +66,17 @@ class Examined(Answer, frozen=True):
     """The formats of cells in use that the workbook defines itself."""
     built_in: Annotated[tuple[Count, ...], Meta(max_length=200)] = ()
     """The numbers of the other formats in use."""
+    moments: Annotated[tuple[tuple[Count, Count], ...], Meta(max_length=400)] = ()
+    """For each of these formats, should it be one of moments: times with 0.999 s, and cells in the first row."""
     uncalculated: Count = 0
     escaped: Count = 0
+
+    def found(self) -> Found:
+        """What the driver does not tell."""
+        are_moments = [*map(styles.is_moment, self.codes), *map(styles.is_built_in_moment, self.built_in)]
+        counts = [pair for pair, is_moment in zip(self.moments, are_moments, strict=False) if is_moment]
+        late, named = (sum(pair[at] for pair in counts) for at in (0, 1))
+        return Found(uncalculated=self.uncalculated, escaped=self.escaped, late=late, named=named)
 
 
 async def prepare_workbook(place: Workplace, file: str, extension: str, reading: Reading) -> tuple[str, Found]:
@@ -93,7 +113,7 @@ async def _examined(place: Workplace, file: str, plain: str, reading: Reading) -
     if name is None:
         await session.abandon()
         return None
-    return name, Found(uncalculated=examined.uncalculated, escaped=examined.escaped)
+    return name, examined.found()
 
 
 async def _with_plain_formats(session: Session, file: str, plain: str, examined: Examined) -> str | None:

@@ -40,6 +40,11 @@ def scan(book: zipfile.ZipFile) -> tuple[int, int]:
     return uncalculated, escaped
 
 
+def is_late(days: float) -> bool:
+    """Whether the driver takes a moment with thousandths of a second for the next second; it rounds from 0.999 s on."""
+    return 0.99899 <= days * 86400 % 1 < 0.9995  # noqa: PLR2004 -- half a thousandth less is the next second
+
+
 def pieces(book: zipfile.ZipFile, member: str) -> Iterator[bytes]:
     """The content of a part of the workbook; as UTF-8 also if it is in UTF-16, which the driver reads too.
 

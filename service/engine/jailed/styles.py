@@ -18,7 +18,7 @@ from html import unescape
 from itertools import count, islice
 from pathlib import Path
 
-from service.engine.jailed.cells import CHUNK, pieces, scan
+from service.engine.jailed.cells import CHUNK, is_late, pieces, scan
 
 MEMBER = "xl/styles.xml"
 BOOK_MEMBER = "xl/workbook.xml"
@@ -44,10 +44,14 @@ ANY, DAY_ONE = 0.0, 1.0
 DATE, CLOCK = b"14", b"21"
 """Built-in formats that the driver knows."""
 DATES = frozenset({b"14", b"15", b"16", b"17", b"22"})
+CLOCKS = frozenset(map(b"%d".__mod__, (*range(18, 22), *range(45, 48))))
 EAST_ASIAN_DATES = frozenset(map(b"%d".__mod__, (*range(27, 32), 36, 50, 51, 54, 57, 58)))
 EAST_ASIAN_CLOCKS = frozenset({b"32", b"33"})
 EAST_ASIAN = frozenset({b"34", b"35", b"52", b"53", b"55", b"56"})
 """Dates in some languages, times of day in others; a workbook does not say which language it means."""
+PLAIN = frozenset({b"YYYY-MM-DD HH:MM:SS.000", b"YYYY-MM-DD", b"HH:MM:SS"})
+"""The formats that we write for dates and times."""
+IN_FIRST_ROW = re.compile(rb"""\br\s*+=\s*+["'][A-Za-z]+1["']""")
 LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\[\]]*\]', re.DOTALL)
 """Parts of a format that are no placeholders: texts, blanks, colours, conditions."""
 ELAPSED = re.compile(r"\[(?:h+|m+|s+)\]")
@@ -78,7 +82,8 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     """Write a copy of `workbook` to `plain` whose formats the driver understands, unless it understands all of them.
 
     Also write to `found_file`, as JSON, what the driver does not tell: whether it, which counts days from 1900, reads
-    dates as earlier ones (`early`), how many formulas have no result, and how many characters are escaped.
+    dates as earlier ones (`early`), how many formulas have no result, how many characters are escaped, how many times
+    become `late`, and how many moments are cells of a header (`named`).
     """
     try:
         with zipfile.ZipFile(workbook) as book:
@@ -88,6 +93,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             is_early = SINCE_1904.search(description) is not None
             largest = _largest(book, _wanted(understood, built_in, is_early=is_early))
             uncalculated, escaped = scan(book)
+            late, named = _moments(book, _with_known_numbers(understood, built_in, largest))
             is_whole = book.getinfo(MEMBER).file_size < MOST_BYTES
     except UNREADABLE:
         return  # the driver reports what is wrong
@@ -95,13 +101,23 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     if is_whole and understood != content:
         _copy_with(understood, workbook, plain)
     early = is_early and any(place in largest for place in _dates(understood))
-    found = {"early": early, "uncalculated": uncalculated, "escaped": escaped}
+    found = {"early": early, "uncalculated": uncalculated, "escaped": escaped, "late": late, "named": named}
     Path(found_file).write_text(json.dumps(found), encoding="ascii")
 
 
 def understood(code: str) -> str:
     """The format `code`, as it is written in XML, or a plain one of the same kind if the driver could mistake it."""
     return _understood(code.encode()).decode()
+
+
+def is_moment(code: str) -> bool:
+    """Whether the format `code`, as it is written in XML, is one of dates or times."""
+    return _understood(code.encode()) in PLAIN
+
+
+def is_built_in_moment(number: int) -> bool:
+    """The same of a format that a workbook does not define itself."""
+    return b"%d" % number in DATES | CLOCKS
 
 
 def is_east_asian(number: int) -> bool:
@@ -163,6 +179,28 @@ def _largest(book: zipfile.ZipFile, wanted: Mapping[int, float]) -> dict[int, fl
             if not left:
                 return found
     return found
+
+
+def _moments(book: zipfile.ZipFile, styles: bytes) -> tuple[int, int]:
+    """How many times the driver takes for the next second, and how many dates and times are in a first row."""
+    own = _own(styles)
+    wanted = {
+        place
+        for place, number in enumerate(_numbers(styles))
+        if (own[number] in PLAIN if number in own else number in DATES | CLOCKS)
+    }
+    late = named = 0
+    for name in filter(SHEET.fullmatch, book.namelist()) if wanted else ():
+        for text in _rows(pieces(book, name)):
+            for cell in CELL.finditer(text):
+                if (
+                    int(cell[1]) in wanted
+                    and not TEXT_CELL.search(cell[0])
+                    and (value := VALUE.match(text, cell.end()))
+                ):
+                    late += is_late(float(value[1]))
+                    named += IN_FIRST_ROW.search(cell[0]) is not None
+    return late, named
 
 
 def _numbers_of(text: bytes, wanted: Container[int]) -> Iterator[tuple[int, float]]:

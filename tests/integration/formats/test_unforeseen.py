@@ -506,6 +506,24 @@ async def test_the_format_of_a_cell_decides_whether_it_is_a_date(
     assert found["properties"] == {"at": meaning if isinstance(meaning, str) else pytest.approx(meaning), "t": "x"}
 
 
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_moments_that_reading_a_workbook_changes_are_told(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """The driver rounds 0.999 s up, and takes dates in the first row for numbers."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    rows = [feature(None, at="2024-01-02T03:04:05.999"), feature(None, at="2024-01-02T03:04:05.998")]
+    written = (await pipeline.to("Xlsx", write_geojson(tmp_path / "a.geojson", rows))).path
+    done = await pipeline.to("GeoPackage", written)
+    assert done.output.warnings == (
+        "Times with 0.999 s (1) may have become the next second, as the workbook was read.",
+    )
+    dated = tmp_path / "dated.xlsx"
+    _replace_in(written, dated, rb'<c r="A1"[^>]*>(?s:.*?)</c>', b'<c r="A1" s="1"><v>45293</v></c>')
+    told = (await pipeline.to("GeoPackage", dated)).output.warnings
+    assert [warning for warning in told if "dates or times (1) became names" in warning], told
+
+
 @pytest.mark.parametrize(("target", "lost"), [("Kml", {"name"}), ("Kmz", {"name"}), ("Gpx", {"name", "gone"})])
 async def test_columns_without_values_that_vanish_are_told(
     pipeline: Pipeline, tmp_path: Path, target: str, lost: set[str]

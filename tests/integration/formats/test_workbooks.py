@@ -5,11 +5,12 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from service.engine.jailed import cells, styles
 from service.engine.session import Answer
-from service.engine.workbooks import Examined
+from service.engine.workbooks import Examined, Found
 from tests.support.converters import Converters
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -103,6 +104,34 @@ async def test_only_the_formats_that_cells_have_are_told(converters: Converters)
         write(directory / "plain.xlsx", {SHEET: b"<c r='A1'><v>1</v></c>", styles.MEMBER: FORMATS})
         found = await held.ask(Examined, "examine", "plain.xlsx")
         assert (found.ok, found.codes, found.built_in) == (True, (), ())
+
+
+MOMENTS = b"".join(
+    b"<c r='%s' s='%d'%s><v>%s</v></c>" % cell
+    for cell in (
+        (b"A1", 1, b"", b"45293"),
+        (b"BC1", 4, b" t='n'", b"0.5"),
+        (b"D1", 3, b"", b"2020"),
+        (b"E1", 1, b" t='s'", b"0"),
+        (b"A11", 1, b"", b"45293.000011562500"),
+        (b"B2", 4, b"", b"%.15f" % (100.999 / 86400)),
+        (b"C2", 1, b"", b"%.12f" % (45293 + 100.998 / 86400)),
+        (b"D2", 1, b"", b"%.12f" % (45293 + 100.9996 / 86400)),
+        (b"E2", 3, b"", b"%.15f" % (100.999 / 86400)),
+    )
+)
+MOMENTS += b"<c s='1' r='F1'><f>A1</f><v>2.5</v></c><c r='G1' s='1'/><c r='H1' s='1'><v>no</v></c>"
+
+
+async def test_moments_that_the_driver_changes_are_counted_as_by_the_other_program(converters: Converters) -> None:
+    """Those in a first row, and those with 0.999 s, if their format is one of dates or times."""
+    formats = DATES.replace(b"</cellXfs>", b"<xf numFmtId='21'/></cellXfs>")
+    async with converters.open_run(("XLSX",)) as (held, directory):
+        write(directory / "in.xlsx", {styles.MEMBER: formats, SHEET: MOMENTS})
+        found = (await held.ask(Examined, "examine", "in.xlsx")).found()
+        styles.main(str(directory / "in.xlsx"), str(directory / "plain.xlsx"), str(directory / "found.json"))
+        assert msgspec.json.decode((directory / "found.json").read_bytes(), type=Found) == found
+        assert (found.late, found.named) == (2, 3)
 
 
 async def test_formats_that_the_driver_mistakes_are_replaced_as_by_the_other_program(converters: Converters) -> None:

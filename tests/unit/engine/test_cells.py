@@ -69,7 +69,8 @@ def test_parts_in_utf_16_are_read(tmp_path: Path, encoding: str) -> None:
         for name, text in parts.items():
             packed.writestr(name, ('<?xml version="1.0" encoding="UTF-16"?>' + text).encode(encoding))
     styles.main(str(source), str(plain), str(found))
-    assert json.loads(found.read_text()) == {"early": True, "uncalculated": 20_000, "escaped": 20_000}
+    told = {"early": True, "uncalculated": 20_000, "escaped": 20_000, "late": 0, "named": 0}
+    assert json.loads(found.read_text()) == told
     with zipfile.ZipFile(plain) as packed:
         assert packed.read(styles.MEMBER).decode() == parts[styles.MEMBER].replace("d/m", "YYYY-MM-DD")
 
@@ -123,4 +124,4 @@ def test_formats_that_do_not_end_are_passed_once(tmp_path: Path, crafted: bytes)
     source.write_bytes(workbook(b"<c><f>1</f></c>", style_sheet).getvalue())
     styles.main(str(source), str(tmp_path / "plain.xlsx"), str(tmp_path / "found.json"))
     found = json.loads((tmp_path / "found.json").read_text())
-    assert found == {"early": False, "uncalculated": 1, "escaped": 0}
+    assert found == {"early": False, "uncalculated": 1, "escaped": 0, "late": 0, "named": 0}
