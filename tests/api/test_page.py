@@ -756,12 +756,13 @@ async def test_an_earlier_conversion_is_opened_again(visit: Visit, client: Clien
 
 
 async def test_the_documentation_sends_requests(visit: Visit, server: Server, client: Client) -> None:
-    """Under the same policy, except for icons in its style sheet, with a choice of files and formats."""
+    """Under the same policy, except for icons in its style sheet, with a choice of files and formats, for everybody."""
     page = visit.page
     await page.emulate_media(color_scheme="dark")
     await page.goto(f"{server.url}/docs")
     await expect(page.locator("html.dark-mode")).to_be_attached()
     await page.get_by_role("button", name="Authorize").first.click()
+    await assert_accessible(page)
     await (
         page.get_by_label("auth-apikey-value").or_(page.locator(".auth-container input")).first.fill(client.key.api_key)
     )
@@ -777,6 +778,13 @@ async def test_the_documentation_sends_requests(visit: Visit, server: Server, cl
     await expect(convert.locator(".live-responses-table tbody .response-col_status").first).to_contain_text("200")
     [job] = client.get("/api/geo/convert/jobs").json()["jobs"]
     assert job["status"] == "Completed"
+    await assert_accessible(page)
+    await page.emulate_media(color_scheme="light")
+    await page.set_viewport_size({"width": 360, "height": 740})
+    await assert_accessible(page)
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+    await convert.locator(".opblock-summary-control").scroll_into_view_if_needed()
+    await visit.shoot("docs-phone", full_page=False)
     evil: Any = {"name": f"{EVIL.replace('/', '')}.xyz", "mimeType": "", "buffer": b"?"}
     await convert.locator("input[type=file]").set_input_files(evil)
     await convert.get_by_role("button", name="Execute").click()

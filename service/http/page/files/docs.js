@@ -20,6 +20,7 @@ paint();
 const place = document.getElementById("interface");
 
 if (window.SwaggerUIBundle) {
+  keepAccessible(place);
   window.SwaggerUIBundle({
     domNode: place,
     url: "openapi.json",
@@ -30,8 +31,8 @@ if (window.SwaggerUIBundle) {
     displayRequestDuration: true,
     persistAuthorization: false,
     tryItOutEnabled: true,
-    plugins: [EmptyFields],
-    syntaxHighlight: { theme: "idea" },
+    plugins: [EmptyFields, Accessible],
+    syntaxHighlight: { theme: "agate" },
   });
 } else {
   place.textContent =
