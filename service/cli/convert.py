@@ -2,21 +2,17 @@
 
 import argparse
 import asyncio
-import os
 import signal
 import traceback
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import anyio
 
 from service.cli.client.bundling import upload_name
-from service.cli.client.here import Here, open_here
-from service.cli.client.http import split_url
+from service.cli.client.choosing import open_converter, wishes_of
+from service.cli.client.here import Here
 from service.cli.client.outputs import Outputs
 from service.cli.client.remote import Remote
 from service.cli.client.reporting import FileOutcome, ProgressBar, Reporter
@@ -24,29 +20,13 @@ from service.cli.command import JSON, Command, CommandError, argument
 from service.cli.failures import sentence_for
 from service.formats.format import SHARED_EXTENSION, Format
 from service.formats.registry import by_extension, default_output, find_output
-from service.formats.request import ConversionRequest
-from service.http.api.inputs import MAX_IDEMPOTENCY_KEY
 from service.settings import Settings
 from service.storage.names import download_name
 from service.telemetry.build import VERSION
-from service.telemetry.log import configure_log
 
 AT_ONCE = 4
 _AMBIGUOUS = frozenset({SHARED_EXTENSION, ".json"})
 """Extensions of several formats."""
-
-_WISHES = {
-    "output": "outputFormat",
-    "target_epsg": "targetEpsg",
-    "source_epsg": "sourceEpsg",
-    "layer": "layer",
-    "x_field": "xField",
-    "y_field": "yField",
-    "z_field": "zField",
-    "wkt_field": "wktField",
-    "keep_coordinates": "keepCoordinates",
-}
-"""The arguments that are members of a `ConversionRequest`, and the fields of the form that they are."""
 
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -55,7 +35,7 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     Raises:
         CancelledError: the command was interrupted; its files have been reported.
     """
-    wishes = {name: value for name in _WISHES if (value := getattr(arguments, name)) not in {None, False}}
+    wishes = wishes_of(arguments)
     if "output" in wishes:
         find_output(wishes["output"])
     if not arguments.output_directory.is_dir():
@@ -66,7 +46,7 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     report = Reporter(files, as_json=arguments.json)
     words = partial(_reason, settings=settings)
     try:
-        async with _open_converter(settings, arguments, wishes, outputs) as client:
+        async with open_converter(settings, arguments, wishes, outputs) as client:
             await _convert_all(client, files, outputs, wishes.get("output"), report, words=words)
     except Exception as error:
         report.ended_by = words(error)
@@ -145,55 +125,6 @@ def _result_name(path: Path, target: str | None) -> str | None:
     else:
         wanted = default_output(source)
     return download_name(name, wanted.writing.extension) if wanted is not None and wanted.writing is not None else None
-
-
-@asynccontextmanager
-async def _open_converter(
-    settings: Settings, arguments: argparse.Namespace, wishes: Mapping[str, Any], outputs: Outputs
-) -> AsyncIterator[Here | Remote]:
-    if arguments.url is None:
-        if arguments.idempotency_key is not None:
-            raise CommandError("An idempotency key is for a server. Name the server with --url.")
-        if arguments.key or arguments.key_file:
-            raise CommandError("A key is for a server. Name the server with --url.")
-        configure_log(settings.log_format, "error")
-        async with open_here(settings, ConversionRequest(**wishes), outputs) as here:
-            yield here
-        return
-    split_url(arguments.url)
-    fields = {_WISHES[name]: "true" if value is True else str(value) for name, value in wishes.items()}
-    yield Remote(arguments.url, _key(arguments), fields, outputs, _idempotency_keys(arguments))
-
-
-def _idempotency_keys(arguments: argparse.Namespace) -> dict[Path, str]:
-    """Return the key of each file; that of one among several ends with a digest of its path, as it was given."""
-    key, files = arguments.idempotency_key, set(arguments.files)
-    if key is None:
-        return {}
-    keys = {path: key if len(files) == 1 else f"{key}-{sha256(os.fsencode(path)).hexdigest()[:16]}" for path in files}
-    if not key.isascii() or not key.isprintable() or not key or key != key.strip():
-        raise CommandError("An idempotency key consists of printable ASCII characters, without blanks at its ends.")
-    if (excess := max(map(len, keys.values())) - MAX_IDEMPOTENCY_KEY) > 0:
-        raise CommandError(f"The idempotency key is too long. Give one of at most {len(key) - excess} characters.")
-    return keys
-
-
-def _key(arguments: argparse.Namespace) -> str:
-    key = _given_key(arguments)
-    if not (key.isascii() and key.isprintable()):
-        raise CommandError("The API key has characters that no key has. Copy it again.")
-    return key
-
-
-def _given_key(arguments: argparse.Namespace) -> str:
-    if arguments.key_file is not None:
-        try:
-            return str(arguments.key_file.read_text(encoding="ascii").strip())
-        except (OSError, ValueError):
-            raise CommandError(f"{arguments.key_file} is not a file with a key.") from None
-    if not arguments.key:
-        raise CommandError("A server needs an API key: give it with --key-file, or with --key.")
-    return str(arguments.key)
 
 
 _DESCRIPTION = (

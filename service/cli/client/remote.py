@@ -1,9 +1,7 @@
 """Converts through a server: uploads, waits for the job, downloads the result; an interrupted job is cancelled."""
 
-import http.client
 import threading
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,32 +9,19 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from service.cli.client import requests
-from service.cli.client.bundling import upload_name
-from service.cli.client.http import PIECE_BYTES, retry_after_seconds
+from service.cli.client.downloading import GONE, Download
 from service.cli.client.interrupting import CANCEL_SECONDS, OPEN, end_job, kept
 from service.cli.client.outputs import Outputs
 from service.cli.client.reporting import INTERRUPTED, FileOutcome, ProgressBar
-from service.cli.client.requests import AGAIN, RETRY_SECONDS, Requests, ServerAwayError
+from service.cli.client.requests import Requests, ServerAwayError
 from service.cli.client.uploading import Upload
 from service.cli.command import CommandError
 from service.dataloss.rules import Report
 from service.jobs.lifecycle import Situation
-from service.storage.names import clean_name, download_name
 
 WAIT_SECONDS, SHOWN_WAIT_SECONDS = 30, 1
 """How long the server may wait for the end of a job; less if somebody sees a bar move."""
-GONE = "The result is no longer kept. Convert the file again, with another --idempotency-key if you gave one."
 _UPLOAD_SHARE, _CONVERT_SHARE = 0.4, 0.8
-
-
-class _NotFetchedError(Exception):
-    """A link did not lead to the whole result."""
-
-    def __init__(self, message: str, *, may_pass: bool = True, pause: float = RETRY_SECONDS) -> None:
-        super().__init__(message)
-        self.may_pass = may_pass
-        self.pause = pause
 
 
 class Remote:
@@ -121,6 +106,9 @@ class _Call:
     def _tell_sent(self, share: float) -> None:
         self._bar.update(self._path.name, "uploading", _UPLOAD_SHARE * share)
 
+    def _tell_received(self, share: float) -> None:
+        self._bar.update(self._path.name, "downloading", _CONVERT_SHARE + (1 - _CONVERT_SHARE) * share)
+
     def _result_of(self, record: dict[str, Any]) -> FileOutcome:
         while record["status"] in OPEN or "originalFileName" not in record:
             self._bar.convert(self._path.name, situation_of(record), _UPLOAD_SHARE, _CONVERT_SHARE)
@@ -128,64 +116,11 @@ class _Call:
         if record["status"] != "Completed" or "downloadUrl" not in record:
             return self._failed(record.get("errorMessage") or GONE)
         self._is_kept = True
-        return _outcome(self._path, self._download(record), record)
+        download = Download(self._path, self._requests, self._remote.outputs, self._tell_received)
+        return _outcome(self._path, download.receive(record, lambda: self._status(0), self._kept), record)
 
     def _status(self, wait_seconds: int) -> dict[str, Any]:
         return self._requests.record("GET", f"{self._remote.api}/jobs/{self._job_id}/status?wait={wait_seconds}")
-
-    def _download(self, record: Mapping[str, Any]) -> Path:
-        """Fetch the result by its link; one that breaks or has expired is fetched once more by a new link.
-
-        Raises:
-            CommandError: the result cannot be fetched or written.
-        """
-        give_up_at, is_first = time.monotonic() + requests.PATIENCE_SECONDS, True
-        while True:
-            try:
-                return self._fetch(record)
-            except _NotFetchedError as failure:
-                may_pass = is_first or failure.may_pass
-                if not may_pass or time.monotonic() + failure.pause > give_up_at:
-                    raise CommandError(f"The result cannot be fetched ({failure}). {self._kept}") from None
-                self._requests.pause(0 if is_first else failure.pause)
-            except CommandError as error:
-                raise CommandError(f"{error} {self._kept}") from None
-            is_first = False
-            record = self._status(0)
-            if "downloadUrl" not in record:
-                raise CommandError(GONE)
-
-    def _fetch(self, record: Mapping[str, Any]) -> Path:
-        """Fetch the result by its link, without the key."""
-        try:
-            with self._requests.fetched(record["downloadUrl"]) as response:
-                return self._receive(response, int(record["outputSizeBytes"]))
-        except (OSError, http.client.HTTPException) as error:
-            raise _NotFetchedError(str(error) or type(error).__name__) from None
-
-    def _receive(self, response: http.client.HTTPResponse, size: int) -> Path:
-        if response.status != http.client.OK:
-            pause = retry_after_seconds(response.headers) or RETRY_SECONDS
-            raise _NotFetchedError(f"status {response.status}", may_pass=response.status in AGAIN, pause=pause)
-        told = clean_name(response.headers.get_filename() or "")
-        name = download_name(upload_name(self._path), Path(told).suffix) if Path(told).suffix else told
-        done = 0
-        with self._remote.outputs.writing(self._path, name) as draft, draft.open("xb") as file:
-            for piece in _pieces(response):
-                done += file.write(piece)
-                share = _CONVERT_SHARE + (1 - _CONVERT_SHARE) * done / max(size, 1)
-                self._bar.update(self._path.name, "downloading", share)
-            if done != size:
-                raise _NotFetchedError("it did not arrive completely")
-        return self._remote.outputs.path(name)
-
-
-def _pieces(response: http.client.HTTPResponse) -> Iterator[bytes]:
-    try:
-        while piece := response.read(PIECE_BYTES):
-            yield piece
-    except (OSError, http.client.HTTPException) as error:
-        raise _NotFetchedError(str(error) or type(error).__name__) from None
 
 
 def situation_of(record: Mapping[str, Any]) -> Situation:

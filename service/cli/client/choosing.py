@@ -1,0 +1,91 @@
+"""Which converter the arguments of `geomill convert` name: this machine, or a server with a key."""
+
+import argparse
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from service.cli.client.here import Here, open_here
+from service.cli.client.http import split_url
+from service.cli.client.outputs import Outputs
+from service.cli.client.remote import Remote
+from service.cli.command import CommandError
+from service.formats.request import ConversionRequest
+from service.http.api.inputs import MAX_IDEMPOTENCY_KEY
+from service.settings import Settings
+from service.telemetry.log import configure_log
+
+_WISHES = {
+    "output": "outputFormat",
+    "target_epsg": "targetEpsg",
+    "source_epsg": "sourceEpsg",
+    "layer": "layer",
+    "x_field": "xField",
+    "y_field": "yField",
+    "z_field": "zField",
+    "wkt_field": "wktField",
+    "keep_coordinates": "keepCoordinates",
+}
+"""The arguments that are members of a `ConversionRequest`, and the fields of the form that they are."""
+
+
+def wishes_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return those of the arguments that are members of a `ConversionRequest` and were given."""
+    return {name: value for name in _WISHES if (value := getattr(arguments, name)) not in {None, False}}
+
+
+@asynccontextmanager
+async def open_converter(
+    settings: Settings, arguments: argparse.Namespace, wishes: Mapping[str, Any], outputs: Outputs
+) -> AsyncIterator[Here | Remote]:
+    """Open the converter, which writes into `outputs`; `wishes` are those of `wishes_of`.
+
+    Raises:
+        CommandError: the arguments contradict each other, or name no valid address or key.
+    """
+    if arguments.url is None:
+        if arguments.idempotency_key is not None:
+            raise CommandError("An idempotency key is for a server. Name the server with --url.")
+        if arguments.key or arguments.key_file:
+            raise CommandError("A key is for a server. Name the server with --url.")
+        configure_log(settings.log_format, "error")
+        async with open_here(settings, ConversionRequest(**wishes), outputs) as here:
+            yield here
+        return
+    split_url(arguments.url)
+    fields = {_WISHES[name]: "true" if value is True else str(value) for name, value in wishes.items()}
+    yield Remote(arguments.url, _key(arguments), fields, outputs, _idempotency_keys(arguments))
+
+
+def _idempotency_keys(arguments: argparse.Namespace) -> dict[Path, str]:
+    """Return the key of each file; that of one among several ends with a digest of its path, as it was given."""
+    key, files = arguments.idempotency_key, set(arguments.files)
+    if key is None:
+        return {}
+    keys = {path: key if len(files) == 1 else f"{key}-{sha256(os.fsencode(path)).hexdigest()[:16]}" for path in files}
+    if not key.isascii() or not key.isprintable() or not key or key != key.strip():
+        raise CommandError("An idempotency key consists of printable ASCII characters, without blanks at its ends.")
+    if (excess := max(map(len, keys.values())) - MAX_IDEMPOTENCY_KEY) > 0:
+        raise CommandError(f"The idempotency key is too long. Give one of at most {len(key) - excess} characters.")
+    return keys
+
+
+def _key(arguments: argparse.Namespace) -> str:
+    key = _given_key(arguments)
+    if not (key.isascii() and key.isprintable()):
+        raise CommandError("The API key has characters that no key has. Copy it again.")
+    return key
+
+
+def _given_key(arguments: argparse.Namespace) -> str:
+    if arguments.key_file is not None:
+        try:
+            return str(arguments.key_file.read_text(encoding="ascii").strip())
+        except (OSError, ValueError):
+            raise CommandError(f"{arguments.key_file} is not a file with a key.") from None
+    if not arguments.key:
+        raise CommandError("A server needs an API key: give it with --key-file, or with --key.")
+    return str(arguments.key)
