@@ -49,13 +49,14 @@ DROP = """([selector, files]) => {
     }
 }"""
 COUNT_DRAWN = """
-window.drawn = { all: 0, most: 0 };
+window.drawn = { all: 0, most: 0, dots: 0 };
 let inFrame = 0;
 for (const name of ["drawImage", "lineTo", "arc"]) {
     const draw = CanvasRenderingContext2D.prototype[name];
     CanvasRenderingContext2D.prototype[name] = function (...args) {
         inFrame += 1;
         drawn.all += 1;
+        if (name === "drawImage") drawn.dots += 1;
         draw.apply(this, args);
     };
 }
@@ -275,9 +276,38 @@ async def test_many_features_are_drawn_little_by_little(visit: Visit, client: Cl
     await expect(page.locator(".attributes dd").first).to_have_text("1")
 
 
-async def drawn(page: Page, least: int) -> None:
-    """Wait until this many dots and corners have been drawn."""
-    while await page.evaluate("drawn.all") < least:  # the page's policy allows no `wait_for_function`
+async def test_only_what_is_in_view_is_drawn_and_a_click_finds_it(visit: Visit, client: Client) -> None:
+    """Of ten thousand points, those that the map shows now, after it was zoomed in and moved."""
+    page = visit.page
+    await page.add_init_script(COUNT_DRAWN)
+    numbers = [(10 + number % 100 / 20, 50 + number // 100 / 20, number) for number in range(10_000)]
+    await visit.open(client.key.api_key)
+    await visit.choose(("grid.geojson", collection(*(feature(point(x, y), n=number) for x, y, number in numbers))))
+    await visit.convert("GeoPackage")
+    await visit.ended("completed")
+    await drawn(page, 10_000)
+    await page.get_by_text("Table: The first 50 of 10,000 features").click()
+    await page.get_by_role("button", name="Show feature 7 on the map").click()
+    seen = page.locator(".map")
+    await seen.scroll_into_view_if_needed()
+    for _ in range(3):
+        before = await page.locator(".leaflet-proxy").get_attribute("style") or ""
+        await seen.press("+")
+        await expect(page.locator(".leaflet-proxy")).not_to_have_attribute("style", before)
+        await expect(page.locator(".leaflet-zoom-anim")).to_have_count(0)
+    await page.evaluate("drawn.dots = 0")
+    await seen.press("ArrowRight")
+    await drawn(page, 2, "dots")
+    assert await page.evaluate("drawn.dots") < 250
+    for number in (107, 8):
+        x, y, _ = numbers[number]
+        await page.mouse.click(*await page.evaluate(PLACE, (x, y)))
+        await expect(page.locator(".attributes dd").first).to_have_text(f"{number}")
+
+
+async def drawn(page: Page, least: int, what: str = "all") -> None:
+    """Wait until this many dots and corners, or only dots, have been drawn."""
+    while await page.evaluate(f"drawn.{what}") < least:  # the page's policy allows no `wait_for_function`
         await page.wait_for_timeout(50)
 
 
