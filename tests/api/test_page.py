@@ -772,6 +772,8 @@ async def test_every_state_is_accessible(
         await expect(page.locator("#history .badge")).to_have_count(2)
         await assert_accessible(page)
         assert await page.evaluate("document.documentElement.scrollWidth") <= width
+        cut = "(nodes) => nodes.filter((node) => node.scrollWidth > node.clientWidth).length"
+        assert await page.locator(".card .scroll").evaluate_all(cut) == 0
         await visit.shoot(f"states-{width}-{scheme}")
 
 
