@@ -20,11 +20,11 @@ from service.jobs.register import JobRegister
 from service.metering.ledger import Ledger
 from service.storage.observed import copy_observed
 from service.storage.s3 import S3Storage
-from service.usecases import take_over
+from service.usecases import claimed_jobs
 
 STEPS: Final[dict[str, tuple[Any, str]]] = {
     "claim": (Leases, "claim"),
-    "fetch": (take_over, copy_observed.__name__),
+    "fetch": (claimed_jobs, copy_observed.__name__),
     "convert": (JobRegister, "begin"),
     "put": (S3Storage, "put"),
     "settle": (Ledger, "settle"),

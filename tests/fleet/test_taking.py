@@ -26,10 +26,11 @@ from service.jobs.work_queue import WorkQueue, open_work_queue
 from service.metering.ledger import AdmissionRequest
 from service.settings import Settings
 from service.storage.port import new_key
-from service.usecases import ending, fitness, take_over
+from service.usecases import claimed_jobs, ending, fitness, take_over
 from service.usecases.check_readiness import check_readiness
+from service.usecases.claimed_jobs import UNFETCHED
 from service.usecases.fitness import probe_means
-from service.usecases.take_over import UNFETCHED, Worker
+from service.usecases.take_over import Worker
 from tests.fleet.nats import NatsServer, nats_server
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
 from tests.support.relay import CHUNK, relayed_database
@@ -51,7 +52,7 @@ WAITING = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() A
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NatsServer]:
     """A server with an empty stream, in which workers look more often than usual."""
     monkeypatch.setattr(deliveries, "LOOK_AGAIN_SECONDS", 0.2)
-    monkeypatch.setattr(take_over, "MOST_ATTEMPTS", ATTEMPTS)
+    monkeypatch.setattr(claimed_jobs, "MOST_ATTEMPTS", ATTEMPTS)
     (tmp_path / "nats").mkdir()
     with nats_server(tmp_path / "nats") as running:
         yield running
@@ -212,7 +213,7 @@ async def test_a_worker_without_its_store_takes_no_jobs(
 ) -> None:
     """It has failed a few times; once a probe succeeds, it does what is left."""
     monkeypatch.setattr(take_over, "LATER_SECONDS", 0.0)
-    monkeypatch.setattr(take_over, "MOST_ATTEMPTS", 1000)
+    monkeypatch.setattr(claimed_jobs, "MOST_ATTEMPTS", 1000)
     monkeypatch.setattr(fitness, "PAUSE_SECONDS", 0.05)
     async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
         store, away = tmp_path / "data" / "store", tmp_path / "away"

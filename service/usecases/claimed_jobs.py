@@ -1,0 +1,225 @@
+"""The jobs that a worker has claimed: it fetches their inputs and runs them; what it cannot end, it gives up."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import anyio
+import msgspec
+import structlog
+from anyio.abc import TaskGroup
+
+from sandbox.pool import QueueTicket
+from sandbox.queue import State
+from service.blocking import INLINE_BYTES
+from service.errors import Overloaded, Rejection, RetryableFault, StorageUnavailable
+from service.formats.offer import Offer
+from service.formats.target import choose_target
+from service.ids import JobId
+from service.intake.form import Upload
+from service.jobs.dispatch import JobRunner, Submission
+from service.jobs.handover import HandOver
+from service.jobs.leases import Claim
+from service.jobs.records import Job
+from service.jobs.spec import JobSpec, source_spec
+from service.metering.ledger import Release
+from service.storage.observed import copy_observed
+from service.storage.port import ObjectKey
+from service.telemetry import events, metrics
+from service.telemetry.tracing import span
+from service.usecases.company import Company, Displaced
+from service.usecases.detect_format import detect_format
+from service.usecases.ending import details_of, retry_while_unavailable
+from service.usecases.services import Services
+
+_log = structlog.get_logger()
+
+MOST_ATTEMPTS = 12
+"""A job fails once a fault of the service has ended so many attempts to fetch its input or to store its output."""
+UNFETCHED = "The file could not be fetched for its conversion. Nothing was counted; send the file again."
+_UPLOAD = "upload"
+
+
+class ClaimedJobs:
+    """Runs claimed jobs to their ends in the converters of this process, or returns them."""
+
+    def __init__(self, services: Services, runner: JobRunner, offer: Offer, tasks: TaskGroup) -> None:
+        """`offer` has the formats of this host."""
+        self._services = services
+        self._runner = runner
+        self._offer = offer
+        self._tasks = tasks
+        self._company = Company(self._let_go)
+        self._tickets: dict[JobId, QueueTicket] = {}
+        self._fetching: set[anyio.CancelScope] = set()
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether a job runs alone here, or waits for the others to end."""
+        return self._company.is_reserved
+
+    @property
+    def lets_go(self) -> bool:
+        """Whether jobs are returned at once that no converter has begun: others can have them."""
+        return self._company.is_closed or self._company.is_reserved
+
+    async def leave(self) -> None:
+        """Return the jobs that no converter has begun, and let none begin."""
+        await self._company.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Return the jobs that no converter has begun."""
+        for scope in self._fetching:
+            scope.cancel()
+        for job_id, ticket in list(self._tickets.items()):
+            if ticket.state in {State.RESERVED, State.WAITING}:
+                self._tasks.start_soon(self._runner.withdraw, job_id)
+
+    @contextmanager
+    def place(self, handover: HandOver, *, is_large: bool) -> Iterator[QueueTicket]:
+        """Take a place before the job is claimed; the run of the job releases it if there is one."""
+        ticket = self._runner.readmit(handover.account_id, is_large=is_large)
+        try:
+            yield ticket
+        finally:
+            if self._tickets.pop(handover.job.id, None) is None:
+                self._services.pool.release(ticket)
+
+    async def end(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> None:
+        """Run a claimed job to its end; otherwise give it up, so that any worker can claim it."""
+        job = msgspec.structs.replace(handover.job, attempt=claim.attempt)
+        try:
+            async with self._company.joined(alone=claim.is_suspect, is_open=lambda: self._is_open(job)):
+                metrics.FLEET_SUSPECTS.inc(claim.is_doubtful)
+                await self._run(msgspec.structs.replace(handover, job=job), claim, ticket)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await retry_while_unavailable(lambda: self._services.leases.give_back(job.id, job.attempt))
+            raise
+        finally:
+            self._services.ledger.forget(job.id)
+
+    async def _is_open(self, job: Job) -> bool:
+        """Whether a claimed job has still to run, as far as can be known now."""
+        try:
+            return await self._services.jobs.is_open(job)
+        except RetryableFault:
+            return True
+
+    async def _run(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> None:
+        """Run a claimed job to its end.
+
+        Raises:
+            RetryableFault: it has not ended; this process stops, or lost it.
+        """
+        job = handover.job
+        self._services.ledger.note_durable(job.id)
+        try:
+            submission = await self._submit(handover, claim, ticket)
+        except Rejection as rejection:
+            await self._fail(job, rejection, rejection.message)
+        except Exception as error:
+            if isinstance(error, Displaced) or not await self._was_last(job):
+                raise
+            report(error)
+            await self._fail(job, error, UNFETCHED)
+        else:
+            await self._end_of(submission, claim)
+
+    async def _end_of(self, submission: Submission, claim: Claim) -> None:
+        """Wait for the end of a job; if its output cannot be stored, this was the last attempt or it is left to others.
+
+        Raises:
+            RetryableFault, StorageUnavailable: it has not ended.
+        """
+        try:
+            await submission.outcome()
+        except Overloaded:
+            if submission.unstored is None:
+                raise
+            if not await self._was_last(submission.job):
+                raise submission.unstored from None
+            await self._fail(submission.job, submission.unstored, submission.unstored.message, claim.output)
+
+    async def _was_last(self, job: Job) -> bool:
+        """Count an attempt that a fault has ended, unless the database is away; return whether it was the last one."""
+        with suppress(RetryableFault):
+            return await self._services.jobs.count_failure(job) >= MOST_ATTEMPTS
+        return False
+
+    async def _submit(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> Submission:
+        services, job = self._services, handover.job
+        directory = services.work_area.new_directory(small=job.input_size_bytes <= INLINE_BYTES)
+        try:
+            with self._fetched():
+                spec = await self._prepare(handover, claim, directory)
+            submission = self._runner.submit(spec, directory, ticket)
+        except BaseException:
+            await services.work_area.remove(directory)
+            raise
+        self._tickets[job.id] = ticket
+        return submission
+
+    @contextmanager
+    def _fetched(self) -> Iterator[None]:
+        """Give up whatever the block does if this job is to be returned.
+
+        Raises:
+            Displaced: it is.
+        """
+        with anyio.CancelScope() as scope:
+            self._fetching.add(scope)
+            try:
+                yield
+            finally:
+                self._fetching.remove(scope)
+        if scope.cancel_called:
+            raise Displaced
+
+    async def _prepare(self, handover: HandOver, claim: Claim, directory: Path) -> JobSpec:
+        """Fetch the input of a claimed job, and detect its format, which this host must have."""
+        job, path = handover.job, directory / _UPLOAD
+        if handover.content is not None:
+            is_little = len(handover.content) <= INLINE_BYTES
+            await self._services.work_area.run_blocking(partial(path.write_bytes, handover.content), inline=is_little)
+        else:
+            with span("fetch", job_id=str(job.id)):
+                await copy_observed(self._services.storage, ObjectKey(claim.input or ""), path)
+        source = await detect_format(
+            Upload(untrusted_name=job.original_file_name, path=path, size_bytes=job.input_size_bytes)
+        )
+        self._offer.require_readable(source.format)
+        choose_target(source.format, handover.target, self._offer.unwritable())
+        return JobSpec(
+            job=job,
+            account_id=handover.account_id,
+            upload=path.name,
+            source=source_spec(source, directory),
+            target=handover.target,
+            request=handover.request,
+            retention_hours=handover.retention_hours,
+            object_key=claim.output or "",
+            is_doubtful=claim.is_doubtful,
+        )
+
+    async def _fail(self, job: Job, error: Exception, message: str, output: str | None = None) -> None:
+        """Fail a job that cannot be run, and whose `output` may nevertheless appear in the store."""
+        change = Release(
+            job_id=job.id,
+            attempt=job.attempt,
+            error_message=message,
+            details=details_of(error).encode(),
+            object_key=output,
+            interrupted=not isinstance(error, Rejection),
+        )
+        await retry_while_unavailable(lambda: self._services.ledger.release(change))
+
+
+def report(error: BaseException) -> None:
+    """Log why a job could not be run here, unless that is an ordinary part of a worker's life."""
+    if isinstance(error, StorageUnavailable):
+        _log.warning(events.STORAGE_FAILED, fault=error.fault, detail=error.detail)
+    elif isinstance(error, Exception) and not isinstance(error, RetryableFault):
+        _log.exception(events.DELIVERY_FAILED, exc_info=error)
