@@ -8,6 +8,7 @@ which share of the work is done.
 import asyncio
 import os
 import struct
+from collections.abc import Sequence
 from contextlib import suppress
 
 _LENGTH = struct.Struct("=I")
@@ -17,6 +18,14 @@ MOST_BYTES = 16 << 20
 MOST_REPORTS = 10_000
 QUESTIONS = "questions"
 ANSWERS = "answers"
+
+
+def _framed(question: Sequence[str]) -> bytes:
+    text = "\0".join((*question, ""))
+    if text.count("\0") != len(question):
+        raise ValueError("a text holds a zero byte")
+    body = text.encode("utf-8", "surrogateescape")
+    return _LENGTH.pack(len(body)) + body
 
 
 class Conversation:
@@ -57,17 +66,16 @@ class Conversation:
         self._is_over = True
         self._wake()
 
-    async def ask(self, *texts: str) -> bytes:
-        """Ask one question and wait for its answer; empty if the run ends first, or answers with too much.
+    async def say(self, *questions: Sequence[str]) -> None:
+        """Ask questions, each a sequence of texts; the run answers them one after another.
 
         Raises:
             ValueError: a text holds a zero byte.
         """
-        question = "\0".join((*texts, ""))
-        if question.count("\0") != len(texts):
-            raise ValueError("a text holds a zero byte")
-        body = question.encode("utf-8", "surrogateescape")
-        await self._write(_LENGTH.pack(len(body)) + body)
+        await self._write(b"".join(map(_framed, questions)))
+
+    async def hear(self) -> bytes:
+        """Wait for the next answer; empty if the run ends first, or answers with too much."""
         while not self._is_over:
             if (size := self._announced()) > MOST_BYTES:
                 break

@@ -1,7 +1,7 @@
 """The engine: inspects files and converts them. Every untrusted byte is read in the sandbox."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -29,8 +29,8 @@ from service.engine.reading.tables import PARQUET_READING
 from service.engine.reading.work_file import INTO_WORK_FILE, WorkFile
 from service.engine.recorded import recorded_system
 from service.engine.recount import count_unreachable
-from service.engine.rereading import reread, tally
-from service.engine.session import Session, SessionOver, Traced, untraced
+from service.engine.rereading import questions_after, reread, tally
+from service.engine.session import NotOpened, Session, SessionOver, Traced, untraced
 from service.engine.straying import ask_strays, count_strays
 from service.engine.workbooks import JAILED as WORKBOOKS_JAILED
 from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Run, Workplace, staged_names
@@ -124,16 +124,32 @@ class Engine:
         if held is None and not plan.direct:
             await _prepare(place, plan)
         doubtful = that_may_stray(plan, self.catalogue)
-        astray = None if held is None else await ask_strays(place, plan, held, doubtful)
         try:
-            await write(place, plan, held or origin)
+            if held is not None and place.session is not None:
+                try:
+                    return await self._convert_held(place, place.session, plan, held, doubtful)
+                except NotOpened:
+                    await _let_go(place, plan)
+            await write(place, plan, origin)
         except UnreachableSystem as failure:
             await _let_go(place, plan)
             raise await count_unreachable(place, plan, origin, failure) from None
-        if astray is not None:
-            return astray
         place = self._place(run, directory, source, Subject(input=source.format.title))
         return await count_strays(place, plan, origin, doubtful, self.catalogue)
+
+    async def _convert_held(
+        self, place: Workplace, session: Session, plan: Plan, held: Origin, doubtful: Sequence[Dataset]
+    ) -> Astray:
+        """Do so with what the open run of the session holds, or opens first.
+
+        Raises:
+            NotOpened: it could not.
+        """
+        astray = await ask_strays(place, plan, held, doubtful)
+        session.foreseen = questions_after(plan, self._rereading(place, plan))
+        await write(place, plan, held)
+        session.forget()
+        return astray
 
     async def read_back(self, run: Run, source: Source, plan: Plan, directory: Path) -> Verified | None:
         """Count in the sandbox what `convert` wrote; None if this host cannot read such results.
@@ -141,10 +157,10 @@ class Engine:
         Results of JSON are counted by the run that wrote them alone; None if that is over.
         """
         place = self._place(run, directory, source, Subject(input=plan.target.title))
-        how = plan.writing.reread
         if plan.writing.json:
             return await tally(place, plan)
-        if how is not None and self._is_reread(place, plan, how):
+        how = self._rereading(place, plan)
+        if how is not None:
             found = await reread(place, plan, how)
             if not how.doubts_system or plan.output_epsg == WGS84:
                 return found
@@ -155,14 +171,15 @@ class Engine:
         # otherwise the program that wrote the result has read it back, if it could
         return await place.read_json(VERIFIED_FILE, Verified) if await place.has(VERIFIED_FILE) else None
 
-    def _is_reread(self, place: Workplace, plan: Plan, how: Reread) -> bool:
-        """Whether a driver reads the result: no program does, or the run that wrote it is still open."""
-        if not set(how.drivers) & set(place.host.drivers):
-            return False
+    def _rereading(self, place: Workplace, plan: Plan) -> Reread | None:
+        """How a driver reads the result: no program does, or the run that wrote it is still open."""
+        how = plan.writing.reread
+        if how is None or not set(how.drivers) & set(place.host.drivers):
+            return None
         if any(len(dataset.columns) < how.least_columns for dataset in plan.datasets):
-            return False
+            return None
         is_open = place.session is not None and place.session.is_open
-        return is_open or plan.writing.read_back not in READERS
+        return how if is_open or plan.writing.read_back not in READERS else None
 
     async def count_odd_times(self, run: Run, source: Source, plan: Plan, directory: Path) -> int:
         """How many times the upload holds in zones that its driver cannot represent; 0 if the plan holds no times.
@@ -286,22 +303,13 @@ async def _held(place: Workplace, plan: Plan, source: Source, origin: Origin) ->
 
 
 async def _opened(place: Workplace, session: Session, plan: Plan, source: Source, origin: Origin) -> Origin | None:
-    """Open the upload in a session; between JSON formats, ogr2ogr preserves more than a session can."""
+    """Have a session open the upload; between JSON formats, ogr2ogr preserves more than a session can."""
     if plan.writing.json or needs_work_file(plan):
         await session.abandon()
         return None
     begin(place, session, origin.drivers, reading_of(source.format))
     place.held_name = origin.name
-    options = tuple(option for option in origin.options if option != OPEN_OPTION)
-    try:
-        opened = await session.open(origin.name, origin.drivers, options)
-    except SessionOver as over:
-        if not over.is_no_loss:
-            raise
-        return None
-    if not opened.ok:
-        await session.abandon()
-        return None
+    session.open_first(origin.name, origin.drivers, [option for option in origin.options if option != OPEN_OPTION])
     return msgspec.structs.replace(origin, options=())
 
 

@@ -110,10 +110,11 @@ def begin(place: Workplace, session: Session, drivers: Sequence[str], reading: R
 async def _load(session: Session, reading: Reading, openings: Sequence[Opening]) -> list[SeenLayer] | None:
     found: list[SeenLayer] = []
     for opening in openings:
-        opened = await session.open(opening.name, reading.drivers, opening.options)
+        load = ("load", str(opening.srid or ""))
+        opened = await session.open(opening.name, reading.drivers, opening.options, then=load)
         if not opened.ok:
             return None
-        seen = await session.ask(Seen, "load", str(opening.srid or ""))
+        seen = await session.ask(Seen, *load)
         messages = opened.messages + seen.messages
         if not seen.ok or INCOMPLETE.search(messages) or MISREAD.search(messages):
             return None

@@ -59,12 +59,29 @@ class Tallied(Answer, frozen=True):
     columns: Annotated[Mapping[Name, Count], Meta(max_length=2 * MAX_COLUMNS)] = {}
 
 
+def questions_after(plan: Plan, how: Reread | None) -> dict[str, tuple[str, ...]]:
+    """What `tally` or `reread` asks about a result, by the name under which the converter writes it in one go."""
+    if plan.writing.json:
+        return {result_name(plan): _tallying(plan)}
+    if how is None or (len(plan.datasets) > 1 and not plan.writing.one_file_per_layer):
+        return {}
+    return {name: _counting(name, how) for name in _files(plan)}
+
+
+def _tallying(plan: Plan) -> tuple[str, ...]:
+    return ("tally", result_name(plan))
+
+
+def _counting(name: str, how: Reread) -> tuple[str, ...]:
+    return ("count", name, str(MOST_CELLS), *how.drivers, "", *how.options, "")
+
+
 async def tally(place: Workplace, plan: Plan) -> Verified | None:
     """Count in the run that wrote it what the result of `plan` in JSON holds; None if that run is over or cannot."""
     if place.session is None or not place.session.is_open:
         return None
     try:
-        told = await place.session.ask(Tallied, "tally", result_name(plan))
+        told = await place.session.ask(Tallied, *_tallying(plan))
     except SessionOver as over:
         if not over.is_no_loss:
             raise
@@ -106,7 +123,7 @@ async def _count(place: Workplace, name: str, how: Reread) -> Sequence[CountedLa
 async def _count_in_session(place: Workplace, session: Session, name: str, how: Reread) -> Sequence[CountedLayer]:
     if not session.is_open:
         place.begin(session, (*how.drivers, *MEMORY_DRIVERS), how.environment)
-    counted = await session.ask(Counted, "count", name, str(MOST_CELLS), *how.drivers, "", *how.options, "")
+    counted = await session.ask(Counted, *_counting(name, how))
     return counted.layers if counted.ok else ()
 
 

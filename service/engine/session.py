@@ -57,6 +57,14 @@ class SessionOver(Exception):
         return self.verdict.ending is Ending.EXIT
 
 
+class NotOpened(Exception):
+    """The open run could not open a file; without a session, the converter gives its own reason."""
+
+
+def _opening(name: str, drivers: Iterable[str], options: Iterable[str]) -> tuple[str, ...]:
+    return ("open", name, *drivers, "", *options, "")
+
+
 class Session:
     """Runs commands like any `Run`, and holds one open between them, but none beyond the block in which it is entered.
 
@@ -80,6 +88,10 @@ class Session:
         self._talk: Conversation | None = None
         self._running: asyncio.Future[Verdict] | None = None
         self._is_over: asyncio.Future[None]
+        self._first: tuple[str, ...] = ()
+        self._sent: tuple[str, ...] = ()
+        self.foreseen: dict[str, tuple[str, ...]] = {}
+        """For the name of a target: the question that probably follows once it is written."""
         self.changes: Mapping[str, Sequence[tuple[int, str, str]]] = {}
         """For each table that is held: the columns that are data, by position, name and type."""
         self.held: Mapping[str, Sequence[tuple[int, str, str]]] = {}
@@ -122,6 +134,7 @@ class Session:
     def begin(self, program: str, directory: Path, environment: Mapping[str, str], limits: Limits) -> None:
         """Start the run that is held open, in `directory`."""
         self._talk = talk = Conversation(str(directory))
+        self._first = self._sent = ()
         self._is_over = is_over = asyncio.get_running_loop().create_future()
         argv = (program, "--session", QUESTIONS, ANSWERS)
         command = Command(argv=argv, directory=directory, environment=environment, limits=limits)
@@ -136,16 +149,56 @@ class Session:
         self._running = asyncio.ensure_future(self._run(command))  # noqa: TID251 -- `_end` and `_cancel` wait for it
         self._running.add_done_callback(note)
 
-    async def ask(self, kind: type[T], *texts: str) -> T:
+    def open_first(self, name: str, drivers: Iterable[str], options: Iterable[str]) -> None:
+        """Have the open run open a file, as `open` does, with the next question; it waits for none in between."""
+        self._first = _opening(name, drivers, options)
+
+    def forget(self) -> None:
+        """Open nothing with the next question, and foresee none, because the output is written."""
+        self._first, self.foreseen = (), {}
+
+    async def ask(self, kind: type[T], *texts: str, then: tuple[str, ...] = ()) -> T:
         """Ask the open run, and return its answer as a record of the type `kind`.
+
+        `then` is the question that probably follows, which the run need not wait for: if the next question is another,
+        the answer is dropped.
 
         Raises:
             SessionOver: it ended, or its answer is not such a record.
+            NotOpened: it could not open the file of `open_first`.
         """
         if self._talk is None:
             raise LookupError("no run is open")
-        with self._traced(texts[0]):
-            answer = await self._talk.ask(*texts)
+        first: tuple[str, ...] = ()
+        is_sent = self._sent == texts
+        if not is_sent:
+            await self.drop_foreseen()
+            first, self._first = self._first, ()
+        self._sent = then
+        await self._talk.say(*filter(None, (first, () if is_sent else texts, then)))
+        if first:
+            await self._require_opened(first[0])
+        return await self._hear(kind, texts[0])
+
+    async def drop_foreseen(self) -> None:
+        """Wait for the answer to the question that was foreseen, if there is one; who asks it hears another answer."""
+        if self._sent and self._talk is not None:
+            await self._talk.hear()
+        self._sent = ()
+
+    async def _require_opened(self, question: str) -> None:
+        try:
+            opened = await self._hear(Answer, question)
+        except SessionOver as over:
+            if not over.is_no_loss:
+                raise
+            raise NotOpened from None
+        if not opened.ok:
+            raise NotOpened
+
+    async def _hear(self, kind: type[T], question: str) -> T:
+        with self._traced(question):
+            answer = b"" if self._talk is None else await self._talk.hear()
         if not answer:
             raise SessionOver(await self._end())
         try:
@@ -154,9 +207,11 @@ class Session:
             await self._end()
             raise SessionOver(Verdict(ending=Ending.EXIT, exit_code=1)) from None
 
-    async def open(self, name: str, drivers: Iterable[str], options: Iterable[str]) -> Answer:
-        """Open a file with one of `drivers` and no other."""
-        return await self.ask(Answer, "open", name, *drivers, "", *options, "")
+    async def open(
+        self, name: str, drivers: Iterable[str], options: Iterable[str], then: tuple[str, ...] = ()
+    ) -> Answer:
+        """Open a file with one of `drivers` and no other; see `ask`."""
+        return await self.ask(Answer, *_opening(name, drivers, options), then=then)
 
     async def alter(self, table: str, name: str, columns: Iterable[tuple[int, str, str]]) -> Answer:
         """Rename a table that is held, and give it these columns: by position, new name, and type or "same"."""
@@ -168,7 +223,7 @@ class Session:
         try:
             done = await self.open(detour, (VIRTUAL_DRIVER,), ()) if detour else None
             if done is None or done.ok:
-                done = await self.ask(Answer, "translate", target, *arguments)
+                done = await self.ask(Answer, "translate", target, *arguments, then=self.foreseen.pop(target, ()))
         except SessionOver as over:
             return over.verdict
         messages = done.messages.encode()
@@ -190,6 +245,7 @@ class Session:
         """
         if self._talk is None:
             return
+        await self.drop_foreseen()
         verdict = await self._end()
         if verdict.ending is not Ending.OK:
             raise SessionOver(verdict)

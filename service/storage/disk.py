@@ -32,15 +32,20 @@ class Disk:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._objects = root / "objects"
+        self._shards = str(self._objects)
         self._incoming = root / "incoming"
 
     def path(self, name: str) -> Path:
         """Return the path of the object `name`, whether or not it exists."""
-        return Path(self._shard(name), name)
+        return Path(self._file(name))
+
+    def _file(self, name: str) -> str:
+        """Return the same as text: creating a Path costs more than linking a file."""
+        return f"{self._shard(name)}/{name}"
 
     def _shard(self, name: str) -> str:
         """Return the directory of the object `name`."""
-        return f"{self._objects}/{name[:2]}"
+        return f"{self._shards}/{name[:2]}"
 
     def prepare(self) -> None:
         """Create the directories, and delete partial files of killed processes."""
@@ -57,7 +62,7 @@ class Disk:
 
         The object is deleted if that fails.
         """
-        descriptor = self._place(output, f"{self._shard(name)}/{name}")
+        descriptor = self._place(output, self._file(name))
         try:
             yield descriptor
         except OSError:

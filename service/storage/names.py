@@ -1,7 +1,6 @@
 """The file name of a download, cleaned once so that it is safe in URLs, headers and file systems."""
 
 import unicodedata
-from pathlib import PurePosixPath
 from urllib.parse import quote
 
 FALLBACK = "result"
@@ -15,9 +14,10 @@ def download_name(untrusted_name: str, extension: str) -> str:
 
     Directories in the name are dropped, in the syntax of any system; `extension` may start with a dot or not.
     """
-    base = PurePosixPath(untrusted_name.replace("\\", "/")).stem
+    base = untrusted_name.replace("\\", "/").rstrip("/").rpartition("/")[2]  # a PurePath costs more than all the rest
+    stem = base.rpartition(".")[0] or base
     suffix = "." + extension.lstrip(".")
-    return _clean(base, MAX_NAME_BYTES - len(suffix.encode())) + suffix
+    return _clean(stem, MAX_NAME_BYTES - len(suffix.encode())) + suffix
 
 
 def clean_name(name: str) -> str:

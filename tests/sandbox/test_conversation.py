@@ -63,10 +63,16 @@ async def until(holds: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
+async def ask(talk: Talk) -> bytes:
+    """Ask something, and wait for the answer."""
+    await talk.ours.say(("load",))
+    return await talk.ours.hear()
+
+
 async def test_reports_come_before_an_answer(talk: Talk) -> None:
     """Also in pieces; the last one counts, none says more than all, and an answer ends what they said."""
     for sent, share in ((report(250), 0.25), (report(500) + report(750), 0.75), (report(5000), 1.0)):
-        asked = asyncio.create_task(talk.ours.ask("load"))
+        asked = asyncio.create_task(ask(talk))
         await talk.send(sent[:3], sent[3:])
         await until(partial(told, talk, share))
         await talk.send(answer(b"{}")[:5], answer(b"{}")[5:])
@@ -76,7 +82,7 @@ async def test_reports_come_before_an_answer(talk: Talk) -> None:
 
 async def test_a_run_that_only_reports_is_not_heard_for_ever(talk: Talk) -> None:
     """The conversation ends, as with one that answers too much."""
-    asked = asyncio.create_task(talk.ours.ask("load"))
+    asked = asyncio.create_task(ask(talk))
     await talk.send(*[report(1) * 1000] * (MOST_REPORTS // 1000), report(1))
     assert await asked == b""
 

@@ -1,18 +1,21 @@
 """A run that is held open: how it ends with the conversion that holds it."""
 
 import asyncio
+import struct
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
 from sandbox.command import Command, Limits
 from sandbox.conversation import ANSWERS, QUESTIONS
 from sandbox.verdict import Ending, Verdict
-from service.engine.session import Answer, Session, SessionOver
+from service.engine.session import Answer, NotOpened, Session, SessionOver
 
 pytestmark = pytest.mark.anyio
+LENGTH = struct.Struct("=I")
 NO_ROOM = Verdict(ending=Ending.DISK_FULL)
 
 
@@ -64,6 +67,95 @@ async def _fail(run: _Run, directory: Path) -> None:
 
 def _begin(held: Session, directory: Path) -> None:
     held.begin("/bin/true", directory, {}, Limits())
+
+
+class _Answering:
+    """A run that answers its questions in turn, with its own words or what is to be said of some."""
+
+    def __init__(self, **answers: bytes) -> None:
+        self.asked: list[str] = []
+        self._answers = answers
+
+    async def __call__(self, command: Command) -> Verdict:
+        try:
+            await asyncio.to_thread(self._answer, command.directory)
+        except BrokenPipeError:
+            return Verdict(ending=Ending.SIGNAL)
+        return Verdict(ending=Ending.OK)
+
+    def _answer(self, directory: Path) -> None:
+        with (directory / QUESTIONS).open("rb") as questions, (directory / ANSWERS).open("wb", 0) as answers:
+            while head := questions.read(LENGTH.size):
+                words = questions.read(*LENGTH.unpack(head)).decode().split("\0")
+                self.asked.append(words[0])
+                answer = self._answers.get(words[0], msgspec.json.encode(Answer(ok=True, messages=words[0])))
+                answers.write(LENGTH.pack(len(answer)) + answer)
+
+
+async def test_a_question_that_follows_as_foreseen_is_asked_once(tmp_path: Path) -> None:
+    run = _Answering()
+    async with Session(run, (), {}) as held:
+        _begin(held, tmp_path)
+        told = [await held.ask(Answer, "open", "a", then=("load", "")), await held.ask(Answer, "load", "")]
+    assert [each.messages for each in told] == run.asked == ["open", "load"]
+
+
+async def test_what_was_foreseen_may_itself_be_followed_by_a_question(tmp_path: Path) -> None:
+    run = _Answering()
+    async with Session(run, (), {}) as held:
+        _begin(held, tmp_path)
+        told = [await held.ask(Answer, "open", then=("load",)), await held.ask(Answer, "load", then=("count",))]
+        told.append(await held.ask(Answer, "count"))
+    assert [each.messages for each in told] == run.asked == ["open", "load", "count"]
+
+
+async def test_nothing_is_opened_once_the_output_is_written(tmp_path: Path) -> None:
+    run = _Answering()
+    async with Session(run, (), {}) as held:
+        _begin(held, tmp_path)
+        held.open_first("in0.geojson", ("GeoJSON",), ())
+        held.forget()
+        await held.ask(Answer, "count")
+    assert run.asked == ["count"]
+
+
+async def test_the_answer_to_what_was_foreseen_in_vain_is_dropped(tmp_path: Path) -> None:
+    run = _Answering()
+    async with Session(run, (), {}) as held:
+        _begin(held, tmp_path)
+        told = [await held.ask(Answer, "open", then=("load", "")), await held.ask(Answer, "load", "4326")]
+        told.append(await held.ask(Answer, "count"))
+    assert [each.messages for each in told] == ["open", "load", "count"]
+    assert run.asked == ["open", "load", "load", "count"]
+
+
+async def test_a_run_that_answers_what_nobody_asks_any_more_ends_well(tmp_path: Path) -> None:
+    run = _Answering()
+    async with Session(run, (), {}) as held:
+        _begin(held, tmp_path)
+        held.foreseen = {"out/a.shp": ("count", "out/a.shp")}
+        await held.translate("out/a.shp", ())
+    assert run.asked == ["translate", "count"]
+
+
+async def test_a_file_is_opened_with_the_first_question(tmp_path: Path) -> None:
+    run = _Answering()
+    async with Session(run, (), {}) as held:
+        _begin(held, tmp_path)
+        held.open_first("in0.geojson", ("GeoJSON",), ())
+        assert (await held.translate("out/a.shp", ())).untrusted_stderr == b"translate"
+        assert (await held.ask(Answer, "count")).messages == "count"
+    assert run.asked == ["open", "translate", "count"]
+
+
+@pytest.mark.parametrize("refusal", [b'{"ok":false,"messages":"damaged"}', b"no record"])
+async def test_a_file_that_cannot_be_opened_is_told_in_place_of_an_answer(tmp_path: Path, refusal: bytes) -> None:
+    async with Session(_Answering(open=refusal), (), {}) as held:
+        _begin(held, tmp_path)
+        held.open_first("in0.geojson", ("GeoJSON",), ())
+        with pytest.raises(NotOpened):
+            await held.translate("out/a.shp", ())
+        await held.abandon()
 
 
 async def test_a_cancelled_conversion_ends_its_run_first(tmp_path: Path) -> None:
