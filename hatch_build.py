@@ -112,9 +112,19 @@ def _changes(tree: ast.AST) -> Iterator[tuple[int, int, str, str]]:
                 yield node.lineno, node.col_offset, f"import {name}", f"import {NAMES[name]} as {name}"
             case ast.Import(names=names) if any(_ROOT.match(alias.name) for alias in names):
                 raise NotRenamed(f"line {node.lineno}: write `from … import …` instead of `{ast.unparse(node)}`")
+            case ast.Tuple(elts) | ast.List(elts) if any(map(_runs_ours, elts, elts[1:])):
+                raise NotRenamed(f"line {node.lineno}: take the name after '-m' from __package__")
             case ast.Constant(value=str(text)) if re.fullmatch(r"(?:service|sandbox)(?:\.\w+)+", text):
                 if _is_module(text):
                     raise NotRenamed(f"line {node.lineno}: take the name {text!r} from the module or from __package__")
+
+
+def _runs_ours(option: ast.expr, module: ast.expr) -> bool:
+    """Whether this is `"-m"` and the name of one of our packages, which alone is an ordinary word."""
+    match option, module:
+        case ast.Constant(value="-m"), ast.Constant(value=str(name)):
+            return name in NAMES
+    return False
 
 
 def _is_module(name: str) -> bool:

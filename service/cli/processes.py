@@ -48,7 +48,7 @@ LONGEST_PAUSE_SECONDS: Final = 30.0
 FAILED_STARTS: Final = 5
 """After so many failed starts in succession, with no other process ready, the service ends."""
 LEAST_STUCK_SECONDS: Final = 10
-_PROGRAM: Final = (sys.executable, "-m", "service", "serve")
+_PROGRAM: Final = (sys.executable, "-m", __package__.partition(".")[0], "serve")
 _REPORT_BYTES: Final = 1 << 16
 _log = structlog.get_logger()
 

@@ -167,9 +167,11 @@ async def test_an_application_with_packages_of_the_same_names_mounts_it(
     assert owners == ["the application", "the application"]
 
 
-def test_the_command_serves_from_an_empty_directory(installation: Installation, tmp_path: Path) -> None:
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_the_command_serves_from_an_empty_directory(installation: Installation, tmp_path: Path, processes: str) -> None:
     """It has its own database, store and sandbox; the command that it prints converts a file; a signal stops it."""
-    process = installation.run(("geomill", "serve"), tmp_path, GEOMILL_PORT="0")
+    settings = {"GEOMILL_PORT": "0", "GEOMILL_CONVERTERS": "2", "GEOMILL_PROCESSES": processes}
+    process = installation.run(("geomill", "serve"), tmp_path, **settings)
     try:
         ready = _wait_for(r'^\{.*"server\.ready".*\}$', tmp_path, process)
         command = _wait_for(r"^ +curl .*$", tmp_path, process)

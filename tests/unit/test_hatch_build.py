@@ -39,6 +39,8 @@ def test_imports_are_renamed_and_nothing_else(here: str, in_a_wheel: str | None)
         "from \\\n    service import x\n",
         'argv = ("-m", "service.geojson.scan")\n',
         'find_spec("sandbox.pool")\n',
+        'argv = (python, "-m", "service", "serve")\n',
+        'argv = [python, "-m", "sandbox"]\n',
     ],
 )
 def test_what_cannot_be_renamed_fails_the_build(source: str) -> None:
