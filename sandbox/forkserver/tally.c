@@ -35,6 +35,9 @@ struct tally {
     struct property properties[MOST_PROPERTIES];
 };
 
+/* Where a text ends or may go on after a backslash: one look at each other byte is enough. */
+static const unsigned char IS_SPECIAL[256] = {[0 ... ' ' - 1] = 1, ['"'] = 1, ['\\'] = 1};
+
 static void take_value(struct tally *tally, int depth, int is_geometry);
 
 static void skip_space(struct tally *tally)
@@ -60,13 +63,16 @@ static void need(struct tally *tally, char letter)
 static struct text take_text(struct tally *tally)
 {
     need(tally, '"');
-    struct text found = {.start = tally->at};
-    while (tally->at < tally->end && *tally->at != '"' && (unsigned char)*tally->at >= ' ')
-        tally->at += *tally->at == '\\' && tally->at + 1 < tally->end ? 2 : 1;
-    found.size = (size_t)(tally->at - found.start);
-    tally->is_broken |= tally->at >= tally->end || *tally->at != '"';
-    tally->at += !tally->is_broken;
-    return found;
+    const char *start = tally->at, *end = tally->end, *at = start;
+    for (; at < end; at += *at == '\\' && at + 1 < end ? 2 : 1) {
+        while (at < end && !IS_SPECIAL[(unsigned char)*at])
+            at++;
+        if (at >= end || *at != '\\')
+            break;
+    }
+    tally->is_broken |= at >= end || *at != '"';
+    tally->at = at + !tally->is_broken;
+    return (struct text){.start = start, .size = (size_t)(at - start)};
 }
 
 static int is_text(const struct text *text, const char *other)
@@ -76,10 +82,11 @@ static int is_text(const struct text *text, const char *other)
 
 static void take_digits(struct tally *tally)
 {
-    const char *start = tally->at;
-    while (tally->at < tally->end && *tally->at >= '0' && *tally->at <= '9')
-        tally->at++;
-    tally->is_broken |= tally->at == start;
+    const char *at = tally->at;
+    while (at < tally->end && *at >= '0' && *at <= '9')
+        at++;
+    tally->is_broken |= at == tally->at;
+    tally->at = at;
 }
 
 static int takes_at_once(struct tally *tally, char letter, char other)
@@ -209,10 +216,26 @@ static int take_geometry(struct tally *tally)
     return 1;
 }
 
+/* Whether all bytes are ASCII and none is zero, which is so in most texts and takes a tenth of the time of a check. The highest
+ * bit of a byte is set if it is no ASCII, or, less one, if it is zero. */
+static int is_plain(const char *at, const char *end)
+{
+    const uint64_t ones = UINT64_MAX / UINT8_MAX;
+    uint64_t all = 0, eight;
+    for (; end - at >= (ptrdiff_t)sizeof eight; at += sizeof eight) {
+        memcpy(&eight, at, sizeof eight);
+        all |= eight | (eight - ones);
+    }
+    for (; at < end; at++)
+        all |= (uint64_t)((signed char)*at <= 0) << 7;
+    return !(all & ones << 7);
+}
+
 /* Check the encoding of what was read since the last time, up to the end of a feature. */
 static void check_text(struct tally *tally)
 {
-    tally->is_broken |= tally->at - tally->checked > INT32_MAX || !CPLIsUTF8(tally->checked, (int)(tally->at - tally->checked));
+    if (!is_plain(tally->checked, tally->at))
+        tally->is_broken |= tally->at - tally->checked > INT32_MAX || !CPLIsUTF8(tally->checked, (int)(tally->at - tally->checked));
     tally->checked = tally->at;
     pass(&tally->file, tally->at);
 }

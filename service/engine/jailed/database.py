@@ -26,7 +26,8 @@ EXPRESSIONS_A_QUERY = 500
 GEOPACKAGE = "geopackage"
 NO_DATE = "{0} NOT GLOB '[0-9][0-9][0-9][0-9][-/][0-9][0-9][-/][0-9][0-9]*'"
 NO_TIME = "{0} NOT GLOB '[01][0-9]:[0-5][0-9]*' AND {0} NOT GLOB '2[0-3]:[0-5][0-9]*'"
-NO_INTEGER, NO_NUMBER = "typeof({0}) NOT IN ('integer', 'null')", "typeof({0}) NOT IN ('real', 'integer', 'null')"
+NO_INTEGER, NO_NUMBER = "typeof({0}) NOT IN ('integer', 'null')", "({0} COLLATE BINARY >= '')"
+"""Texts and bytes are greater than all numbers, whatever the type of the column."""
 FIRST = "(SELECT typeof({0}) FROM {1} LIMIT 1)"
 INTEGERS = "INTEGER.*|(TINY|SMALL|MEDIUM|BIG|UNSIGNED BIG )?INT|INT2|INT8|BOOLEAN"
 MISTYPED = (

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from service.engine.rereading import Counted, CountedLayer
+from service.engine.rereading import Counted, CountedLayer, Tallied
 from service.engine.session import Session
 from tests.support.converters import Converters
 
@@ -176,3 +176,30 @@ async def test_an_empty_flatgeobuf_is_counted(converters: Converters) -> None:
         shutil.copy(written / "in.fgb", directory)
         counted = await count(held, "in.fgb", "FlatGeobuf")
         assert (counted.features, counted.geometries) == (0, 0)
+
+
+PIECE = '{"type":"Feature","properties":{"name":"%s","n":%d},"geometry":{"type":"Point","coordinates":[1,2]}}'
+ODD_TEXTS: Mapping[str, bytes] = {
+    "zero": b"a\0",
+    "escaped zero": b"a\\\0",
+    "control": b"a\x1f",
+    "no UTF-8": b"a\xff",
+    "cut off": b"\xc3",
+    "open": b'a"b',
+    "escaped end": b"a\\",
+}
+
+
+@pytest.mark.parametrize("name", ODD_TEXTS)
+@pytest.mark.parametrize("rows", [1, 8, 30_000])
+async def test_texts_of_geojson_are_checked_wherever_they_are(converters: Converters, name: str, rows: int) -> None:
+    """A sequence with a text that is none is left to another program; without it, all is counted."""
+    lines = [(PIECE % (f'{n}ü\\\\ \\"' if n % 5 else f"{n}", n)).encode() for n in range(rows)]
+    odd = (PIECE % ("TEXT", 0)).encode().replace(b"TEXT", ODD_TEXTS[name])
+    async with converters.open_run(DRIVERS) as (held, directory):
+        (directory / "whole").write_bytes(b"\n".join(lines))
+        (directory / "odd").write_bytes(b"\n".join([*lines, odd, *lines]))
+        found = await held.ask(Tallied, "tally", "whole")
+        assert (found.ok, found.features, found.geometries) == (True, rows, rows)
+        assert found.columns == {"name": rows, "n": rows}
+        assert not (await held.ask(Tallied, "tally", "odd")).ok
