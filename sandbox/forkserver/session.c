@@ -79,21 +79,22 @@ static void compare(char **at)
     tell_messages();
 }
 
-/* What strays in the layers of the given names that are held, or, without names, in all layers of what is open. */
+/* What strays by more than some meters in the layers of the given names that are held, or, without names, in all layers of what is open. */
 static void stray(char **at)
 {
     int source_code = atoi(at[0]), target_code = at[1] ? atoi(at[1]) : 0, told = 0;
-    char **names = at + (at[1] ? 2 : 1);
+    double meters = at[1] && at[2] ? strtod(at[2], NULL) : 0;
+    char **names = at + (at[1] && at[2] ? 3 : at[1] ? 2 : 1);
     put("{\"layers\":[");
     for (int number = 0, layers = *names || !latest ? 0 : GDALDatasetGetLayerCount(latest); number < layers; number++) {
         put(told++ ? "," : "");
-        tell_strays(GDALDatasetGetLayer(latest, number), source_code, target_code);
+        tell_strays(GDALDatasetGetLayer(latest, number), source_code, target_code, meters);
     }
     for (; *names; names++) {
         handle layer = stayed && strcmp(*names, stayed_table) == 0 ? stayed : memory ? GDALDatasetGetLayerByName(memory, *names) : NULL;
         put(told++ ? "," : "");
         if (layer)
-            tell_strays(layer, source_code, target_code);
+            tell_strays(layer, source_code, target_code, meters);
         else
             put("{}");
     }

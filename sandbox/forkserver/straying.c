@@ -11,7 +11,7 @@
 #include "straying.h"
 
 enum { WEST, EAST, SOUTH, NORTH, EDGES, LATTICE = 17 };
-static const double SAME_DEGREES = 1e-3, SAME_METERS = 100, TURN = 360, POLE = 90, FARTHEST_METERS = 4.0e7;
+static const double DEGREES_A_METER = 1e-5, TURN = 360, POLE = 90, FARTHEST_METERS = 4.0e7;
 
 /* There and back: the transformations, and what is still the same place or still on the map, in units of each system. */
 struct trip {
@@ -107,7 +107,7 @@ static void count(const struct trip *trip, handle layer, int64_t *found, int64_t
     OGR_L_ResetReading(layer);
 }
 
-void tell_strays(handle layer, int source, int target)
+void tell_strays(handle layer, int source, int target, double meters)
 {
     handle given = source ? system_from(source) : NULL, from = source ? given : OGR_L_GetSpatialRef(layer), to = system_from(target);
     int64_t found = 0, first = 0;
@@ -117,7 +117,7 @@ void tell_strays(handle layer, int source, int target)
         prepare(&trip, from, to);
         trip.in_degrees = OSRIsGeographic(from);
         trip.to_degrees = OSRIsGeographic(to);
-        trip.same = trip.in_degrees ? SAME_DEGREES : SAME_METERS / OSRGetLinearUnits(from, NULL);
+        trip.same = trip.in_degrees ? meters * DEGREES_A_METER : meters / OSRGetLinearUnits(from, NULL);
         trip.farthest = FARTHEST_METERS / OSRGetLinearUnits(to, NULL);
     }
     if (trip.there && trip.back && may_stray(&trip, layer))

@@ -145,7 +145,7 @@ class Engine:
         Raises:
             NotOpened: it could not.
         """
-        astray = await ask_strays(place, plan, held, doubtful)
+        astray = await ask_strays(place, plan, held, doubtful, self.catalogue)
         session.foreseen = questions_after(plan, self._rereading(place, plan))
         await write(place, plan, held)
         session.forget()

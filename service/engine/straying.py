@@ -15,14 +15,14 @@ from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.facts import MAX_LAYERS, Facts
 from service.formats.plan import Plan
-from service.formats.straying import Astray, Strays
+from service.formats.straying import Astray, Strays, meters_apart
 
 COPY_FILE = "copy.gpkg"
 COPY = "copy"
 STRAYS_FILE = "strays.gpkg"
 COUNTS_FILE = "strays.json"
-SAME_DEGREES, SAME_UNITS = 1e-3, 100
-"""How far apart places may be to count as the same; see straying.c, which does this in a run that is open."""
+DEGREES_A_METER = 1e-5
+"""See straying.c, which does this in a run that is open."""
 METERS_AROUND = 4e7
 """How long the Earth is around."""
 EDGES = ("MinX", "MaxX", "MinY", "MaxY")
@@ -32,7 +32,9 @@ class _Strayed(Answer, frozen=True):
     layers: Annotated[tuple[Strays, ...], Meta(max_length=MAX_LAYERS)]
 
 
-async def ask_strays(place: Workplace, plan: Plan, origin: Origin, datasets: Sequence[Dataset]) -> Astray:
+async def ask_strays(
+    place: Workplace, plan: Plan, origin: Origin, datasets: Sequence[Dataset], catalogue: CrsCatalogue
+) -> Astray:
     """How many features of `datasets`, which may stray, do so in the result of `plan`; before the open run writes it.
 
     The run then uses the same transformation for both, and making one takes most of the time of a small conversion.
@@ -43,7 +45,9 @@ async def ask_strays(place: Workplace, plan: Plan, origin: Origin, datasets: Seq
     if place.session is None or not datasets:
         return ()
     names = origin.tables(plan, *datasets)
-    told = await place.session.ask(_Strayed, "stray", str(plan.source_epsg or 0), str(plan.output_epsg), *names)
+    meters = max(meters_apart(plan, dataset.layer, catalogue) for dataset in datasets)
+    codes = (str(plan.source_epsg or 0), str(plan.output_epsg))
+    told = await place.session.ask(_Strayed, "stray", *codes, str(meters), *names)
     return tuple(zip(datasets, told.layers, strict=False))
 
 
@@ -79,7 +83,8 @@ def _query(plan: Plan, dataset: Dataset, catalogue: CrsCatalogue) -> str:
     """Compare the extents of features with those that the way back leads to."""
     source, output = plan.source_epsg or dataset.layer.crs.epsg, plan.output_epsg or 0
     in_degrees = source is not None and catalogue.is_geographic(source)
-    beside = " OR ".join(_differ(edge, in_degrees=in_degrees) for edge in EDGES)
+    meters = meters_apart(plan, dataset.layer, catalogue)
+    beside = " OR ".join(_differ(edge, meters, in_degrees=in_degrees) for edge in EDGES)
     beyond = " OR ".join(f"abs(ST_{edge}(new)) > {METERS_AROUND}" for edge in EDGES)
     new = f"ST_Transform({GEOMETRY}, {output})"
     return (
@@ -89,13 +94,14 @@ def _query(plan: Plan, dataset: Dataset, catalogue: CrsCatalogue) -> str:
     )
 
 
-def _differ(edge: str, *, in_degrees: bool) -> str:
+def _differ(edge: str, meters: int, *, in_degrees: bool) -> str:
     """Degrees of longitude are shorter at high latitudes, and a turn of them makes no difference."""
     apart = f"abs(ST_{edge}(old) - ST_{edge}(back))"
     if not in_degrees:
-        return f"{apart} > {SAME_UNITS}"
+        return f"{apart} > {meters}"
+    degrees = meters * DEGREES_A_METER
     if edge.endswith("Y"):
-        return f"{apart} > {SAME_DEGREES}"
+        return f"{apart} > {degrees}"
     shrunk = "max(0, 1 - ST_MinY(old) * ST_MinY(old) / 8100)"
     crosses = "(ST_MinX(old) < -180 OR ST_MaxX(old) > 180)"
-    return f"(min({apart}, abs({apart} - 360)) * {shrunk} > {SAME_DEGREES} AND NOT {crosses})"
+    return f"(min({apart}, abs({apart} - 360)) * {shrunk} > {degrees} AND NOT {crosses})"

@@ -25,6 +25,12 @@ SELECT e.west_lon, e.south_lat, e.east_lon, e.north_lat
   JOIN extent e ON e.auth_name = u.extent_auth_name AND e.code = u.extent_code
  WHERE c.auth_name = 'EPSG' AND c.code = ?
 """
+BASE = """
+SELECT coalesce(p.geodetic_crs_code, c.code)
+  FROM crs_view c LEFT JOIN projected_crs p ON p.auth_name = c.auth_name AND p.code = c.code
+ WHERE c.auth_name = 'EPSG' AND c.code = ?
+"""
+"""The geographic system on which a projected one is based; other systems are their own."""
 PLANE_TYPES = frozenset({"geographic 2D", "projected"})
 MAP_TYPES = frozenset({"geographic 2D", "geographic 3D", "projected", "compound"})
 EVERY = """
@@ -98,6 +104,11 @@ class CrsCatalogue:
             west <= x_min and x_max <= east and south <= y_min and y_max <= north
             for west, south, east, north in self._areas(epsg)
         )
+
+    def share_datum(self, one: int, other: int) -> bool:
+        """Whether no datum changes between two systems, so that a transformation there and back is exact."""
+        bases = [self._ask(BASE, epsg) for epsg in (one, other) if 0 < epsg <= MAX_CODE]
+        return len(bases) == 2 and bases[0] == bases[1] != []  # noqa: PLR2004 -- both
 
     def search(self, text: str) -> list[tuple[int, str, str]]:
         """Return code, name and area of the plane systems that match every word of `text`, the most likely first.

@@ -1,7 +1,7 @@
 """Features too far from the area for which a coordinate system is made: their coordinates in it mean nothing. Pure.
 
-PROJ computes coordinates for most of them without an error. They stray if the way back leads more than 100 m elsewhere,
-or if they are farther from the origin of a projection than the Earth is long around.
+PROJ computes coordinates for most of them without an error. They stray if the way back leads elsewhere: more than 1 m,
+or 100 m if the datum changes; or if they are farther from the origin of a projection than the Earth is long around.
 """
 
 from collections.abc import Iterator
@@ -23,6 +23,9 @@ class Strays(msgspec.Struct, frozen=True):
     first: Count = 0
 
 
+SAME_METERS, SAME_METERS_OF_OTHER_DATUM = 1, 100
+"""How far apart places may be to count as the same. Between two datums, PROJ may go there and back by transformations
+that differ by tens of meters, also within the areas of both; without a change, the way back is exact there."""
 Astray: TypeAlias = tuple[tuple[Dataset, Strays], ...]
 """What strays, by a dataset of each layer."""
 
@@ -42,6 +45,13 @@ def _may_stray(plan: Plan, layer: Layer, catalogue: CrsCatalogue) -> bool:
     if catalogue.is_geographic(output):
         return False
     return layer.extent is None or not catalogue.covers(output, layer.extent)
+
+
+def meters_apart(plan: Plan, layer: Layer, catalogue: CrsCatalogue) -> int:
+    """How far apart the places of `layer` may be, there and back, to count as the same."""
+    source, output = plan.source_epsg or layer.crs.epsg, plan.output_epsg
+    is_exact = source is not None and output is not None and catalogue.share_datum(source, output)
+    return SAME_METERS if is_exact else SAME_METERS_OF_OTHER_DATUM
 
 
 def stray_warnings(plan: Plan, found: Astray, catalogue: CrsCatalogue) -> Iterator[str]:

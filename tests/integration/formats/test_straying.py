@@ -21,6 +21,7 @@ FEATURES = {
     "a line": [feature(geometry("LineString", [SWISS, (8, 46)]), a=1), feature(LINE_TO_PACIFIC, a=2)],
     "a pole": [point(3, -89, a=1), point(*POLE, a=2)],
     "beyond a zone": [point(15, 47, a=1), point(45, 60, a=2), point(*SWISS, a=3)],
+    "by 17 m": [point(*SWISS, a=1), point(-91, 0, a=2), point(99, -20, a=3)],
     "from a projection": [point(*SWISS, a=1), point(*PACIFIC, a=2)],
     "a name to cut": [point(*SWISS, a_name_of_eleven=1), point(*PACIFIC, a_name_of_eleven=2), feature(LINE_TO_PACIFIC)],
 }
@@ -31,6 +32,7 @@ CASES = {
     ("a line", 2056, "Shapefile"): "1 of 2 features of 'a', first feature 2,",
     ("a pole", 3031, "FlatGeobuf"): "1 of 2 features of 'a', first feature 2,",
     ("beyond a zone", 25832, "GeoPackage"): "",
+    ("by 17 m", 32632, "GeoPackage"): "1 of 3 features of 'a', first feature 2,",
     ("a point", 3857, "GeoPackage"): "",
     ("a name to cut", 2056, "Shapefile"): "2 of 3 features of 'a', first feature 2,",
 }
@@ -78,3 +80,13 @@ async def test_what_strays_is_told_of_every_source(
     told = await warned(pipeline, table, "GeoJson", source_epsg=3857)
     assert [warning.partition(" features")[0] for warning in told] == ["1 of 2"]
     assert "EPSG:3857" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("epsg", "shared"), [(32632, True), (4326, True), (25832, False), (4979, False), (999999, False)]
+)
+def test_only_systems_of_one_datum_are_compared_to_the_meter(
+    converters: Converters, epsg: int, *, shared: bool
+) -> None:
+    """Changes of the datum are not exact, there and back."""
+    assert converters.engine.catalogue.share_datum(4326, epsg) is shared
