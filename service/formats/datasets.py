@@ -60,6 +60,8 @@ def make_datasets(target: Format, stem: str, layers: Sequence[Layer]) -> tuple[D
     names = unique([name[: writing.max_layer_name] for name in wanted], writing.max_layer_name or LAYER_NAME_BYTES)
     if writing.column_names is ColumnRule.XML:
         names = unique([xml_name(name) for name in names])
+    if writing.column_names is ColumnRule.GEODATABASE:
+        names = column_names(ColumnRule.GEODATABASE, names, writing.reserved_columns)
     return tuple(part for layer, name in zip(layers, names, strict=True) for part in _parts(writing, layer, name))
 
 

@@ -23,7 +23,7 @@ MERCATOR_EDGE = 85.06
 PLAIN_NAME = re.compile(r"[\w:. -]{1,60}")
 """Names of systems that messages repeat: others may be paths, addresses or whole definitions."""
 KEPT_AS_THEY_ARE = "The coordinates were written as they are, without a coordinate system."
-KEEP = "or, for a drawing or a local grid, send keepCoordinates=true to write the coordinates as they are."
+KEEP = "; or, for a drawing or a local grid, send keepCoordinates=true{instead} to write the coordinates as they are"
 """What to do with coordinates that are in no system of the Earth."""
 
 
@@ -54,7 +54,7 @@ def choose_systems(
             _refuse_to_keep(target, spatial, unknown)
             return Systems(source_epsg=None, output_epsg=None, keeps_coordinates=True, warnings=(KEPT_AS_THEY_ARE,))
     for layer in spatial:
-        _require_system(layer, source_epsg, catalogue)
+        _require_system(target, layer, source_epsg, catalogue)
     output_epsg = (writing_of(target).epsg or target_epsg) if spatial else None
     warnings = _warnings(target, output_epsg, target_epsg)
     if output_epsg is not None and not catalogue.is_geographic(output_epsg):
@@ -80,7 +80,7 @@ def _refuse_to_keep(target: Format, spatial: Sequence[Layer], unknown: Sequence[
         )
 
 
-def _require_system(layer: Layer, source_epsg: int | None, catalogue: CrsCatalogue) -> None:
+def _require_system(target: Format, layer: Layer, source_epsg: int | None, catalogue: CrsCatalogue) -> None:
     """Refuse a layer in an unknown system, and numbers that cannot be the degrees that they are said to be."""
     if not layer.crs.known and source_epsg is None:
         claim = f"{layer.crs.claim!r}" if PLAIN_NAME.fullmatch(layer.crs.claim) else "a system of its own"
@@ -90,15 +90,30 @@ def _require_system(layer: Layer, source_epsg: int | None, catalogue: CrsCatalog
             else f"The file does not record the coordinate system of {shown(layer.name)!r}."
         )
         raise Rejection(
-            f"{reason} Send its EPSG code as sourceEpsg, for example 4326 for longitude and latitude; {KEEP}"
+            f"{reason} Send its EPSG code as sourceEpsg, for example 4326 for longitude and latitude{_keep(target)}."
         )
     if layer.extent is not None and not _may_be_degrees(layer, source_epsg, catalogue):
         west, south, east, north = layer.extent
         raise Rejection(
             f"Coordinates of {shown(layer.name)!r} range from {west:g}, {south:g} to {east:g}, {north:g}: these are "
             f"not degrees, which EPSG:{source_epsg or layer.crs.epsg} requires. The first are in feature "
-            f"{layer.first_beyond_degrees:,}. Correct it, or send their EPSG code as sourceEpsg; {KEEP}"
+            f"{layer.first_beyond_degrees:,}. {_remedy(target, layer, source_epsg, catalogue)}."
         )
+
+
+def _remedy(target: Format, layer: Layer, source_epsg: int | None, catalogue: CrsCatalogue) -> str:
+    """What to do about coordinates that are not the degrees that the file, or the client, says they are."""
+    if source_epsg is None:
+        return f"Correct it, or send their EPSG code as sourceEpsg{_keep(target)}"
+    if not layer.crs.known or not _may_be_degrees(layer, None, catalogue):
+        return f"Correct it, or send another code as sourceEpsg{_keep(target, ' instead of sourceEpsg')}"
+    recorded = "one" if layer.crs.epsg is None else f"EPSG:{layer.crs.epsg}"
+    return f"Send no sourceEpsg, because the file records its system, {recorded}; or send another code"
+
+
+def _keep(target: Format, instead: str = "") -> str:
+    """The remedy for drawings, unless the target is always in one system."""
+    return "" if writing_of(target).epsg is not None else KEEP.format(instead=instead)
 
 
 def is_projected(target: Format, request: ConversionRequest, catalogue: CrsCatalogue) -> bool:

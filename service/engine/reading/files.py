@@ -32,7 +32,7 @@ from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.dbf_encoding import NO_UNICODE, guess_encoding
 from service.formats.detect import Part, Source
-from service.formats.esri_codes import esri_code
+from service.formats.esri_codes import esri_code, has_measures_alone
 from service.formats.facts import Facts
 from service.formats.format import Reading, reading_of
 from service.formats.names import shown
@@ -42,6 +42,7 @@ AFTER_THE_END = b" \t\r\n\0\x1a"
 """White space, and characters with which old systems end texts."""
 NO_SYSTEM = re.compile(r"Failed to process SRS")
 LABELS_FILE = "labels.gpkg"
+MEASURES_LEFT_OUT = "Measures (M) were left out: of Esri JSON, they are read only beside elevations."
 
 
 async def read_single(place: Workplace, source: Source) -> WorkFile:
@@ -91,18 +92,25 @@ async def read_json(place: Workplace, source: Source) -> WorkFile:
 
 
 async def read_esri_json(place: Workplace, source: Source) -> WorkFile:
-    """Read a document whose system may have a code of Esri's, which the driver takes for one of EPSG's."""
+    """Read a document, of which the driver takes codes of Esri's for EPSG's, and measures alone for elevations."""
     code = await run_blocking(partial(esri_code, source.path), inline=place.is_small)
-    if not code:
+    is_measured = await run_blocking(partial(has_measures_alone, source.path), inline=place.is_small)
+    if not code and not is_measured:
         return await read_single(place, source)
-    system = f"ESRI:{code}"
-    arguments = [*INTO_WORK_FILE, "-a_srs", system, WORK_FILE, staged_names(source)[0]]
+    system = f"ESRI:{code}" if code else ""
+    without_measures = ("-dim", "XY") if is_measured else ()
+    warnings = (MEASURES_LEFT_OUT,) if is_measured else ()
     drivers = (*reading_of(source.format).drivers, WORK_DRIVER)
-    if NO_SYSTEM.search(await place.ogr2ogr(arguments, drivers, tolerated=NO_SYSTEM)):
-        await place.discard(WORK_FILE)
-        read = await read_document(place, source)
-        return msgspec.structs.replace(read, claim=system)
-    return WorkFile()
+
+    async def read(*system: str) -> str:
+        arguments = [*INTO_WORK_FILE, *system, *without_measures, WORK_FILE, staged_names(source)[0]]
+        return await place.ogr2ogr(arguments, drivers, tolerated=NO_SYSTEM)
+
+    if not NO_SYSTEM.search(await read(*(("-a_srs", system) if system else ()))):
+        return WorkFile(warnings)
+    await place.discard(WORK_FILE)
+    await read()
+    return WorkFile(warnings, claim=system)
 
 
 async def read_documents(place: Workplace, source: Source) -> WorkFile:

@@ -302,7 +302,7 @@ async def test_the_row_of_a_coordinate_that_is_no_degree_is_named(pipeline: Pipe
     path = tmp_path / "a.csv"
     path.write_text("".join(f'{number},"{bad if number == 4 else "POINT (1 2)"}"\n' for number in range(9)))
     with pytest.raises(Rejection, match=r"not degrees.*in feature 5\. .*keepCoordinates=true"):
-        await pipeline.to("GeoJson", path, source_epsg=4326)
+        await pipeline.to("GeoPackage", path, source_epsg=4326)
 
 
 async def test_coordinates_of_no_system_are_kept_though_the_format_has_one(pipeline: Pipeline, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Coordinate systems and layers that a request asks for: the result holds them, or the request is refused."""
 
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -104,3 +106,61 @@ async def test_values_that_do_not_fit_the_type_that_kml_declares_are_told(
     ]
     path.write_text(TYPED.format("1", "1.5"))
     assert (await pipeline.to("GeoPackage", path)).plan.warnings == ()
+
+
+def esri(tmp_path: Path, places: Sequence[Sequence[float]], **members: object) -> Path:
+    """Esri JSON of one line through `places`."""
+    path = tmp_path / "a.json"
+    line = {"attributes": {"n": 1}, "geometry": {"paths": [places]}}
+    fields = [{"name": "n", "type": "esriFieldTypeInteger"}]
+    path.write_text(
+        json.dumps({"geometryType": "esriGeometryPolyline", "fields": fields, "features": [line], **members})
+    )
+    return path
+
+
+def values_of_corners(done: Converted) -> list[int]:
+    """How many values each corner of the only line of a table has."""
+    (line,) = re.findall(r"\(([^()]+)\)", done.path.read_text())
+    return [len(corner.split()) for corner in line.split(",")]
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("wkid", [4326, 104115])
+async def test_measures_of_esri_json_never_become_elevations(
+    converters: Converters, tmp_path: Path, wkid: int, *, has_sessions: bool
+) -> None:
+    """Those beside elevations are kept; the driver would take others for elevations."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    system = {"wkid": wkid}
+    path = esri(tmp_path, [[1, 2, 7], [3, 4, 8]], hasM=True, spatialReference=system)
+    done = await pipeline.to("Csv", path)
+    assert values_of_corners(done) == [2, 2]
+    assert sum("Measures (M) were left out" in warning for warning in done.output.warnings) == 1
+    path = esri(tmp_path, [[1, 2, 7, 5], [3, 4, 8, 6]], hasM=True, hasZ=True, spatialReference=system)
+    done = await pipeline.to("Csv", path)
+    assert values_of_corners(done) == [4, 4]
+    assert not any("Measures" in warning for warning in done.output.warnings)
+
+
+async def test_the_remedy_for_coordinates_that_are_not_degrees_works(pipeline: Pipeline, tmp_path: Path) -> None:
+    """It depends on what was sent, on what the file records, and on what the target can hold."""
+    recorded = (
+        await pipeline.to("GeoPackage", write_geojson(tmp_path / "a.geojson", [point(8, 47, a=1)]), target_epsg=2056)
+    ).path
+    with pytest.raises(
+        Rejection, match="Send no sourceEpsg, because the file records its system, EPSG:2056; or send"
+    ) as refusal:
+        await pipeline.to("Csv", recorded, source_epsg=4326, keep_coordinates=True)
+    assert "keepCoordinates" not in str(refusal.value)
+    await pipeline.to("Csv", recorded)
+    table = tmp_path / "t.csv"
+    table.write_text("n,x,y\n1,2600000,1200000\n")
+    with pytest.raises(Rejection, match="send keepCoordinates=true instead of sourceEpsg to write"):
+        await pipeline.to("GeoPackage", table, source_epsg=4326, keep_coordinates=True)
+    await pipeline.to("GeoPackage", table, keep_coordinates=True)
+    for wishes in {}, {"source_epsg": 4326}:
+        with pytest.raises(Rejection, match="sourceEpsg") as refusal:
+            await pipeline.to("Kml", table, **wishes)
+        assert "keepCoordinates" not in str(refusal.value)
+    await pipeline.to("Kml", table, source_epsg=2056)

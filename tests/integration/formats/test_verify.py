@@ -27,6 +27,7 @@ from service.usecases.inspect_source import inspect_source
 from service.usecases.verify_output import verify_output
 from tests.integration.formats.pipeline import Json, Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.samples import point
+from tests.integration.formats.test_layers import kml
 from tests.support.converters import Converters
 
 ROWS = [point(1, 2, name="a", n=1), point(3, 4, name="b", n=20), point(5, 6, name=None, n=300)]
@@ -189,6 +190,19 @@ async def test_nothing_is_told_of_a_sound_result(pipeline: Pipeline, tmp_path: P
     if target != "GeoPackage":
         database = (await pipeline.to("GeoPackage", path)).path
         assert await written(pipeline, database, target, _nothing) == ()
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_layers_whose_names_a_geodatabase_cannot_have_are_read_back(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """They were sought by the names that its driver changes, and said not to be proven complete."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = tmp_path / "a.kml"
+    path.write_text(kml("a-b", "2nd", "select"))
+    assert await written(pipeline, path, "OpenFileGdb", _nothing) == ()
+    renamed = "Layers were renamed: 'a-b' to 'a_b', '2nd' to '_2nd', 'select' to 'select_'."
+    assert renamed in (await pipeline.to("OpenFileGdb", path)).output.warnings
 
 
 @pytest.mark.parametrize("case", PECULIAR)
