@@ -60,9 +60,15 @@ def make_datasets(target: Format, stem: str, layers: Sequence[Layer]) -> tuple[D
     names = unique([name[: writing.max_layer_name] for name in wanted], writing.max_layer_name or LAYER_NAME_BYTES)
     if writing.column_names is ColumnRule.XML:
         names = unique([xml_name(name) for name in names])
-    if writing.column_names is ColumnRule.GEODATABASE:
-        names = column_names(ColumnRule.GEODATABASE, names, writing.reserved_columns)
-    return tuple(part for layer, name in zip(layers, names, strict=True) for part in _parts(writing, layer, name))
+    made = [part for layer, name in zip(layers, names, strict=True) for part in _parts(writing, layer, name)]
+    return _with_names_of_tables(writing, made) if writing.column_names is ColumnRule.GEODATABASE else tuple(made)
+
+
+def _with_names_of_tables(writing: Writing, datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
+    """`datasets` with the names that the driver would give them: tables are named by the same rule as columns."""
+    names = column_names(writing.column_names, [dataset.name for dataset in datasets], writing.reserved_columns)
+    pairs = zip(datasets, names, strict=True)
+    return tuple(msgspec.structs.replace(dataset, name=name) for dataset, name in pairs)
 
 
 def needs_splitting(writing: Writing, layer: Layer) -> bool:
