@@ -67,6 +67,7 @@ class Application(Starlette):
         served = {route.path for route in routes}
         described = tuple(endpoint for endpoint in ENDPOINTS if endpoint.path in served or endpoint.path not in PRIVATE)
         self.state.describe = lru_cache(maxsize=8)(partial(describe, described))
+        self.state.has_docs = "/docs" in served
         self._open_services = open_services
         self._public_url = surroundings.public_url.rstrip("/")
         self._services: Services | None = None

@@ -282,6 +282,18 @@ def test_a_page_is_whole_and_may_load_nothing_from_elsewhere(server: Server, pat
         assert response.status_code == 200
 
 
+def test_the_page_links_to_the_documentation_where_it_is(server: Server, tmp_path: Path, database_url: str) -> None:
+    """With a private port, the page's port has none, and the page shows no link."""
+    shown = re.compile(r'<nav aria-label="Pages">\s*<a href="docs"')
+    assert shown.search(httpx.get(server.url).text)
+    with running_server(tmp_path, database_url, {"GEOMILL_PRIVATE_PORT": "0"}) as other:
+        assert httpx.get(f"{other.url}/docs").status_code == 404
+        page = httpx.get(other.url)
+    assert page.status_code == 200
+    assert not shown.search(page.text)
+    assert '<nav aria-label="Pages" hidden>' in page.text
+
+
 def test_a_file_of_a_page_is_compressed_and_sent_once(server: Server) -> None:
     """A browser that has the file revalidates it."""
     url = f"{server.url}/page/app.js"

@@ -6,9 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.errors import NotFound
-from service.http.page.assets import Asset, find_asset
+from service.http.page.assets import PAGE, Asset, find_asset, page_without_docs
 
-PAGE = "index.html"
 DOCS = "docs.html"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'{images}; connect-src 'self'; "
@@ -21,13 +20,13 @@ DOCS_POLICY = POLICY.format(images=" data:")
 
 
 async def page(request: Request) -> Response:
-    """Show the page."""
-    return _respond(request, PAGE, PAGE_POLICY)
+    """Show the page, with a link to the documentation unless only the private port has that."""
+    return _respond(request, find_asset(PAGE) if request.app.state.has_docs else page_without_docs(), PAGE_POLICY)
 
 
 async def docs(request: Request) -> Response:
     """Show the documentation."""
-    return _respond(request, DOCS, DOCS_POLICY)
+    return _respond(request, find_asset(DOCS), DOCS_POLICY)
 
 
 async def asset(request: Request) -> Response:
@@ -36,11 +35,10 @@ async def asset(request: Request) -> Response:
     Raises:
         NotFound: there is no such file, or it was not installed.
     """
-    return _respond(request, request.path_params["asset"], PAGE_POLICY)
+    return _respond(request, find_asset(request.path_params["asset"]), PAGE_POLICY)
 
 
-def _respond(request: Request, name: str, policy: str) -> Response:
-    found = find_asset(name)
+def _respond(request: Request, found: Asset | None, policy: str) -> Response:
     if found is None:
         raise NotFound("There is no such file. If it belongs to the page, the operator can add it with `./just page`.")
     headers = {

@@ -10,6 +10,7 @@ from isal import igzip
 from service.http.page import vendored
 
 OURS = Path(__file__).parent / "files"
+PAGE = "index.html"
 LEVEL = 3
 SMALL_BYTES = 512
 _TYPES = {
@@ -19,6 +20,8 @@ _TYPES = {
     ".json": "application/json",
     ".svg": "image/svg+xml",
 }
+_LINKS = b'<nav aria-label="Pages"'
+"""What begins the page's links to others, of which there is one: to the documentation."""
 _NAMES = frozenset(path.name for path in OURS.iterdir())
 
 
@@ -40,9 +43,17 @@ def find_asset(name: str) -> Asset | None:
 
 
 @cache
+def page_without_docs() -> Asset:
+    """Return the page as it is on a port that does not have the documentation."""
+    page = _read(OURS / PAGE)
+    return _asset(page.content.replace(_LINKS, _LINKS + b" hidden"), page.media_type)
+
+
+@cache
 def _read(path: Path) -> Asset:
-    content = path.read_bytes()
+    return _asset(path.read_bytes(), _TYPES.get(path.suffix, "text/plain"))
+
+
+def _asset(content: bytes, media_type: str) -> Asset:
     packed = igzip.compress(content, LEVEL) if len(content) > SMALL_BYTES else None
-    return Asset(
-        content, packed, _TYPES.get(path.suffix, "text/plain"), f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-    )
+    return Asset(content, packed, media_type, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
