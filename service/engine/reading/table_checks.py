@@ -73,6 +73,7 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
             "The first row holds numbers, so it counts as data, and the columns are called field_1, field_2 and so on. "
             "If it is a header, change the names that are numbers."
         )
+    yield from _unnamed(tables)
     renamed = [pair for table in tables for pair in table.renamed]
     if renamed:
         pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in renamed], LISTED)
@@ -85,6 +86,18 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
             yield (
                 f"The coordinates were taken from {x!r} and {y!r}. {others} could be coordinates too and stayed data; "
                 "send xField and yField to choose."
+            )
+
+
+def _unnamed(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
+    """What is told of sheets whose first row may be a title, or empty: the driver makes names for the rest of it."""
+    for table in tables:
+        made = [name for number, name in enumerate(table.columns, 1) if name == f"Field{number}"]
+        if made:
+            yield (
+                f"The first row of {shown(table.name)!r} seems to name not all columns: "
+                f"{listed(quotes(made), LISTED)}. If the header is in a lower row, it counts as data: delete the rows "
+                "above it."
             )
 
 

@@ -128,6 +128,23 @@ async def test_columns_of_tables_may_have_numbers_as_names(
         assert (done.facts.feature_count, [field.name for field in done.facts.layers[0].fields]) == (2, list(rows[0]))
 
 
+@pytest.mark.parametrize("output", ["Xlsx", "Ods"])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_rows_above_the_header_of_a_sheet_are_told(
+    converters: Converters, tmp_path: Path, output: str, *, has_sessions: bool
+) -> None:
+    """The driver takes the first row for the header, also a title or an empty one."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = tmp_path / "a.csv"
+    path.write_text("Trees of 2024,second,third\nname,kind,age\noak,a,7\n", encoding="utf-8")
+    sheet = (await pipeline.to(output, path)).path
+    titled = tmp_path / f"titled{sheet.suffix}"
+    assert (await pipeline.to("GeoPackage", sheet)).output.warnings == ()
+    _replace_in(sheet, titled, rb"second|third", b"")
+    (told,) = (await pipeline.to("GeoPackage", titled)).output.warnings
+    assert "name not all columns: 'Field2', 'Field3'. If the header is in a lower row" in told
+
+
 async def test_years_as_names_of_workbooks_with_coordinates(pipeline: Pipeline, tmp_path: Path) -> None:
     """Also if some coordinates cannot be read, so that a program of ours has to look."""
     rows = [point(1, 2, **{"2019": 5, "name": "a"}), feature(None, **{"2019": 6, "name": "b"})]
