@@ -40,7 +40,7 @@ class Ogr2ogr(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PythonServer(msgspec.Struct, frozen=True, kw_only=True):
-    """Python processes that keep modules loaded, for commands of the form `(sys.executable, "-m", module, …)`.
+    """Python processes that keep modules loaded, for commands of the form `(PYTHON, "-m", module, …)`.
 
     A process imports `modules` when one is needed, and ends once none has been for `idle_seconds`; another does so for
     `rare_modules`, whose imports take much memory or time.

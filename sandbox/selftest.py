@@ -10,7 +10,6 @@ import os
 import secrets
 import shutil
 import socket
-import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -23,6 +22,7 @@ import anyio
 from sandbox import probe
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Ogr2ogr
+from sandbox.interpreter import PYTHON
 from sandbox.locked_directory import LockedDirectory
 from sandbox.report import LauncherReport
 from sandbox.verdict import Ending, Verdict
@@ -140,7 +140,7 @@ class _Attack:
             # As a script it needs no other file of this package, and no other package.
             how = ("-I", "-S", probe.__file__) if exec_only else ("-P", "-m", probe.MODULE)
             environment = {"LC_ALL": "C.UTF-8"} if exec_only else self._config.python.environment
-            command = Command(argv=(sys.executable, *how), directory=directory, environment=environment, limits=_LIMITS)
+            command = Command(argv=(PYTHON, *how), directory=directory, environment=environment, limits=_LIMITS)
             verdict = await self._run(command, launcher)
             if verdict.ending is Ending.DISK_FULL:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory))

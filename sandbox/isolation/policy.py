@@ -1,12 +1,12 @@
 """All layers, the order in which runs enter them, and what strict mode requires."""
 
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from sandbox.config import Config, Mode
+from sandbox.interpreter import PYTHON
 from sandbox.isolation import Layer, Probed, readable_paths
 from sandbox.isolation.landlock import DEVICE, EXECUTE, READ, Landlock, Rule
 from sandbox.isolation.memory_group import MemoryGroup
@@ -48,7 +48,7 @@ def layers(config: Config, *, in_namespaces: bool, is_root: bool, memory: Memory
 
 def _rules_by_program(config: Config) -> Mapping[str, Sequence[Rule]]:
     """Rules per program: ogr2ogr cannot read Python's files, nor Python those of ogr2ogr."""
-    shared, python = readable_paths.for_every_program(config), Path(sys.executable)
+    shared, python = readable_paths.for_every_program(config), Path(PYTHON)
     found = {str(python): _rules((*shared, *readable_paths.for_python(config)), (python,))}
     if config.ogr2ogr is not None:
         found[str(config.ogr2ogr.program)] = _rules(shared, (config.ogr2ogr.program,))

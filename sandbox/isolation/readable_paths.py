@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from sandbox.config import Config
+from sandbox.interpreter import PYTHON
 
 # The linear algebra libraries that GDAL is linked with are links through /etc/alternatives.
 _SYSTEM = (
@@ -55,7 +56,7 @@ def hidden() -> tuple[Path, ...]:
 def programs(config: Config) -> tuple[Path, ...]:
     """The programs that may be executed."""
     ogr2ogr = () if config.ogr2ogr is None else (config.ogr2ogr.program,)
-    return (Path(sys.executable), *ogr2ogr, *config.programs)
+    return (Path(PYTHON), *ogr2ogr, *config.programs)
 
 
 def loaders() -> tuple[Path, ...]:

@@ -10,6 +10,7 @@ import msgspec
 from sandbox import probe
 from sandbox.command import Command
 from sandbox.config import Config, LauncherName
+from sandbox.interpreter import PYTHON
 from sandbox.launchers.environment import Started
 from sandbox.process import wire
 
@@ -24,7 +25,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class PythonServerKind:
-    """Takes `(sys.executable, "-m", module, …)`, with `-P` or PYTHONSAFEPATH, for the modules that it keeps loaded."""
+    """Takes `(PYTHON, "-m", module, …)`, with `-P` or PYTHONSAFEPATH, for the modules that it keeps loaded."""
 
     def __init__(self, name: LauncherName, modules: tuple[str, ...], environment: Mapping[str, str]) -> None:
         self._name = name
@@ -47,7 +48,7 @@ class PythonServerKind:
         given = self._environment
         found = [str(Path(__file__).resolve().parents[__name__.count(".")]), *filter(None, sys.path)]
         path = os.pathsep.join([*given.get("PYTHONPATH", "").split(os.pathsep), *found]).strip(os.pathsep)
-        server = (sys.executable, "-s", "-P", "-m", f"{__package__}.zygote", str(link), *self._modules)
+        server = (PYTHON, "-s", "-P", "-m", f"{__package__}.zygote", str(link), *self._modules)
         return server, {**given, "PYTHONPATH": path}
 
     def request(self, command: Command, steps: bytes) -> bytes:
@@ -75,5 +76,5 @@ def _after_m(command: Command) -> Sequence[str]:
     isolated = "PYTHONSAFEPATH" in command.environment
     if options[:1] == ["-P"]:
         isolated, options = True, options[1:]
-    is_module = program == sys.executable and isolated and options[:1] == ["-m"] and len(options) > 1
+    is_module = program == PYTHON and isolated and options[:1] == ["-m"] and len(options) > 1
     return options[1:] if is_module else ("",)

@@ -3,12 +3,12 @@
 import importlib.util
 import re
 import subprocess
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
+from sandbox.interpreter import PYTHON
 from sandbox.libraries import linked_with, outside_the_system
 from service.engine.modules import Modules, linked_modules
 from service.engine.proj import DATABASE, private_database
@@ -89,7 +89,7 @@ def probe(ogr2ogr: Path, data_dir: Path, environment: Mapping[str, str]) -> Capa
         ogr2ogr=str(ogr2ogr),
         version=_version_in(libraries) or _told_version(ogr2ogr),
         drivers={match["name"]: match["abilities"] for match in map(DRIVER_LINE.match, listing.splitlines()) if match},
-        python=sys.executable,
+        python=PYTHON,
         libraries=tuple(map(str, outside_the_system(libraries))),
         modules=linked_modules(data_dir / "modules"),
         proj_directories=(str(private_database(proj / DATABASE, data_dir / "proj")), str(proj)),
@@ -104,7 +104,7 @@ def without_gdal(data_dir: Path) -> Capabilities:
         ogr2ogr="",
         version="",
         drivers={},
-        python=sys.executable,
+        python=PYTHON,
         libraries=(),
         modules=linked_modules(data_dir / "modules"),
         proj_directories=(),
