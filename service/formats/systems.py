@@ -107,8 +107,8 @@ def _remedy(target: Format, layer: Layer, source_epsg: int | None, catalogue: Cr
         return f"Correct it, or send their EPSG code as sourceEpsg{_keep(target)}"
     if not layer.crs.known or not _may_be_degrees(layer, None, catalogue):
         return f"Correct it, or send another code as sourceEpsg{_keep(target, ' instead of sourceEpsg')}"
-    recorded = "one" if layer.crs.epsg is None else f"EPSG:{layer.crs.epsg}"
-    return f"Send no sourceEpsg, because the file records its system, {recorded}; or send another code"
+    recorded = "" if layer.crs.epsg is None else f", EPSG:{layer.crs.epsg}"
+    return f"Send no sourceEpsg, because the file records its system{recorded}; or send another code"
 
 
 def _keep(target: Format, instead: str = "") -> str:
