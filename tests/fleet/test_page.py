@@ -1,6 +1,5 @@
 """The page on a gateway without GDAL does what it does on a single process (interface 10)."""
 
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,13 +8,13 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from service.cli.demo import page_link
 from tests.fleet.site import PATIENCE_SECONDS, Site, wait_until
+from tests.support.browser import browser_program
 from tests.support.data import lakes
 from tests.support.server import Client
 
 pytestmark = pytest.mark.xdist_group("fleet")
 
 PATIENCE_MS = PATIENCE_SECONDS * 1000
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 
 @pytest.fixture
@@ -28,7 +27,7 @@ def client(fleet: Site) -> Iterator[Client]:
 @pytest.fixture
 def page(client: Client) -> Iterator[Page]:  # noqa: ARG001 - no account can be made while the browser's loop runs
     """A page in a browser of its own."""
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    program = browser_program()
     if program is None:
         pytest.skip("Chromium is not installed (Debian: chromium)")
     with sync_playwright() as playwright:
