@@ -3,6 +3,7 @@
 import re
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -22,12 +23,12 @@ UNDER_WAY = {"Pending", "Processing"}
 
 def endless_file() -> bytes:
     """A GeoPackage of a few kilobytes whose conversion runs until a limit ends it, in little memory."""
-    database = sqlite3.connect(":memory:")
-    database.execute("PRAGMA application_id = 1196444487")
-    database.execute("PRAGMA user_version = 10200")
-    database.executescript(CONTENTS + VIEW + COUNTING_WITHOUT_END + ";")
-    database.execute("INSERT INTO gpkg_contents (table_name, data_type, srs_id) VALUES ('t', 'attributes', 4326)")
-    return database.serialize()
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("PRAGMA application_id = 1196444487")
+        database.execute("PRAGMA user_version = 10200")
+        database.executescript(CONTENTS + VIEW + COUNTING_WITHOUT_END + ";")
+        database.execute("INSERT INTO gpkg_contents (table_name, data_type, srs_id) VALUES ('t', 'attributes', 4326)")
+        return database.serialize()
 
 
 def begin(client: Client, files: int) -> list[str]:

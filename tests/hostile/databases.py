@@ -4,6 +4,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import closing
 
 from tests.hostile.bait import Bait
 from tests.hostile.case import LIMIT, REFUSED, Case, filled
@@ -28,20 +29,20 @@ def geopackage(statements: str, tables: Iterable[str] = ("t",), kind: str = "att
     """Build a GeoPackage with `tables` registered as layers, however they were created."""
 
     def build(bait: Bait) -> bytes:
-        database = _opened()
-        database.execute("PRAGMA application_id = 1196444487")
-        database.execute("PRAGMA user_version = 10200")
-        database.executescript(CONTENTS + filled(statements, bait))
-        rows = [(filled(table, bait), kind) for table in tables]
-        database.executemany(
-            "INSERT INTO gpkg_contents (table_name, data_type, identifier, srs_id) VALUES (?1, ?2, ?1, 4326)", rows
-        )
-        if kind == "features":
+        with _opened() as database:
+            database.execute("PRAGMA application_id = 1196444487")
+            database.execute("PRAGMA user_version = 10200")
+            database.executescript(CONTENTS + filled(statements, bait))
+            rows = [(filled(table, bait), kind) for table in tables]
             database.executemany(
-                "INSERT INTO gpkg_geometry_columns VALUES (?, 'geom', 'GEOMETRY', 4326, 0, 0)",
-                [row[:1] for row in rows],
+                "INSERT INTO gpkg_contents (table_name, data_type, identifier, srs_id) VALUES (?1, ?2, ?1, 4326)", rows
             )
-        return database.serialize()
+            if kind == "features":
+                database.executemany(
+                    "INSERT INTO gpkg_geometry_columns VALUES (?, 'geom', 'GEOMETRY', 4326, 0, 0)",
+                    [row[:1] for row in rows],
+                )
+            return database.serialize()
 
     return build
 
@@ -50,16 +51,16 @@ def database(statements: str, declared: str = "") -> Callable[[Bait], bytes]:
     """Build a database; `declared` is the SQL of a table that this host's SQLite cannot create."""
 
     def build(bait: Bait) -> bytes:
-        made = _opened()
-        made.executescript(filled(statements, bait))
-        if declared:
-            made.execute("PRAGMA writable_schema = ON")
-            made.execute(
-                "INSERT INTO sqlite_master (type, name, tbl_name, rootpage, sql) VALUES ('table', 'v', 'v', 0, ?)",
-                (filled(declared, bait),),
-            )
-            made.commit()
-        return made.serialize()
+        with _opened() as made:
+            made.executescript(filled(statements, bait))
+            if declared:
+                made.execute("PRAGMA writable_schema = ON")
+                made.execute(
+                    "INSERT INTO sqlite_master (type, name, tbl_name, rootpage, sql) VALUES ('table', 'v', 'v', 0, ?)",
+                    (filled(declared, bait),),
+                )
+                made.commit()
+            return made.serialize()
 
     return build
 
@@ -68,23 +69,23 @@ def virtual(declared: str) -> Callable[[Bait], bytes]:
     """Build a GeoPackage with a virtual table that SQLite can create only where its module is installed."""
 
     def build(bait: Bait) -> bytes:
-        made = _opened()
-        made.deserialize(
-            geopackage("CREATE TABLE t (fid INTEGER PRIMARY KEY); INSERT INTO t VALUES (1);", ("t", "v"))(bait)
-        )
-        made.execute("PRAGMA writable_schema = ON")
-        made.execute(
-            "INSERT INTO sqlite_master (type, name, tbl_name, rootpage, sql) VALUES ('table', 'v', 'v', 0, ?)",
-            (filled(declared, bait),),
-        )
-        made.commit()
-        return made.serialize()
+        with _opened() as made:
+            made.deserialize(
+                geopackage("CREATE TABLE t (fid INTEGER PRIMARY KEY); INSERT INTO t VALUES (1);", ("t", "v"))(bait)
+            )
+            made.execute("PRAGMA writable_schema = ON")
+            made.execute(
+                "INSERT INTO sqlite_master (type, name, tbl_name, rootpage, sql) VALUES ('table', 'v', 'v', 0, ?)",
+                (filled(declared, bait),),
+            )
+            made.commit()
+            return made.serialize()
 
     return build
 
 
-def _opened() -> sqlite3.Connection:
-    return sqlite3.connect(":memory:")
+def _opened() -> closing[sqlite3.Connection]:
+    return closing(sqlite3.connect(":memory:"))
 
 
 def _geometry(blob: bytes) -> Callable[[Bait], bytes]:

@@ -133,7 +133,6 @@ async def test_a_geometry_that_is_there_twice_is_told(converters: Converters) ->
 
 UNKNOWN_SYSTEMS: Mapping[str, object] = {
     "EPSG:999999": {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::999999"}},
-    "EPSG:102100": {"type": "name", "properties": {"name": "EPSG:102100"}},
     "Lokal": {"type": "name", "properties": {"name": "Lokal"}},
     "EPSG:28992": {"type": "EPSG", "properties": {"name": "EPSG:28992"}},
     "": {"type": "name", "properties": {}},
@@ -160,6 +159,21 @@ async def test_an_unknown_system_is_not_taken_for_degrees(
     converted = await convert(converters, document, "GeoPackage", request=kept, has_sessions=has_sessions)
     with closing(sqlite3.connect(converted.path)) as database:
         assert database.execute("SELECT srs_id FROM gpkg_geometry_columns").fetchall() == [(-1,)]
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_a_code_of_esri_called_one_of_epsg_is_not_taken_for_degrees(
+    converters: Converters, *, has_sessions: bool
+) -> None:
+    """GDAL 3.6 does not know it, so it is refused; newer versions read it as Esri's, here in meters."""
+    document = collection(feature({"a": "x"}), crs={"type": "name", "properties": {"name": "EPSG:102100"}})
+    if converters.engine.capabilities.version.startswith("3.6."):
+        for output in ("GeoJsonSeq", "Csv", "GeoPackage"):
+            with pytest.raises(Rejection, match="'.*102100', which is not a known system.*sourceEpsg.*keepCoordinates"):
+                await convert(converters, document, output, has_sessions=has_sessions)
+    else:
+        converted = await convert(converters, document, "GeoJsonSeq", has_sessions=has_sessions)
+        assert 0 < _first_x(converted) < 0.0001
 
 
 async def test_systems_that_only_the_converter_knows_are_read(converters: Converters) -> None:

@@ -91,7 +91,7 @@ def ways(converters: Converters) -> Ways:
     return Ways(converters)
 
 
-async def as_source(ways: Ways, kind: str, features: list[Json]) -> Path | None:
+async def as_source(ways: Ways, kind: str, features: list[Json], *options: str) -> Path | None:
     """`features` as a file of `kind`, written by ogr2ogr; None if it cannot hold them."""
     directory = ways.converters.new_directory()
     written = write_geojson(directory / "in.geojson", features)
@@ -100,7 +100,7 @@ async def as_source(ways: Ways, kind: str, features: list[Json]) -> Path | None:
     (directory / kind).mkdir()
     path = directory / kind / f"in.{'shp' if kind == 'zip' else kind}"
     name = str(path.relative_to(directory))
-    if not await ways.converters.ogr2ogr(directory, *SOURCES[kind], name, written.name) or not path.exists():
+    if not await ways.converters.ogr2ogr(directory, *SOURCES[kind], *options, name, written.name) or not path.exists():
         return None
     if kind == "zip":
         shutil.make_archive(str(directory / "in"), "zip", path.parent)
@@ -138,8 +138,12 @@ async def outcome(pipeline: Pipeline, path: Path, output: str, **wishes: object)
 
 
 def _facts(layer: Layer) -> Layer:
+    """Facts without the name of a table and the last digits of numbers: SQLite rounds sums otherwise since 3.43."""
     extent = layer.extent and tuple(round(number, 9) for number in layer.extent)
-    return msgspec.structs.replace(layer, table="", extent=extent)
+    fields = tuple(
+        msgspec.structs.replace(field, total=field.total and float(f"{field.total:.14g}")) for field in layer.fields
+    )
+    return msgspec.structs.replace(layer, table="", extent=extent, fields=fields)
 
 
 @pytest.mark.parametrize("name", CONTENTS)
@@ -157,26 +161,33 @@ async def test_both_ways_give_the_same(ways: Ways, name: str) -> None:
 
 MANY = 500
 """From so many features on, a quick driver reads a file once more in place of a copy in memory."""
-LARGE: Mapping[str, tuple[list[Json], tuple[str, ...]]] = {
+NO_INDEX = ("-lco", "SPATIAL_INDEX=NO")
+LARGE: Mapping[str, tuple[list[Json], tuple[str, ...], tuple[str, ...]]] = {
     "plain": (
         [point(n % 90, n % 80, name=f"p{n} ", n=n if n % 3 else None, v=n / 7, day="2020-02-03") for n in range(MANY)],
         TARGETS,
+        (),
     ),
-    "long names": ([point(n % 90, 1, population_2020=n, population_2021=n / 2) for n in range(MANY)], USUAL_TARGETS),
+    "long names": (
+        [point(n % 90, 1, population_2020=n, population_2021=n / 2) for n in range(MANY)],
+        USUAL_TARGETS,
+        (),
+    ),
     "an empty area": (
         [feature(AREA if n else geometry("Polygon", []), n=n) for n in reversed(range(MANY))],
         USUAL_TARGETS,
+        NO_INDEX,  # with one, newer drivers refuse features without a place
     ),
 }
-"""Features, and the targets into which they are converted."""
+"""Features, the targets into which they are converted, and with which options their source is written."""
 
 
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize("kind", ["gpkg", "fgb"])
 async def test_both_ways_give_the_same_for_large_files(ways: Ways, kind: str, name: str) -> None:
     """Bytes, warnings, facts and refusals, whether or not the features are copied into memory."""
-    features, targets = LARGE[name]
-    source = await as_source(ways, kind, features)
+    features, targets, options = LARGE[name]
+    source = await as_source(ways, kind, features, *options)
     assert source is not None
     for output in targets:
         held = await outcome(ways.held, source, output)
@@ -202,8 +213,9 @@ async def test_the_name_of_a_layer_is_no_option(ways: Ways, name: str) -> None:
     """A large layer that is read again in its file is converted as it is, whatever it is called."""
     crossing = geometry("Polygon", [[[0, 0], [0, 1], [1, 0], [1, 1], [0, 0]]])
     directory = ways.converters.new_directory()
-    written = write_geojson(directory / "in.geojson", [feature(crossing, n=n) for n in range(MANY)])
-    assert await ways.converters.ogr2ogr(directory, "-f", "FlatGeobuf", "-nln", name, "in.fgb", written.name)
+    # the name comes with the features: newer versions of ogr2ogr take it for an option after -nln, too
+    written = write_geojson(directory / "in.geojson", [feature(crossing, n=n) for n in range(MANY)], name=name)
+    assert await ways.converters.ogr2ogr(directory, "-f", "FlatGeobuf", "in.fgb", written.name)
     done = await ways.held.to("GeoJson", directory / "in.fgb")
     (layer,) = done.facts.layers
     assert layer.name == name
