@@ -10,12 +10,40 @@
 
 enum { DEGREES = 4326 };
 
-/* The transformation that most conversions need, from degrees to degrees. */
-static void rehearse_transformation(handle degrees)
+/* Systems between which and degrees files are converted most: for each, PROJ looks up, compares and prepares every operation
+ * of the area. Zones of UTM on the ellipsoid of WGS 84 have one, which takes little. None of these makes PROJ open the grid of a
+ * datum, wherever it is installed, as EPSG:27700 does: a server with such a file open would not serve. */
+static const int usual[] = {DEGREES, 3857, 25832, 25833, 2056, 2154, 28992};
+
+static handle system_of(int code)
 {
-    handle made = OCTNewCoordinateTransformation(degrees, degrees);
+    handle made = OSRNewSpatialReference(NULL);
+    if (OSRImportFromEPSG(made, code) == 0) {
+        OSRSetAxisMappingStrategy(made, TRADITIONAL_ORDER);
+        return made;
+    }
+    OSRDestroySpatialReference(made);
+    return NULL;
+}
+
+/* GDAL keeps a destroyed transformation for the next that needs the same. */
+static void rehearse_transformation(handle from, handle to)
+{
+    handle made = OCTNewCoordinateTransformation(from, to);
     if (made)
         OCTDestroyCoordinateTransformation(made);
+}
+
+static void rehearse_transformations(handle degrees)
+{
+    for (size_t number = 0; number < sizeof usual / sizeof *usual; number++) {
+        handle other = system_of(usual[number]);
+        if (!other)
+            continue;
+        rehearse_transformation(degrees, other);
+        rehearse_transformation(other, degrees);
+        OSRDestroySpatialReference(other);
+    }
 }
 
 /* The search for the code of a definition without one, such as that of any .prj. */
@@ -50,14 +78,13 @@ void rehearse(void)
 {
     if (!OSRNewSpatialReference || !OSRFindMatches)
         return;
-    handle degrees = OSRNewSpatialReference(NULL);
     CPLPushErrorHandler(CPLQuietErrorHandler);
-    if (OSRImportFromEPSG(degrees, DEGREES) == 0) {
-        OSRSetAxisMappingStrategy(degrees, TRADITIONAL_ORDER);
+    handle degrees = system_of(DEGREES);
+    if (degrees) {
         rehearse_search(degrees);
-        rehearse_transformation(degrees);
+        rehearse_transformations(degrees);
         rehearse_geopackage(degrees);
+        OSRDestroySpatialReference(degrees);
     }
     CPLPopErrorHandler();
-    OSRDestroySpatialReference(degrees);
 }

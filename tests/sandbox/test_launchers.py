@@ -30,6 +30,8 @@ LAUNCHERS = (
     pytest.param(LauncherName.FORK_SERVER, marks=NEEDS_COMPILER),
     LauncherName.EXEC,
 )
+PREPARED = (4326, 3857, 25832, 25833, 2056, 2154, 28992)
+"""Systems to and from which the fork server has prepared the transformation; see rehearsal.c."""
 DATA = tuple(path for path in (Path("/usr/share/gdal"), Path("/usr/share/proj")) if path.exists())
 ENVIRONMENT = {"PATH": "/usr/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "GDAL_DRIVER_PATH": "disable"}
 MODULE = """
@@ -236,6 +238,8 @@ def content(directory: Path) -> dict[str, bytes]:
     [
         ("-f", "CSV", "out.csv", "in.geojson"),
         ("-f", "ESRI Shapefile", "-t_srs", "EPSG:3857", "out", "in.geojson"),
+        *(("-f", "GeoJSON", "-t_srs", f"EPSG:{code}", "out.geojson", "in.geojson") for code in PREPARED),
+        *(("-f", "GeoJSON", "-s_srs", f"EPSG:{code}", "out.geojson", "in.geojson") for code in PREPARED),
         ("-f", "KML", "out.kml", "in.geojson", "-nln", 'a "quoted" \\ name'),
         ("-f", "GeoJSON", "-where", "n > 2", "out.geojson", "in.geojson"),
         ("-f", "GML", "out.gml", "in.geojson", "-dsco", "FORMAT=GML3"),
