@@ -169,7 +169,9 @@ async def test_a_code_of_esri_called_one_of_epsg_is_not_taken_for_degrees(
     document = collection(feature({"a": "x"}), crs={"type": "name", "properties": {"name": "EPSG:102100"}})
     if converters.engine.capabilities.version.startswith("3.6."):
         for output in ("GeoJsonSeq", "Csv", "GeoPackage"):
-            with pytest.raises(Rejection, match="'.*102100', which is not a known system.*sourceEpsg.*keepCoordinates"):
+            with pytest.raises(
+                Rejection, match=r"'.*102100', which is not a known system.*sourceEpsg.*keepCoordinates"
+            ):
                 await convert(converters, document, output, has_sessions=has_sessions)
     else:
         converted = await convert(converters, document, "GeoJsonSeq", has_sessions=has_sessions)
