@@ -145,13 +145,19 @@ UNKNOWN_SYSTEMS: Mapping[str, object] = {
 async def test_an_unknown_system_is_not_taken_for_degrees(
     converters: Converters, claim: str, *, has_sessions: bool
 ) -> None:
-    """It is refused with what to do, for targets that are converted directly and for others; both remedies work."""
+    """It is refused with what to do, for targets that are converted directly and for others; each remedy works.
+
+    Coordinates that are kept as they are cannot help a target that is always in one system.
+    """
     document = collection(feature({"a": "x"}), crs=UNKNOWN_SYSTEMS[claim])
     named = rf"'.*{claim.rpartition(':')[2]}', which is not a known system" if claim else "does not record"
-    told = f"{named}.*sourceEpsg.*keepCoordinates"
     asked = ConversionRequest(source_epsg=3857)
-    for output in ("GeoJsonSeq", "Csv", "GeoPackage"):
-        with pytest.raises(Rejection, match=told):
+    for output, remedies in (
+        ("GeoJsonSeq", r"sourceEpsg, for example 4326 for longitude and latitude\.$"),
+        ("Csv", "sourceEpsg.*keepCoordinates"),
+        ("GeoPackage", "sourceEpsg.*keepCoordinates"),
+    ):
+        with pytest.raises(Rejection, match=f"{named}.*{remedies}"):
             await convert(converters, document, output, has_sessions=has_sessions)
     converted = await convert(converters, document, "GeoJsonSeq", request=asked, has_sessions=has_sessions)
     assert 0 < _first_x(converted) < 0.0001
