@@ -63,7 +63,8 @@ async def inspect_source(
     fit = await normalized(engine, run, source, found)
     facts = found.facts(source.stem)
     is_odd = _names_odd_system(engine, found)
-    may_leave_map = found.near_edges and engine.catalogue.is_geographic(request.source_epsg or found.crs_epsg or WGS84)
+    in_degrees = engine.catalogue.is_geographic(request.source_epsg or found.crs_epsg or WGS84)
+    may_leave_map = in_degrees and (found.near_edges or not engine.catalogue.is_geographic(found.crs_epsg or WGS84))
     # The converter examines coordinates that cannot be degrees, or that may lie where their projection spoils them.
     if found.is_mislabelled or is_odd or may_leave_map or not can_go_direct(fit, target, facts):
         facts = await engine.inspect(run, fit, directory, request)

@@ -9,6 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from service.errors import Rejection
+from service.formats.plan import plan_conversion
+from service.formats.request import ConversionRequest
+from service.formats.target import choose_target
+from service.usecases.inspect_source import inspect_source
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
 from tests.integration.formats.samples import point
@@ -69,6 +73,23 @@ async def test_mapinfo_keeps_coordinates_of_a_drawing_in_its_own_scale(
         widest = max(max(place) for place in expected)
         for place, found in zip(expected, written, strict=True):
             assert found == pytest.approx(place, abs=widest * 1e-8)
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("output", ["Kml", "Csv", "GeoPackage", "GeoJsonSeq"])
+async def test_geojson_of_a_projection_is_not_taken_for_degrees(
+    converters: Converters, tmp_path: Path, output: str, *, has_sessions: bool
+) -> None:
+    """A sourceEpsg in degrees contradicts the document; its meters came out as latitudes."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    crs = {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::2154"}}
+    path = write_geojson(tmp_path / "a.geojson", [point(604344, 6609153, a=1)], crs=crs)
+    directory, source = pipeline.receive(path)
+    target, request = choose_target(source.format, output), ConversionRequest(output=output, source_epsg=4258)
+    async with pipeline.engine.session(pipeline.run, target) as run:
+        found = await inspect_source(pipeline.engine, run, source, target, directory, request=request)
+        with pytest.raises(Rejection, match="not degrees, which EPSG:4258 requires"):
+            plan_conversion(found.source, target, found.facts, request, pipeline.engine.catalogue)
 
 
 @pytest.mark.parametrize("has_sessions", [True, False])
