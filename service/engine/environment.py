@@ -41,6 +41,7 @@ ONE_THREAD: Mapping[str, str] = MappingProxyType(
     {
         "GDAL_NUM_THREADS": "1",
         "OGR_GPKG_STREAM_BASE_IMPL": "YES",
+        "OGR_GPKG_ALLOW_THREADED_RTREE": "NO",  # from 100,000 features on, GDAL 3.10 indexes in a thread
         "OPENBLAS_NUM_THREADS": "1",
         "JE_ARROW_MALLOC_CONF": "background_thread:false",
     }

@@ -20,6 +20,7 @@ from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Converted, Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.samples import ESRIJSON, NAMES, SAMPLES, TOPOJSON, point
 from tests.support.converters import Converters
+from tests.support.data import lengthy
 
 PLACEMARK = "<Placemark><name>a</name><Point><coordinates>1,2,3</coordinates></Point></Placemark>"
 LINK = "<NetworkLink><Link><href>http://127.0.0.1:9/a.kml</href></Link></NetworkLink>"
@@ -224,6 +225,21 @@ async def test_a_gz_around_one_file_is_unpacked(pipeline: Pipeline, tmp_path: Pa
     packed.write_bytes(gzip.compress(whole[:50]) + gzip.compress(whole[50:]) + b"\0" * 512)
     again = await pipeline.to("GeoJson", packed, source_epsg=4326)
     assert (again.facts.feature_count, again.source.stem) == (2, "Meine_Daten")
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_a_geopackage_of_many_features_is_indexed(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """From 100,000 on, newer drivers would build its index in a thread, which the sandbox refuses."""
+    path = tmp_path / "in.geojson"
+    path.write_bytes(lengthy(100_001))
+    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path)
+    with closing(sqlite3.connect(done.path)) as database:
+        [(index,)] = database.execute(
+            "SELECT name FROM sqlite_master WHERE name LIKE 'rtree_%' AND sql LIKE '%VIRTUAL%'"
+        )
+        assert database.execute(f'SELECT count(*) FROM "{index}"').fetchone() == (100_001,)  # noqa: S608 -- our name
 
 
 async def test_lines_of_wkt_are_read_back(pipeline: Pipeline, tmp_path: Path) -> None:
