@@ -131,6 +131,12 @@ async def test_a_geometry_that_is_there_twice_is_told(converters: Converters) ->
     assert any("more than once" in warning for warning in done.warnings)
 
 
+REMEDIES = {
+    "GeoJsonSeq": r"sourceEpsg, for example 4326 for longitude and latitude\.$",
+    "Csv": "sourceEpsg.*keepCoordinates",
+    "GeoPackage": "sourceEpsg.*keepCoordinates",
+}
+"""What the errors about an unknown system offer, by target."""
 UNKNOWN_SYSTEMS: Mapping[str, object] = {
     "EPSG:999999": {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::999999"}},
     "Lokal": {"type": "name", "properties": {"name": "Lokal"}},
@@ -152,11 +158,7 @@ async def test_an_unknown_system_is_not_taken_for_degrees(
     document = collection(feature({"a": "x"}), crs=UNKNOWN_SYSTEMS[claim])
     named = rf"'.*{claim.rpartition(':')[2]}', which is not a known system" if claim else "does not record"
     asked = ConversionRequest(source_epsg=3857)
-    for output, remedies in (
-        ("GeoJsonSeq", r"sourceEpsg, for example 4326 for longitude and latitude\.$"),
-        ("Csv", "sourceEpsg.*keepCoordinates"),
-        ("GeoPackage", "sourceEpsg.*keepCoordinates"),
-    ):
+    for output, remedies in REMEDIES.items():
         with pytest.raises(Rejection, match=f"{named}.*{remedies}"):
             await convert(converters, document, output, has_sessions=has_sessions)
     converted = await convert(converters, document, "GeoJsonSeq", request=asked, has_sessions=has_sessions)
@@ -174,10 +176,8 @@ async def test_a_code_of_esri_called_one_of_epsg_is_not_taken_for_degrees(
     """GDAL 3.6 does not know it, so it is refused; newer versions read it as Esri's, here in meters."""
     document = collection(feature({"a": "x"}), crs={"type": "name", "properties": {"name": "EPSG:102100"}})
     if converters.engine.capabilities.version.startswith("3.6."):
-        for output in ("GeoJsonSeq", "Csv", "GeoPackage"):
-            with pytest.raises(
-                Rejection, match=r"'.*102100', which is not a known system.*sourceEpsg.*keepCoordinates"
-            ):
+        for output, remedies in REMEDIES.items():
+            with pytest.raises(Rejection, match=rf"'.*102100', which is not a known system.*{remedies}"):
                 await convert(converters, document, output, has_sessions=has_sessions)
     else:
         converted = await convert(converters, document, "GeoJsonSeq", has_sessions=has_sessions)
