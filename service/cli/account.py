@@ -7,7 +7,7 @@ import msgspec
 from service.accounts.administration import Account, Administration, Changes, ListedAccount, Terms
 from service.app.database import open_database
 from service.app.storage import open_storage
-from service.cli.command import JSON, Command, CommandError, argument, identifier, print_record, print_table
+from service.cli.command import JSON, Command, InvalidCommandError, argument, identifier, print_record, print_table
 from service.clock import utc_now
 from service.ids import AccountId, KeyId, OrganizationId
 from service.jobs.register import JobRegister
@@ -114,9 +114,11 @@ async def show(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 async def delete(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Delete an account: its keys, files and names. The books stay."""
+    """Delete an account: its keys, files and names. The ledger stays."""
     if not arguments.yes:
-        raise CommandError("This erases the account's keys, files and names for ever. Add --yes if you are sure.")
+        raise InvalidCommandError(
+            "This erases the account's keys, files and names for ever. Add --yes if you are sure."
+        )
     async with open_database(settings) as database, open_storage(settings) as storage:
         administration = Administration(database, utc_now)
         eraser = AccountEraser(administration, JobRegister(database), Ledger(database, Pricing()), storage)
@@ -132,7 +134,7 @@ def _region(settings: Settings, text: str | None) -> str | None:
         return text
     if text == "home":
         return HOME
-    raise CommandError(
+    raise InvalidCommandError(
         f"There is no region {text!r}. Choose one of {', '.join(['home', *known])}; GEOMILL_S3_REGIONS defines them."
     )
 

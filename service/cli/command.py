@@ -18,6 +18,10 @@ class CommandError(Exception):
     """A command cannot do what was requested; the message says why and what to do."""
 
 
+class InvalidCommandError(CommandError):
+    """The arguments of a command name nothing that it could do; nothing has been done."""
+
+
 class Argument(msgspec.Struct, frozen=True):
     """One argument, in the form of `ArgumentParser.add_argument`."""
 

@@ -16,8 +16,9 @@ from service.cli.client.here import Here
 from service.cli.client.outputs import Outputs
 from service.cli.client.remote import Remote
 from service.cli.client.reporting import FileOutcome, ProgressBar, Reporter
-from service.cli.command import JSON, Command, CommandError, argument
+from service.cli.command import JSON, Command, InvalidCommandError, argument
 from service.cli.failures import sentence_for
+from service.errors import GeomillError
 from service.formats.format import SHARED_EXTENSION, Format
 from service.formats.registry import by_extension, default_output, find_output
 from service.settings import Settings
@@ -33,13 +34,17 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     """Convert all files; return 0 if every file was converted, 1 otherwise.
 
     Raises:
+        InvalidCommandError: no such format or directory exists, or the arguments contradict each other.
         CancelledError: the command was interrupted; its files have been reported.
     """
     wishes = wishes_of(arguments)
     if "output" in wishes:
-        find_output(wishes["output"])
+        try:
+            find_output(wishes["output"])
+        except GeomillError as error:
+            raise InvalidCommandError(error.message) from None
     if not arguments.output_directory.is_dir():
-        raise CommandError(f"There is no directory {arguments.output_directory} for the results.")
+        raise InvalidCommandError(f"There is no directory {arguments.output_directory} for the results.")
     _interrupt_on_signals()
     files = list(dict.fromkeys(arguments.files))
     outputs = Outputs(arguments.output_directory, force=arguments.force)

@@ -10,7 +10,7 @@ import anyio
 
 from service.cli import account, audit, convert, doctor, key, migrate, reconcile, serve, usage, worker
 from service.cli import settings as settings_command
-from service.cli.command import Command
+from service.cli.command import Command, InvalidCommandError
 from service.cli.failures import sentence_for
 from service.settings import Settings, read_settings
 from service.telemetry.build import VERSION
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sentence is None:
             raise
         print(f"geomill: {sentence}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, InvalidCommandError) else 1
     return code
 
 

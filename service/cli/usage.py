@@ -7,7 +7,7 @@ import msgspec
 
 from service.accounts.administration import Administration
 from service.app.database import open_database
-from service.cli.command import JSON, Command, CommandError, argument, identifier, print_record
+from service.cli.command import JSON, Command, InvalidCommandError, argument, identifier, print_record
 from service.clock import utc_now
 from service.ids import AccountId, OrganizationId
 from service.metering.ledger import Ledger
@@ -71,9 +71,9 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     if arguments.csv:
         return await export(settings, arguments)
     if arguments.account_id is None:
-        raise CommandError("Name an account, or export the usage of all accounts with --csv.")
+        raise InvalidCommandError("Name an account, or export the usage of all accounts with --csv.")
     if getattr(arguments, "from") or arguments.to:
-        raise CommandError("--from and --to are for --csv. Without it, the current month is shown.")
+        raise InvalidCommandError("--from and --to are for --csv. Without it, the current month is shown.")
     return await show(settings, arguments)
 
 

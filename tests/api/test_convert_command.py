@@ -116,24 +116,34 @@ NOWHERE = ("--url", "http://127.0.0.1:1", "--key", "k")
         (("--url", "http://a..b", "--key", "k"), "starts with http://"),
         (("--url", "http://127.0.0.1:1", "--key", "k\n"), "characters that no key has"),
         (("--url", "http://127.0.0.1:1", "--key-file", "none"), "none is not a file with a key"),
-        (("--to", "csv", *NOWHERE), "lakes.csv exists already. Use --force"),
     ],
 )
-def test_what_cannot_work_is_said_in_one_line(
+def test_a_command_that_cannot_work_is_invalid(
     command: Command,
     arguments: tuple[str, ...],
     complaint: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Before anything is sent or converted; existing results stay unchanged."""
-    existing = command.directory / "lakes.csv"
-    existing.write_bytes(b"mine")
+    """Before anything is sent or converted."""
     monkeypatch.chdir(command.directory)
-    assert main(("convert", "lakes.geojson", *arguments)) == 1
+    assert main(("convert", "lakes.geojson", *arguments)) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert complaint in err
+
+
+def test_a_result_never_replaces_a_file_unasked(
+    command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is refused before anything is sent."""
+    existing = command.directory / "lakes.csv"
+    existing.write_bytes(b"mine")
+    monkeypatch.chdir(command.directory)
+    assert main(("convert", "lakes.geojson", "--to", "csv", *NOWHERE)) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "lakes.csv exists already. Use --force" in err
     assert existing.read_bytes() == b"mine"
 
 

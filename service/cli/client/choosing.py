@@ -12,7 +12,7 @@ from service.cli.client.here import Here, open_here
 from service.cli.client.http import split_url
 from service.cli.client.outputs import Outputs
 from service.cli.client.remote import Remote
-from service.cli.command import CommandError
+from service.cli.command import InvalidCommandError
 from service.formats.request import ConversionRequest
 from service.http.api.inputs import MAX_IDEMPOTENCY_KEY
 from service.settings import Settings
@@ -44,13 +44,13 @@ async def open_converter(
     """Open the converter, which writes into `outputs`; `wishes` are those of `wishes_of`.
 
     Raises:
-        CommandError: the arguments contradict each other, or name no valid address or key.
+        InvalidCommandError: the arguments contradict each other, or name no valid address or key.
     """
     if arguments.url is None:
         if arguments.idempotency_key is not None:
-            raise CommandError("An idempotency key is for a server. Name the server with --url.")
+            raise InvalidCommandError("An idempotency key is for a server. Name the server with --url.")
         if arguments.key or arguments.key_file:
-            raise CommandError("A key is for a server. Name the server with --url.")
+            raise InvalidCommandError("A key is for a server. Name the server with --url.")
         configure_log(settings.log_format, "error")
         async with open_here(settings, ConversionRequest(**wishes), outputs) as here:
             yield here
@@ -67,16 +67,20 @@ def _idempotency_keys(arguments: argparse.Namespace) -> dict[Path, str]:
         return {}
     keys = {path: key if len(files) == 1 else f"{key}-{sha256(os.fsencode(path)).hexdigest()[:16]}" for path in files}
     if not key.isascii() or not key.isprintable() or not key or key != key.strip():
-        raise CommandError("An idempotency key consists of printable ASCII characters, without blanks at its ends.")
+        raise InvalidCommandError(
+            "An idempotency key consists of printable ASCII characters, without blanks at its ends."
+        )
     if (excess := max(map(len, keys.values())) - MAX_IDEMPOTENCY_KEY) > 0:
-        raise CommandError(f"The idempotency key is too long. Give one of at most {len(key) - excess} characters.")
+        raise InvalidCommandError(
+            f"The idempotency key is too long. Give one of at most {len(key) - excess} characters."
+        )
     return keys
 
 
 def _key(arguments: argparse.Namespace) -> str:
     key = _given_key(arguments)
     if not (key.isascii() and key.isprintable()):
-        raise CommandError("The API key has characters that no key has. Copy it again.")
+        raise InvalidCommandError("The API key has characters that no key has. Copy it again.")
     return key
 
 
@@ -85,7 +89,7 @@ def _given_key(arguments: argparse.Namespace) -> str:
         try:
             return str(arguments.key_file.read_text(encoding="ascii").strip())
         except (OSError, ValueError):
-            raise CommandError(f"{arguments.key_file} is not a file with a key.") from None
+            raise InvalidCommandError(f"{arguments.key_file} is not a file with a key.") from None
     if not arguments.key:
-        raise CommandError("A server needs an API key: give it with --key-file, or with --key.")
+        raise InvalidCommandError("A server needs an API key: give it with --key-file, or with --key.")
     return str(arguments.key)

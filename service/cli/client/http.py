@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from service.cli.command import CommandError
+from service.cli.command import InvalidCommandError
 from service.telemetry.build import VERSION
 
 TIMEOUT_SECONDS = 120.0
@@ -144,7 +144,7 @@ def split_url(url: str) -> SplitResult:
     """Parse the address of a server.
 
     Raises:
-        CommandError: it is not one.
+        InvalidCommandError: it is not one.
     """
     try:
         parts = urlsplit(url)
@@ -155,4 +155,4 @@ def split_url(url: str) -> SplitResult:
             return parts
     except ValueError:
         pass
-    raise CommandError(f"{url} is not the address of a server. It starts with http:// or https://.")
+    raise InvalidCommandError(f"{url} is not the address of a server. It starts with http:// or https://.")
