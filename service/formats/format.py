@@ -113,7 +113,10 @@ class LeftOut(msgspec.Struct, frozen=True):
     is_content: bool = False
     """Whether it is content that cannot be converted, so that a file with nothing else is refused."""
     pattern: bytes = b""
-    """A regular expression that reveals it as well; it takes linear time, and matches 16 KiB at most in real files."""
+    """A regular expression that reveals it as well; it takes linear time, and matches 16 KiB at most in real files.
+
+    If it has groups, only the matches with a group count.
+    """
     column: str = ""
     """The column in which newer versions of the driver report it; the warning is given only without that column."""
 

@@ -64,7 +64,8 @@ def _count(path: Path, entries: Sequence[LeftOut]) -> Counter[bytes]:
             counts.update(search.findall(text))
             counts.subtract(search.findall(text, 0, old))
         for pattern, search in patterns.items():
-            counts[pattern] += sum(match.end() > old for match in search.finditer(text))
+            matches = (match for match in search.finditer(text) if match.lastindex or not search.groups)
+            counts[pattern] += sum(match.end() > old for match in matches)
     return counts
 
 

@@ -46,13 +46,16 @@ SECOND_GEOMETRY = (
     + _GEOMETRY
     + rb">\s*+</(?!(?:\w{1,20}:)?(?:\w{0,12}[mM]embers?|exterior|interior)>)[\w:.-]++>\s*+(?:"
     + rb"|".join((_VALUE, _EMPTY, _START + rb"(?:" + _VALUE + rb"|" + _EMPTY + rb")*+" + _END))
-    + rb")*+"
+    + rb")*+("
     + _START
     + rb"<"
     + _GEOMETRY
-    + rb"[\s>]"
+    + rb"[\s>])?"
 )
-"""Two properties of one feature that are geometries, perhaps with values between them; parts of one are none."""
+"""Two properties of one feature that are geometries, perhaps with values between them; parts of one are none.
+
+The group is the second one. A match without it passes the values, which would be searched again after every geometry.
+"""
 _KML_READING = MappingProxyType({"LIBKML_LAUNDER_FIELD_NAMES": "NO"})
 """The driver would replace all but ASCII letters and digits in names, and keep one of those that become the same."""
 NOTHING_HELD = "Empty elements ({count}) became missing values; columns that hold nothing else were left out."

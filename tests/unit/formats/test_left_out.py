@@ -87,3 +87,13 @@ def test_features_are_found_wherever_they_begin(tmp_path: Path, before: int) -> 
     assert has_features(KML, path)
     path.write_bytes(b"x" * before)
     assert not has_features(KML, path)
+
+
+@pytest.mark.parametrize(
+    "crafted", [b"<a></Point></b><c>", b"</Point></b><c>1</c>", b"<c><a></Point>", b"</Point></b><c><d/></c>"]
+)
+def test_values_between_geometries_are_passed_once(tmp_path: Path, crafted: bytes) -> None:
+    """A pattern that looked on through all values after every geometry would take hours, and stop the service."""
+    path = tmp_path / "a.gml"
+    path.write_bytes(crafted * (2 * CHUNK // len(crafted)) + f"</x></y><a:g>{PLACE}</a:g><a:h>{PLACE}</a:h>".encode())
+    assert GEOMETRIES in warn_of_left_out(GML, [path])
