@@ -18,7 +18,15 @@ LINES = "Line ends in texts of extensions (1) were left out; words beside them m
 NESTED = "Elements within elements of extensions (1) were not read; their columns are 0, or hold XML."
 GEOMETRIES = "Further geometries of features (1) were left out: of the geometries of a feature, one is read."
 PLACE = "<gml:Point><gml:pos>1 2</gml:pos></gml:Point>"
+NO_NUMBERS = "Empty values (1) became 0 in columns that the file declares as numbers."
 PARTS = {
+    "Kml": {
+        '<SimpleData name="n"/>': (NO_NUMBERS,),
+        '<SimpleData name="n"></SimpleData>': (NO_NUMBERS,),
+        '<SimpleData name="n">\n</SimpleData>': (NO_NUMBERS,),
+        '<SimpleData name="n"><![CDATA[]]></SimpleData>': (NO_NUMBERS,),
+        '<SimpleData name="n">0</SimpleData><SimpleData name="n"><![CDATA[a]]></SimpleData><value/>': (),
+    },
     "Gml": {
         "<a:n/>": (EMPTY,),
         "<a:n></a:n>": (EMPTY,),
