@@ -62,7 +62,9 @@ class Conversation:
                 os.unlink(path)  # noqa: PTH108 - creating a Path costs more
 
     def end(self) -> None:
-        """Note that no answer follows, because the run has ended."""
+        """Note that no answer follows those that the run has sent, because it has ended."""
+        if not self._is_over and len(self._ends) == len(self._paths):
+            self._receive()
         self._is_over = True
         self._wake()
 
@@ -75,15 +77,15 @@ class Conversation:
         await self._write(b"".join(map(_framed, questions)))
 
     async def hear(self) -> bytes:
-        """Wait for the next answer; empty if the run ends first, or answers with too much."""
-        while not self._is_over:
-            if (size := self._announced()) > MOST_BYTES:
-                break
+        """Wait for the next answer; empty if the run ends before it is whole, or answers with too much."""
+        while (size := self._announced()) <= MOST_BYTES:
             if len(self._unread) >= (end := _LENGTH.size + size):
                 answer = bytes(self._unread[_LENGTH.size : end])
                 del self._unread[:end]
                 self.share = None
                 return answer
+            if self._is_over:
+                break
             await self._wait()
         return b""
 
@@ -128,5 +130,6 @@ class Conversation:
             return
         if len(self._unread) > _LENGTH.size + MOST_BYTES:  # more than any answer has, asked for or not
             self._loop.remove_reader(self._ends[1])
-            self.end()
+            self._unread.clear()
+            self._is_over = True
         self._wake()

@@ -469,9 +469,9 @@ def test_a_command_with_a_key_is_charged_once(here: Here, client: Client) -> Non
 def test_a_key_that_no_server_accepts_is_refused(here: Here, script: Script, key: str) -> None:
     """Before anything is sent; and one without a server has no use."""
     arguments = ("convert", "lakes.geojson", "--idempotency-key", key)
-    assert main((*arguments, "--url", script.url, "--key", "k")) == 1
+    assert main((*arguments, "--url", script.url, "--key", "k")) == 2
     assert "idempotency key" in here.said()
-    assert main(arguments) == 1
+    assert main(arguments) == 2
     assert "Name the server with --url." in here.said()
     assert script.noted == []
 

@@ -87,6 +87,15 @@ async def test_a_run_that_only_reports_is_not_heard_for_ever(talk: Talk) -> None
     assert await asked == b""
 
 
+async def test_what_a_run_has_answered_is_heard_after_its_end(talk: Talk) -> None:
+    """It died while it answered the next question; the answer before that is whole."""
+    await talk.ours.say(("translate",), ("count",))
+    await talk.send(answer(b"{}") + answer(b"[]")[:5])
+    talk.ours.end()
+    assert await talk.ours.hear() == b"{}"
+    assert await talk.ours.hear() == b""
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 async def test_a_run_that_takes_a_day_is_heard_to_its_end(tmp_path: Path) -> None:
     """It reports less and less often, so that it is not taken for one that only reports."""
