@@ -31,6 +31,8 @@ _ENOUGH_BYTES = 256 * 1024 + _PIECE_OVERHEAD_BYTES
 PARTING_SECONDS = 30.0
 PARTING_BYTES = 128 * 1024 * 1024  # the largest upload
 """How long, and how much, a client may keep sending an unread body, so that it gets to read its response."""
+LATELY_SECONDS = 2.0
+"""How long after it has connected a client that is busy may need to send its first request."""
 
 
 class Connection:
@@ -191,6 +193,14 @@ class Connection:
         """Whether everything is sent, and only the client's end of the connection is still open."""
         return self._is_deaf and not self._is_served and self.is_open
 
+    @property
+    def expects_request(self) -> bool:
+        """Whether its client is likely to be sending a request: it has connected lately, or sent a part of one."""
+        if self.due == math.inf or not self.is_open or self._is_deaf:
+            return False
+        began = self.due - self.site.limits.keep_alive_seconds
+        return not self._is_idle() and (self._was_served or self._loop.time() - began < LATELY_SECONDS)
+
     def close_if_resting(self) -> None:
         """End a connection whose client no longer waits."""
         if self.due < math.inf and not self.is_parting:
@@ -204,7 +214,7 @@ class Connection:
         """
         if self.is_parting:
             self.close()
-        elif self._was_served and (self.speaks_http2 or self._is_between_requests()):
+        elif self._is_idle():
             self.part()
         else:
             self.refuse(TOO_LATE)
@@ -225,6 +235,10 @@ class Connection:
     def _is_between_requests(self) -> bool:
         """Whether the next byte is the first of a request."""
         return self._http is None or self._http.is_blank
+
+    def _is_idle(self) -> bool:
+        """Whether a connection at rest has had a request, and the next one has not begun."""
+        return self._was_served and (self.speaks_http2 or self._is_between_requests())
 
     def _pass_gate(self, data: bytes) -> tuple[bytes, Promise | None]:
         """Respond to requests that the gate refuses; return the remaining bytes and the first one's promise."""

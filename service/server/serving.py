@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 KEEP_ALIVE_SECONDS = 30.0
 _SWEEP_SECONDS = 1.0
 """How often connections are checked for idleness: a timer for each would cost a tenth of a refusal."""
+_MOMENT_SECONDS = 0.02
+"""How long a request that was sent before the service stops may be on its way."""
 LAST_WORDS_SECONDS = 2.0
 """How long responses to clients whose jobs were ended may take; after twice that time connections are closed."""
 
@@ -97,20 +99,31 @@ class Site:
     async def stop(self, seconds: float) -> None:
         """Accept no more connections; close idle ones at once, the others after their responses, within `seconds`.
 
-        Clients that are still sending data that is discarded have `LAST_WORDS_SECONDS` more to read their responses.
+        Clients that have just connected, or sent a part of a request's header, have `LAST_WORDS_SECONDS` of these to
+        send the rest. Those that are still sending data that is discarded have as long after `seconds` to read their
+        responses.
         """
+        end_at = self.loop.time() + seconds
         self.door.close()
         self.is_stopping = True
         await self.context.terminated.set()
+        await self._receive_what_comes(min(seconds, LAST_WORDS_SECONDS))
         for connection in tuple(self.connections):
             connection.close_if_resting()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=seconds)
+            await asyncio.wait(self._tasks, timeout=max(0.0, end_at - self.loop.time()))
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS_SECONDS):
                 while any(each.is_parting for each in self.connections):
                     self._has_closed.clear()
                     await self._has_closed.wait()
+
+    async def _receive_what_comes(self, seconds: float) -> None:
+        """Let requests begin that have arrived or are likely to be on their way: nobody else would answer them."""
+        for _ in range(round(seconds / _MOMENT_SECONDS) if self.connections else 0):
+            await asyncio.sleep(_MOMENT_SECONDS)
+            if not any(each.expects_request for each in self.connections):
+                return
 
     def cut_off(self) -> None:
         """End everything that is still in progress."""

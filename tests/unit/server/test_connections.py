@@ -116,10 +116,15 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def connection(*, http2: bool = False, gate: Gate | None = None) -> AsyncIterator[Client]:
+async def connection(
+    *,
+    http2: bool = False,
+    gate: Gate | None = None,
+    keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
+) -> AsyncIterator[Client]:
     """Serve one connection."""
     application, pieces = Application(), list[bytes]()
-    limits = ServerLimits(keep_alive_seconds=KEEP_ALIVE_SECONDS, http2=http2)
+    limits = ServerLimits(keep_alive_seconds=keep_alive_seconds, http2=http2)
     site = Site(application, socket.socket(), limits, gate=gate)
     served, own = socket.socketpair()
     served.setblocking(False)
@@ -225,6 +230,34 @@ async def test_a_server_that_stops_closes_idle_connections_at_once() -> None:
         assert await client.ask()
         await client.site.stop(WORK_SECONDS)
         assert await client.ended(KEEP_ALIVE_SECONDS / 2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "sent"),
+    [(0, 0), (0, 10), (1, 10), (1, len(REQUEST % b"/"))],
+    ids=["connected", "first begun", "further begun", "further sent"],
+)
+async def test_a_server_that_stops_answers_requests_that_are_on_their_way(asked: int, sent: int) -> None:
+    """Those that have arrived, as a whole or in part, and those of clients that have just connected."""
+    request = REQUEST % b"/"
+    async with connection() as client:
+        for _ in range(asked):
+            await client.ask()
+        await client.send(request[:sent])
+        stopping = asyncio.get_running_loop().create_task(client.site.stop(10))
+        await until(lambda: client.site.is_stopping)
+        if sent < len(request):
+            await asyncio.sleep(KEEP_ALIVE_SECONDS / 5)
+            await client.send(request[sent:])
+        assert (await client.reader.read()).endswith(b"done")
+        await asyncio.wait_for(stopping, 10)
+
+
+async def test_a_server_that_stops_does_not_wait_for_a_client_that_sends_nothing() -> None:
+    """For longer than a client that has just connected needs."""
+    async with connection(keep_alive_seconds=600) as client:
+        await asyncio.wait_for(client.site.stop(60), 30)
+        assert await client.reader.read() == b""
 
 
 async def test_a_server_that_stops_lets_work_end() -> None:
