@@ -15,6 +15,7 @@ pytestmark = pytest.mark.xdist_group("fleet")
 ASYNC = {"Prefer": "respond-async"}
 LONG = lengthy(40_000)
 _BEGUN = "SELECT FROM job WHERE id = $1 AND status = 'Processing' AND deaths = $2"
+_RUNNING = "SELECT FROM job WHERE id = $1 AND status = 'Processing'"
 _TOGETHER = "SELECT FROM job WHERE completed_at IS NULL AND worker_id = (SELECT worker_id FROM job WHERE id = $1)"
 
 
@@ -35,9 +36,12 @@ def test_a_file_that_ends_its_workers(fleet: Site) -> None:
     first, other = fleet.workers[0], killed(fleet.workers[1])
     with fleet.client("business") as client:
         poison, waited = promised(client, LONG), promised(client, lakes())
+        blamed = 0  # as long as the poison ran, a small file may have had a turn: it runs then, and is in doubt
         for died in range(MOST_DEATHS - 1):
             wait_until(partial(fleet.rows, _BEGUN, poison, died))
-            first = fleet.workers[0] = fleet.start(killed(first).data_dir.name, WORKER)
+            directory = killed(first).data_dir.name
+            blamed += len(fleet.rows(_RUNNING, waited))
+            first = fleet.workers[0] = fleet.start(directory, WORKER)
         wait_until(partial(fleet.rows, _BEGUN, poison, MOST_DEATHS - 1))
         assert len(fleet.rows(_TOGETHER, poison)) == 1
         later = promise(client)
@@ -50,6 +54,6 @@ def test_a_file_that_ends_its_workers(fleet: Site) -> None:
         assert client.wait_for(waited)["status"] == "Completed"
     rows = fleet.rows("SELECT status, attempt, deaths FROM job WHERE id = ANY($1)", later)
     assert rows == [{"status": "Completed", "attempt": 2, "deaths": 0}] * len(later)
-    assert fleet.rows("SELECT deaths FROM job WHERE id = $1", waited) == [{"deaths": 0}]
+    assert fleet.rows("SELECT deaths FROM job WHERE id = $1", waited) == [{"deaths": blamed}]
     assert fleet.rows("SELECT FROM ledger WHERE job_id = $1", poison) == []
     wait_until(fleet.is_clean)
