@@ -1,9 +1,9 @@
 /*
  * Examines the parts of a workbook (XLSX) before its driver reads them: the formats that its cells use, the formulas that
  * have no result, and the characters that are escaped. The counts are those of service/engine/jailed/cells.py. Workbooks
- * that count days from 1904, have prefixes before the names of elements, have parts in UTF-16, or are unusual in another way
- * count as odd and are left to service/engine/jailed/styles.py. Whether the driver mistakes a format is for the service to
- * decide.
+ * that count days from 1904, hold ISO dates, have prefixes before the names of elements, have parts in UTF-16, or are unusual
+ * in another way count as odd and are left to service/engine/jailed/styles.py. Whether the driver mistakes a format is for the
+ * service to decide.
  *
  * Sheets are read in pieces, so that memory is limited; no look at a tag goes beyond the next one, so that the time it takes
  * grows with the text.
@@ -101,7 +101,8 @@ static void see_cell(struct workbook *book, struct tag cell, const char *end)
     struct tag kind = attribute(cell, "t");
     int is_text = kind.end && kind.end - kind.start == 3 && begins(kind.start, kind.end, "str");
     int place = number_of(cell, "s", NO_NUMBER);
-    book->is_odd |= cell.end - cell.start > LONGEST_TAG || place >= MOST_PLACES;
+    int is_iso_date = kind.end && kind.end - kind.start == 1 && begins(kind.start, kind.end, "d");
+    book->is_odd |= is_iso_date || cell.end - cell.start > LONGEST_TAG || place >= MOST_PLACES;
     if (place >= 0 && place < MOST_PLACES)
         book->is_used[place] = 1;
     if (place >= 0 && place < MOST_PLACES && (!kind.end || begins(kind.start, kind.end, "n")))

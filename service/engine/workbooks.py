@@ -33,6 +33,10 @@ NAMED = (
     "Cells of the first row that are dates or times ({count:,}) became names of columns as numbers, such as 45293. "
     "Write them as texts."
 )
+ISO = (
+    "Dates that the workbook writes in the ISO notation ({count:,}) are texts, such as 2024-01-02T03:04:05. For dates, "
+    "save the workbook as an ordinary .xlsx (not Strict Open XML) and send it again."
+)
 JAILED = (styles.__name__,)
 
 
@@ -44,6 +48,7 @@ class Found(msgspec.Struct, frozen=True):
     escaped: Count = 0
     late: Count = 0
     named: Count = 0
+    iso: Count = 0
 
     def warnings(self) -> Iterator[str]:
         """The sentences for the client."""
@@ -57,6 +62,8 @@ class Found(msgspec.Struct, frozen=True):
             yield LATE.format(count=self.late)
         if self.named:
             yield NAMED.format(count=self.named)
+        if self.iso:
+            yield ISO.format(count=self.iso)
 
 
 class Examined(Answer, frozen=True):

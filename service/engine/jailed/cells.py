@@ -10,7 +10,8 @@ from itertools import chain
 MEMBER = re.compile(r"xl/(?:worksheets/[^/]+|sharedStrings)\.xml", re.IGNORECASE)
 MOST_SCANNED = 256 << 20
 CHUNK = 1 << 20
-UP_TO_THE_LAST = re.compile(rb".*(?=<(?:c|si)\b)", re.DOTALL)
+SHEET = re.compile(r"xl/worksheets/[^/]+\.xml", re.IGNORECASE)
+UP_TO_THE_LAST = re.compile(rb".*(?=<(?:\w++:)?(?:c|si)\b)", re.DOTALL)
 """What is before the last cell, or the last of the texts that cells share."""
 DECLARED = re.compile(r"\A\ufeff?(?:<\?xml[^>]*\?>)?")
 """A mark and a declaration of the encoding."""
@@ -26,6 +27,10 @@ No part of the pattern goes beyond the next tag, so that the time it takes grows
 """
 ESCAPED = re.compile(rb"_x[0-9A-Fa-f]{4}_")
 """How workbooks write characters that XML lacks, and carriage returns."""
+ISO_DATE = re.compile(rb"""(?>(<(?:\w++:)?c\b[^<>]*?\st\s*+=\s*+["'])d(["']))([^<>]*+(?<!/)>)""")
+"""The start of a cell whose type is an ISO date; the driver takes the year for a number of days."""
+STYLE = re.compile(rb"""\ss\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
+"""The format of a cell; with one of dates, the driver takes texts that are no shared ones for numbers, too."""
 
 
 def scan(book: zipfile.ZipFile) -> tuple[int, int]:
@@ -38,6 +43,21 @@ def scan(book: zipfile.ZipFile) -> tuple[int, int]:
         uncalculated += len(UNCALCULATED.findall(part)) if FORMULA in part else 0
         escaped += len(ESCAPED.findall(part)) if ESCAPE in part else 0
     return uncalculated, escaped
+
+
+def iso_dates(book: zipfile.ZipFile) -> dict[str, int]:
+    """How many cells of each sheet that has such are ISO dates.
+
+    Raises what `zipfile` does if the workbook is damaged.
+    """
+    sheets = filter(SHEET.fullmatch, book.namelist())
+    counts = {sheet: sum(count for _, count in _with_texts(book, sheet)) for sheet in sheets}
+    return {sheet: count for sheet, count in counts.items() if count}
+
+
+def with_texts(book: zipfile.ZipFile, sheet: str) -> Iterator[bytes]:
+    """The content of `sheet`, in which ISO dates are texts."""
+    return (text for text, _ in _with_texts(book, sheet))
 
 
 def is_late(days: float) -> bool:
@@ -68,19 +88,36 @@ def _wide_encoding(beginning: bytes) -> str:
     return "utf-16-le" if mark == codecs.BOM_UTF16_LE or zero == 1 else ""
 
 
+def _with_texts(book: zipfile.ZipFile, sheet: str) -> Iterator[tuple[bytes, int]]:
+    """The same, with the number of ISO dates in each part of it."""
+    for part in _cut(pieces(book, sheet)):
+        has_any = b'"d"' in part or b"'d'" in part
+        yield ISO_DATE.subn(_as_text, part) if has_any else (part, 0)
+
+
+def _as_text(cell: re.Match[bytes]) -> bytes:
+    return STYLE.sub(b"", cell.expand(rb"\1str\2\3"))
+
+
 def _parts(book: zipfile.ZipFile) -> Iterator[bytes]:
     """The content of the sheets and texts, cut before a cell or text, as far as it is scanned."""
     scanned = 0
     for member in filter(MEMBER.fullmatch, book.namelist()):
-        rest = b""
-        for piece in pieces(book, member) if scanned < MOST_SCANNED else ():
-            scanned += len(piece)
-            text = rest + piece
-            least = max(len(text) - CHUNK, 0)
-            last = UP_TO_THE_LAST.match(text, least)
-            end = last.end() if last else least
-            yield text[:end]
-            rest = text[end:]
+        for part in _cut(pieces(book, member)) if scanned < MOST_SCANNED else ():
+            yield part
+            scanned += len(part)
             if scanned >= MOST_SCANNED:
                 break
-        yield rest
+
+
+def _cut(content: Iterator[bytes]) -> Iterator[bytes]:
+    """`content`, cut before a cell or text."""
+    rest = b""
+    for piece in content:
+        text = rest + piece
+        least = max(len(text) - CHUNK, 0)
+        last = UP_TO_THE_LAST.match(text, least)
+        end = last.end() if last else least
+        yield text[:end]
+        rest = text[end:]
+    yield rest

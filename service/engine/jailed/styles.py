@@ -18,14 +18,13 @@ from html import unescape
 from itertools import count, islice
 from pathlib import Path
 
-from service.engine.jailed.cells import CHUNK, is_late, pieces, scan
+from service.engine.jailed.cells import CHUNK, SHEET, is_late, iso_dates, pieces, scan, with_texts
 
 MEMBER = "xl/styles.xml"
 BOOK_MEMBER = "xl/workbook.xml"
 MOST_BYTES = 16 << 20
 CODE = re.compile(rb"""(\bformatCode\s*=\s*(?P<quote>["']))(.*?)((?P=quote))""", re.DOTALL)
 SINCE_1904 = re.compile(rb"""\bdate1904\s*=\s*["'](?:1|true)["']""")
-SHEET = re.compile(r"xl/worksheets/[^/]+\.xml", re.IGNORECASE)
 FORMATS = re.compile(rb"(?>.*?<(?:\w++:)?cellXfs\b)(?P<listed>.*?)</(?:\w++:)?cellXfs\s*+>", re.DOTALL)
 """The formats of cells, which cells name by their position. To be matched once, from the start."""
 FORMAT = re.compile(rb"<(?:\w++:)?xf\b[^<>]*+>")
@@ -79,11 +78,12 @@ UNREADABLE = (
 
 
 def main(workbook: str, plain: str, found_file: str) -> None:
-    """Write a copy of `workbook` to `plain` whose formats the driver understands, unless it understands all of them.
+    """Write a copy of `workbook` to `plain` whose formats and dates the driver understands, unless it understands all.
 
     Also write to `found_file`, as JSON, what the driver does not tell: whether it, which counts days from 1900, reads
     dates as earlier ones (`early`), how many formulas have no result, how many characters are escaped, how many times
-    become `late`, and how many moments are cells of a header (`named`).
+    become `late`, how many moments are cells of a header (`named`), and how many ISO dates are texts in the copy
+    (`iso`).
     """
     try:
         with zipfile.ZipFile(workbook) as book:
@@ -94,15 +94,17 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             largest = _largest(book, _wanted(understood, built_in, is_early=is_early))
             uncalculated, escaped = scan(book)
             late, named = _moments(book, _with_known_numbers(understood, built_in, largest))
+            dated = iso_dates(book)
             is_whole = book.getinfo(MEMBER).file_size < MOST_BYTES
     except UNREADABLE:
         return  # the driver reports what is wrong
     understood = _with_known_numbers(understood, built_in, largest)
-    if is_whole and understood != content:
-        _copy_with(understood, workbook, plain)
+    restyled = {MEMBER: understood} if is_whole and understood != content else {}
+    if restyled or dated:
+        _copy_with(restyled, dated, workbook, plain)
     early = is_early and any(place in largest for place in _dates(understood))
     found = {"early": early, "uncalculated": uncalculated, "escaped": escaped, "late": late, "named": named}
-    Path(found_file).write_text(json.dumps(found), encoding="ascii")
+    Path(found_file).write_text(json.dumps(found | {"iso": sum(dated.values())}), encoding="ascii")
 
 
 def understood(code: str) -> str:
@@ -263,13 +265,24 @@ def _understood(code: bytes) -> bytes:
     return b"0" if re.search("[dhy]", text) else code
 
 
-def _copy_with(styles: bytes, workbook: str, plain: str) -> None:
-    """Copy `workbook`, and put `styles` after its members; the former ones are not listed any more."""
+def _copy_with(restyled: Mapping[str, bytes], dated: Container[str], workbook: str, plain: str) -> None:
+    """Copy `workbook`, and put what differs after its members: `restyled`, and the sheets `dated` with texts for dates.
+
+    The former ones are not listed any more.
+    """
     shutil.copyfile(workbook, plain)
-    with zipfile.ZipFile(plain, "a", zipfile.ZIP_DEFLATED) as book:
-        book.filelist = [member for member in book.filelist if member.filename != MEMBER]
-        del book.NameToInfo[MEMBER]
-        book.writestr(MEMBER, styles)
+    with zipfile.ZipFile(workbook) as former, zipfile.ZipFile(plain, "a", zipfile.ZIP_DEFLATED) as book:
+        sheets = [name for name in former.namelist() if name in dated]
+        book.filelist = [
+            member for member in book.filelist if member.filename not in dated and member.filename not in restyled
+        ]
+        for name, content in restyled.items():
+            del book.NameToInfo[name]
+            book.writestr(name, content)
+        for name in dict.fromkeys(sheets):
+            del book.NameToInfo[name]
+            with book.open(name, "w", force_zip64=True) as file:
+                file.writelines(with_texts(former, name))
 
 
 if __name__ == "__main__":

@@ -37,6 +37,8 @@ CELLS: Mapping[str, bytes] = {
 ODD: Mapping[str, Mapping[str, bytes]] = {
     "days from 1904": {styles.BOOK_MEMBER: b"<workbook><workbookPr date1904='1'/></workbook>"},
     "perhaps days from 1904": {styles.BOOK_MEMBER: b'<workbook><workbookPr date1904 = "0"/></workbook>'},
+    "an ISO date": {SHEET: b"<c r='A1'><v>1</v></c><c r='B1' s='1' t='d'><v>2024-01-02</v></c>"},
+    "an ISO date between blanks": {SHEET: b'<c r="A1"\n\tt = "d"\n><v>2024-01-02</v></c>'},
     "a prefix": {SHEET: b"<x:worksheet xmlns:x='a'><x:c s='1'/></x:worksheet>"},
     "a prefix of formats": {styles.MEMBER: b"<x:styleSheet xmlns:x='a'/>"},
     "formats without end": {styles.MEMBER: b"<styleSheet><cellXfs><xf numFmtId='0'/>"},
