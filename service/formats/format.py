@@ -117,6 +117,8 @@ class LeftOut(msgspec.Struct, frozen=True):
 
     If it has groups, only the matches with a group count.
     """
+    beside: bytes = b""
+    """A regular expression without which the pattern reveals nothing; it is searched for as the pattern is."""
     column: str = ""
     """The column in which newer versions of the driver report it; the warning is given only without that column."""
 

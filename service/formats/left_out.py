@@ -47,7 +47,8 @@ def warn_of_left_out(row: Format, paths: Sequence[Path]) -> Mapping[str, str]:
 
 
 def _total(entry: LeftOut, counts: Mapping[bytes, int]) -> int:
-    return sum(counts[word] for word in (*entry.words, entry.pattern) if word)
+    pattern = entry.pattern if not entry.beside or counts[entry.beside] else b""
+    return sum(counts[word] for word in (*entry.words, pattern) if word)
 
 
 def _sentence(entry: LeftOut, count: int) -> str:
@@ -58,7 +59,8 @@ def _count(path: Path, entries: Sequence[LeftOut]) -> Counter[bytes]:
     """How often each word and pattern of `entries` occurs; not in UTF-16, which does not contain them as such."""
     counts: Counter[bytes] = Counter()
     words = _searches([word for entry in entries for word in entry.words])
-    patterns = {entry.pattern: re.compile(entry.pattern) for entry in entries if entry.pattern}
+    wanted = {pattern for entry in entries for pattern in (entry.pattern, entry.beside) if pattern}
+    patterns = {pattern: re.compile(pattern) for pattern in wanted}
     for text, old in _pieces(path):
         for search in words:
             counts.update(search.findall(text))

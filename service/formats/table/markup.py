@@ -26,6 +26,7 @@ SIMPLE_BEGINS_BLANK = rb"<SimpleData[^<>]*+>(?:<!\[CDATA\[)?\s++[^<\s]"
 SIMPLE_ENDS_BLANK = rb"</SimpleData>(?:(?<= </SimpleData>)|(?<= \]\]></SimpleData>))"
 """A value with a blank at its end. It begins with fixed bytes, which are found in an eighth of the time of a choice."""
 SIMPLE_EMPTY = rb"<SimpleData\b[^<>]*+(?:(?<=/)>|>\s*+(?:<!\[CDATA\[\s*+\]\]>\s*+)?</SimpleData>)"
+SIMPLE_NUMBERS = rb"<SimpleField\b[^<>]*?\stype\s*=\s*[\"'](?i:u?int|u?short|float|double|bool)[\"']"
 EMPTY_IN_GML = rb"<(?!gml:)([\w:.-]++)(?:\s?/>|></\1>)"
 EMPTY_IN_GPX = rb"<(?!(?:gpx|metadata|author|copyright|rte|trk|trkseg|extensions)\b)([\w:.-]++)(?:\s?/>|></\1>)"
 """An element without content; those with attributes may hold something there."""
@@ -75,7 +76,12 @@ _KML_LEFT_OUT = (
     LeftOut((b"<Placemark id=",), "Ids of features ({count}) were left out.", column="id"),
     LeftOut((), "Blanks and line ends at the beginning of texts ({count}) were left out.", pattern=SIMPLE_BEGINS_BLANK),
     LeftOut((), "Blanks at the end of texts ({count}) were left out.", pattern=SIMPLE_ENDS_BLANK),
-    LeftOut((), "Empty values ({count}) became 0 in columns that the file declares as numbers.", pattern=SIMPLE_EMPTY),
+    LeftOut(
+        (),
+        "Empty values ({count}) became 0 in columns that the file declares as numbers, and empty texts in others.",
+        pattern=SIMPLE_EMPTY,
+        beside=SIMPLE_NUMBERS,
+    ),
     LeftOut((b"<Style", b"<styleUrl"), "Styles, such as colours and icons, were left out."),
     LeftOut(
         (b">relativeToGround<", b">clampToGround<", b">relativeToSeaFloor<", b">clampToSeaFloor<"),
