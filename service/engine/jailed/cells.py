@@ -51,13 +51,14 @@ def iso_dates(book: zipfile.ZipFile) -> dict[str, int]:
     Raises what `zipfile` does if the workbook is damaged.
     """
     sheets = filter(SHEET.fullmatch, book.namelist())
-    counts = {sheet: sum(count for _, count in _with_texts(book, sheet)) for sheet in sheets}
+    counts = {sheet: sum(map(_dated, _cut(pieces(book, sheet)))) for sheet in sheets}
     return {sheet: count for sheet, count in counts.items() if count}
 
 
 def with_texts(book: zipfile.ZipFile, sheet: str) -> Iterator[bytes]:
     """The content of `sheet`, in which ISO dates are texts."""
-    return (text for text, _ in _with_texts(book, sheet))
+    for part in _cut(pieces(book, sheet)):
+        yield ISO_DATE.sub(_as_text, part) if _may_be_dated(part) else part
 
 
 def is_late(days: float) -> bool:
@@ -88,15 +89,16 @@ def _wide_encoding(beginning: bytes) -> str:
     return "utf-16-le" if mark == codecs.BOM_UTF16_LE or zero == 1 else ""
 
 
-def _with_texts(book: zipfile.ZipFile, sheet: str) -> Iterator[tuple[bytes, int]]:
-    """The same, with the number of ISO dates in each part of it."""
-    for part in _cut(pieces(book, sheet)):
-        has_any = b'"d"' in part or b"'d'" in part
-        yield ISO_DATE.subn(_as_text, part) if has_any else (part, 0)
+def _may_be_dated(part: bytes) -> bool:
+    return b'"d"' in part or b"'d'" in part
+
+
+def _dated(part: bytes) -> int:
+    return len(ISO_DATE.findall(part)) if _may_be_dated(part) else 0
 
 
 def _as_text(cell: re.Match[bytes]) -> bytes:
-    return STYLE.sub(b"", cell.expand(rb"\1str\2\3"))
+    return STYLE.sub(b"", cell[1]) + b"str" + cell[2] + STYLE.sub(b"", cell[3])
 
 
 def _parts(book: zipfile.ZipFile) -> Iterator[bytes]:
