@@ -35,6 +35,7 @@ from tests.schedules.tap import OfPostgres, OfS3, Tap
 from tests.support.server import Server, running_server
 
 LEASE_SECONDS = 3
+_LIVELY = "SELECT FROM server WHERE heartbeat_at BETWEEN service_time() - interval '1.5 s' AND service_time()"
 PATIENCE_SECONDS = 240.0
 """How long anything may take on a host that has much else to do; nothing is judged by it but that it ends at all."""
 
@@ -149,6 +150,10 @@ class Site:
                     return [dict(row) for row in await connection.fetch(query, *arguments)]
             except DatabaseUnavailable:
                 await anyio.sleep(0.05)
+
+    def await_leases(self) -> None:
+        """Wait until every server holds its lease again: the others fail jobs of one that was cut off too long."""
+        wait_until(lambda: len(self.rows(_LIVELY)) >= len(self.nodes))
 
     def audit(self) -> list[str]:
         """The differences between ledger, jobs and store."""

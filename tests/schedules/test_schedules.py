@@ -14,7 +14,7 @@ import httpx
 import msgspec
 import pytest
 
-from tests.schedules.site import PATIENCE_SECONDS, Node, Site, running_site
+from tests.schedules.site import PATIENCE_SECONDS, Node, Site, running_site, wait_until
 from tests.schedules.tap import Hold, When
 from tests.schedules.traffic import KINDS, Kind, Request
 from tests.support.data import lakes
@@ -40,6 +40,7 @@ def site(shared_site: Site) -> Iterator[Site]:
     """The site with everything running, whatever the previous test did to it."""
     for node in shared_site.nodes:
         node.revive()
+    shared_site.await_leases()
     yield shared_site
     for node in shared_site.nodes:
         with suppress(ProcessLookupError):
@@ -212,8 +213,7 @@ def test_a_batch_that_broke_off_is_finished_by_its_repeat(site: Site) -> None:
     replay_or_begin = request.begin(node)
     assert second.reached.wait(REACH_SECONDS)
     [row] = site.rows("SELECT id FROM job WHERE account_id = $1", request.account_id)
-    while not request.charged():
-        time.sleep(0.01)
+    wait_until(request.charged)
     second.let_go(breaks=True)
     response = replay_or_begin.result()
     assert response is not None
