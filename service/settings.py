@@ -1,13 +1,13 @@
 """Every setting of Geomill: one frozen record, read once from the environment.
 
-A setting is one field: its name is the variable (`data_dir` is GEOMILL_DATA_DIR), its annotation has the bounds, and
-its description is the line in the documentation.
+A setting is one field: its name is the variable (`data_dir` is GEOMILL_DATA_DIR), and its annotation has the bounds and
+the line in the documentation.
 """
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta
@@ -24,299 +24,209 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     """The service's settings."""
 
     data_dir: Annotated[
-        str,
-        Meta(
-            description="Directory for all data that Geomill keeps on disk: work files, embedded database, file store."
-        ),
+        str, "Directory for all data that Geomill keeps on disk: work files, embedded database, file store."
     ] = ".geomill"
     memory_dir: Annotated[
         str,
-        Meta(
-            description="Directory in memory for the conversion of uploads of up to 256 KiB, up to 64 MiB per "
-            "converter; empty: GEOMILL_DATA_DIR, as for larger uploads."
-        ),
+        "Directory in memory for the conversion of uploads of up to 256 KiB, up to 64 MiB per converter; empty: "
+        "GEOMILL_DATA_DIR, as for larger uploads.",
     ] = "/dev/shm"  # noqa: S108 -- we create a directory of our own in it and check its owner
-    host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
-    port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0: any free port.")] = 8080
+    host: Annotated[str, "Address to listen on."] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535), "Port to listen on; 0: any free port."] = 8080
     private_port: Annotated[
         Annotated[int, Meta(ge=0, le=65535)] | None,
-        Meta(
-            description="Separate port for /healthz, /readyz, /metrics, /openapi.json and /docs, which are then not on "
-            "the port of the service; unset: they are on the port of the service."
-        ),
+        "Separate port for /healthz, /readyz, /metrics, /openapi.json and /docs, which are then not on the port of the "
+        "service; unset: they are on the port of the service.",
     ] = None
-    private_host: Annotated[str, Meta(description="Address of the private port; empty: GEOMILL_HOST.")] = ""
+    private_host: Annotated[str, "Address of the private port; empty: GEOMILL_HOST."] = ""
     processes: Annotated[
         str,
-        Meta(
-            pattern=r"^(auto|[1-9]|[12][0-9]|3[0-2])$",
-            description="Number of serving processes on the port, up to 32, which share the limits of this table; "
-            "auto: one for every two cores, which keeps them busy.",
-        ),
+        Meta(pattern=r"^(auto|[1-9]|[12][0-9]|3[0-2])$"),
+        "Number of serving processes on the port, up to 32, which share the limits of this table; auto: one for every "
+        "two cores, which keeps them busy.",
     ] = "1"
     page: Annotated[
-        Literal["on", "off"],
-        Meta(description="on: / is a page on which people with a key convert files; off: nothing is at /."),
+        Literal["on", "off"], "on: / is a page on which people with a key convert files; off: nothing is at /."
     ] = "on"
     root_path: Annotated[
         str,
-        Meta(
-            pattern=r"^(/[A-Za-z0-9._~-]+)*$",
-            description="Path prefix under which a gateway exposes the service, such as /geo; it may strip it or not.",
-        ),
+        Meta(pattern=r"^(/[A-Za-z0-9._~-]+)*$"),
+        "Path prefix under which a gateway exposes the service, such as /geo; it may strip it or not.",
     ] = ""
     trusted_proxies: Annotated[
         str,
-        Meta(
-            description="Addresses and networks of gateways, separated by commas, whose X-Forwarded-For, -Proto and "
-            "-Host headers are trusted; from all others they are ignored."
-        ),
+        "Addresses and networks of gateways, separated by commas, whose X-Forwarded-For, -Proto and -Host headers are "
+        "trusted; from all others they are ignored.",
     ] = ""
     identity_secret: Annotated[
         str,
-        Meta(
-            description="Secrets, separated by commas, of 32 characters or more each, with which a gateway that "
-            "authenticates clients signs their account in the header X-Geomill-Identity; empty: the header is ignored."
-        ),
+        "Secrets, separated by commas, of 32 characters or more each, with which a gateway that authenticates clients "
+        "signs their account in the header X-Geomill-Identity; empty: the header is ignored.",
     ] = ""
     identity_seconds: Annotated[
-        float,
-        Meta(
-            gt=0,
-            le=3600,
-            description="Permitted difference between the time in that header and the clock of this host.",
-        ),
+        float, Meta(gt=0, le=3600), "Permitted difference between the time in that header and the clock of this host."
     ] = 60.0
     cors_origins: Annotated[
-        str,
-        Meta(description="Origins whose scripts may call the service, separated by commas, or *; empty: none."),
+        str, "Origins whose scripts may call the service, separated by commas, or *; empty: none."
     ] = ""
-    max_connections: Annotated[
-        int, Meta(ge=1, description="Maximum number of open connections; further ones get status 503.")
-    ] = 4096
+    max_connections: Annotated[int, Meta(ge=1), "Maximum number of open connections; further ones get status 503."] = (
+        4096
+    )
     max_header_bytes: Annotated[
-        int,
-        Meta(
-            ge=1024, le=65536, description="Maximum size of the request line and headers; larger ones get status 431."
-        ),
+        int, Meta(ge=1024, le=65536), "Maximum size of the request line and headers; larger ones get status 431."
     ] = 16_384
     public_url: Annotated[
-        str,
-        Meta(description="Base URL of the service for clients, used in links; empty: derived from the request."),
+        str, "Base URL of the service for clients, used in links; empty: derived from the request."
     ] = ""
     database_url: Annotated[
         str,
-        Meta(
-            pattern=r"^(postgres(ql)?://.*)?$",
-            description="URL of the PostgreSQL database (postgresql://…); empty: embedded, in the data directory.",
-        ),
+        Meta(pattern=r"^(postgres(ql)?://.*)?$"),
+        "URL of the PostgreSQL database (postgresql://…); empty: embedded, in the data directory.",
     ] = ""
     link_secrets: Annotated[
         str,
-        Meta(
-            description="Secrets, separated by commas, of 32 characters or more each, that sign the links of the local "
-            "file store: the first one signs, all are accepted; empty: one is generated and kept in the data directory."
-        ),
+        "Secrets, separated by commas, of 32 characters or more each, that sign the links of the local file store: the "
+        "first one signs, all are accepted; empty: one is generated and kept in the data directory.",
     ] = ""
     http2: Annotated[
-        bool,
-        Meta(description="Serve HTTP/2 to clients that start with it (prior knowledge); usually a gateway does that."),
+        bool, "Serve HTTP/2 to clients that start with it (prior knowledge); usually a gateway does that."
     ] = False
     postgres_bin_dir: Annotated[
-        str,
-        Meta(
-            description="Directory with postgres and initdb for the embedded database; empty: the newest version found."
-        ),
+        str, "Directory with postgres and initdb for the embedded database; empty: the newest version found."
     ] = ""
     postgres_user: Annotated[
-        str,
-        Meta(description="User of the embedded database server if Geomill runs as root; empty: postgres or nobody."),
+        str, "User of the embedded database server if Geomill runs as root; empty: postgres or nobody."
     ] = ""
-    ogr2ogr: Annotated[str, Meta(description="Path of ogr2ogr; empty: the one on the PATH.")] = ""
+    ogr2ogr: Annotated[str, "Path of ogr2ogr; empty: the one on the PATH."] = ""
     sandbox: Annotated[
         Literal["strict", "best-effort"],
-        Meta(
-            description="strict: refuse to start without network isolation, file-system isolation and resource limits, "
-            "or if converters would run as root; best-effort: start anyway."
-        ),
+        "strict: refuse to start without network isolation, file-system isolation and resource limits, or if "
+        "converters would run as root; best-effort: start anyway.",
     ] = "strict"
     converters: Annotated[
-        int,
-        Meta(ge=0, description="Number of files converted at the same time; 0: one per core that the service may use."),
+        int, Meta(ge=0), "Number of files converted at the same time; 0: one per core that the service may use."
     ] = 0
     suspended: Annotated[
         int,
-        Meta(
-            ge=0,
-            description="Maximum number of files that are suspended while another account uses their converter; each "
-            "keeps its memory; 0: two per converter.",
-        ),
+        Meta(ge=0),
+        "Maximum number of files that are suspended while another account uses their converter; each keeps its memory; "
+        "0: two per converter.",
     ] = 0
     waiting_room: Annotated[
         int,
-        Meta(
-            ge=1,
-            description="Maximum number of files that wait for a converter; further ones get status 503, as do files "
-            "that could not be started within about a second.",
-        ),
+        Meta(ge=1),
+        "Maximum number of files that wait for a converter; further ones get status 503, as do files that could not be "
+        "started within about a second.",
     ] = 512
     max_per_account: Annotated[
         int,
-        Meta(
-            ge=1,
-            description="Maximum number of files of one account in progress; further ones get status 429. Each gateway "
-            "and each service on a database counts its own.",
-        ),
+        Meta(ge=1),
+        "Maximum number of files of one account in progress; further ones get status 429. Each gateway and each "
+        "service on a database counts its own.",
     ] = 384
-    conversion_seconds: Annotated[float, Meta(gt=0, description="Maximum duration of one run of the converter.")] = (
-        120.0
+    conversion_seconds: Annotated[float, Meta(gt=0), "Maximum duration of one run of the converter."] = 120.0
+    file_seconds: Annotated[float, Meta(gt=0), "Maximum total duration of all runs of the converter for one file."] = (
+        600.0
     )
-    file_seconds: Annotated[
-        float, Meta(gt=0, description="Maximum total duration of all runs of the converter for one file.")
-    ] = 600.0
     conversion_memory_bytes: Annotated[
-        int, Meta(ge=536_870_912, description="Maximum memory of one run of the converter, in bytes.")
+        int, Meta(ge=536_870_912), "Maximum memory of one run of the converter, in bytes."
     ] = 2_684_354_560
-    drain_seconds: Annotated[
-        float, Meta(ge=0, description="How long the service finishes accepted work during shutdown.")
-    ] = 60.0
+    drain_seconds: Annotated[float, Meta(ge=0), "How long the service finishes accepted work during shutdown."] = 60.0
     drain_delay_seconds: Annotated[
         float,
-        Meta(
-            ge=0,
-            description="How long the service still accepts work during shutdown while /readyz returns 503, so that "
-            "load balancers notice.",
-        ),
+        Meta(ge=0),
+        "How long the service still accepts work during shutdown while /readyz returns 503, so that load balancers "
+        "notice.",
     ] = 0.0
-    max_file_bytes: Annotated[
-        int, Meta(ge=1, description="Maximum size of an uploaded file for all plans, in bytes.")
-    ] = 104_857_600
-    max_batch_bytes: Annotated[
-        int, Meta(ge=1, description="Maximum size of the body of a batch request, in bytes.")
-    ] = 209_715_200
-    max_batch_files: Annotated[int, Meta(ge=1, le=1000, description="Maximum number of files in a batch request.")] = 20
+    max_file_bytes: Annotated[int, Meta(ge=1), "Maximum size of an uploaded file for all plans, in bytes."] = (
+        104_857_600
+    )
+    max_batch_bytes: Annotated[int, Meta(ge=1), "Maximum size of the body of a batch request, in bytes."] = 209_715_200
+    max_batch_files: Annotated[int, Meta(ge=1, le=1000), "Maximum number of files in a batch request."] = 20
     wait_seconds: Annotated[
         float,
-        Meta(
-            ge=0,
-            le=60,
-            description="How long a request for the status of a job may wait for its end; longer waits are shortened.",
-        ),
+        Meta(ge=0, le=60),
+        "How long a request for the status of a job may wait for its end; longer waits are shortened.",
     ] = 60.0
-    upload_idle_seconds: Annotated[
-        float, Meta(gt=0, description="How long an upload may pause before it gets status 408.")
-    ] = 30.0
-    upload_total_seconds: Annotated[float, Meta(gt=0, description="Maximum duration of an upload.")] = 3600.0
+    upload_idle_seconds: Annotated[float, Meta(gt=0), "How long an upload may pause before it gets status 408."] = 30.0
+    upload_total_seconds: Annotated[float, Meta(gt=0), "Maximum duration of an upload."] = 3600.0
     upload_min_bytes_per_second: Annotated[
-        int,
-        Meta(ge=1, description="Minimum average rate of an upload, measured from upload_idle_seconds after its start."),
+        int, Meta(ge=1), "Minimum average rate of an upload, measured from upload_idle_seconds after its start."
     ] = 4096
     lease_seconds: Annotated[
         int,
-        Meta(
-            ge=2,
-            description="Time without a heartbeat after which a process is considered dead: other processes end its "
-            "jobs, and requests that it served under an idempotency key can be retried.",
-        ),
+        Meta(ge=2),
+        "Time without a heartbeat after which a process is considered dead: other processes end its jobs, and requests "
+        "that it served under an idempotency key can be retried.",
     ] = 30
     job_days: Annotated[
-        int,
-        Meta(ge=7, le=36_500, description="Days after its end for which a job can be looked up; then it is deleted."),
+        int, Meta(ge=7, le=36_500), "Days after its end for which a job can be looked up; then it is deleted."
     ] = 90
     ledger_months: Annotated[
         int,
-        Meta(
-            ge=2,
-            le=1_200,
-            description="Number of months before the current one for which each charge and each month's usage are "
-            "kept; older ones are reduced to sums, but charges no earlier than their jobs.",
-        ),
+        Meta(ge=2, le=1_200),
+        "Number of months before the current one for which each charge and each month's usage are kept; older ones are "
+        "reduced to sums, but charges no earlier than their jobs.",
     ] = 24
     revoked_key_days: Annotated[
-        int, Meta(ge=1, le=36_500, description="Days after its revocation at which an API key is deleted.")
+        int, Meta(ge=1, le=36_500), "Days after its revocation at which an API key is deleted."
     ] = 365
     wallet_base_cents: Annotated[
-        int, Meta(ge=0, description="Base price per file for accounts with prepaid credit, in US cents.")
+        int, Meta(ge=0), "Base price per file for accounts with prepaid credit, in US cents."
     ] = 5
-    wallet_cents_per_mib: Annotated[int, Meta(ge=0, description="Additional price per started MiB, in US cents.")] = 1
-    s3_bucket: Annotated[
-        str, Meta(description="Bucket for results; empty: results are kept in the data directory.")
-    ] = ""
+    wallet_cents_per_mib: Annotated[int, Meta(ge=0), "Additional price per started MiB, in US cents."] = 1
+    s3_bucket: Annotated[str, "Bucket for results; empty: results are kept in the data directory."] = ""
     s3_endpoint: Annotated[
-        str, Meta(description="URL of the S3-compatible server (https://…); empty: AWS, in the region of the bucket.")
+        str, "URL of the S3-compatible server (https://…); empty: AWS, in the region of the bucket."
     ] = ""
     s3_public_endpoint: Annotated[
-        str, Meta(description="URL of that server for clients, used in download links; empty: the same URL.")
+        str, "URL of that server for clients, used in download links; empty: the same URL."
     ] = ""
-    s3_region: Annotated[str, Meta(min_length=1, description="Region of the bucket.")] = "us-east-1"
-    s3_access_key: Annotated[
-        str, Meta(description="Access key; empty: the credentials of the environment (AWS_…, profile, role).")
-    ] = ""
-    s3_secret_key: Annotated[str, Meta(description="Secret key of the access key.")] = ""
+    s3_region: Annotated[str, Meta(min_length=1), "Region of the bucket."] = "us-east-1"
+    s3_access_key: Annotated[str, "Access key; empty: the credentials of the environment (AWS_…, profile, role)."] = ""
+    s3_secret_key: Annotated[str, "Secret key of the access key."] = ""
     s3_addressing: Annotated[
         Literal["auto", "path", "virtual"],
-        Meta(
-            description="Whether the bucket is in the host name or the path of URLs; auto: host on AWS, otherwise path."
-        ),
+        "Whether the bucket is in the host name or the path of URLs; auto: host on AWS, otherwise path.",
     ] = "auto"
-    s3_prefix: Annotated[str, Meta(description="Prefix of all object keys.")] = "results/"
-    s3_sse: Annotated[
-        Literal["", "AES256", "aws:kms"], Meta(description="Encryption at rest to request from the server.")
-    ] = ""
-    s3_sse_key_id: Annotated[str, Meta(description="Key for aws:kms; empty: the default key of the account.")] = ""
+    s3_prefix: Annotated[str, "Prefix of all object keys."] = "results/"
+    s3_sse: Annotated[Literal["", "AES256", "aws:kms"], "Encryption at rest to request from the server."] = ""
+    s3_sse_key_id: Annotated[str, "Key for aws:kms; empty: the default key of the account."] = ""
     s3_regions: Annotated[
         str,
-        Meta(
-            description="Further regions that accounts may choose, as JSON: names, and the settings that differ from "
-            'those above, as in {"eu": {"bucket": "geomill-eu", "region": "eu-central-1"}}.'
-        ),
+        "Further regions that accounts may choose, as JSON: names, and the settings that differ from those above, as "
+        'in {"eu": {"bucket": "geomill-eu", "region": "eu-central-1"}}.',
     ] = ""
     s3_timeout_seconds: Annotated[
-        float, Meta(ge=1, le=600, description="Maximum duration of a request to the object store, including retries.")
+        float, Meta(ge=1, le=600), "Maximum duration of a request to the object store, including retries."
     ] = 30.0
-    s3_attempts: Annotated[
-        int, Meta(ge=1, le=10, description="Maximum number of attempts of a request to the object store.")
-    ] = 4
+    s3_attempts: Annotated[int, Meta(ge=1, le=10), "Maximum number of attempts of a request to the object store."] = 4
     s3_connections: Annotated[
         int,
-        Meta(
-            ge=1,
-            le=1024,
-            description="Maximum number of connections to the object store: so many for writing, as many for reading.",
-        ),
+        Meta(ge=1, le=1024),
+        "Maximum number of connections to the object store: so many for writing, as many for reading.",
     ] = 64
     nats_url: Annotated[
         str,
-        Meta(
-            pattern=r"^((nats|tls|ws|wss)://.*)?$",
-            description="URL of the NATS server with JetStream (nats://…) between gateways and workers on many hosts; "
-            "needs the extra `fleet`, GEOMILL_DATABASE_URL and GEOMILL_S3_BUCKET; empty: each process converts what it "
-            "receives.",
-        ),
+        Meta(pattern=r"^((nats|tls|ws|wss)://.*)?$"),
+        "URL of the NATS server with JetStream (nats://…) between gateways and workers on many hosts; needs the extra "
+        "`fleet`, GEOMILL_DATABASE_URL and GEOMILL_S3_BUCKET; empty: each process converts what it receives.",
     ] = ""
     inline_bytes: Annotated[
         int,
-        Meta(
-            ge=0,
-            le=524_288,
-            description="Maximum size of an input that a gateway passes to workers through NATS while its client "
-            "waits; larger ones take the way through the bucket.",
-        ),
+        Meta(ge=0, le=524_288),
+        "Maximum size of an input that a gateway passes to workers through NATS while its client waits; larger ones "
+        "take the way through the bucket.",
     ] = 262_144
     traces_url: Annotated[
         str,
-        Meta(
-            description="URL of a trace collector for OTLP over HTTP (http://…/v1/traces); needs the extra `tracing`; "
-            "empty: no spans are recorded."
-        ),
+        "URL of a trace collector for OTLP over HTTP (http://…/v1/traces); needs the extra `tracing`; empty: no spans "
+        "are recorded.",
     ] = ""
     log_format: Annotated[
-        Literal["auto", "console", "json"],
-        Meta(description="Format of the log; auto: console on a terminal, otherwise JSON."),
+        Literal["auto", "console", "json"], "Format of the log; auto: console on a terminal, otherwise JSON."
     ] = "auto"
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], Meta(description="Minimum severity to log.")] = (
-        "info"
-    )
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], "Minimum severity to log."] = "info"
 
     @property
     def data_path(self) -> Path:
@@ -364,10 +274,9 @@ def _complaint(error: str, values: Mapping[str, str]) -> str:
 
 def _requirement(field: msgspec.structs.FieldInfo, value: str) -> str:
     kind: Any = msgspec.inspect.type_info(field.type)
-    extra = {}
     while isinstance(kind, msgspec.inspect.Metadata | msgspec.inspect.UnionType):
         if isinstance(kind, msgspec.inspect.Metadata):
-            extra, kind = kind.extra_json_schema or {}, kind.type
+            kind = kind.type
         else:
             kind = next(one for one in kind.types if not isinstance(one, msgspec.inspect.NoneType))
     if isinstance(kind, msgspec.inspect.LiteralType):
@@ -380,7 +289,12 @@ def _requirement(field: msgspec.structs.FieldInfo, value: str) -> str:
         bounds = ((" from", kind.ge), (" above", kind.gt), (" to", kind.le))
         limits = "".join(f"{words} {bound:g}" for words, bound in bounds if bound is not None)
         return f"is {value!r}. Set it to {number}{limits}."
-    return f"is not valid. Expected: {extra.get('description', '')}"
+    return f"is not valid. Expected: {meaning_of(field)}"
+
+
+def meaning_of(field: msgspec.structs.FieldInfo) -> str:
+    """Return the line of a setting in the documentation."""
+    return next(text for text in get_args(field.type) if isinstance(text, str))
 
 
 def _read_secret(variable: str, file_name: str) -> str:

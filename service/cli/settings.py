@@ -1,12 +1,11 @@
 """`geomill settings`: print all settings with default and meaning, as the table of docs/settings.md."""
 
 import argparse
-from typing import get_args
 
 import msgspec
 
 from service.cli.command import Command
-from service.settings import Settings
+from service.settings import Settings, meaning_of
 
 _HEAD = "| variable | default | meaning |\n|---|---|---|"
 
@@ -23,9 +22,8 @@ def table() -> str:
 
 
 def _row(field: msgspec.structs.FieldInfo) -> str:
-    meaning = next(meta.description for meta in get_args(field.type) if isinstance(meta, msgspec.Meta))
     default = "" if field.default in {"", None, msgspec.NODEFAULT} else f"`{field.default}`"
-    return f"| `{field.encode_name}` | {default} | {meaning} |"
+    return f"| `{field.encode_name}` | {default} | {meaning_of(field)} |"
 
 
 COMMAND = Command(name="settings", help="list every setting with its default and meaning", run=run)

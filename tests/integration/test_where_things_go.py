@@ -219,7 +219,7 @@ ADDITIONS = (
         row="a setting",
         inserted={
             "service/settings.py": (
-                ("    memory_dir: Annotated[\n", '    colour: Annotated[str, Meta(description="Colour.")] = "blue"\n'),
+                ("    memory_dir: Annotated[\n", '    colour: Annotated[str, "Colour."] = "blue"\n'),
             )
         },
     ),
