@@ -47,27 +47,23 @@ _REPEATABLE = (InvalidParameter, IdempotencyKeyInUse, IdempotencyKeyReused)
 _HEADERS = (inputs.IDEMPOTENCY_KEY, inputs.PREFER)
 _OF_JOB = ("Geomill-Job-Id", "Geomill-Warnings", "Link")
 _CONVERTED = (
+    Answer("The request is valid; success says whether the file was converted.", ConversionResult, headers=_OF_JOB),
+    Answer("With download=true, the result itself.", media_type="*/*", headers=_OF_JOB),
     Answer(
-        meaning="The request is valid; success says whether the file was converted.",
-        body=ConversionResult,
-        headers=_OF_JOB,
-    ),
-    Answer(meaning="With download=true, the result itself.", media_type="*/*", headers=_OF_JOB),
-    Answer(
+        "With download=true, the record of a file that was not converted.",
+        ConversionResult,
         status=HTTPStatus.UNPROCESSABLE_ENTITY,
-        meaning="With download=true, the record of a file that was not converted.",
-        body=ConversionResult,
     ),
 )
 _ACCEPTED = Answer(
+    "The upload was accepted; query its job for the result.",
+    JobRecord,
     status=HTTPStatus.ACCEPTED,
-    meaning="The upload was accepted; query its job for the result.",
-    body=JobRecord,
     headers=("Location", "Preference-Applied"),
 )
 _FILE = "*/*"
-_CURRENT = Answer(status=HTTPStatus.NOT_MODIFIED, meaning="The copy is current.", media_type="", headers=("ETag",))
-_ASSET = (Answer(meaning="The file.", media_type=_FILE, headers=("ETag",)), _CURRENT)
+_CURRENT = Answer("The copy is current.", status=HTTPStatus.NOT_MODIFIED, media_type="", headers=("ETag",))
+_ASSET = (Answer("The file.", media_type=_FILE, headers=("ETag",)), _CURRENT)
 
 ENDPOINTS: tuple[Open | Keyed, ...] = (
     Keyed(
@@ -90,11 +86,11 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         form=inputs.BATCH,
         parameters=_HEADERS,
         answers=(
-            Answer(meaning="The files were received; each entry reports the outcome of its file.", body=BatchResult),
+            Answer("The files were received; each entry reports the outcome of its file.", BatchResult),
             Answer(
+                "The uploads were accepted; each has a job.",
+                RecentJobs,
                 status=HTTPStatus.ACCEPTED,
-                meaning="The uploads were accepted; each has a job.",
-                body=RecentJobs,
                 headers=("Location", "Preference-Applied"),
             ),
         ),
@@ -107,7 +103,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=analyze,
         summary="Report what converting a GeoJSON document to Shapefile would lose",
         form=inputs.ANALYSIS,
-        answers=(Answer(meaning="The file was received; success says whether it was analyzed.", body=Analysis),),
+        answers=(Answer("The file was received; success says whether it was analyzed.", Analysis),),
         faults=(*_UPLOAD, UploadTooLarge),
     ),
     Keyed(
@@ -128,7 +124,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=recent_jobs,
         summary="List the newest jobs",
         parameters=(inputs.LIMIT,),
-        answers=(Answer(meaning="The jobs.", body=RecentJobs),),
+        answers=(Answer("The jobs.", RecentJobs),),
         faults=(InvalidParameter,),
     ),
     Keyed(
@@ -138,7 +134,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=job_status,
         summary="Show a job, with a new link to its result",
         parameters=(inputs.JOB_ID, inputs.WAIT),
-        answers=(Answer(meaning="The job.", body=JobRecord),),
+        answers=(Answer("The job.", JobRecord),),
         faults=(InvalidParameter, JobNotFound, NotFound),
     ),
     Keyed(
@@ -149,13 +145,9 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         summary="Cancel a job that is open, at no charge, or erase its result",
         parameters=(inputs.JOB_ID, inputs.ONLY),
         answers=(
+            Answer("The job is ended, and there is no result of it.", status=HTTPStatus.NO_CONTENT, media_type=""),
             Answer(
-                status=HTTPStatus.NO_CONTENT, meaning="The job is ended, and there is no result of it.", media_type=""
-            ),
-            Answer(
-                status=HTTPStatus.CONFLICT,
-                meaning="With only=open, the job: it has completed, and is as it was.",
-                body=JobRecord,
+                "With only=open, the job: it has completed, and is as it was.", JobRecord, status=HTTPStatus.CONFLICT
             ),
         ),
         faults=(InvalidParameter, JobNotFound, NotFound),
@@ -167,7 +159,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=job_preview,
         summary="Show the result of a job as GeoJSON for a map: its first features, simplified",
         parameters=(inputs.JOB_ID,),
-        answers=(Answer(meaning="The features; preview says what was left out.", media_type="application/geo+json"),),
+        answers=(Answer("The features; preview says what was left out.", media_type="application/geo+json"),),
         faults=(JobNotFound, NoResult, NotFound, *_BUSY),
     ),
     Keyed(
@@ -177,7 +169,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=job_result,
         summary="Show what the conversion of a job responded, with a new link",
         parameters=(inputs.JOB_ID,),
-        answers=(Answer(meaning="The result; success is false while the job is open.", body=ConversionResult),),
+        answers=(Answer("The result; success is false while the job is open.", ConversionResult),),
         faults=(JobNotFound, NotFound),
     ),
     Keyed(
@@ -187,7 +179,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=list_systems,
         summary="Search the coordinate systems by name, area or EPSG code",
         parameters=(inputs.SEARCH,),
-        answers=(Answer(meaning="The systems.", body=SystemList),),
+        answers=(Answer("The systems.", SystemList),),
         faults=(InvalidParameter,),
     ),
     Keyed(
@@ -196,7 +188,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         name="listFormats",
         handler=list_formats,
         summary="List the formats and what this host supports for each",
-        answers=(Answer(meaning="The formats.", body=FormatList),),
+        answers=(Answer("The formats.", FormatList),),
     ),
     Keyed(
         method="GET",
@@ -204,7 +196,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         name="listPlans",
         handler=list_plans,
         summary="List the plans",
-        answers=(Answer(meaning="The plans.", body=PlanList),),
+        answers=(Answer("The plans.", PlanList),),
     ),
     Open(
         method="GET",
@@ -220,11 +212,9 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
             inputs.IF_NONE_MATCH,
         ),
         answers=(
-            Answer(meaning="The result.", media_type=_FILE, headers=("ETag",)),
-            Answer(
-                status=HTTPStatus.PARTIAL_CONTENT, meaning="The requested bytes.", media_type=_FILE, headers=("ETag",)
-            ),
-            Answer(status=HTTPStatus.NOT_MODIFIED, meaning="The copy is current.", media_type="", headers=("ETag",)),
+            Answer("The result.", media_type=_FILE, headers=("ETag",)),
+            Answer("The requested bytes.", status=HTTPStatus.PARTIAL_CONTENT, media_type=_FILE, headers=("ETag",)),
+            _CURRENT,
         ),
         faults=(InvalidParameter, DownloadRefused, DownloadExpired, RangeNotSatisfiable, NotFound),
     ),
@@ -234,7 +224,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         name="healthz",
         handler=healthz,
         summary="Report that the process is alive",
-        answers=(Answer(meaning="It is.", body=Alive),),
+        answers=(Answer("It is.", Alive),),
     ),
     Open(
         method="GET",
@@ -243,8 +233,8 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=readyz,
         summary="Report whether the process can accept work",
         answers=(
-            Answer(meaning="It can.", body=Readiness),
-            Answer(status=HTTPStatus.SERVICE_UNAVAILABLE, meaning="It cannot; see the checks.", body=Readiness),
+            Answer("It can.", Readiness),
+            Answer("It cannot; see the checks.", Readiness, status=HTTPStatus.SERVICE_UNAVAILABLE),
         ),
     ),
     Open(
@@ -253,7 +243,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         name="metrics",
         handler=metrics,
         summary="Show the metrics in the text format of Prometheus",
-        answers=(Answer(meaning="The metrics.", media_type="text/plain"),),
+        answers=(Answer("The metrics.", media_type="text/plain"),),
     ),
     Open(
         method="GET",
@@ -262,7 +252,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=usage_by_day,
         summary="List what each account was charged on each day; on the private port only",
         parameters=(inputs.FIRST_DAY, inputs.LAST_DAY),
-        answers=(Answer(meaning="A row per account and day.", media_type="text/csv"),),
+        answers=(Answer("A row per account and day.", media_type="text/csv"),),
         faults=(InvalidParameter, Overloaded),
     ),
     Open(
@@ -271,7 +261,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         name="openapi",
         handler=openapi,
         summary="Describe this interface, in OpenAPI 3.1",
-        answers=(Answer(meaning="The description."),),
+        answers=(Answer("The description."),),
     ),
     Open(
         method="GET",
@@ -279,7 +269,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         name="docs",
         handler=docs,
         summary="Show the interactive documentation",
-        answers=(Answer(meaning="A page.", media_type="text/html", headers=("ETag",)), _CURRENT),
+        answers=(Answer("A page.", media_type="text/html", headers=("ETag",)), _CURRENT),
     ),
     Open(
         method="GET",
@@ -297,7 +287,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         name="page",
         handler=page,
         summary="Show the page, on which people convert files",
-        answers=(Answer(meaning="A page.", media_type="text/html", headers=("ETag",)), _CURRENT),
+        answers=(Answer("A page.", media_type="text/html", headers=("ETag",)), _CURRENT),
     ),
     Open(
         method="GET",

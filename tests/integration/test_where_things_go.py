@@ -116,7 +116,7 @@ ROUTE = """    Keyed(
         name="jobCount",
         handler=job_count,
         summary="Count jobs",
-        answers=(Answer(meaning="How many.", body=JobCount),),
+        answers=(Answer("How many.", JobCount),),
     ),
 """
 

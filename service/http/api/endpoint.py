@@ -30,12 +30,12 @@ OF_HEADS: tuple[type[RequestFault], ...] = (HeadersTooLarge, MalformedRequest)
 _NO_QUERY = QueryParams()
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """A successful response: its status, meaning and body; `body` is None if it is not one of our JSON records."""
+class Answer(msgspec.Struct, frozen=True):
+    """A successful response: its meaning, body and status; `body` is None if it is not one of our JSON records."""
 
-    status: HTTPStatus = HTTPStatus.OK
     meaning: str
     body: type | None = None
+    status: HTTPStatus = HTTPStatus.OK
     media_type: str = JSON
     headers: tuple[str, ...] = ()
 

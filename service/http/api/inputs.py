@@ -70,7 +70,7 @@ class UploadForm(msgspec.Struct, frozen=True, kw_only=True):
         return FormSpec(file_field=self.file_field, fields=names, many=self.many)
 
 
-class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+class Parameter(msgspec.Struct, frozen=True):
     """A value in the path, the query or a header."""
 
     name: str
@@ -210,96 +210,75 @@ ANALYSIS = UploadForm(
 )
 
 LIMIT = Parameter(
-    name="limit",
-    place="query",
-    description="The number of jobs to return, newest first.",
-    schema={"type": "integer", "minimum": 1, "maximum": MOST_JOBS, "default": DEFAULT_JOBS},
+    "limit",
+    "query",
+    "The number of jobs to return, newest first.",
+    {"type": "integer", "minimum": 1, "maximum": MOST_JOBS, "default": DEFAULT_JOBS},
     sample="5",
 )
 
 _DAY = {"type": "string", "format": "date"}
-FIRST_DAY = Parameter(
-    name="from",
-    place="query",
-    description="The first day (UTC); omitted: the first of the month of the last.",
-    schema=_DAY,
-)
-LAST_DAY = Parameter(name="to", place="query", description="The last day (UTC); omitted: today.", schema=_DAY)
+FIRST_DAY = Parameter("from", "query", "The first day (UTC); omitted: the first of the month of the last.", _DAY)
+LAST_DAY = Parameter("to", "query", "The last day (UTC); omitted: today.", _DAY)
 
 DOWNLOAD = Parameter(
-    name="download",
-    place="query",
-    description="true: respond with the result itself; with status 422 and the record if the file was not converted.",
-    schema={name: rule for name, rule in _BOOLEAN.schema.items() if name != "examples"},  # true is none beside Prefer
+    "download",
+    "query",
+    "true: respond with the result itself; with status 422 and the record if the file was not converted.",
+    {name: rule for name, rule in _BOOLEAN.schema.items() if name != "examples"},  # true is none beside Prefer
 )
 
 WAIT = Parameter(
-    name="wait",
-    place="query",
-    description="The number of seconds to wait for the end of the job before responding.",
-    schema={"type": "integer", "minimum": 0, "maximum": MOST_WAIT_SECONDS, "default": 0},
+    "wait",
+    "query",
+    "The number of seconds to wait for the end of the job before responding.",
+    {"type": "integer", "minimum": 0, "maximum": MOST_WAIT_SECONDS, "default": 0},
     sample="30",
 )
 
 ONLY = Parameter(
-    name="only",
-    place="query",
-    description="open: cancel the job if it is open, and keep the result of one that has completed.",
-    schema={"type": "string", "enum": ["open"]},
+    "only",
+    "query",
+    "open: cancel the job if it is open, and keep the result of one that has completed.",
+    {"type": "string", "enum": ["open"]},
 )
 
 SEARCH = Parameter(
-    name="search",
-    place="query",
-    description="Words of the name or area of a system, or its code. Omitted: systems with short names.",
-    schema={"type": "string", "maxLength": MAX_SEARCH},
+    "search",
+    "query",
+    "Words of the name or area of a system, or its code. Omitted: systems with short names.",
+    {"type": "string", "maxLength": MAX_SEARCH},
     sample="utm 33n",
 )
 
 IDEMPOTENCY_KEY = Parameter(
-    name="Idempotency-Key",
-    place="header",
-    description="A repeat with the same key, file and fields returns the first response for 24 hours and counts once.",
-    schema={"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY, "pattern": "^[!-~]([ -~]*[!-~])?$"},
+    "Idempotency-Key",
+    "header",
+    "A repeat with the same key, file and fields returns the first response for 24 hours and counts once.",
+    {"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY, "pattern": "^[!-~]([ -~]*[!-~])?$"},
 )
 
 PREFER = Parameter(
-    name="Prefer",
-    place="header",
-    description="respond-async: respond as soon as the upload is accepted (RFC 7240).",
-    schema={"type": "string", "examples": ["respond-async"]},
+    "Prefer",
+    "header",
+    "respond-async: respond as soon as the upload is accepted (RFC 7240).",
+    {"type": "string", "examples": ["respond-async"]},
 )
 
-JOB_ID = Parameter(
-    name="jobId", place="path", description="The job.", schema={"type": "string"}, required=True, sample="JOB_ID"
-)
+JOB_ID = Parameter("jobId", "path", "The job.", {"type": "string"}, required=True, sample="JOB_ID")
 
-OBJECT_KEY = Parameter(
-    name="key", place="path", description="The stored result.", schema={"type": "string"}, required=True, sample="KEY"
-)
-DOWNLOAD_NAME = Parameter(
-    name="name", place="path", description="Its name.", schema={"type": "string"}, required=True, sample="NAME"
-)
+OBJECT_KEY = Parameter("key", "path", "The stored result.", {"type": "string"}, required=True, sample="KEY")
+DOWNLOAD_NAME = Parameter("name", "path", "Its name.", {"type": "string"}, required=True, sample="NAME")
 LINK_PARAMETERS = tuple(
-    Parameter(name=name, place="query", description=meaning, schema={"type": "string"}, required=True)
+    Parameter(name, "query", meaning, {"type": "string"}, required=True)
     for name, meaning in (
         ("type", "Its media type."),
         ("expires", "When the link expires, in Unix time."),
         ("signature", "HMAC signature of the link."),
     )
 )
-RANGE = Parameter(
-    name="Range",
-    place="header",
-    description="The requested bytes, such as bytes=0-1023 (RFC 9110).",
-    schema={"type": "string"},
-)
+RANGE = Parameter("Range", "header", "The requested bytes, such as bytes=0-1023 (RFC 9110).", {"type": "string"})
 IF_NONE_MATCH = Parameter(
-    name="If-None-Match",
-    place="header",
-    description="The ETag of a copy that the client already has.",
-    schema={"type": "string"},
+    "If-None-Match", "header", "The ETag of a copy that the client already has.", {"type": "string"}
 )
-ASSET = Parameter(
-    name="asset", place="path", description="A part of the page.", schema={"type": "string"}, required=True
-)
+ASSET = Parameter("asset", "path", "A part of the page.", {"type": "string"}, required=True)
