@@ -1,9 +1,9 @@
 /*
  * Examines the parts of a workbook (XLSX) before its driver reads them: the formats that its cells use, the formulas that
  * have no result, and the characters that are escaped. The counts are those of service/engine/jailed/cells.py. Workbooks
- * that count days from 1904, hold ISO dates, have prefixes before the names of elements, have parts in UTF-16, or are unusual
- * in another way count as odd and are left to service/engine/jailed/styles.py. Whether the driver mistakes a format is for the
- * service to decide.
+ * that count days from 1904, hold ISO dates or texts of formulas that look like numbers, have prefixes before the names of
+ * elements, have parts in UTF-16, or are unusual in another way count as odd and are left to service/engine/jailed/styles.py.
+ * Whether the driver mistakes a format is for the service to decide.
  *
  * Sheets are read in pieces, so that memory is limited; no look at a tag goes beyond the next one, so that the time it takes
  * grows with the text.
@@ -26,15 +26,16 @@
 enum { CHUNK = 1 << 20, MOST_SCANNED = 256 << 20, MOST_SHEETS = 1000, LONGEST_TAG = 400, LONGEST_PATH = 512 };
 enum { MOST_PLACES = 4096, MOST_NUMBERS = 200, LONGEST_CODE = 255, NO_NUMBER = -1 };
 
-/* Numbers in cells of a format that matter if it is one of dates or times: those that the driver takes for the next second,
- * and those in the first row. */
+/* Cells of a format that matter if it is one of dates or times: those that the driver takes for the next second, those in the
+ * first row, and texts and errors of formulas. */
 struct moments {
-    int64_t late, named;
+    int64_t late, named, texts;
 };
 
 struct workbook {
     int is_odd, number_count, numbers[MOST_NUMBERS], is_own[MOST_NUMBERS];
-    int64_t uncalculated, escaped;
+    int64_t uncalculated, escaped, errors;
+    int row; /* in the sheet, from 1 on; 0 before the first */
     size_t scanned;
     char is_used[MOST_PLACES]; /* formats, by their position */
     struct moments by_place[MOST_PLACES], by_number[MOST_NUMBERS];
@@ -62,8 +63,8 @@ static int lacks_result(const char *at, const char *end)
            (result.end && past_blanks(result.start, result.end) == result.end - 1 && result.end[-1] == '/');
 }
 
-/* The number in a cell, from the end of its start tag, past a formula; NULL if there is none. */
-static const char *number_in(const char *at, const char *end)
+/* The value in a cell, from the end of its start tag, past a formula; NULL if there is none. */
+static const char *value_in(const char *at, const char *end)
 {
     at = past_blanks(at, end);
     struct tag formula = tag_at(at, end, "<f"), value;
@@ -79,13 +80,31 @@ static const char *number_in(const char *at, const char *end)
     return value.end && value.end[-1] != '/' ? value.end + 1 : NULL;
 }
 
+/* Whether a value consists of what numbers consist of, or of references to characters. */
+static int looks_like_number(const char *at, const char *end)
+{
+    const char *first = at ? past_blanks(at, end) : end;
+    for (at = first; at < end && *at != '<'; at++)
+        if (!strchr("0123456789+-.eEdDx&#; \t\r\n", *at))
+            return 0;
+    return at > first && strchr("0123456789+-.&", *first) != NULL;
+}
+
+/* Whether a cell is in the first row; cells and rows need not say where they are. */
+static int is_in_first_row(const struct workbook *book, struct tag cell)
+{
+    struct tag reference = attribute(cell, "r");
+    if (!reference.end)
+        return book->row == 1;
+    return reference.end - reference.start > 1 && reference.end[-1] == '1' && isalpha((unsigned char)reference.end[-2]);
+}
+
 /* See cells.py for the fractions of seconds that the driver rounds. */
-static void see_number_in(struct moments *moments, struct tag cell, const char *end)
+static void see_number_in(struct workbook *book, struct moments *moments, struct tag cell, const char *end)
 {
     enum { LONGEST_NUMBER = 40 };
     char copy[LONGEST_NUMBER] = "", *last;
-    const char *at = number_in(cell.end + 1, end);
-    struct tag reference = attribute(cell, "r");
+    const char *at = value_in(cell.end + 1, end);
     if (!at)
         return;
     memcpy(copy, at, end - at < LONGEST_NUMBER ? (size_t)(end - at) : LONGEST_NUMBER - 1);
@@ -93,21 +112,29 @@ static void see_number_in(struct moments *moments, struct tag cell, const char *
     if (last == copy)
         return;
     moments->late += fraction >= 0.99899 && fraction < 0.9995;
-    moments->named += reference.end && reference.end - reference.start > 1 && reference.end[-1] == '1' && isalpha((unsigned char)reference.end[-2]);
+    moments->named += is_in_first_row(book, cell);
+}
+
+static int is_type(struct tag type, const char *name)
+{
+    return type.end && (size_t)(type.end - type.start) == strlen(name) && begins(type.start, type.end, name);
 }
 
 static void see_cell(struct workbook *book, struct tag cell, const char *end)
 {
-    struct tag kind = attribute(cell, "t");
-    int is_text = kind.end && kind.end - kind.start == 3 && begins(kind.start, kind.end, "str");
+    struct tag type = attribute(cell, "t");
+    int is_text = is_type(type, "str"), is_error = is_type(type, "e") && cell.end[-1] != '/';
     int place = number_of(cell, "s", NO_NUMBER);
-    int is_iso_date = kind.end && kind.end - kind.start == 1 && begins(kind.start, kind.end, "d");
-    book->is_odd |= is_iso_date || cell.end - cell.start > LONGEST_TAG || place >= MOST_PLACES;
-    if (place >= 0 && place < MOST_PLACES)
-        book->is_used[place] = 1;
-    if (place >= 0 && place < MOST_PLACES && (!kind.end || begins(kind.start, kind.end, "n")))
-        see_number_in(book->by_place + place, cell, end);
+    book->is_odd |= is_type(type, "d") || cell.end - cell.start > LONGEST_TAG || place >= MOST_PLACES;
+    book->is_odd |= is_text && looks_like_number(value_in(cell.end + 1, end), end);
+    book->errors += is_error;
     book->uncalculated += !is_text && lacks_result(cell.end + 1, end);
+    if (place < 0 || place >= MOST_PLACES)
+        return;
+    book->is_used[place] = 1;
+    book->by_place[place].texts += is_text || is_error;
+    if (!type.end || begins(type.start, type.end, "n"))
+        see_number_in(book, book->by_place + place, cell, end);
 }
 
 static void see_escapes(struct workbook *book, const char *at, const char *end)
@@ -132,9 +159,11 @@ static int is_wide(const char *start, const char *end)
 static void see_piece(struct workbook *book, const char *start, const char *end)
 {
     for (const char *at = start; at < end && (at = memchr(at, '<', (size_t)(end - at))); at++) {
-        struct tag cell = tag_at(at, end, "<c");
+        struct tag cell = tag_at(at, end, "<c"), row = cell.end ? cell : tag_at(at, end, "<row");
         if (cell.end)
             see_cell(book, cell, end);
+        else if (row.end)
+            book->row = number_of(row, "r", book->row + 1);
     }
     see_escapes(book, start, end);
     book->is_odd |= find(start, end, ":worksheet") != NULL || is_wide(start, end);
@@ -158,6 +187,7 @@ static int see_part(struct workbook *book, const char *path)
     size_t rest = 0, got;
     if (!text)
         _exit(1);
+    book->row = 0;
     while (file && !book->is_odd && (got = VSIFReadL(text + rest, 1, CHUNK, file))) {
         const char *end = text + rest + got, *cut = last_beginning(text, end);
         book->scanned += got;
@@ -230,6 +260,7 @@ static void see_number(struct workbook *book, int number, struct moments moments
         book->numbers[book->number_count++] = number;
     book->by_number[known].late += moments.late;
     book->by_number[known].named += moments.named;
+    book->by_number[known].texts += moments.texts;
 }
 
 /* The numbers of the formats that cells use. */
@@ -243,6 +274,11 @@ static void see_numbers(struct workbook *book, const char *text, const char *end
         if (format.end && place < MOST_PLACES && book->is_used[place++])
             see_number(book, number_of(format, "numFmtId", 0), book->by_place[place - 1]);
     }
+}
+
+static void put_moments(const char *separator, struct moments moments)
+{
+    put("%s[%lld,%lld,%lld]", separator, (long long)moments.late, (long long)moments.named, (long long)moments.texts);
 }
 
 /* The codes of the formats that the workbook defines itself, if cells use them. */
@@ -275,8 +311,7 @@ static void tell_codes(struct workbook *book, const char *text, const char *end)
         }
     put("],\"moments\":[");
     for (int number = 0; number < told; number++)
-        put("%s[%lld,%lld]", number ? "," : "", (long long)book->by_number[order[number]].late,
-            (long long)book->by_number[order[number]].named);
+        put_moments(number ? "," : "", book->by_number[order[number]]);
     put("]");
 }
 
@@ -308,7 +343,8 @@ void examine_workbook(const char *file)
         see_part(book, path); /* texts may be in their cells instead */
     if (!book->is_odd)
         tell_formats(book, file);
-    put(",\"uncalculated\":%lld,\"escaped\":%lld", (long long)book->uncalculated, (long long)book->escaped);
+    put(",\"uncalculated\":%lld,\"escaped\":%lld,\"errors\":%lld", (long long)book->uncalculated, (long long)book->escaped,
+        (long long)book->errors);
     if (book->is_odd || refused) {
         take_back_answer();
         put("{\"ok\":false");

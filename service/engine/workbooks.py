@@ -37,6 +37,7 @@ ISO = (
     "Dates that the workbook writes in the ISO notation ({count:,}) are texts, such as 2024-01-02T03:04:05. For dates, "
     "save the workbook as an ordinary .xlsx (not Strict Open XML) and send it again."
 )
+ERRORS = "Cells that hold errors of formulas ({count:,}) are texts such as #N/A, also in columns of numbers and dates."
 JAILED = (styles.__name__,)
 
 
@@ -49,6 +50,7 @@ class Found(msgspec.Struct, frozen=True):
     late: Count = 0
     named: Count = 0
     iso: Count = 0
+    errors: Count = 0
 
     def warnings(self) -> Iterator[str]:
         """The sentences for the client."""
@@ -64,6 +66,8 @@ class Found(msgspec.Struct, frozen=True):
             yield NAMED.format(count=self.named)
         if self.iso:
             yield ISO.format(count=self.iso)
+        if self.errors:
+            yield ERRORS.format(count=self.errors)
 
 
 class Examined(Answer, frozen=True):
@@ -73,17 +77,28 @@ class Examined(Answer, frozen=True):
     """The formats of cells in use that the workbook defines itself."""
     built_in: Annotated[tuple[Count, ...], Meta(max_length=200)] = ()
     """The numbers of the other formats in use."""
-    moments: Annotated[tuple[tuple[Count, Count], ...], Meta(max_length=400)] = ()
-    """For each of these formats, should it be one of moments: times with 0.999 s, and cells in the first row."""
+    moments: Annotated[tuple[tuple[Count, Count, Count], ...], Meta(max_length=400)] = ()
+    """For each of these formats, should it be one of moments: times with 0.999 s, cells in the first row, and texts."""
     uncalculated: Count = 0
     escaped: Count = 0
 
+    errors: Count = 0
+
     def found(self) -> Found:
         """What the driver does not tell."""
+        late, named, _ = self._of_moments()
+        return Found(uncalculated=self.uncalculated, escaped=self.escaped, late=late, named=named, errors=self.errors)
+
+    def is_clear(self) -> bool:
+        """Whether the driver takes no text for a date, and knows all built-in formats."""
+        _, _, texts = self._of_moments()
+        return self.ok and not self.messages and not texts and not any(map(styles.is_east_asian, self.built_in))
+
+    def _of_moments(self) -> tuple[int, int, int]:
         are_moments = [*map(styles.is_moment, self.codes), *map(styles.is_built_in_moment, self.built_in)]
-        counts = [pair for pair, is_moment in zip(self.moments, are_moments, strict=False) if is_moment]
-        late, named = (sum(pair[at] for pair in counts) for at in (0, 1))
-        return Found(uncalculated=self.uncalculated, escaped=self.escaped, late=late, named=named)
+        counts = [of for of, is_moment in zip(self.moments, are_moments, strict=False) if is_moment]
+        late, named, texts = (sum(of[at] for of in counts) for at in range(3))
+        return late, named, texts
 
 
 async def prepare_workbook(place: Workplace, file: str, extension: str, reading: Reading) -> tuple[str, Found]:
@@ -125,7 +140,7 @@ async def _examined(place: Workplace, file: str, plain: str, reading: Reading) -
 
 async def _with_plain_formats(session: Session, file: str, plain: str, examined: Examined) -> str | None:
     """The workbook, or a copy whose formats the driver understands; None if the run cannot tell or make it."""
-    if not examined.ok or examined.messages or any(map(styles.is_east_asian, examined.built_in)):
+    if not examined.is_clear():
         return None
     codes = {code: styles.understood(code) for code in examined.codes}
     doubtful = [text for pair in codes.items() if pair[0] != pair[1] for text in pair]

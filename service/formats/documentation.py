@@ -126,7 +126,8 @@ NOTES = """\
   Of the built-in East Asian formats, some are dates in one language and times of day in another: they count as times of
   day if all their cells have numbers below 1.
   Elapsed time is a number of days. Milliseconds are kept, but 0.999 s becomes the next second; dates in the first
-  row become numbers. Dates in the ISO notation, as "Strict Open XML" has them, are texts. Warnings report all three.
+  row become numbers. Dates in the ISO notation, as "Strict Open XML" has them, and errors such as `#N/A` are texts.
+  Warnings report all four. Texts that formulas result in, and that look like numbers, are texts.
 - **Shapefile**: names are cut to 10 bytes of UTF-8 between characters, and numbered if they collide; texts are cut at
   254 bytes; text is UTF-8 with a .cpg; dates with times are text. Mixed geometries become one shapefile per family. A
   .dbf that does not have one record for each shape is refused; a damaged .shx is repaired.

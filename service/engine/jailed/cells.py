@@ -3,6 +3,7 @@
 import codecs
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
@@ -27,10 +28,16 @@ No part of the pattern goes beyond the next tag, so that the time it takes grows
 """
 ESCAPED = re.compile(rb"_x[0-9A-Fa-f]{4}_")
 """How workbooks write characters that XML lacks, and carriage returns."""
-ISO_DATE = re.compile(rb"""(?>(<(?:\w++:)?c\b[^<>]*?\st\s*+=\s*+["'])d(["']))([^<>]*+(?<!/)>)""")
-"""The start of a cell whose type is an ISO date; the driver takes the year for a number of days."""
-STYLE = re.compile(rb"""\ss\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
-"""The format of a cell; with one of dates, the driver takes texts that are no shared ones for numbers, too."""
+ISO, ERROR, TEXT = b"d", b"e", b"str"
+MISTAKEN = re.compile(
+    rb"""(?>(<(?:\w++:)?c\b[^<>]*?\st\s*+=\s*+["'])(%b|%b|%b)(?=["']))(?=[^<>]*+(?<!/)>)""" % (ISO, ERROR, TEXT)
+)
+"""The start of a cell of a type that the driver ignores.
+
+It takes the year of an ISO date for a number of days, and the text or error that a formula results in for a number if
+it looks like one, or if its format is one of dates.
+"""
+MAY_BE_MISTAKEN = re.compile(rb"""["'](?:%b|%b|%b)["']""" % (ISO, ERROR, TEXT))
 
 
 def scan(book: zipfile.ZipFile) -> tuple[int, int]:
@@ -45,20 +52,19 @@ def scan(book: zipfile.ZipFile) -> tuple[int, int]:
     return uncalculated, escaped
 
 
-def iso_dates(book: zipfile.ZipFile) -> dict[str, int]:
-    """How many cells of each sheet that has such are ISO dates.
+def mistaken(book: zipfile.ZipFile) -> dict[str, Counter[bytes]]:
+    """How many cells of each type the driver may mistake, in each sheet that has such.
 
     Raises what `zipfile` does if the workbook is damaged.
     """
-    sheets = filter(SHEET.fullmatch, book.namelist())
-    counts = {sheet: sum(map(_dated, _cut(pieces(book, sheet)))) for sheet in sheets}
+    counts = {sheet: Counter(_types(book, sheet)) for sheet in filter(SHEET.fullmatch, book.namelist())}
     return {sheet: count for sheet, count in counts.items() if count}
 
 
 def with_texts(book: zipfile.ZipFile, sheet: str) -> Iterator[bytes]:
-    """The content of `sheet`, in which ISO dates are texts."""
+    """The content of `sheet`, in which these cells are texts of the type that the driver knows."""
     for part in _cut(pieces(book, sheet)):
-        yield ISO_DATE.sub(_as_text, part) if _may_be_dated(part) else part
+        yield MISTAKEN.sub(rb"\1inlineStr", part) if MAY_BE_MISTAKEN.search(part) else part
 
 
 def is_late(days: float) -> bool:
@@ -89,16 +95,10 @@ def _wide_encoding(beginning: bytes) -> str:
     return "utf-16-le" if mark == codecs.BOM_UTF16_LE or zero == 1 else ""
 
 
-def _may_be_dated(part: bytes) -> bool:
-    return b'"d"' in part or b"'d'" in part
-
-
-def _dated(part: bytes) -> int:
-    return len(ISO_DATE.findall(part)) if _may_be_dated(part) else 0
-
-
-def _as_text(cell: re.Match[bytes]) -> bytes:
-    return STYLE.sub(b"", cell[1]) + b"str" + cell[2] + STYLE.sub(b"", cell[3])
+def _types(book: zipfile.ZipFile, sheet: str) -> Iterator[bytes]:
+    for part in _cut(pieces(book, sheet)):
+        if MAY_BE_MISTAKEN.search(part):
+            yield from (cell[1] for cell in MISTAKEN.findall(part))
 
 
 def _parts(book: zipfile.ZipFile) -> Iterator[bytes]:

@@ -13,12 +13,13 @@ import struct
 import sys
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from html import unescape
 from itertools import count, islice
 from pathlib import Path
 
-from service.engine.jailed.cells import CHUNK, SHEET, is_late, iso_dates, pieces, scan, with_texts
+from service.engine.jailed.cells import CHUNK, ERROR, ISO, SHEET, is_late, mistaken, pieces, scan, with_texts
 
 MEMBER = "xl/styles.xml"
 BOOK_MEMBER = "xl/workbook.xml"
@@ -50,7 +51,9 @@ EAST_ASIAN = frozenset({b"34", b"35", b"52", b"53", b"55", b"56"})
 """Dates in some languages, times of day in others; a workbook does not say which language it means."""
 PLAIN = frozenset({b"YYYY-MM-DD HH:MM:SS.000", b"YYYY-MM-DD", b"HH:MM:SS"})
 """The formats that we write for dates and times."""
-IN_FIRST_ROW = re.compile(rb"""\br\s*+=\s*+["'][A-Za-z]+1["']""")
+REFERENCE = re.compile(rb"""\sr\s*+=\s*+["']([A-Za-z]*)(\d*)["']""")
+"""Where a cell or row is in the sheet; they need not say it."""
+ROW = re.compile(rb"<(?:\w++:)?row\b[^<>]*+>")
 LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\[\]]*\]', re.DOTALL)
 """Parts of a format that are no placeholders: texts, blanks, colours, conditions."""
 ELAPSED = re.compile(r"\[(?:h+|m+|s+)\]")
@@ -78,12 +81,12 @@ UNREADABLE = (
 
 
 def main(workbook: str, plain: str, found_file: str) -> None:
-    """Write a copy of `workbook` to `plain` whose formats and dates the driver understands, unless it understands all.
+    """Write a copy of `workbook` to `plain` whose formats and cells the driver understands, unless it understands all.
 
     Also write to `found_file`, as JSON, what the driver does not tell: whether it, which counts days from 1900, reads
     dates as earlier ones (`early`), how many formulas have no result, how many characters are escaped, how many times
-    become `late`, how many moments are cells of a header (`named`), and how many ISO dates are texts in the copy
-    (`iso`).
+    become `late`, how many moments are cells of a header (`named`), and how many ISO dates (`iso`) and errors
+    (`errors`) are texts in the copy.
     """
     try:
         with zipfile.ZipFile(workbook) as book:
@@ -94,17 +97,18 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             largest = _largest(book, _wanted(understood, built_in, is_early=is_early))
             uncalculated, escaped = scan(book)
             late, named = _moments(book, _with_known_numbers(understood, built_in, largest))
-            dated = iso_dates(book)
+            ours = mistaken(book)
             is_whole = book.getinfo(MEMBER).file_size < MOST_BYTES
     except UNREADABLE:
         return  # the driver reports what is wrong
     understood = _with_known_numbers(understood, built_in, largest)
     restyled = {MEMBER: understood} if is_whole and understood != content else {}
-    if restyled or dated:
-        _copy_with(restyled, dated, workbook, plain)
+    if restyled or ours:
+        _copy_with(restyled, ours, workbook, plain)
     early = is_early and any(place in largest for place in _dates(understood))
     found = {"early": early, "uncalculated": uncalculated, "escaped": escaped, "late": late, "named": named}
-    Path(found_file).write_text(json.dumps(found | {"iso": sum(dated.values())}), encoding="ascii")
+    texts = sum(ours.values(), Counter())
+    Path(found_file).write_text(json.dumps(found | {"iso": texts[ISO], "errors": texts[ERROR]}), encoding="ascii")
 
 
 def understood(code: str) -> str:
@@ -193,7 +197,8 @@ def _moments(book: zipfile.ZipFile, styles: bytes) -> tuple[int, int]:
     }
     late = named = 0
     for name in filter(SHEET.fullmatch, book.namelist()) if wanted else ():
-        for text in _rows(pieces(book, name)):
+        for number, text in enumerate(_rows(pieces(book, name))):
+            first_row_ends = _end_of_first_row(text) if number == 0 else 0
             for cell in CELL.finditer(text):
                 if (
                     int(cell[1]) in wanted
@@ -201,8 +206,18 @@ def _moments(book: zipfile.ZipFile, styles: bytes) -> tuple[int, int]:
                     and (value := VALUE.match(text, cell.end()))
                 ):
                     late += is_late(float(value[1]))
-                    named += IN_FIRST_ROW.search(cell[0]) is not None
+                    said = REFERENCE.search(cell[0])
+                    named += said[2] == b"1" if said else cell.start() < first_row_ends
     return late, named
+
+
+def _end_of_first_row(text: bytes) -> int:
+    """Where the first row of a sheet ends that begins with `text`; 0 if `text` begins with another row."""
+    rows = list(islice(ROW.finditer(text), 2))
+    said = REFERENCE.search(rows[0][0]) if rows else None
+    if said and said[2] != b"1":
+        return 0
+    return rows[1].start() if len(rows) > 1 else len(text)
 
 
 def _numbers_of(text: bytes, wanted: Container[int]) -> Iterator[tuple[int, float]]:
@@ -265,16 +280,16 @@ def _understood(code: bytes) -> bytes:
     return b"0" if re.search("[dhy]", text) else code
 
 
-def _copy_with(restyled: Mapping[str, bytes], dated: Container[str], workbook: str, plain: str) -> None:
-    """Copy `workbook`, and put what differs after its members: `restyled`, and the sheets `dated` with texts for dates.
+def _copy_with(restyled: Mapping[str, bytes], retyped: Container[str], workbook: str, plain: str) -> None:
+    """Copy `workbook`, and put what differs after its members: `restyled`, and the sheets `retyped`.
 
     The former ones are not listed any more.
     """
     shutil.copyfile(workbook, plain)
     with zipfile.ZipFile(workbook) as former, zipfile.ZipFile(plain, "a", zipfile.ZIP_DEFLATED) as book:
-        sheets = [name for name in former.namelist() if name in dated]
+        sheets = [name for name in former.namelist() if name in retyped]
         book.filelist = [
-            member for member in book.filelist if member.filename not in dated and member.filename not in restyled
+            member for member in book.filelist if member.filename not in retyped and member.filename not in restyled
         ]
         for name, content in restyled.items():
             del book.NameToInfo[name]

@@ -31,8 +31,14 @@ EXPECTED = [
 ]
 
 
-def write(path: Path, names: tuple[str, str], style: str = "yyyy-mm-dd h:mm:ss", encoding: str = "utf-8") -> Path:
-    """A workbook with ISO dates beside a date that is a number of days."""
+def write(
+    path: Path,
+    names: tuple[str, str] = TRANSITIONAL,
+    style: str = "yyyy-mm-dd h:mm:ss",
+    encoding: str = "utf-8",
+    rows: str = ROWS,
+) -> Path:
+    """A workbook with `rows`, in which the format 1 is `style` and the format 2 a date."""
     main, office = names
     texts = "".join(f"<si><t>{text}</t></si>" for text in ("n", "at", "day"))
     related = {"styles": "styles.xml", "sharedStrings": "sharedStrings.xml", "worksheet": "worksheets/sheet1.xml"}
@@ -54,7 +60,7 @@ def write(path: Path, names: tuple[str, str], style: str = "yyyy-mm-dd h:mm:ss",
         'r:id="worksheet"/></sheets></workbook>',
         "xl/styles.xml": f'<styleSheet xmlns="{main}">{STYLES.format(style)}</styleSheet>',
         "xl/sharedStrings.xml": f'<sst xmlns="{main}">{texts}</sst>',
-        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{ROWS}</sheetData></worksheet>',
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{rows}</sheetData></worksheet>',
     }
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
         for name, content in parts.items():

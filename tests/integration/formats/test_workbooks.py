@@ -2,6 +2,7 @@
 
 import shutil
 import zipfile
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,6 +27,8 @@ CELLS: Mapping[str, bytes] = {
     "a result": b"<c r='A1'><f>1+1</f><v>2</v></c>",
     "a text as result": b"<c r='A1' t='str'><f>A2</f><v></v></c><c t='s'><f>1</f></c><c t=\"str\"><f>1</f></c>",
     "other tags": b"<cols><f></f></cols><c><fx>1</fx></c><c><f>1</f><vx/></c><c r='A1'><v>2</v></c>",
+    "errors": b"<c r='A1' t='e'><f>1/0</f><v>#DIV/0!</v></c><c t = 'e'><v>#N/A</v></c><c t='e'/><c t='error'/>",
+    "texts that are no numbers": b"<c r='A1' t='str'><v>2 b</v></c><c t='str'><v>d1</v></c><c t='str'><v> </v></c>",
     "escapes": b"<c><is><t>_x000D__x00e4_ _x00_x000A_ _x12_ _xyz_ _x000g_ _x0041</t></is></c>",
     "no end of a tag": b"<c <f" * REPEATED + UNCALCULATED,
     "no end of a formula": b"<c><f>" * REPEATED + UNCALCULATED,
@@ -39,6 +42,8 @@ ODD: Mapping[str, Mapping[str, bytes]] = {
     "perhaps days from 1904": {styles.BOOK_MEMBER: b'<workbook><workbookPr date1904 = "0"/></workbook>'},
     "an ISO date": {SHEET: b"<c r='A1'><v>1</v></c><c r='B1' s='1' t='d'><v>2024-01-02</v></c>"},
     "an ISO date between blanks": {SHEET: b'<c r="A1"\n\tt = "d"\n><v>2024-01-02</v></c>'},
+    "a text that looks like a number": {SHEET: b"<c r='A1' t='str'><f>B1</f><v> 00501</v></c>"},
+    "a text that may be a number": {SHEET: b"<c r='A1' t='str'><v>&#x31;</v></c>"},
     "a prefix": {SHEET: b"<x:worksheet xmlns:x='a'><x:c s='1'/></x:worksheet>"},
     "a prefix of formats": {styles.MEMBER: b"<x:styleSheet xmlns:x='a'/>"},
     "formats without end": {styles.MEMBER: b"<styleSheet><cellXfs><xf numFmtId='0'/>"},
@@ -78,11 +83,16 @@ async def test_cells_are_counted_as_by_the_other_program(converters: Converters)
         for number, (name, text) in enumerate(CELLS.items()):
             write(directory / f"in{number}.xlsx", {SHEET: text, TEXTS: b"<si><t>_x000D_</t></si>"})
             with zipfile.ZipFile(directory / f"in{number}.xlsx") as book:
-                expected = cells.scan(book)
+                expected = (*cells.scan(book), cells.mistaken(book).get(SHEET, Counter())[cells.ERROR])
             found = await held.ask(Examined, "examine", f"in{number}.xlsx")
             assert (found.ok, found.messages) == (True, ""), name
-            assert (found.uncalculated, found.escaped) == expected, name
-            assert expected != (0, 1) or name in {"a result", "a text as result", "other tags"}
+            assert (found.uncalculated, found.escaped, found.errors) == expected, name
+            assert expected != (0, 1, 0) or name in {
+                "a result",
+                "a text as result",
+                "other tags",
+                "texts that are no numbers",
+            }
 
 
 async def test_unusual_workbooks_are_left_to_the_other_program(converters: Converters) -> None:
@@ -123,17 +133,30 @@ MOMENTS = b"".join(
     )
 )
 MOMENTS += b"<c s='1' r='F1'><f>A1</f><v>2.5</v></c><c r='G1' s='1'/><c r='H1' s='1'><v>no</v></c>"
+DAY = b"<c s='1'><v>45293</v></c>"
+LATE_AND_NAMED = {
+    MOMENTS: (2, 3),
+    b"<row>%b</row><row>%b</row>" % (DAY, MOMENTS): (2, 4),
+    b"<row r='1' spans='1:2'>%b%b</row>\n<row r='2'>%b</row>" % (DAY, DAY, DAY): (0, 2),
+    b"<row r='2'>%b</row><row>%b</row>" % (DAY, DAY): (0, 0),
+    b"<row r='1'/><row>%b</row>" % DAY: (0, 0),
+    b"<row>%b</row><row>%b</row>" % (DAY, DAY * REPEATED): (0, 1),
+}
+"""Sheets, their times with 0.999 s, and their moments in the first row; cells and rows need not say where they are."""
 
 
-async def test_moments_that_the_driver_changes_are_counted_as_by_the_other_program(converters: Converters) -> None:
+@pytest.mark.parametrize("sheet", LATE_AND_NAMED, ids=range(len(LATE_AND_NAMED)))
+async def test_moments_that_the_driver_changes_are_counted_as_by_the_other_program(
+    converters: Converters, sheet: bytes
+) -> None:
     """Those in a first row, and those with 0.999 s, if their format is one of dates or times."""
     formats = DATES.replace(b"</cellXfs>", b"<xf numFmtId='21'/></cellXfs>")
     async with converters.open_run(("XLSX",)) as (held, directory):
-        write(directory / "in.xlsx", {styles.MEMBER: formats, SHEET: MOMENTS})
+        write(directory / "in.xlsx", {styles.MEMBER: formats, SHEET: sheet})
         found = (await held.ask(Examined, "examine", "in.xlsx")).found()
         styles.main(str(directory / "in.xlsx"), str(directory / "plain.xlsx"), str(directory / "found.json"))
         assert msgspec.json.decode((directory / "found.json").read_bytes(), type=Found) == found
-        assert (found.late, found.named) == (2, 3)
+        assert (found.late, found.named) == LATE_AND_NAMED[sheet]
 
 
 async def test_formats_that_the_driver_mistakes_are_replaced_as_by_the_other_program(converters: Converters) -> None:

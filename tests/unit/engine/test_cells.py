@@ -5,6 +5,7 @@ The crafted texts are as long as sheets may be: a pattern that looked on to the 
 
 import io
 import json
+import re
 import zipfile
 from pathlib import Path
 
@@ -23,17 +24,18 @@ FORMULAS = {
     b"<c r='A1' t='str'><f>A2</f><v></v></c>": 0,
     b"<c r='A1'><v>2</v></c>": 0,
 }
-TEXT_OF_DATE = {
-    b"<c r='A1' s='1' t='d'><v>2024-01-02</v></c>": b"<c r='A1' t='str'><v>2024-01-02</v></c>",
-    b'<x:c\nt = "d"\tr="A1"><x:f>A2</x:f><x:v/></x:c>': b'<x:c\nt = "str"\tr="A1"><x:f>A2</x:f><x:v/></x:c>',
-    b'<c t="d"%s><v>2024</v></c>' % (b" " * 1000): b'<c t="str"%s><v>2024</v></c>' % (b" " * 1000),
-    b'<c%s t="d"><v>2024</v></c>' % (b" " * 1000): b'<c%s t="str"><v>2024</v></c>' % (b" " * 1000),
+TEXTS = {
+    b"<c r='A1' s='1' t='d'><v>2024-01-02</v></c>": b"<c r='A1' s='1' t='inlineStr'><v>2024-01-02</v></c>",
+    b'<x:c\nt = "d"\tr="A1"><x:f>A2</x:f><x:v/></x:c>': b'<x:c\nt = "inlineStr"\tr="A1"><x:f>A2</x:f><x:v/></x:c>',
+    b'<c t="str"%s><v>2024</v></c>' % (b" " * 1000): b'<c t="inlineStr"%s><v>2024</v></c>' % (b" " * 1000),
+    b'<c%s t="e"><v>#N/A</v></c>' % (b" " * 1000): b'<c%s t="inlineStr"><v>#N/A</v></c>' % (b" " * 1000),
     b"<c r='A1' t='d'/>": b"",
     b"<c r='d' t='n'><v>1</v></c><col t='d'></col>": b"",
-    b"<c r='d'><v t='d'>1</v></c>": b"",
+    b"<c r='str'><v t='e'>1</v></c>": b"",
     b"<c at='d'><v>1</v></c><c x:t='d'></c>": b"",
 }
-"""Cells, and the same as texts if they are ISO dates with content."""
+"""Cells, and the same as texts of the other type if the driver ignores theirs and they have content."""
+TYPE = re.compile(rb"""t\s*=\s*["'](d|e|str)["']""")
 NUMBERS = {
     b'<c r="A1" s="3"><v>1.5</v></c>': {3: 1.5},
     b'<x:c r="A1" s="3">\n<x:f>1&lt;2</x:f>\n<x:v> -2e3</x:v></x:c>': {3: 0.0},
@@ -67,13 +69,14 @@ def test_no_cell_is_cut(cell: bytes) -> None:
         assert cells.scan(book) == (REPEATED, 0)
 
 
-@pytest.mark.parametrize("text", TEXT_OF_DATE)
-def test_iso_dates_become_texts(text: bytes) -> None:
+@pytest.mark.parametrize("text", TEXTS)
+def test_cells_whose_type_the_driver_ignores_become_texts(text: bytes) -> None:
     """Each of them, wherever the pieces end in which sheets are read."""
     count = REPEATED // 10
+    expected = {SHEET: dict.fromkeys(TYPE.findall(text), count)} if TEXTS[text] else {}
     with zipfile.ZipFile(workbook(text * count)) as book:
-        assert cells.iso_dates(book) == ({SHEET: count} if TEXT_OF_DATE[text] else {})
-        assert b"".join(cells.with_texts(book, SHEET)) == (TEXT_OF_DATE[text] or text) * count
+        assert cells.mistaken(book) == expected
+        assert b"".join(cells.with_texts(book, SHEET)) == (TEXTS[text] or text) * count
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
@@ -89,7 +92,7 @@ def test_parts_in_utf_16_are_read(tmp_path: Path, encoding: str) -> None:
         for name, text in parts.items():
             packed.writestr(name, ('<?xml version="1.0" encoding="UTF-16"?>' + text).encode(encoding))
     styles.main(str(source), str(plain), str(found))
-    told = {"early": True, "uncalculated": 20_000, "escaped": 20_000, "late": 0, "named": 0, "iso": 0}
+    told = {"early": True, "uncalculated": 20_000, "escaped": 20_000, "late": 0, "named": 0, "iso": 0, "errors": 0}
     assert json.loads(found.read_text()) == told
     with zipfile.ZipFile(plain) as packed:
         assert packed.read(styles.MEMBER).decode() == parts[styles.MEMBER].replace("d/m", "YYYY-MM-DD")
@@ -103,10 +106,10 @@ def test_tags_that_do_not_end_are_passed_once(crafted: bytes) -> None:
 
 
 @pytest.mark.parametrize("crafted", [b"<c ", b"<c t='d'", b" t='d'", b"<c t=", b"<c t", b"'d'<c t='d"])
-def test_iso_dates_that_do_not_end_are_passed_once(crafted: bytes) -> None:
+def test_types_that_do_not_end_are_passed_once(crafted: bytes) -> None:
     """The one after them is found."""
     with zipfile.ZipFile(workbook(b"<c " + crafted * REPEATED + b"<c t='d'><v>2024-01-02</v></c>")) as book:
-        assert cells.iso_dates(book) == {SHEET: 1}
+        assert cells.mistaken(book) == {SHEET: {b"d": 1}}
 
 
 @pytest.mark.parametrize("text", NUMBERS)
@@ -151,4 +154,4 @@ def test_formats_that_do_not_end_are_passed_once(tmp_path: Path, crafted: bytes)
     source.write_bytes(workbook(b"<c><f>1</f></c>", style_sheet).getvalue())
     styles.main(str(source), str(tmp_path / "plain.xlsx"), str(tmp_path / "found.json"))
     found = json.loads((tmp_path / "found.json").read_text())
-    assert found == {"early": False, "uncalculated": 1, "escaped": 0, "late": 0, "named": 0, "iso": 0}
+    assert found == {"early": False, "uncalculated": 1, "escaped": 0, "late": 0, "named": 0, "iso": 0, "errors": 0}
