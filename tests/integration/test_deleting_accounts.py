@@ -44,13 +44,13 @@ async def test_the_books_stay_and_the_names_go(
         eraser = AccountEraser(administration, services.jobs, services.ledger, services.storage)
         assert (await send(here, key=TELLING)).json()["success"]
         assert not (await send(here, b"{")).json()["success"]
-        reached, put = anyio.Event(), services.storage.put
+        reached = anyio.Event()
 
         async def held(*_arguments: object, **_options: object) -> None:
             reached.set()
             await anyio.sleep_forever()
 
-        monkeypatch.setattr(services.storage, "put", held)
+        monkeypatch.setitem(vars(services.storage), "put", held)
         tasks.start_soon(send, here)
         await reached.wait()
         async with services.database.connection() as connection:  # what a gateway had told workers
@@ -59,7 +59,7 @@ async def test_the_books_stay_and_the_names_go(
         assert TELLING in await everything(here)
 
         assert await eraser.delete(account_id) == 1
-        monkeypatch.setattr(services.storage, "put", put)
+        monkeypatch.delitem(vars(services.storage), "put")
         assert (await send(here)).json()["error"]  # whose key was looked up just before
         await here.advance(CACHE_LIFETIME)
         assert (await send(here)).status_code == 401

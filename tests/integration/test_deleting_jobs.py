@@ -32,7 +32,7 @@ class HeldStore:
             await self.let_go.wait()
             await put(*arguments, **options)  # type: ignore[arg-type]  # the store's own
 
-        monkeypatch.setattr(storage, "put", held)
+        monkeypatch.setitem(vars(storage), "put", held)
 
 
 class Conversion:
@@ -114,7 +114,7 @@ async def test_a_job_that_completes_before_it_is_cancelled_keeps_its_result(
     async def cancel(job_id: str) -> None:
         answers.append(await here.client.delete(f"{JOBS}/{job_id}?only=open"))
 
-    monkeypatch.setattr(here.services.ledger, "release", late)
+    monkeypatch.setitem(vars(here.services.ledger), "release", late)
     async with anyio.create_task_group() as tasks:
         conversion = Conversion()
         tasks.start_soon(conversion.send, here)
@@ -176,7 +176,7 @@ async def test_a_job_of_another_process_is_awaited_and_cancelled(
         held = HeldStore(monkeypatch, here)
         for notices, is_swept in ((True, False), (False, True), (False, False)):
             if not notices:
-                monkeypatch.setattr(here.services.runner, "held_for", lambda _seconds: frozenset())
+                monkeypatch.setitem(vars(here.services.runner), "held_for", lambda _seconds: frozenset())
             conversion, held.reached, held.let_go = Conversion(), anyio.Event(), anyio.Event()
             tasks.start_soon(conversion.send, here)
             await held.reached.wait()

@@ -82,8 +82,8 @@ async def test_what_an_asynchronous_batch_has_converted_already_can_be_fetched(
             await responded.wait()
         await put(key, *arguments, **options)
 
-    monkeypatch.setattr(here.services.ledger, "admit", late)
-    monkeypatch.setattr(here.services.storage, "put", held)
+    monkeypatch.setitem(vars(here.services.ledger), "admit", late)
+    monkeypatch.setitem(vars(here.services.storage), "put", held)
     files, headers = [("files", ("a.geojson", lakes()))] * 2, {"Prefer": "respond-async"}
     response = await here.client.post("/api/geo/convert/batch", files=files, headers=headers)
     responded.set()

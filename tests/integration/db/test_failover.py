@@ -85,4 +85,4 @@ async def test_a_connection_that_can_only_read_is_replaced(empty_database_url: s
             await write(database)
         async with other.connection() as connection:
             await connection.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
-        await write(database)
+        await once_it_is_back(lambda: write(database))
