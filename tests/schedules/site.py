@@ -36,6 +36,10 @@ from tests.support.server import Server, running_server
 
 LEASE_SECONDS = 3
 _LIVELY = "SELECT FROM server WHERE heartbeat_at BETWEEN service_time() - interval '1.5 s' AND service_time()"
+STORE_SECONDS = 60
+"""How long a request to the store may take, a third of it in silence: longer than schedules hold one or suspend its
+sender. A client that gave up and asked again would race with the first request in the store, whose listing then lacks
+what it has stored now and then (rclone)."""
 PATIENCE_SECONDS = 240.0
 """How long anything may take on a host that has much else to do; nothing is judged by it but that it ends at all."""
 
@@ -122,7 +126,7 @@ class Site:
             "GEOMILL_S3_BUCKET": BUCKET,
             "GEOMILL_S3_ACCESS_KEY": ACCESS_KEY,
             "GEOMILL_S3_SECRET_KEY": SECRET_KEY,
-            "GEOMILL_S3_TIMEOUT_SECONDS": "20",
+            "GEOMILL_S3_TIMEOUT_SECONDS": str(STORE_SECONDS),
         }
         self._stack = ExitStack()
         self._database: Database = self._enter(open_pool(dsn))
