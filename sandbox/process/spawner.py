@@ -28,23 +28,9 @@ from sandbox.launchers.on_demand import OnDemandLauncher
 from sandbox.launchers.plain_exec import PlainExec
 from sandbox.launchers.python_server import python_servers
 from sandbox.launchers.server import ServerLauncher
-from sandbox.process import orphans
+from sandbox.process import orphans, wire
 from sandbox.process.loop import Loop
 from sandbox.process.run import Child, Run, kill_group
-from sandbox.process.wire import (
-    Configure,
-    Finished,
-    Frames,
-    Ready,
-    Resume,
-    Start,
-    Stop,
-    Suspend,
-    ToSpawner,
-    Use,
-    decode_for_spawner,
-    encode,
-)
 from sandbox.report import LayerReport, Report
 from sandbox.unnamed import UnnamedFiles
 from sandbox.verdict import Ending, Verdict
@@ -76,8 +62,8 @@ class Spawner:
     def __init__(self, link: socket.socket, config: Config, surroundings: HostContext) -> None:
         syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
         self._link = link
-        self._frames = Frames()
-        self._runs: dict[int, Run | Start] = {}
+        self._frames = wire.Frames()
+        self._runs: dict[int, Run | wire.Start] = {}
         """A run, or its command until it has started."""
         self._unwanted: set[int] = set()
         self._by_pid: dict[int, Run] = {}
@@ -106,7 +92,7 @@ class Spawner:
     def serve(self) -> NoReturn:
         """Send the report, then accept commands until the service closes the connection."""
         self._loop.watch(self._link.fileno(), self._receive)
-        self._send(Ready(report=self._report))
+        self._send(wire.Ready(report=self._report))
         gc.collect()
         gc.freeze()
         while True:
@@ -117,27 +103,27 @@ class Spawner:
         if not data:
             self._end()
         for body in self._frames.feed(data):
-            self._handle(decode_for_spawner(body))
+            self._handle(wire.decode_for_spawner(body))
 
-    def _handle(self, message: ToSpawner) -> None:
+    def _handle(self, message: wire.ToSpawner) -> None:
         match message:
-            case Start():
+            case wire.Start():
                 start = msgspec.structs.replace(message, command=self._inside(message.command))
                 self._runs[message.run] = start
                 self._start(start, self._candidates(start), "no launcher takes it")
-            case Stop(run=number):
+            case wire.Stop(run=number):
                 self._stop(number)
-            case Suspend(slot=slot):
+            case wire.Suspend(slot=slot):
                 self._suspended.add(slot)
                 if slot in self._by_slot:
                     self._by_slot[slot].suspend()
-            case Resume(slot=slot):
+            case wire.Resume(slot=slot):
                 self._suspended.discard(slot)
                 if slot in self._by_slot:
                     self._by_slot[slot].resume()
-            case Use(launchers=names):
+            case wire.Use(launchers=names):
                 self._used = [launcher for launcher in self._launchers if launcher.name in names]
-            case Configure():
+            case wire.Configure():
                 pass
 
     def _inside(self, command: Command) -> Command:
@@ -148,12 +134,12 @@ class Spawner:
                 return msgspec.structs.replace(command, directory=Path(f"{here}{directory[len(root) :]}"))
         return command
 
-    def _candidates(self, message: Start) -> list[Launcher]:
+    def _candidates(self, message: wire.Start) -> list[Launcher]:
         wanted = message.launcher
         asked = [each for each in self._launchers if each.name == wanted] if wanted else self._used
         return [launcher for launcher in asked if launcher.takes(message.command)]
 
-    def _start(self, message: Start, candidates: list[Launcher], reason: str) -> None:
+    def _start(self, message: wire.Start, candidates: list[Launcher], reason: str) -> None:
         """Try one launcher after another; `reason` is the last one's failure."""
         if not candidates or message.run in self._unwanted:
             self._answer(message.run, Verdict(ending=Ending.INTERNAL, detail=f"start: {reason}"))
@@ -166,7 +152,7 @@ class Spawner:
             lambda failure: self._start(message, rest, failure),
         )
 
-    def _spawned(self, message: Start, launcher: Launcher, child: Child) -> None:
+    def _spawned(self, message: wire.Start, launcher: Launcher, child: Child) -> None:
         def finished(verdict: Verdict) -> None:
             del self._by_slot[message.slot]
             self._answer(message.run, verdict)
@@ -194,7 +180,7 @@ class Spawner:
         match self._runs.get(number):
             case Run() as run:
                 run.stop(Ending.SIGNAL)
-            case Start(slot=slot):
+            case wire.Start(slot=slot):
                 self._unwanted.add(number)
                 for launcher in self._launchers:
                     launcher.withdraw(slot)
@@ -223,11 +209,11 @@ class Spawner:
     def _answer(self, number: int, verdict: Verdict) -> None:
         del self._runs[number]
         self._unwanted.discard(number)
-        self._send(Finished(run=number, verdict=verdict))
+        self._send(wire.Finished(run=number, verdict=verdict))
 
-    def _send(self, message: Ready | Finished) -> None:
+    def _send(self, message: wire.Ready | wire.Finished) -> None:
         try:
-            self._link.sendall(encode(message))
+            self._link.sendall(wire.encode(message))
         except OSError:
             self._end()
 
@@ -270,10 +256,10 @@ def receive_config(link: socket.socket) -> Config:
     Raises:
         EOFError: the service closed the connection first.
     """
-    frames = Frames()
+    frames = wire.Frames()
     while data := link.recv(_CHUNK):
         for body in frames.feed(data):
-            message = decode_for_spawner(body)
-            if isinstance(message, Configure):
+            message = wire.decode_for_spawner(body)
+            if isinstance(message, wire.Configure):
                 return message.config
     raise EOFError("the service closed the connection before it sent a configuration")

@@ -11,18 +11,10 @@ from service.app.storage import open_storage
 from service.cli.command import JSON, Command, CommandError, argument
 from service.metering.audit import audit_books
 from service.settings import Settings
-from service.usecases.audit import (
-    Mended,
-    QueueComparison,
-    StoreComparison,
-    compare_queue,
-    compare_store,
-    reconcile,
-    reconcile_queue,
-)
+from service.usecases import audit
 
 
-class Reconciliation(Mended, kw_only=True, rename="camel"):
+class Reconciliation(audit.Mended, kw_only=True, rename="camel"):
     """The output of `reconcile --json`."""
 
     differences: list[str] = msgspec.field(default_factory=list)
@@ -33,15 +25,15 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     """Mend what differs and print it; return 0 only if the ledger agrees, too, and the queue is there."""
     open_queue = partial(open_queue_contents, settings)
     async with open_database(settings) as database, open_storage(settings) as storage:
-        compared = await compare_store(database, storage)
-        waiting = await compare_queue(database, open_queue)
+        compared = await audit.compare_store(database, storage)
+        waiting = await audit.compare_queue(database, open_queue)
         if not arguments.force:
             _require_some_match(compared)
             _require_own_messages(waiting)
         done = Reconciliation()
         try:
-            await reconcile(database, storage, compared, done)
-            done.differences += await reconcile_queue(database, open_queue, waiting, done)
+            await audit.reconcile(database, storage, compared, done)
+            done.differences += await audit.reconcile_queue(database, open_queue, waiting, done)
             done.differences += await audit_books(database)
         except BaseException:  # what is done is told, whatever stops the rest
             _print(done, as_json=arguments.json)
@@ -57,7 +49,7 @@ def _print(done: Reconciliation, *, as_json: bool, otherwise: str = "") -> None:
         print(text)
 
 
-def _require_some_match(compared: StoreComparison) -> None:
+def _require_some_match(compared: audit.StoreComparison) -> None:
     if not compared.known and (compared.orphans or compared.missing):
         raise CommandError(
             f"No stored output belongs to a job: {len(compared.orphans)} outputs have no job, {len(compared.missing)} "
@@ -66,7 +58,7 @@ def _require_some_match(compared: StoreComparison) -> None:
         )
 
 
-def _require_own_messages(compared: QueueComparison) -> None:
+def _require_own_messages(compared: audit.QueueComparison) -> None:
     if compared.strays and not compared.known:
         raise CommandError(
             f"No message in the queue belongs to a job: {len(compared.strays)} have none. This is probably the queue "

@@ -4,24 +4,7 @@ from http import HTTPStatus
 
 from starlette.routing import Route
 
-from service.errors import (
-    BatchTooLarge,
-    DownloadExpired,
-    DownloadRefused,
-    IdempotencyKeyInUse,
-    IdempotencyKeyReused,
-    InvalidParameter,
-    JobNotFound,
-    MalformedRequest,
-    NoResult,
-    NotFound,
-    Overloaded,
-    RangeNotSatisfiable,
-    TooManyFiles,
-    TooManyRequests,
-    UploadTimeout,
-    UploadTooLarge,
-)
+from service import errors
 from service.http.api import inputs
 from service.http.api.endpoint import Answer, Keyed, Open
 from service.http.api.schemas import Analysis, BatchResult, ConversionResult, JobRecord, PlanList, RecentJobs
@@ -41,9 +24,9 @@ from service.http.endpoints.systems import SystemList, list_systems
 from service.http.endpoints.usage import usage_by_day
 from service.usecases.check_readiness import Readiness
 
-_BUSY = (TooManyRequests, Overloaded)
-_UPLOAD = (MalformedRequest, UploadTimeout, *_BUSY)
-_REPEATABLE = (InvalidParameter, IdempotencyKeyInUse, IdempotencyKeyReused)
+_BUSY = (errors.TooManyRequests, errors.Overloaded)
+_UPLOAD = (errors.MalformedRequest, errors.UploadTimeout, *_BUSY)
+_REPEATABLE = (errors.InvalidParameter, errors.IdempotencyKeyInUse, errors.IdempotencyKeyReused)
 _HEADERS = (inputs.IDEMPOTENCY_KEY, inputs.PREFER)
 _OF_JOB = ("Geomill-Job-Id", "Geomill-Warnings", "Link")
 _CONVERTED = (
@@ -75,7 +58,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         form=inputs.CONVERSION,
         parameters=(inputs.DOWNLOAD, *_HEADERS),
         answers=(*_CONVERTED, _ACCEPTED),
-        faults=(*_UPLOAD, *_REPEATABLE, UploadTooLarge, DownloadExpired),
+        faults=(*_UPLOAD, *_REPEATABLE, errors.UploadTooLarge, errors.DownloadExpired),
     ),
     Keyed(
         method="POST",
@@ -94,7 +77,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
                 headers=("Location", "Preference-Applied"),
             ),
         ),
-        faults=(*_UPLOAD, *_REPEATABLE, TooManyFiles, BatchTooLarge),
+        faults=(*_UPLOAD, *_REPEATABLE, errors.TooManyFiles, errors.BatchTooLarge),
     ),
     Keyed(
         method="POST",
@@ -104,7 +87,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         summary="Report what converting a GeoJSON document to Shapefile would lose",
         form=inputs.ANALYSIS,
         answers=(Answer("The file was received; success says whether it was analyzed.", Analysis),),
-        faults=(*_UPLOAD, UploadTooLarge),
+        faults=(*_UPLOAD, errors.UploadTooLarge),
     ),
     Keyed(
         method="POST",
@@ -115,7 +98,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         form=inputs.CONVERSION,
         parameters=(inputs.DOWNLOAD, *_HEADERS),
         answers=(*_CONVERTED, _ACCEPTED),
-        faults=(*_UPLOAD, *_REPEATABLE, UploadTooLarge, DownloadExpired),
+        faults=(*_UPLOAD, *_REPEATABLE, errors.UploadTooLarge, errors.DownloadExpired),
     ),
     Keyed(
         method="GET",
@@ -125,7 +108,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         summary="List the newest jobs",
         parameters=(inputs.LIMIT,),
         answers=(Answer("The jobs.", RecentJobs),),
-        faults=(InvalidParameter,),
+        faults=(errors.InvalidParameter,),
     ),
     Keyed(
         method="GET",
@@ -135,7 +118,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         summary="Show a job, with a new link to its result",
         parameters=(inputs.JOB_ID, inputs.WAIT),
         answers=(Answer("The job.", JobRecord),),
-        faults=(InvalidParameter, JobNotFound, NotFound),
+        faults=(errors.InvalidParameter, errors.JobNotFound, errors.NotFound),
     ),
     Keyed(
         method="DELETE",
@@ -150,7 +133,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
                 "With only=open, the job: it has completed, and is as it was.", JobRecord, status=HTTPStatus.CONFLICT
             ),
         ),
-        faults=(InvalidParameter, JobNotFound, NotFound),
+        faults=(errors.InvalidParameter, errors.JobNotFound, errors.NotFound),
     ),
     Keyed(
         method="GET",
@@ -160,7 +143,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         summary="Show the result of a job as GeoJSON for a map: its first features, simplified",
         parameters=(inputs.JOB_ID,),
         answers=(Answer("The features; preview says what was left out.", media_type="application/geo+json"),),
-        faults=(JobNotFound, NoResult, NotFound, *_BUSY),
+        faults=(errors.JobNotFound, errors.NoResult, errors.NotFound, *_BUSY),
     ),
     Keyed(
         method="GET",
@@ -170,7 +153,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         summary="Show what the conversion of a job responded, with a new link",
         parameters=(inputs.JOB_ID,),
         answers=(Answer("The result; success is false while the job is open.", ConversionResult),),
-        faults=(JobNotFound, NotFound),
+        faults=(errors.JobNotFound, errors.NotFound),
     ),
     Keyed(
         method="GET",
@@ -180,7 +163,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         summary="Search the coordinate systems by name, area or EPSG code",
         parameters=(inputs.SEARCH,),
         answers=(Answer("The systems.", SystemList),),
-        faults=(InvalidParameter,),
+        faults=(errors.InvalidParameter,),
     ),
     Keyed(
         method="GET",
@@ -216,7 +199,13 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
             Answer("The requested bytes.", status=HTTPStatus.PARTIAL_CONTENT, media_type=_FILE, headers=("ETag",)),
             _CURRENT,
         ),
-        faults=(InvalidParameter, DownloadRefused, DownloadExpired, RangeNotSatisfiable, NotFound),
+        faults=(
+            errors.InvalidParameter,
+            errors.DownloadRefused,
+            errors.DownloadExpired,
+            errors.RangeNotSatisfiable,
+            errors.NotFound,
+        ),
     ),
     Open(
         method="GET",
@@ -253,7 +242,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         summary="List what each account was charged on each day; on the private port only",
         parameters=(inputs.FIRST_DAY, inputs.LAST_DAY),
         answers=(Answer("A row per account and day.", media_type="text/csv"),),
-        faults=(InvalidParameter, Overloaded),
+        faults=(errors.InvalidParameter, errors.Overloaded),
     ),
     Open(
         method="GET",
@@ -279,7 +268,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         summary="A file of that page",
         parameters=(inputs.ASSET,),
         answers=_ASSET,
-        faults=(NotFound,),
+        faults=(errors.NotFound,),
     ),
     Open(
         method="GET",
@@ -297,7 +286,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         summary="A file of that page",
         parameters=(inputs.ASSET,),
         answers=_ASSET,
-        faults=(NotFound,),
+        faults=(errors.NotFound,),
     ),
 )
 

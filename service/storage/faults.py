@@ -5,18 +5,7 @@ from contextlib import contextmanager
 
 from aiohttp import ClientPayloadError
 from anyio import fail_after
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    ConnectTimeoutError,
-    CredentialRetrievalError,
-    HTTPClientError,
-    NoCredentialsError,
-    ParamValidationError,
-    PartialCredentialsError,
-    ReadTimeoutError,
-    TokenRetrievalError,
-)
+from botocore import exceptions
 from botocore.exceptions import ConnectionError as UnreachableError
 
 from service.errors import ObjectMissing, StorageFault, StorageUnavailable
@@ -53,16 +42,16 @@ _BY_STATUS: dict[int, StorageFault] = {
     507: "full",
 }
 
-_BY_CLASS: tuple[tuple[type[BotoCoreError], StorageFault], ...] = (
-    (ConnectTimeoutError, "slow"),
-    (ReadTimeoutError, "slow"),
+_BY_CLASS: tuple[tuple[type[exceptions.BotoCoreError], StorageFault], ...] = (
+    (exceptions.ConnectTimeoutError, "slow"),
+    (exceptions.ReadTimeoutError, "slow"),
     (UnreachableError, "down"),
-    (HTTPClientError, "down"),
-    (CredentialRetrievalError, "denied"),
-    (NoCredentialsError, "denied"),
-    (PartialCredentialsError, "denied"),
-    (TokenRetrievalError, "denied"),
-    (BotoCoreError, "misconfigured"),
+    (exceptions.HTTPClientError, "down"),
+    (exceptions.CredentialRetrievalError, "denied"),
+    (exceptions.NoCredentialsError, "denied"),
+    (exceptions.PartialCredentialsError, "denied"),
+    (exceptions.TokenRetrievalError, "denied"),
+    (exceptions.BotoCoreError, "misconfigured"),
 )
 
 
@@ -72,12 +61,12 @@ def within(seconds: float) -> Iterator[None]:
     try:
         with fail_after(seconds):
             yield
-    except ParamValidationError:
+    except exceptions.ParamValidationError:
         raise  # a defect in Geomill
-    except ClientError as error:
+    except exceptions.ClientError as error:
         status = int(error.response["ResponseMetadata"]["HTTPStatusCode"])
         raise refusal(str(error.response["Error"]["Code"]), status) from error
-    except BotoCoreError as error:
+    except exceptions.BotoCoreError as error:
         fault = next(fault for kind, fault in _BY_CLASS if isinstance(error, kind))
         raise StorageUnavailable(fault, str(error)) from error
     except ClientPayloadError as error:  # aiobotocore has no exception of its own for an answer that breaks off

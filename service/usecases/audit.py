@@ -10,16 +10,8 @@ import msgspec
 from service.db.pool import Database
 from service.errors import QueueUnavailable
 from service.ids import JobId, ServerId
+from service.jobs import outputs
 from service.jobs.handovers import HandOvers
-from service.jobs.outputs import (
-    expire,
-    jobs_without_output,
-    recorded_inputs,
-    still_open,
-    time_of,
-    unknown_jobs,
-    unknown_keys,
-)
 from service.metering.audit import audit_books
 from service.storage.port import ObjectKey, Storage
 
@@ -97,17 +89,19 @@ async def compare_store(database: Database, storage: Storage) -> StoreComparison
     # A job records the key of its output before the output exists, and becomes Completed only after it exists. Objects
     # listed first are therefore no orphans, and the outputs of jobs completed before the listing are in it. So
     # are the inputs of jobs that were handed over before it, for as long as these are open.
-    began, inputs = await time_of(database), await recorded_inputs(database)
+    began, inputs = await outputs.time_of(database), await outputs.recorded_inputs(database)
     stored = {str(entry.key) async for entry in storage.objects()}
-    orphans = await unknown_keys(database, sorted(stored))
+    orphans = await outputs.unknown_keys(database, sorted(stored))
     known = len(stored) - len(orphans)
     if orphans:  # unless they were removed since the listing
         orphans = sorted({str(entry.key) async for entry in storage.objects()}.intersection(orphans))
     return StoreComparison(
         known=known,
         orphans=tuple(map(ObjectKey, orphans)),
-        missing=tuple(await jobs_without_output(database, stored, began)),
-        without_input=tuple(await still_open(database, [job for key, job in inputs.items() if key not in stored])),
+        missing=tuple(await outputs.jobs_without_output(database, stored, began)),
+        without_input=tuple(
+            await outputs.still_open(database, [job for key, job in inputs.items() if key not in stored])
+        ),
     )
 
 
@@ -126,7 +120,7 @@ async def _compare_messages(database: Database, queue: "QueueContents") -> Queue
     handovers = _handovers(database, queue)
     waiting = {handover.job.id async for handover in handovers.all_unclaimed(_AT_ONCE)}
     jobs = await queue.jobs()
-    unknown = await unknown_jobs(database, [job_id for job_id in jobs.values() if job_id is not None])
+    unknown = await outputs.unknown_jobs(database, [job_id for job_id in jobs.values() if job_id is not None])
     strays = {subject for subject, job_id in jobs.items() if job_id is None or job_id in unknown}
     known = len(jobs) - len(strays)
     missing = waiting.difference(jobs.values())
@@ -147,7 +141,7 @@ async def reconcile(database: Database, storage: Storage, compared: StoreCompari
         StorageUnavailable: the store failed; what is left to do is found by another comparison.
     """
     for start in range(0, len(compared.missing), _AT_ONCE):
-        mended.expired_jobs += await expire(database, compared.missing[start : start + _AT_ONCE])
+        mended.expired_jobs += await outputs.expire(database, compared.missing[start : start + _AT_ONCE])
     for start in range(0, len(compared.orphans), _AT_ONCE):
         orphans = compared.orphans[start : start + _AT_ONCE]
         await storage.delete(orphans)

@@ -11,30 +11,13 @@ from starlette.datastructures import Headers, QueryParams
 from service.errors import InvalidParameter
 from service.formats.names import shown
 from service.formats.request import ConversionRequest
-from service.http.api.inputs import (
-    BATCH,
-    CONVERSION,
-    DOWNLOAD,
-    FIRST_DAY,
-    IDEMPOTENCY_KEY,
-    INCLUDE_WALLET,
-    LAST_DAY,
-    LIMIT,
-    ONLY,
-    SEARCH,
-    WAIT,
-    Field,
-    Parameter,
-    UploadForm,
-    read_boolean,
-    read_number,
-)
+from service.http.api import inputs
 from service.intake.form import Form
 
 Fields = Mapping[str, tuple[str, ...]]
 """The text parts of a form, by name."""
 
-_KEY = re.compile(IDEMPOTENCY_KEY.schema["pattern"])
+_KEY = re.compile(inputs.IDEMPOTENCY_KEY.schema["pattern"])
 MOST_UNKNOWN = 20
 MAX_NAME = 100
 
@@ -45,7 +28,7 @@ def read_conversion(fields: Fields) -> ConversionRequest:
     Raises:
         InvalidParameter: a code is not a whole number, a field is repeated, or one of a pair is missing.
     """
-    return _request(CONVERSION, fields, 0, 1)
+    return _request(inputs.CONVERSION, fields, 0, 1)
 
 
 def read_batch(fields: Fields, files: int) -> list[ConversionRequest]:
@@ -54,7 +37,7 @@ def read_batch(fields: Fields, files: int) -> list[ConversionRequest]:
     Raises:
         InvalidParameter: a code is not a whole number, or there are more formats or codes than files.
     """
-    return [_request(BATCH, fields, number, files) for number in range(files)]
+    return [_request(inputs.BATCH, fields, number, files) for number in range(files)]
 
 
 def read_include_wallet(fields: Fields) -> bool:
@@ -63,7 +46,7 @@ def read_include_wallet(fields: Fields) -> bool:
     Raises:
         InvalidParameter: it is not a boolean.
     """
-    return bool(_value(INCLUDE_WALLET, fields.get(INCLUDE_WALLET.name, ()), 0, 1))
+    return bool(_value(inputs.INCLUDE_WALLET, fields.get(inputs.INCLUDE_WALLET.name, ()), 0, 1))
 
 
 def read_idempotency_key(headers: Headers) -> str | None:
@@ -75,10 +58,10 @@ def read_idempotency_key(headers: Headers) -> str | None:
     key = headers.get("idempotency-key")
     if key is None:
         return None
-    longest: int = IDEMPOTENCY_KEY.schema["maxLength"]
+    longest: int = inputs.IDEMPOTENCY_KEY.schema["maxLength"]
     if len(key) > longest or not _KEY.fullmatch(key):
-        message = f"The header {IDEMPOTENCY_KEY.name} must have 1 to {longest} printable ASCII characters."
-        raise InvalidParameter(IDEMPOTENCY_KEY.name, message)
+        message = f"The header {inputs.IDEMPOTENCY_KEY.name} must have 1 to {longest} printable ASCII characters."
+        raise InvalidParameter(inputs.IDEMPOTENCY_KEY.name, message)
     return key
 
 
@@ -108,14 +91,14 @@ def read_download(query: QueryParams, headers: Headers) -> bool:
     Raises:
         InvalidParameter: it is not a boolean, or the client does not want to wait for the result.
     """
-    download = read_boolean(query.get(DOWNLOAD.name, ""))
+    download = inputs.read_boolean(query.get(inputs.DOWNLOAD.name, ""))
     if download is None:
-        raise InvalidParameter(DOWNLOAD.name, f"{DOWNLOAD.name} must be true or false.")
+        raise InvalidParameter(inputs.DOWNLOAD.name, f"{inputs.DOWNLOAD.name} must be true or false.")
     if download and wants_async(headers):
         message = (
             "download=true responds with the result, and Prefer: respond-async before there is one. Send one of them."
         )
-        raise InvalidParameter(DOWNLOAD.name, message)
+        raise InvalidParameter(inputs.DOWNLOAD.name, message)
     return download
 
 
@@ -125,9 +108,9 @@ def refuse_download(query: QueryParams) -> None:
     Raises:
         InvalidParameter: it is not false.
     """
-    if read_boolean(query.get(DOWNLOAD.name, "")) is not False:
+    if inputs.read_boolean(query.get(inputs.DOWNLOAD.name, "")) is not False:
         message = "A batch has several results. Download each by its link, or convert the files one at a time."
-        raise InvalidParameter(DOWNLOAD.name, message)
+        raise InvalidParameter(inputs.DOWNLOAD.name, message)
 
 
 def read_limit(query: QueryParams) -> int:
@@ -136,7 +119,7 @@ def read_limit(query: QueryParams) -> int:
     Raises:
         InvalidParameter: it is not a whole number within its bounds.
     """
-    return _bounded(LIMIT, query)
+    return _bounded(inputs.LIMIT, query)
 
 
 def read_wait(query: QueryParams) -> int:
@@ -145,7 +128,7 @@ def read_wait(query: QueryParams) -> int:
     Raises:
         InvalidParameter: it is not a whole number within its bounds.
     """
-    return _bounded(WAIT, query)
+    return _bounded(inputs.WAIT, query)
 
 
 def read_only_open(query: QueryParams) -> bool:
@@ -154,9 +137,9 @@ def read_only_open(query: QueryParams) -> bool:
     Raises:
         InvalidParameter: it has another value.
     """
-    states, only = ONLY.schema["enum"], query.get(ONLY.name)
+    states, only = inputs.ONLY.schema["enum"], query.get(inputs.ONLY.name)
     if only is not None and only not in states:
-        raise InvalidParameter(ONLY.name, f"{ONLY.name} must be {' or '.join(states)}, or be omitted.")
+        raise InvalidParameter(inputs.ONLY.name, f"{inputs.ONLY.name} must be {' or '.join(states)}, or be omitted.")
     return only is not None
 
 
@@ -166,14 +149,14 @@ def read_days(query: QueryParams, today: date) -> tuple[date, date]:
     Raises:
         InvalidParameter: one of them is not a day, or they are in the wrong order.
     """
-    last = _day(LAST_DAY, query) or today
-    first = _day(FIRST_DAY, query) or last.replace(day=1)
+    last = _day(inputs.LAST_DAY, query) or today
+    first = _day(inputs.FIRST_DAY, query) or last.replace(day=1)
     if first > last:
-        raise InvalidParameter(FIRST_DAY.name, "from must not be after to.")
+        raise InvalidParameter(inputs.FIRST_DAY.name, "from must not be after to.")
     return first, last
 
 
-def _day(parameter: Parameter, query: QueryParams) -> date | None:
+def _day(parameter: inputs.Parameter, query: QueryParams) -> date | None:
     text = query.get(parameter.name)
     try:
         return date.fromisoformat(text) if text else None
@@ -181,10 +164,10 @@ def _day(parameter: Parameter, query: QueryParams) -> date | None:
         raise InvalidParameter(parameter.name, f"{parameter.name} must be a day, such as 2026-05-31.") from None
 
 
-def _bounded(parameter: Parameter, query: QueryParams) -> int:
+def _bounded(parameter: inputs.Parameter, query: QueryParams) -> int:
     least, most, default = (parameter.schema[name] for name in ("minimum", "maximum", "default"))
     text = query.get(parameter.name)
-    number = default if text is None else read_number(text)
+    number = default if text is None else inputs.read_number(text)
     if number is None or not least <= number <= most:
         raise InvalidParameter(parameter.name, f"{parameter.name} must be a whole number from {least} to {most}.")
     return int(number)
@@ -196,13 +179,13 @@ def read_search(query: QueryParams) -> str:
     Raises:
         InvalidParameter: it is too long.
     """
-    text = query.get(SEARCH.name, "")
-    if len(text) > SEARCH.schema["maxLength"]:
-        raise InvalidParameter(SEARCH.name, f"{SEARCH.name} must have at most {SEARCH.schema['maxLength']} characters.")
+    text, most = query.get(inputs.SEARCH.name, ""), inputs.SEARCH.schema["maxLength"]
+    if len(text) > most:
+        raise InvalidParameter(inputs.SEARCH.name, f"{inputs.SEARCH.name} must have at most {most} characters.")
     return text
 
 
-def _request(form: UploadForm, fields: Fields, number: int, files: int) -> ConversionRequest:
+def _request(form: inputs.UploadForm, fields: Fields, number: int, files: int) -> ConversionRequest:
     """Read the request for the file with `number` out of `files`; absent fields have their defaults."""
     sent = [field for field in form.fields if field.wish and field.name in fields]
     read = {field.wish: _value(field, fields[field.name], number, files) for field in sent}
@@ -211,7 +194,7 @@ def _request(form: UploadForm, fields: Fields, number: int, files: int) -> Conve
     return ConversionRequest(**wishes)
 
 
-def _value(field: Field, texts: Sequence[str], number: int, files: int) -> object:
+def _value(field: inputs.Field, texts: Sequence[str], number: int, files: int) -> object:
     """Return the value for one of the files of a field sent as `texts`; None if there is none or it is blank."""
     name = field.name
     if field.many and len(texts) > files:

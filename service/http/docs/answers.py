@@ -6,15 +6,7 @@ from types import MappingProxyType
 import msgspec
 
 from service.dataloss.rules import FieldNameTruncation, Report, Summary
-from service.http.api.schemas import (
-    Analysis,
-    BatchEntry,
-    BatchResult,
-    ConversionResult,
-    JobRecord,
-    PlanList,
-    RecentJobs,
-)
+from service.http.api import schemas
 from service.http.endpoints.formats import FormatList, FormatRow
 from service.http.endpoints.health import Alive
 from service.http.endpoints.systems import System, SystemList
@@ -31,7 +23,7 @@ _REPORT = Report(
     field_name_truncations=(FieldNameTruncation(original="elevation_in_metres", truncated="elevation_"),),
     summary=Summary(fields_truncated=1),
 )
-_JOB = JobRecord(
+_JOB = schemas.JobRecord(
     job_id=_ID,
     original_file_name="lakes.geojson",
     status=Status.COMPLETED,
@@ -46,7 +38,7 @@ _JOB = JobRecord(
     completed_at="2026-05-04T10:30:00.125Z",
 )
 _ANSWERS = (
-    ConversionResult(
+    schemas.ConversionResult(
         success=True,
         job_id=_ID,
         status=Status.COMPLETED,
@@ -60,10 +52,10 @@ _ANSWERS = (
         output_size_bytes=98304,
         output_epsg=4326,
     ),
-    BatchResult(
+    schemas.BatchResult(
         success=True,
         results=(
-            BatchEntry(
+            schemas.BatchEntry(
                 success=True,
                 job_id=_ID,
                 status=Status.COMPLETED,
@@ -76,7 +68,7 @@ _ANSWERS = (
                 output_epsg=4326,
                 truncation_report=_REPORT,
             ),
-            BatchEntry(
+            schemas.BatchEntry(
                 success=False,
                 job_id="019df0a2-7c1f-7d04-8a6e-91c2d4b7f601",
                 status=Status.FAILED,
@@ -89,9 +81,9 @@ _ANSWERS = (
         new_wallet_balance_cents=None,
     ),
     _JOB,
-    RecentJobs(success=True, jobs=(_JOB,)),
-    PlanList(currency="USD", max_file_size_bytes=104857600, plans=(BY_ID["free"],)),
-    Analysis(success=True, report=_REPORT, warnings=()),
+    schemas.RecentJobs(success=True, jobs=(_JOB,)),
+    schemas.PlanList(currency="USD", max_file_size_bytes=104857600, plans=(BY_ID["free"],)),
+    schemas.Analysis(success=True, report=_REPORT, warnings=()),
     FormatList(
         formats=(
             FormatRow(

@@ -11,18 +11,9 @@ from starlette.responses import Response
 from service.accounts.idempotency import Claim
 from service.accounts.keys import Caller
 from service.formats.request import ConversionRequest
+from service.http.api import params
 from service.http.api.auth import KeyedHandler
 from service.http.api.inputs import BATCH, CONVERSION
-from service.http.api.params import (
-    read_batch,
-    read_conversion,
-    read_download,
-    read_idempotency_key,
-    read_include_wallet,
-    refuse_download,
-    unknown_fields,
-    wants_async,
-)
 from service.http.api.ratelimit import Remaining
 from service.http.api.render import accepted, accepted_batch, batch_result, conversion_result, of_job
 from service.http.api.result import StreamedResponse, result_headers
@@ -49,18 +40,18 @@ _MANY = BATCH.spec()
 
 
 async def _convert_one(request: Request, caller: Caller, *, always_with_balance: bool) -> Response:
-    download = read_download(request.query_params, request.headers)
+    download = params.read_download(request.query_params, request.headers)
     with promised(request, caller) as promise:
         exchange = _Exchange(request, caller, _ONE, promise)
         if download:
             refuse_if_downloading(caller.account_id)
         async with exchange.services.work_area.workspace() as workspace:
             form = await exchange.receive(workspace)
-            with_balance = read_include_wallet(form.fields) or always_with_balance
-            jobs = await exchange.convert(form, [read_conversion(form.fields)], workspace)
+            with_balance = params.read_include_wallet(form.fields) or always_with_balance
+            jobs = await exchange.convert(form, [params.read_conversion(form.fields)], workspace)
     if exchange.should_return_202(jobs):
         return accepted(request, jobs[0])
-    notes = unknown_fields(form, _ONE.fields)
+    notes = params.unknown_fields(form, _ONE.fields)
     headers = of_job(request, jobs[0], notes)
     if download and jobs[0].status is not Status.FAILED:
         pieces = read_result(exchange.services, caller.account_id, jobs[0])
@@ -82,19 +73,19 @@ convert_upload: KeyedHandler = partial(_convert_one, always_with_balance=True)
 
 async def convert_files(request: Request, caller: Caller) -> Response:
     """Convert several files, each on its own (interface 4.2)."""
-    refuse_download(request.query_params)
+    params.refuse_download(request.query_params)
     with promised(request, caller) as promise:
         exchange = _Exchange(request, caller, _MANY, promise)
         async with exchange.services.work_area.workspace() as workspace:
             form = await exchange.receive(workspace)
-            jobs = await exchange.convert(form, read_batch(form.fields, len(form.files)), workspace)
+            jobs = await exchange.convert(form, params.read_batch(form.fields, len(form.files)), workspace)
     services = exchange.services
     linked = [await with_link(services, job) for job in jobs]
     if exchange.should_return_202(jobs):
         return accepted_batch(request, linked)
     balance = await services.ledger.balance(caller.account_id)
     request.state.remaining = Remaining(conversions=balance.remaining_conversions, size_bytes=balance.remaining_bytes)
-    return json_response(batch_result(request, linked, balance, unknown_fields(form, _MANY.fields)))
+    return json_response(batch_result(request, linked, balance, params.unknown_fields(form, _MANY.fields)))
 
 
 class _Exchange:
@@ -105,8 +96,8 @@ class _Exchange:
         self._request = request
         self._caller = caller
         self._promise = promise
-        self._key = read_idempotency_key(request.headers)
-        self._async = wants_async(request.headers)
+        self._key = params.read_idempotency_key(request.headers)
+        self._async = params.wants_async(request.headers)
         self._form = msgspec.structs.replace(form, digest=self._key is not None)
 
     async def receive(self, workspace: Workspace) -> Form:
