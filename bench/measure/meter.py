@@ -79,9 +79,9 @@ class Meter:
         """
         anonymous, whole, processes = 0, 0, self.processes()
         for _, process in processes:
-            sizes = _proportional_sizes(process)
-            anonymous += sizes.get("Pss_Anon:", 0)
-            whole += sizes.get("Pss:", 0)
+            sizes = sizes_of(process)
+            anonymous += sizes.get("Pss_Anon", 0)
+            whole += sizes.get("Pss", 0)
         return Snapshot(
             gateway_mb=self._gateway.memory_info().rss / MEGABYTE,
             anonymous_mb=anonymous / MEGABYTE,
@@ -129,7 +129,7 @@ class Meter:
 
     def _proportional_mb(self) -> float:
         """Memory of all processes together, a shared page counted once."""
-        return sum(_proportional_sizes(process).get("Pss:", 0) for _, process in self.processes()) / MEGABYTE
+        return sum(sizes_of(process).get("Pss", 0) for _, process in self.processes()) / MEGABYTE
 
     def _descriptors(self, before: int, patience: float) -> int:
         give_up_at = time.monotonic() + patience
@@ -159,11 +159,11 @@ def _is_database(process: psutil.Process, data_dir: Path) -> bool:
     return False
 
 
-def _proportional_sizes(process: psutil.Process) -> dict[str, int]:
-    """Bytes of a process by the kernel's names for them, each shared page divided among its holders."""
+def sizes_of(process: psutil.Process) -> dict[str, int]:
+    """Bytes of a process by the kernel's names for them; empty if it has ended, or is another user's."""
     with suppress(psutil.NoSuchProcess, OSError):
-        lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-        return {name: int(size) * 1024 for name, size, *_ in map(str.split, lines) if name.startswith("Pss")}
+        lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]
+        return {name.removesuffix(":"): int(size) * 1024 for name, size, *_ in map(str.split, lines)}
     return {}
 
 

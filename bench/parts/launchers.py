@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from statistics import mean, median
@@ -26,7 +26,9 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
+import psutil
 
+from bench.measure.meter import MEGABYTE, sizes_of
 from bench.report.results import DIRECTORY, write_json
 from sandbox import forkserver
 from sandbox.command import Command
@@ -123,28 +125,18 @@ def _prepared(root: Path) -> Path:
     return directory
 
 
-def converters() -> set[Path]:
+def converters() -> set[psutil.Process]:
     """The processes of ogr2ogr on this host."""
-    found = set()
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if b"ogr2ogr" in (entry / "cmdline").read_bytes():
-                found.add(entry)
-    return found
+    return {process for process in psutil.process_iter(["cmdline"]) if "ogr2ogr" in str(process.info["cmdline"])}
 
 
-def memory_of(processes: set[Path]) -> dict[str, float]:
+def memory_of(processes: set[psutil.Process]) -> dict[str, float]:
     """Megabytes of one of these processes: with its share of what is shared, and all its own."""
-    found = []
-    for entry in processes:
-        with suppress(OSError):
-            lines = (entry / "smaps_rollup").read_text(encoding="ascii").splitlines()[1:]
-            sizes = {name: int(value.split()[0]) / 1024 for name, value in (line.split(":") for line in lines)}
-            found.append((sizes["Pss"], sizes["Private_Dirty"]))
+    found = [sizes for sizes in map(sizes_of, processes) if sizes]
     if not found:
         return {}
-    shared, own = zip(*found, strict=True)
-    return {"processes": len(found), "pss_mb": round(mean(shared), 1), "private_mb": round(mean(own), 1)}
+    shared, own = (round(mean(sizes[name] for sizes in found) / MEGABYTE, 1) for name in ("Pss", "Private_Dirty"))
+    return {"processes": len(found), "pss_mb": shared, "private_mb": own}
 
 
 def ogr2ogr(program: str) -> Ogr2ogr:
