@@ -301,7 +301,6 @@ def _read_secret(variable: str, file_name: str) -> str:
     try:
         return Path(file_name).read_text(encoding="utf-8").strip()
     except OSError as error:
-        message = f"{variable} names a file that cannot be read ({error.strerror})."
-        raise SettingsError(message) from None
+        raise SettingsError(f"{variable} names a file that cannot be read ({error.strerror}).") from None
     except ValueError:
         raise SettingsError(f"{variable} names a file that is not text.") from None

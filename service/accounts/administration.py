@@ -148,8 +148,7 @@ class Administration:
         async with self._database.connection() as connection:
             owner: UUID | None = await connection.fetchval(_SQL["revoke_key"], key_id, self._clock())
         if owner is None:
-            message = f"There is no key {key_id}."
-            raise AdministrationError(message)
+            raise AdministrationError(f"There is no key {key_id}.")
         return AccountId(owner)
 
     async def find_account(self, account_id: AccountId) -> Account:
@@ -184,8 +183,7 @@ class Administration:
         """
         async with self._alone() as connection:
             if await connection.fetchval(_SQL["delete_account"], account_id) is None:
-                message = f"There is no account {account_id}."
-                raise AdministrationError(message)
+                raise AdministrationError(f"There is no account {account_id}.")
             for change in ("revoke_keys", "forget_requests", "rename_alone"):
                 await connection.execute(_SQL[change], account_id)
 
@@ -259,26 +257,14 @@ class Administration:
 async def _find(connection: Connection, account_id: AccountId) -> Account:
     row = await connection.fetchrow(_SQL["find_account"], account_id)
     if row is None:
-        message = f"There is no account {account_id}."
-        raise AdministrationError(message)
-    return Account(
-        account_id=row["id"],
-        name=row["name"],
-        organization_id=row["organization_id"],
-        plan=row["plan_id"],
-        wallet_cents=row["wallet_cents"],
-        past_due=row["past_due"],
-        may_convert=row["may_convert"],
-        storage_region=row["storage_region"] if row["storage_region_choice"] else None,
-        kept_wallet_cents=row["kept_cents"],
-    )
+        raise AdministrationError(f"There is no account {account_id}.")
+    return Account(**row)
 
 
 async def _insert_key(connection: Connection, account_id: AccountId, now: datetime) -> CreatedKey:
     key, key_id = new_key(), KeyId(uuid7(now))
     if await connection.fetchval(_SQL["create_key"], key_id, account_id, hash_key(key), now) is None:
-        message = f"There is no account {account_id}."
-        raise AdministrationError(message)
+        raise AdministrationError(f"There is no account {account_id}.")
     return CreatedKey(account_id=account_id, key_id=key_id, api_key=key)
 
 

@@ -86,8 +86,7 @@ class IdempotencyKeys:
                 INTERRUPTED,
             )
         if row is None:
-            message = "The statement `claim` always returns one row"
-            raise AssertionError(message)
+            raise AssertionError("The statement `claim` always returns one row")
         held = _held(claim, row["verdict"], row["jobs"])
         if not held.is_answered:
             self._admitting[held.token] = held

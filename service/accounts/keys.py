@@ -104,14 +104,12 @@ class Authenticator:
             InvalidApiKey: it is unknown or revoked.
         """
         if not key:
-            message = "The header X-API-Key is missing. Send your API key in it."
-            raise MissingApiKey(message)
+            raise MissingApiKey("The header X-API-Key is missing. Send your API key in it.")
         proof = hash_key(key)
         is_plausible = proof in self._known or is_well_formed(key)  # only well-formed keys have been looked up
         caller = await self._find(proof, "find_key") if is_plausible else None
         if caller is None:
-            message = "The API key is not valid: it is unknown or revoked. Check the header X-API-Key."
-            raise InvalidApiKey(message)
+            raise InvalidApiKey("The API key is not valid: it is unknown or revoked. Check the header X-API-Key.")
         return caller
 
     def recall(self, key: str) -> Caller | None:

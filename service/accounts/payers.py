@@ -240,18 +240,7 @@ async def _read_state(connection: Connection, account_id: AccountId) -> _State:
     row = await connection.fetchrow(_SQL["find_payers"], account_id)
     if row is None:
         raise AdministrationError(f"There is no account {account_id}.")
-    return _State(
-        name=row["name"],
-        on_wallet=row["payer_id"] == row["wallet_payer_id"],
-        wallet_payer_id=row["wallet_payer_id"],
-        plan_payer_id=row["plan_payer_id"],
-        organization_id=row["organization_id"],
-        organization=row["organization"],
-        has_colleagues=row["has_colleagues"],
-        owner=row["owner"],
-        own_payer_id=row["own_payer_id"],
-        own_owner=row["own_owner"],
-    )
+    return _State(**row)
 
 
 async def _find_organization(connection: Connection, name_or_id: str, plan: str | None) -> _Organization | None:

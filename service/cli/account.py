@@ -143,8 +143,7 @@ def cents(text: str) -> int:
     """Parse an amount in US cents, 0 or more."""
     value = int(text)
     if value < 0:
-        message = "negative"
-        raise ValueError(message)
+        raise ValueError("negative")
     return value
 
 

@@ -70,8 +70,7 @@ class Offer:
         self.require()
         entry = self._formats.get(source.token)
         if entry is None or not entry.input:
-            message = f"{source.title} cannot be read on this host: {UNKNOWN if entry is None else entry.reason}"
-            raise Rejection(message)
+            raise Rejection(f"{source.title} cannot be read on this host: {UNKNOWN if entry is None else entry.reason}")
 
     def can(self, source: str | None, target: str) -> bool:
         """Whether a format, by its token, can be read, and another one be written."""

@@ -101,8 +101,7 @@ class JobRegister:
         async with self._database.connection() as connection:
             row = await connection.fetchrow(_SQL["find"], job_id, account_id)
         if row is None:
-            message = f"This account has no job {job_id}."
-            raise JobNotFound(message)
+            raise JobNotFound(f"This account has no job {job_id}.")
         return job_from(dict(row))
 
     async def find_all(self, job_ids: Sequence[JobId], account_id: AccountId) -> list[Job]:

@@ -160,8 +160,7 @@ class Ledger:
         async with self._database.connection() as connection:
             row = await connection.fetchrow(_SQL["balance"], account_id)
         if row is None:
-            message = "An authenticated account always exists"
-            raise AssertionError(message)
+            raise AssertionError("An authenticated account always exists")
         return balance_from(dict(row))
 
     async def reservations(self) -> int:
@@ -198,8 +197,7 @@ class Ledger:
                 keys if any(keys) else None,
             )
         if row is None:
-            message = "The statement `admit` always returns one row"
-            raise AssertionError(message)
+            raise AssertionError("The statement `admit` always returns one row")
         answers: list[Admission | LimitRefusal | IdempotencyKeyInUse] = []
         for number, request in enumerate(requests):
             refused_by = row["refused_by"][number]

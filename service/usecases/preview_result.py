@@ -114,8 +114,7 @@ async def preview_result(services: Services, account_id: AccountId, untrusted_id
 async def _key(services: Services, account_id: AccountId, job: Job) -> ObjectKey:
     """Return the key of the preview, which is recorded before there is anything under it."""
     if job.status not in {Status.COMPLETED, Status.EXPIRED}:
-        message = f"The job is {job.status}, so there is no result to preview."
-        raise NoResult(message)
+        raise NoResult(f"The job is {job.status}, so there is no result to preview.")
     if job.status is Status.COMPLETED and job.object_key is not None:
         region, _ = split_key(ObjectKey(job.object_key))
         if key := await services.jobs.preview_key(job.id, account_id, new_key(region)):
@@ -201,8 +200,7 @@ async def _make(services: Services, run: Run, job: Job, directory: Path) -> Path
 async def _preview(services: Services, run: Run, job: Job, directory: Path) -> Path:
     size_bytes, most = job.output_size_bytes or 0, services.intake.max_file_bytes
     if size_bytes > most:
-        message = f"The result is larger than {most // MEBIBYTE} MB, too large for a preview."
-        raise Rejection(message)
+        raise Rejection(f"The result is larger than {most // MEBIBYTE} MB, too large for a preview.")
     result = directory / "result"
     await copy_observed(services.storage, ObjectKey(job.object_key or ""), result)
     upload = Upload(untrusted_name=job.download_name or "", path=result, size_bytes=size_bytes)

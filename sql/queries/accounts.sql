@@ -52,9 +52,9 @@ UPDATE api_key SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1 RETURNING
 
 -- name: find_account
 -- Find an account with its payer, and the prepaid credit that is kept while it has a plan.
-SELECT a.id, a.name, a.may_convert, a.payer_id, p.organization_id, p.plan_id, p.wallet_cents, p.past_due, a.storage_region,
-       coalesce(n.storage_region_choice, false) AS storage_region_choice,
-       CASE WHEN p.plan_id IS NOT NULL THEN w.wallet_cents END AS kept_cents
+SELECT a.id AS account_id, a.name, a.may_convert, p.organization_id, p.plan_id AS plan, p.wallet_cents, p.past_due,
+       CASE WHEN n.storage_region_choice THEN a.storage_region END AS storage_region,
+       CASE WHEN p.plan_id IS NOT NULL THEN w.wallet_cents END AS kept_wallet_cents
   FROM account a JOIN payer p ON p.id = a.payer_id LEFT JOIN plan n ON n.id = p.plan_id
   LEFT JOIN payer w ON w.account_id = a.id AND w.plan_id IS NULL
  WHERE a.id = $1 AND a.deleted_at IS NULL;
@@ -99,8 +99,8 @@ UPDATE organization o SET name = o.id::text
 
 -- name: find_payers
 -- Find the payers of an account with a plan and without, its own payers, and whether its organization has other members.
-SELECT a.name, a.payer_id, a.plan_payer_id, o.id AS organization_id, o.name AS organization, n.owner,
-       own.id AS own_payer_id, own_plan.owner AS own_owner, w.id AS wallet_payer_id,
+SELECT a.name, a.payer_id IS NOT DISTINCT FROM w.id AS on_wallet, a.plan_payer_id, o.id AS organization_id,
+       o.name AS organization, n.owner, own.id AS own_payer_id, own_plan.owner AS own_owner, w.id AS wallet_payer_id,
        EXISTS (SELECT FROM account m
                 WHERE m.plan_payer_id = p.id AND m.id <> a.id AND m.deleted_at IS NULL) AS has_colleagues
   FROM account a LEFT JOIN payer p ON p.id = a.plan_payer_id LEFT JOIN organization o ON o.id = p.organization_id
