@@ -19,8 +19,10 @@ import asyncpg
 import msgspec
 import psutil
 
-from bench.fleet.site import Bare, bare_site, make_account_ids
+from bench.fleet.site import ACCOUNTS, Bare, bare_site
 from bench.fleet.spent import spent
+from bench.load.site import make_accounts
+from bench.parts.admissions import settlement
 from service.clock import utc_now
 from service.db.pool import open_pool
 from service.formats.request import ConversionRequest
@@ -30,7 +32,7 @@ from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
 from service.jobs.records import Job
 from service.jobs.work_queue import open_work_queue
-from service.metering.ledger import Ledger, Settlement
+from service.metering.ledger import Ledger
 from service.metering.pricing import Pricing
 from service.storage.port import new_key
 
@@ -93,7 +95,7 @@ def run(options: argparse.Namespace) -> bool:
 
 async def _fill(site: Bare, gateway: ServerId, count: int) -> None:
     """Insert the jobs as admitted, and hand them over."""
-    accounts = await make_account_ids(site.dsn)
+    accounts = [key.account_id for key in (await make_accounts(site.dsn, ACCOUNTS))[:-1]]
     now = utc_now()
     jobs = [(JobId(uuid7(now)), accounts[number % len(accounts)], new_key()) for number in range(count)]
     connection = await asyncpg.connect(site.dsn)
@@ -165,7 +167,7 @@ async def _drain_all(site: Bare) -> Drained:
                 ended.append(time.perf_counter())
                 claims.append((ended[-1] - began) * 1000)
                 if claim.attempt is not None:
-                    assert await ledger.settle(_settlement(handover, claim.attempt))
+                    assert await ledger.settle(settlement(handover.job.id, claim.attempt))
                 await queue.tell_ended(handover.gateway, handover.job.id)
                 await delivery.acknowledge()
 
@@ -177,21 +179,6 @@ async def _drain_all(site: Bare) -> Drained:
         await asyncio.gather(leave_when_empty(), *(take_one_after_the_other() for _ in range(EACH)))
         used = time.process_time() - started
         return Drained(claims, (ended[0], ended[-1]), (before, _memory(psutil.Process().pid)), used)
-
-
-def _settlement(handover: HandOver, attempt: int) -> Settlement:
-    return Settlement(
-        job_id=handover.job.id,
-        attempt=attempt,
-        retention_hours=handover.retention_hours,
-        processing_time_ms=1,
-        feature_count=1,
-        geometry_type="Point",
-        output_size_bytes=1,
-        download_name="a.csv",
-        media_type="text/csv",
-        details={},
-    )
 
 
 async def _count(dsn: str) -> tuple[int, int]:

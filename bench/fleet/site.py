@@ -12,20 +12,16 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from bench.fleet.clients import Keys
 from bench.fleet.hosts import LOOPBACK, Host
-from service.accounts.administration import Account, Administration, CreatedKey, Terms
-from service.clock import utc_now
+from bench.load.site import make_accounts
 from service.db.migrate import migrate
 from service.db.pool import open_pool
-from service.ids import AccountId
 from service.metering.ledger import publish_plans
-from service.metering.plans import BY_ID
 from service.postgres_embedded.server_user import find_server_user
 from tests.fleet.nats import nats_server
 from tests.fleet.site import Site
 from tests.integration.storage.servers import s3_server
 from tests.support.replication import PostgresServer
 
-PLAN = BY_ID["business"]
 ACCOUNTS = 8
 
 
@@ -39,7 +35,8 @@ class WholeFleet:
 
     def keys(self) -> Keys:
         """Make accounts."""
-        return anyio.run(_make_keys, self.site.dsn)
+        *good, spent = (key.api_key for key in anyio.run(make_accounts, self.site.dsn, ACCOUNTS))
+        return Keys(tuple(good), spent)
 
 
 @contextmanager
@@ -110,22 +107,3 @@ async def _prepare(dsn: str) -> None:
     await migrate(dsn)
     async with open_pool(dsn, max_size=1) as database:
         await publish_plans(database)
-
-
-async def _make_keys(dsn: str) -> Keys:
-    *good, spent = (key.api_key for _, key in await _make_accounts(dsn))
-    return Keys(tuple(good), spent)
-
-
-async def make_account_ids(dsn: str) -> list[AccountId]:
-    """Make accounts that may convert; return their ids."""
-    return [account.account_id for account, _ in (await _make_accounts(dsn))[:-1]]
-
-
-async def _make_accounts(dsn: str) -> list[tuple[Account, CreatedKey]]:
-    """Make accounts that may convert, and a last one without credit."""
-    plan = Terms(plan=PLAN.id, plan_owner=PLAN.owner)
-    async with open_pool(dsn, max_size=1) as database:
-        administration = Administration(database, utc_now)
-        terms = [*[plan] * ACCOUNTS, Terms(wallet_cents=0)]
-        return [await administration.create_account(f"fleet {number}", each) for number, each in enumerate(terms)]

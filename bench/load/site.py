@@ -12,7 +12,7 @@ import msgspec
 
 from bench.load.client import Address
 from bench.measure.meter import Meter
-from service.accounts.administration import Administration, Terms
+from service.accounts.administration import Administration, CreatedKey, Terms
 from service.clock import utc_now
 from service.db.pool import open_pool
 from service.metering.plans import BY_ID
@@ -51,7 +51,7 @@ def own_site(settings: Mapping[str, str]) -> Iterator[Site]:
             yield started_site(server, keys, data_dir)
 
 
-def started_site(server: Server, keys: tuple[str, ...], database_directory: Path | None) -> Site:
+def started_site(server: Server, keys: tuple[CreatedKey, ...], database_directory: Path | None) -> Site:
     """The site of a server that was started for the run, with the keys that `make_accounts` returned.
 
     `database_directory` is the data directory of its embedded database, for the meter, if it has one.
@@ -59,9 +59,9 @@ def started_site(server: Server, keys: tuple[str, ...], database_directory: Path
     return Site(
         address=address_of(server.url),
         prefix="",
-        key=keys[0],
-        crowd=keys[1:-1],
-        spent=keys[-1],
+        key=keys[0].api_key,
+        crowd=tuple(key.api_key for key in keys[1:-1]),
+        spent=keys[-1].api_key,
         meter=Meter(server.process.pid, database_directory),
         server=server,
     )
@@ -106,16 +106,15 @@ def address_of(url: str) -> Address:
     return Address(parts.hostname or "", parts.port or (443 if tls else 80), tls)
 
 
-async def _make_own_accounts(data_dir: Path) -> tuple[str, ...]:
+async def _make_own_accounts(data_dir: Path) -> tuple[CreatedKey, ...]:
     async with embedded_postgres(data_dir) as dsn:
         return await make_accounts(dsn)
 
 
-async def make_accounts(dsn: str) -> tuple[str, ...]:
+async def make_accounts(dsn: str, count: int = 1 + MANY_ACCOUNTS) -> tuple[CreatedKey, ...]:
     """Make accounts that may convert, and a last one without credit; return their keys."""
-    plan = Terms(plan=PLAN.id, plan_owner=PLAN.owner)
-    terms = [*[plan] * (1 + MANY_ACCOUNTS), Terms(wallet_cents=0)]
+    terms = [*[Terms(plan=PLAN.id, plan_owner=PLAN.owner)] * count, Terms(wallet_cents=0)]
     async with open_pool(dsn, max_size=1) as database:
         administration = Administration(database, utc_now)
         created = [await administration.create_account(f"bench {number}", each) for number, each in enumerate(terms)]
-    return tuple(key.api_key for _, key in created)
+    return tuple(key for _, key in created)

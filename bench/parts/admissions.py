@@ -68,13 +68,13 @@ class Callers:
     async def admit_and_settle(self, account_id: AccountId) -> None:
         """Take a file through its life, as if its conversion had lasted until another's settlement took it along."""
         job_id = await self.admit(account_id)
-        assert await self._ledger.settle(_settlement(job_id)) is not None
+        assert await self._ledger.settle(settlement(job_id)) is not None
 
     async def admit_record_and_settle(self, account_id: AccountId) -> None:
         """Take a file through its life, as if it were converted in no time: its admission is waited for as well."""
         job_id = await self.admit(account_id)
         assert await self._ledger.is_durable(job_id)
-        assert await self._ledger.settle(_settlement(job_id)) is not None
+        assert await self._ledger.settle(settlement(job_id)) is not None
 
     async def lock_row(self, account_id: AccountId) -> None:
         """Count a file in the plain way: lock, look, count, insert."""
@@ -86,10 +86,11 @@ class Callers:
             await connection.execute("INSERT INTO locked_job VALUES ($1, $2)", uuid4(), account_id)
 
 
-def _settlement(job_id: JobId) -> Settlement:
+def settlement(job_id: JobId, attempt: int = 1) -> Settlement:
+    """What charges a small file."""
     return Settlement(
         job_id=job_id,
-        attempt=1,
+        attempt=attempt,
         retention_hours=48,
         processing_time_ms=20,
         feature_count=20,
