@@ -1,4 +1,4 @@
-"""Batching: items that callers submit while a statement is running go into the next statement together.
+"""Batching: items that callers submit at the same time, or while a statement is running, go into one statement.
 
 There is no timer, so a single caller does not wait; and the more callers there are, the less each of them costs.
 There is no background task either: the first waiting caller sends the statement for all of them.
@@ -10,6 +10,7 @@ from functools import partial
 from typing import Generic, TypeAlias, TypeVar
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from service.db.faults import unavailable
 from service.errors import DatabaseUnavailable
@@ -68,7 +69,7 @@ class Batcher(Generic[Item, Result]):
         self._busy = False
 
     async def submit(self, item: Item) -> Result:
-        """Process `item`, immediately if no group is running, otherwise with the next group.
+        """Process `item`, with those submitted at the same time if no group is running, otherwise with the next group.
 
         A cancelled caller withdraws its item, unless the item's group is running; other callers are not affected.
 
@@ -76,20 +77,29 @@ class Batcher(Generic[Item, Result]):
             DatabaseUnavailable: the database is unavailable, or it is unknown whether the group took effect.
             Exception: raised by `work` for this item alone; the rest of its group is processed without it.
         """
-        if not self._busy:
-            return await self._do_alone(item)
         pending: _Pending[Item, Result] = _Pending(item)
-        await self._wait(pending)
+        if self._busy:
+            await self._wait(pending)
+        else:
+            self._busy = pending.leads = True
+            await self._gather()
         if pending.leads:
             await self._lead(pending)
         return pending.result
 
-    async def _do_alone(self, item: Item) -> Result:
-        self._busy = True
+    async def _gather(self) -> None:
+        """Let further callers submit items for as long as each pass of the event loop brings some.
+
+        Otherwise the first of them would go alone, and all the others would wait for it.
+        """
+        known = -1
         try:
-            return (await self._work((item,)))[0]
-        finally:
+            while known < len(self._queued) < self._most - 1:
+                known = len(self._queued)
+                await checkpoint()
+        except BaseException:
             self._promote_next()
+            raise
 
     async def _wait(self, pending: _Pending[Item, Result]) -> None:
         self._queued.append(pending)

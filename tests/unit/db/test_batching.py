@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import anyio
 import anyio.lowlevel
 import pytest
+from anyio.abc import TaskGroup
 
 from service.db.batching import Batcher, BatcherByKey
 from service.errors import DatabaseUnavailable
@@ -36,6 +37,13 @@ class Callers:
         self.got: dict[int, int | str] = {}
         self.scopes: dict[int, anyio.CancelScope] = {}
 
+    async def first_one_then_the_others(self, tasks: TaskGroup, *numbers: int) -> None:
+        """Have the first number processed, and call with the others meanwhile."""
+        for some in (numbers[:1], numbers[1:]):
+            for number in some:
+                tasks.start_soon(self.call, number)
+            await anyio.wait_all_tasks_blocked()
+
     async def call(self, number: int) -> None:
         with anyio.CancelScope() as self.scopes[number]:
             try:
@@ -45,17 +53,53 @@ class Callers:
 
 
 async def test_what_is_asked_meanwhile_goes_together() -> None:
-    """The first goes alone and at once; the others follow in order, up to the limit at a time."""
+    """They follow the one that is running in order, up to the limit at a time."""
     work = Work()
     callers = Callers(Batcher(work, most=3))
     async with anyio.create_task_group() as tasks:
-        for number in range(8):
-            tasks.start_soon(callers.call, number)
-        await anyio.wait_all_tasks_blocked()
+        await callers.first_one_then_the_others(tasks, *range(8))
         assert work.groups == [[0]]
         work.allowed.set()
     assert work.groups == [[0], [1, 2, 3], [4, 5, 6], [7]]
     assert callers.got == {number: number**2 for number in range(8)}
+
+
+async def test_what_is_asked_at_the_same_time_goes_together() -> None:
+    """Even if each caller is called only after the one before, as with those that wait for one lock."""
+    work = Work()
+    work.allowed.set()
+    callers = Callers(Batcher(work, most=4))
+    lock = anyio.Lock()
+
+    async def call_after_the_one_before(number: int) -> None:
+        async with lock:
+            pass
+        await callers.call(number)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(6):
+            tasks.start_soon(call_after_the_one_before, number)
+    assert work.groups == [[0, 1, 2, 3], [4, 5]]
+    assert callers.got == {number: number**2 for number in range(6)}
+
+
+@pytest.mark.parametrize("leaving", [{0}, {1}, {0, 1}, {0, 1, 2}])
+async def test_who_leaves_before_the_work_begins_leaves_the_others_theirs(leaving: set[int]) -> None:
+    """Even if it came first, and would have done the work for all."""
+    work = Work()
+    work.allowed.set()
+    groups: Batcher[int, int] = Batcher(work, most=9)
+    callers = Callers(groups)
+    async with anyio.create_task_group() as tasks:
+        for number in range(3):
+            tasks.start_soon(callers.call, number)
+        while len(callers.scopes) < 3:
+            await anyio.lowlevel.checkpoint()
+        assert not work.groups
+        for number in leaving:
+            callers.scopes[number].cancel()
+    assert callers.got == {number: number**2 for number in set(range(3)) - leaving}
+    assert await groups.submit(7) == 49
 
 
 async def test_an_item_at_fault_fails_alone() -> None:
@@ -63,9 +107,7 @@ async def test_an_item_at_fault_fails_alone() -> None:
     work = Work()
     callers = Callers(Batcher(work, most=9))
     async with anyio.create_task_group() as tasks:
-        for number in (0, 1, -2, 3):
-            tasks.start_soon(callers.call, number)
-        await anyio.wait_all_tasks_blocked()
+        await callers.first_one_then_the_others(tasks, 0, 1, -2, 3)
         work.allowed.set()
     assert callers.got == {0: 0, 1: 1, -2: "ValueError", 3: 9}
 
@@ -76,9 +118,7 @@ async def test_an_absent_database_is_asked_once_for_a_group() -> None:
     work.error = DatabaseUnavailable("away", 5)
     callers = Callers(Batcher(work, most=9))
     async with anyio.create_task_group() as tasks:
-        for number in range(4):
-            tasks.start_soon(callers.call, number)
-        await anyio.wait_all_tasks_blocked()
+        await callers.first_one_then_the_others(tasks, *range(4))
         work.allowed.set()
     assert work.groups == [[0], [1, 2, 3]]
     assert set(callers.got.values()) == {"DatabaseUnavailable"}
@@ -91,9 +131,7 @@ async def test_who_leaves_takes_only_its_own_item_along(leaving: set[int]) -> No
     groups: Batcher[int, int] = Batcher(work, most=9)
     callers = Callers(groups)
     async with anyio.create_task_group() as tasks:
-        for number in range(4):
-            tasks.start_soon(callers.call, number)
-        await anyio.wait_all_tasks_blocked()
+        await callers.first_one_then_the_others(tasks, *range(4))
         for number in leaving:
             callers.scopes[number].cancel()
         work.allowed.set()
@@ -117,9 +155,7 @@ async def test_who_leaves_during_the_work_of_its_group_leaves_the_others_theirs(
     groups: Batcher[int, int] = Batcher(second_waits, most=9)
     callers = Callers(groups)
     async with anyio.create_task_group() as tasks:
-        for number in range(4):
-            tasks.start_soon(callers.call, number)
-        await anyio.wait_all_tasks_blocked()
+        await callers.first_one_then_the_others(tasks, *range(4))
         callers.scopes[leaving].cancel()
         await anyio.wait_all_tasks_blocked()
         gate.set()
@@ -135,9 +171,10 @@ async def test_different_keys_do_not_wait_for_each_other() -> None:
     work = Work()
     groups: BatcherByKey[int, int] = BatcherByKey(work, most=9)
     async with anyio.create_task_group() as tasks:
-        for key, number in (("a", 1), ("b", 2), ("a", 3), ("a", 4)):
-            tasks.start_soon(groups.submit, key, number)
-        await anyio.wait_all_tasks_blocked()
+        for some in ((("a", 1), ("b", 2)), (("a", 3), ("a", 4))):
+            for key, number in some:
+                tasks.start_soon(groups.submit, key, number)
+            await anyio.wait_all_tasks_blocked()
         assert work.groups == [[1], [2]]
         work.allowed.set()
     assert work.groups == [[1], [2], [3, 4]]
