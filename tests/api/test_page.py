@@ -699,8 +699,9 @@ async def test_the_keyboard_is_enough(visit: Visit, server: Server, client: Clie
         await press("Enter")
     await (await choosing.value).set_files({"name": "lakes.geojson", "mimeType": "", "buffer": lakes()})
     await expect(page.locator("#chosen li")).to_have_count(1)
-    await tab_to(page, page.locator("#format"))
-    await page.keyboard.type("KML")
+    await tab_to(page, formats := page.locator("#format"))
+    await press("K")  # alone: on a busy host, a second letter may count as the first one of another name
+    await expect(formats).to_have_value("Kml")
     await tab_to(page, page.locator("#convert"))
     await press("Enter")
     await visit.ended("completed")
