@@ -303,10 +303,14 @@ async def test_a_job_that_was_not_handed_over_yet_fails(database_url: str, tmp_p
             with stopped:
                 await here.run(spec)
 
-        async with anyio.create_task_group() as tasks, services.database.transaction() as connection:
-            await connection.execute("SELECT FROM job WHERE id = $1 FOR UPDATE", spec.job.id)
+        async with (
+            anyio.create_task_group() as tasks,
+            services.database.transaction() as holder,
+            services.database.connection() as observer,  # a transaction would see those who wait as they were at first
+        ):
+            await holder.execute("SELECT FROM job WHERE id = $1 FOR UPDATE", spec.job.id)
             tasks.start_soon(run)
-            while not await connection.fetch(waiting):  # noqa: ASYNC110 -- nothing announces it
+            while not await observer.fetch(waiting):  # noqa: ASYNC110 -- nothing announces it
                 await anyio.sleep(SOON)
             stopped.cancel()
         assert (await services.jobs.find(spec.job.id, spec.account_id)).status is Status.FAILED
