@@ -15,6 +15,9 @@ from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
 from service.formats.names import listed, quotes, shown, values_of
 from service.formats.request import ConversionRequest
 
+FEWEST_NAMES = 2
+"""How many names make a row a header although it lacks the first."""
+
 
 class WrittenTable(msgspec.Struct, frozen=True):
     """A table that one of our programs in the sandbox made. It is untrusted, so its position names its file."""
@@ -90,10 +93,14 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
 
 
 def _unnamed(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
-    """What is told of sheets whose first row may be a title, or empty: the driver makes names for the rest of it."""
+    """What is told of sheets whose first row may be a title, or empty: the driver makes names for the rest of it.
+
+    A header above the numbers of rows, as pandas writes, lacks only its first name.
+    """
     for table in tables:
         made = [name for number, name in enumerate(table.columns, 1) if name == f"Field{number}"]
-        if made:
+        is_above_numbers = made == ["Field1"] and len(table.columns) > FEWEST_NAMES
+        if made and not is_above_numbers:
             yield (
                 f"The first row of {shown(table.name)!r} seems to name not all columns: "
                 f"{listed(quotes(made), LISTED)}. If the header is in a lower row, it counts as data: delete the rows "

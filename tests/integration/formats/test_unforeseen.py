@@ -143,6 +143,10 @@ async def test_rows_above_the_header_of_a_sheet_are_told(
     _replace_in(sheet, titled, rb"second|third", b"")
     (told,) = (await pipeline.to("GeoPackage", titled)).output.warnings
     assert "name not all columns: 'Field2', 'Field3'. If the header is in a lower row" in told
+    _replace_in(sheet, titled, rb"Trees of 2024", b"")
+    numbered = await pipeline.to("GeoPackage", titled)
+    assert numbered.output.warnings == ()
+    assert [field.name for field in numbered.facts.layers[0].fields] == ["Field1", "second", "third"]
 
 
 async def test_years_as_names_of_workbooks_with_coordinates(pipeline: Pipeline, tmp_path: Path) -> None:
